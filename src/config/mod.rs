@@ -1,0 +1,5 @@
+//! The daemon's configuration: as written, resolved, defaults.
+
+pub mod paths;
+
+pub use paths::Paths;

@@ -1,0 +1,129 @@
+//! Where everything lies on disk. The only place that joins path components of the layout.
+
+use crate::pod::{ContainerId, PodFullName, PodUid, SourceId};
+use std::path::{Path, PathBuf};
+
+/// The roots, all absolute. Tests use private ones, so nothing else in the code may name `/var` or `/run`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// Durable state; `/var/lib/podstead`.
+    pub state: PathBuf,
+    /// Lost at reboot; `/run/podstead`.
+    pub run: PathBuf,
+    /// CRI logs; `/var/log/pods`.
+    pub logs: PathBuf,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self { state: "/var/lib/podstead".into(), run: "/run/podstead".into(), logs: "/var/log/pods".into() }
+    }
+}
+
+impl Paths {
+    /// The API socket.
+    pub fn api_socket(&self) -> PathBuf {
+        self.run.join("podstead.sock")
+    }
+
+    /// Directories of all sources.
+    pub fn sources(&self) -> PathBuf {
+        self.state.join("sources")
+    }
+
+    /// Last good objects of a source.
+    pub fn source(&self, id: &SourceId) -> PathBuf {
+        self.sources().join(id)
+    }
+
+    /// Root of the image store.
+    pub fn images(&self) -> PathBuf {
+        self.state.join("images")
+    }
+
+    /// Archives put here are imported.
+    pub fn preload(&self) -> PathBuf {
+        self.images().join("preload")
+    }
+
+    /// Durable directories of all pods.
+    pub fn pods(&self) -> PathBuf {
+        self.state.join("pods")
+    }
+
+    /// Durable directory of a pod.
+    pub fn pod(&self, uid: &PodUid) -> PathBuf {
+        self.pods().join(uid)
+    }
+
+    /// The pod's own record: the desired pod as last acted on.
+    pub fn pod_record(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("pod.json")
+    }
+
+    /// The sandbox's record.
+    pub fn sandbox_record(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("sandbox.json")
+    }
+
+    /// Records of the pod's containers, one file each, written by the shim.
+    pub fn container_records(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("containers")
+    }
+
+    /// The record of one container.
+    pub fn container_record(&self, uid: &PodUid, id: &ContainerId) -> PathBuf {
+        self.container_records(uid).join(format!("{id}.json"))
+    }
+
+    /// Writable layer and work directory of one container.
+    pub fn container_layer(&self, uid: &PodUid, id: &ContainerId) -> PathBuf {
+        self.pod(uid).join("layers").join(id)
+    }
+
+    /// Volumes of a pod.
+    pub fn volumes(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("volumes")
+    }
+
+    /// Host files of a pod: hosts, resolv.conf, hostname, termination logs.
+    pub fn host_files(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("etc")
+    }
+
+    /// Run directories of all pods.
+    pub fn pods_run(&self) -> PathBuf {
+        self.run.join("pods")
+    }
+
+    /// Run directory of a pod: shim socket, namespace pins, OCI bundles and state.
+    pub fn pod_run(&self, uid: &PodUid) -> PathBuf {
+        self.pods_run().join(uid)
+    }
+
+    /// The shim's socket.
+    pub fn shim_socket(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("shim.sock")
+    }
+
+    /// Pins of the pod's namespaces: `net`, `ipc`, `uts`.
+    pub fn namespaces(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("ns")
+    }
+
+    /// Log directory of a pod (kubelet rule D18).
+    pub fn pod_logs(&self, name: &PodFullName, uid: &PodUid) -> PathBuf {
+        self.logs.join(format!("{}_{}_{uid}", name.namespace, name.name))
+    }
+
+    /// Log file of one run of a container (kubelet rule D18).
+    pub fn container_log(&self, name: &PodFullName, uid: &PodUid, container: &str, attempt: u32) -> PathBuf {
+        self.pod_logs(name, uid).join(container).join(format!("{attempt}.log"))
+    }
+}
+
+/// Whether a path is absolute and has no `.` or `..` component.
+pub fn is_clean_absolute(path: &Path) -> bool {
+    use std::path::Component;
+    path.is_absolute() && path.components().all(|component| matches!(component, Component::RootDir | Component::Normal(_)))
+}

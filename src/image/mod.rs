@@ -1,0 +1,143 @@
+//! The image store and what fills it: preloaded archives and registries.
+//!
+//! A listed image is a whole image: layers are unpacked into a staging directory, verified, synced and renamed before a reference
+//! names them, so that a power cut leaves either all of an image or none of it.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// An image that is whole on this host's disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolvedImage {
+    /// Digest of the image's manifest (of this platform), `sha256:...`.
+    pub digest: String,
+    /// Unpacked layers, lowest first, as overlayfs takes them.
+    pub layers: Vec<PathBuf>,
+    /// What the image says about its process.
+    pub config: ImageConfig,
+}
+
+/// The part of an OCI image configuration that a container uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageConfig {
+    /// `Entrypoint`.
+    pub entrypoint: Vec<String>,
+    /// `Cmd`.
+    pub cmd: Vec<String>,
+    /// `Env`, as `NAME=value`.
+    pub env: Vec<String>,
+    /// `User`: `name`, `uid`, `name:group`, `uid:gid`; empty for root.
+    pub user: String,
+    /// `WorkingDir`; empty for `/`.
+    pub working_dir: String,
+    /// `StopSignal`, e.g. `SIGQUIT` or `3`.
+    pub stop_signal: Option<String>,
+    /// `Labels`.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// `imagePullPolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PullPolicy {
+    /// Ask the registry each time; when it cannot be reached and the image is present, the present one is used.
+    Always,
+    /// Pull only when absent.
+    IfNotPresent,
+    /// Never pull.
+    Never,
+}
+
+/// Why an image cannot be used; each becomes a waiting reason (kubelet rule D8).
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// `InvalidImageName`.
+    #[error("invalid image reference {reference:?}: {reason}")]
+    InvalidName {
+        /// As written.
+        reference: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// `ErrImageNeverPull`.
+    #[error("image {0:?} is not present and its pull policy is Never")]
+    NeverPull(String),
+    /// `ErrImagePull`; retried with `ImagePullBackOff` (kubelet rule D10).
+    #[error("pull image {reference:?}: {reason}")]
+    Pull {
+        /// As written.
+        reference: String,
+        /// What the registry, the network or the content said.
+        reason: String,
+    },
+    /// `ImageInspectError`: the store cannot be read.
+    #[error("read image {reference:?}: {reason}")]
+    Inspect {
+        /// As written.
+        reference: String,
+        /// What the disk said.
+        reason: String,
+    },
+    /// `CreateContainerConfigError`: the user named by image or pod cannot be resolved.
+    #[error("image {reference:?} has no user {user:?}")]
+    NoUser {
+        /// As written.
+        reference: String,
+        /// The name that `/etc/passwd` or `/etc/group` of the image does not have.
+        user: String,
+    },
+}
+
+/// How far a pull is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullProgress {
+    /// The image reference as written.
+    pub reference: String,
+    /// The layer's digest.
+    pub layer: String,
+    /// Bytes fetched.
+    pub fetched: u64,
+    /// Bytes in all, when known.
+    pub total: Option<u64>,
+    /// The layer is unpacked and verified.
+    pub complete: bool,
+}
+
+/// An image in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRecord {
+    /// All references that name it, fully qualified (`docker.io/library/nginx:1.27`).
+    pub references: Vec<String>,
+    /// Digest of its manifest.
+    pub digest: String,
+    /// Bytes of its layers on disk.
+    pub size_bytes: u64,
+    /// When it became whole.
+    pub created_at: jiff::Timestamp,
+}
+
+/// What workers and the API need of images.
+#[async_trait]
+pub trait ImageService: Send + Sync + fmt::Debug + 'static {
+    /// Makes the image present by `policy` and resolves it. Pulls of one image asked for at once are one pull.
+    async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError>;
+
+    /// Looks up user, primary and supplemental groups by the image's `/etc/passwd` and `/etc/group`.
+    /// `user` is the image's `User` or a number from `runAsUser`; empty means root.
+    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<crate::runtime::ProcessUser, ImageError>;
+
+    /// All whole images.
+    async fn list(&self) -> Result<Vec<ImageRecord>, ImageError>;
+
+    /// Imports an OCI layout or docker-archive file; returns the references that it brought.
+    async fn import(&self, path: PathBuf) -> Result<Vec<String>, ImageError>;
+
+    /// Removes a reference; layers go when nothing refers to them.
+    async fn remove(&self, reference: &str) -> Result<(), ImageError>;
+
+    /// Pulls under way, layer by layer, as they change.
+    fn progress(&self) -> tokio::sync::broadcast::Receiver<PullProgress>;
+}

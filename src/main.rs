@@ -1,0 +1,3 @@
+//! The `podstead` command: daemon and client in one binary.
+
+fn main() {}

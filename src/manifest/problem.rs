@@ -1,0 +1,83 @@
+//! What can be wrong with a manifest, said so that the author can mend it.
+
+use super::ObjectKey;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A place in a file; both numbers start at 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// Where an object was written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Origin {
+    /// Path as the source names it: relative to the source's root, or the single file's path.
+    pub file: String,
+    /// Where the object begins.
+    pub position: Position,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.position.line, self.position.column)
+    }
+}
+
+/// Whether a problem keeps its object from being used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The object is used; something in it has no effect here.
+    Warning,
+    /// The object is refused; its last good version stays.
+    Error,
+}
+
+/// One thing that is wrong, where, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Problem {
+    /// Whether the object is refused.
+    pub severity: Severity,
+    /// A stable kebab-case word for the class of problem, e.g. `unknown-field`.
+    pub code: String,
+    /// Path of the file as the source names it.
+    pub file: String,
+    /// The field's place, or the object's where the field has none (e.g. a missing field).
+    pub position: Option<Position>,
+    /// The field, e.g. `spec.containers[0].image`; empty when the whole file or document is concerned.
+    pub field: String,
+    /// What is wrong: lower case, no final period, naming the offending value.
+    pub message: String,
+    /// What to do, e.g. `did you mean "hostNetwork"?`.
+    pub hint: Option<String>,
+    /// The object concerned, as far as it could be told.
+    pub object: Option<ObjectKey>,
+}
+
+impl fmt::Display for Problem {
+    /// `web.yaml:19:3: error[unknown-field]: spec.hostNetwrok: unknown field (did you mean "hostNetwork"?)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(position) = self.position {
+            write!(f, ":{}:{}", position.line, position.column)?;
+        }
+        let severity = match self.severity {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        write!(f, ": {severity}[{}]: ", self.code)?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "{}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The names of things, as types.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! name_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Wraps a value that is known to be well formed.
+            pub fn new(value: impl Into<String>) -> Self {
+                Self(value.into())
+            }
+
+            /// The bare string.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<std::path::Path> for $name {
+            fn as_ref(&self) -> &std::path::Path {
+                self.0.as_ref()
+            }
+        }
+    };
+}
+
+name_type! {
+    /// Identity of one incarnation of a pod. Survives daemon restarts and in-place edits; new when the pod is recreated.
+    PodUid
+}
+name_type! {
+    /// Identity of one run of a container: 32 lower-case hexadecimal digits, never reused.
+    ContainerId
+}
+name_type! {
+    /// The name of a container inside its pod's spec.
+    ContainerName
+}
+name_type! {
+    /// The name of the source (from the configuration) that delivered a pod.
+    SourceId
+}
+name_type! {
+    /// The name of this host as Kubernetes knows it: a lower-case RFC 1123 subdomain.
+    NodeName
+}
+
+impl PodUid {
+    /// A new random UID.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().to_string())
+    }
+}
+
+impl ContainerId {
+    /// A new random id.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+}
+
+/// Name and namespace of a pod on this node; written `<name>_<namespace>`. The name carries the node suffix (kubelet rule A19).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PodFullName {
+    /// `metadata.name` with the suffix `-<node>`.
+    pub name: String,
+    /// `metadata.namespace`, never empty.
+    pub namespace: String,
+}
+
+impl fmt::Display for PodFullName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.name, self.namespace)
+    }
+}

@@ -1,0 +1,1 @@
+//! From a resolved [`ContainerSpec`](super::ContainerSpec) to an OCI runtime spec. **Pure**.

@@ -1,0 +1,410 @@
+//! What goes in and out of a [`Runtime`](super::Runtime).
+
+use crate::image::ResolvedImage;
+use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+
+/// Limits and weights of one cgroup, in the kernel's units. `None` leaves the kernel's default. Formulas: kubelet rule D24.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CgroupResources {
+    /// cgroup v1 `cpu.shares` (2..=262144); converted to `cpu.weight` on v2.
+    pub cpu_shares: Option<u64>,
+    /// Microseconds per period; at least 1000.
+    pub cpu_quota_us: Option<i64>,
+    /// Microseconds; 100000 unless told otherwise.
+    pub cpu_period_us: Option<u64>,
+    /// Bytes.
+    pub memory_limit: Option<i64>,
+    /// Processes and threads.
+    pub pids_limit: Option<i64>,
+    /// Huge page limits: page size as the kernel spells it (`2MB`) and bytes.
+    pub hugepages: Vec<(String, u64)>,
+}
+
+/// Quality of service class (kubelet rule D24); decides the parent cgroup and the OOM score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum QosClass {
+    /// Every container has equal requests and limits for cpu and memory.
+    Guaranteed,
+    /// Some request or limit is set.
+    Burstable,
+    /// None is set.
+    BestEffort,
+}
+
+/// Which of the host's namespaces a pod uses, and whether its containers share one PID namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PodNamespaces {
+    /// `spec.hostNetwork`; then the UTS namespace is the host's too (kubelet rule D23).
+    pub host_network: bool,
+    /// `spec.hostPID`.
+    pub host_pid: bool,
+    /// `spec.hostIPC`.
+    pub host_ipc: bool,
+    /// `spec.shareProcessNamespace`.
+    pub share_process: bool,
+}
+
+/// What a sandbox shall be. Two sandboxes whose specs differ in more than `attempt` and `resources` are different sandboxes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SandboxSpec {
+    /// The pod.
+    pub uid: PodUid,
+    /// Its name, for process titles, log directories and messages.
+    pub full_name: PodFullName,
+    /// 0 for the first sandbox of this UID, one more each time it is made again.
+    pub attempt: u32,
+    /// Host name in the UTS namespace; not used with the host's.
+    pub hostname: String,
+    /// Namespaces.
+    pub namespaces: PodNamespaces,
+    /// Parent of the pod's cgroup.
+    pub qos: QosClass,
+    /// Limits of the pod's cgroup.
+    pub resources: CgroupResources,
+    /// Sysctls of the pod's namespaces.
+    pub sysctls: Vec<(String, String)>,
+}
+
+/// How a sandbox is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SandboxState {
+    /// The shim lives and answers.
+    Ready,
+    /// The shim is gone without having been asked: it was killed, or the host rebooted. Its containers are dead.
+    Lost,
+    /// Stopped on request.
+    Stopped,
+}
+
+/// A sandbox as observed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SandboxStatus {
+    /// What it was asked to be.
+    pub spec: SandboxSpec,
+    /// How it is.
+    pub state: SandboxState,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The shim's process id while it lives.
+    pub shim_pid: Option<u32>,
+    /// Path of the pinned network namespace; `None` with the host's network.
+    pub netns: Option<PathBuf>,
+}
+
+/// A pod as observed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedPod {
+    /// The pod.
+    pub uid: PodUid,
+    /// Its newest sandbox, if a record of one is left.
+    pub sandbox: Option<SandboxStatus>,
+    /// All containers with a record, oldest first.
+    pub containers: Vec<ContainerStatus>,
+}
+
+/// Role of a container in its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ContainerKind {
+    /// From `spec.initContainers`, with no restart policy of its own.
+    Init,
+    /// From `spec.initContainers`, with `restartPolicy: Always`.
+    Sidecar,
+    /// From `spec.containers`.
+    Main,
+}
+
+/// A bind mount into a container. The source exists and is a file or a directory as it shall appear.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Path on the host (or, for a path below a volume, already resolved without leaving the volume).
+    pub host_path: PathBuf,
+    /// Absolute path in the container.
+    pub container_path: PathBuf,
+    /// Mount read-only.
+    pub read_only: bool,
+    /// With `read_only`: submounts too.
+    pub recursive_read_only: bool,
+    /// How mounts below travel.
+    pub propagation: Propagation,
+}
+
+/// `volumeMounts[].mountPropagation`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Propagation {
+    /// `None`: private.
+    #[default]
+    Private,
+    /// `HostToContainer`: slave.
+    HostToContainer,
+    /// `Bidirectional`: shared; privileged containers only.
+    Bidirectional,
+}
+
+/// Which system calls a container may make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SeccompProfile {
+    /// The built-in default profile.
+    RuntimeDefault,
+    /// No filter.
+    Unconfined,
+    /// A profile file on the host, absolute path.
+    Localhost(PathBuf),
+}
+
+/// What a container may do; computed from pod and container security context (pure).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Security {
+    /// All devices, all capabilities, no masks.
+    pub privileged: bool,
+    /// Final list, e.g. `CAP_CHOWN`; for permitted, effective and bounding set.
+    pub capabilities: Vec<String>,
+    /// `allowPrivilegeEscalation: false`.
+    pub no_new_privileges: bool,
+    /// `readOnlyRootFilesystem`.
+    pub read_only_root: bool,
+    /// `procMount: Unmasked`.
+    pub unmasked_proc: bool,
+    /// Seccomp.
+    pub seccomp: SeccompProfile,
+    /// AppArmor profile name; `None` leaves it to the kernel.
+    pub apparmor: Option<String>,
+}
+
+/// The user that a container's first process runs as, resolved to numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUser {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplemental groups.
+    pub additional_gids: Vec<u32>,
+}
+
+/// One container, everything resolved: the runtime decides nothing about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContainerSpec {
+    /// The pod.
+    pub pod: PodUid,
+    /// The pod's name, for messages.
+    pub full_name: PodFullName,
+    /// Identity of this run.
+    pub id: ContainerId,
+    /// Name in the pod's spec.
+    pub name: ContainerName,
+    /// Role.
+    pub kind: ContainerKind,
+    /// How often the container was started before in this pod: the restart count, and the number of its log file (rule D11).
+    pub attempt: u32,
+    /// Hash of everything that the process can see; a different hash means restart.
+    pub hash: String,
+    /// The image reference as written, for status.
+    pub image_ref: String,
+    /// The image as it is on disk.
+    pub image: ResolvedImage,
+    /// Arguments, first the program; never empty.
+    pub args: Vec<String>,
+    /// Environment as `NAME=value`; has PATH.
+    pub env: Vec<String>,
+    /// Working directory; made if missing.
+    pub cwd: PathBuf,
+    /// User.
+    pub user: ProcessUser,
+    /// Bind mounts in the order of their making, host files (`/etc/hosts` ...) and the termination log included.
+    pub mounts: Vec<Mount>,
+    /// Bytes of `/dev/shm`; `None` for 64 MiB.
+    pub shm_size: Option<u64>,
+    /// What it may do.
+    pub security: Security,
+    /// Limits.
+    pub resources: CgroupResources,
+    /// `oom_score_adj` (kubelet rule D25).
+    pub oom_score_adj: i32,
+    /// Absolute path of the CRI log file.
+    pub log_path: PathBuf,
+    /// Host file behind `terminationMessagePath`, read after the exit.
+    pub termination_log: Option<PathBuf>,
+    /// Allocate a terminal.
+    pub tty: bool,
+    /// Keep stdin open for attach.
+    pub stdin: bool,
+    /// Close stdin after the first attach ended.
+    pub stdin_once: bool,
+    /// Signal number that asks it to stop.
+    pub stop_signal: i32,
+    /// Seconds between that signal and SIGKILL, as known at start; used when the daemon knows no better.
+    pub grace_secs: u64,
+}
+
+/// Where a container is in its life.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum ContainerState {
+    /// Being created; a crash in between leaves it so.
+    Created,
+    /// Its first process runs.
+    Running {
+        /// Process id on the host.
+        pid: u32,
+        /// When it was executed.
+        started_at: Timestamp,
+    },
+    /// Its first process ended, or it could not be started.
+    Exited {
+        /// When it was executed; `None` when it never was.
+        started_at: Option<Timestamp>,
+        /// When it ended.
+        finished_at: Timestamp,
+        /// Exit code; 128 + signal for a signal.
+        exit_code: i32,
+        /// The signal that ended it.
+        signal: Option<i32>,
+        /// The kernel killed a process of it for want of memory.
+        oom_killed: bool,
+        /// Why it could not be started, or `None`.
+        error: Option<String>,
+        /// The termination message (at most 4096 bytes).
+        message: Option<String>,
+    },
+    /// It was running when its sandbox was lost: how it ended is not known.
+    Unknown {
+        /// When it was executed.
+        started_at: Option<Timestamp>,
+        /// When the loss was found.
+        found_at: Timestamp,
+    },
+}
+
+/// A container as observed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerStatus {
+    /// Identity of this run.
+    pub id: ContainerId,
+    /// Name in the pod's spec.
+    pub name: ContainerName,
+    /// Role.
+    pub kind: ContainerKind,
+    /// Restart count at its start.
+    pub attempt: u32,
+    /// Hash of its definition.
+    pub hash: String,
+    /// Image reference as written.
+    pub image_ref: String,
+    /// Digest of the image's manifest, `sha256:...`.
+    pub image_id: String,
+    /// Signal number that asks it to stop.
+    pub stop_signal: i32,
+    /// When its record was made.
+    pub created_at: Timestamp,
+    /// The log file.
+    pub log_path: PathBuf,
+    /// Where it is in its life.
+    pub state: ContainerState,
+}
+
+/// Something happened to a pod; the receiver looks again with [`Runtime::observe`](super::Runtime::observe).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodLifecycleEvent {
+    /// The pod.
+    pub uid: PodUid,
+    /// What happened.
+    pub kind: PodLifecycleEventKind,
+}
+
+/// What happened to a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodLifecycleEventKind {
+    /// A container's process was executed.
+    ContainerStarted(ContainerId),
+    /// A container's process ended.
+    ContainerDied(ContainerId),
+    /// The shim went away without having been asked.
+    SandboxLost,
+}
+
+/// A process to run in a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecSpec {
+    /// Program and arguments.
+    pub args: Vec<String>,
+    /// Allocate a terminal of this size (columns, rows).
+    pub tty: Option<(u16, u16)>,
+    /// Keep stdin open.
+    pub stdin: bool,
+}
+
+/// The near end of a running exec or attach. Dropping it kills an exec and leaves an attached container alone.
+#[derive(Debug)]
+pub struct ExecSession {
+    /// To the process; capacity gives back-pressure.
+    pub input: mpsc::Sender<ExecInput>,
+    /// From the process; ends after [`ExecOutput::Exited`] or when the container is gone.
+    pub output: mpsc::Receiver<ExecOutput>,
+}
+
+/// To a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecInput {
+    /// Bytes for stdin.
+    Stdin(Bytes),
+    /// No more stdin.
+    CloseStdin,
+    /// The terminal's new size (columns, rows).
+    Resize(u16, u16),
+}
+
+/// From a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecOutput {
+    /// Bytes of stdout (or of the terminal).
+    Stdout(Bytes),
+    /// Bytes of stderr.
+    Stderr(Bytes),
+    /// It ended with this code (128 + signal).
+    Exited(i32),
+}
+
+/// Why the runtime could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// No sandbox or container of that name.
+    #[error("{0} does not exist")]
+    NotFound(String),
+    /// The shim does not answer, or went away in between.
+    #[error("the shim of pod {uid} is gone: {reason}")]
+    ShimGone {
+        /// The pod.
+        uid: PodUid,
+        /// What was seen.
+        reason: String,
+    },
+    /// The shim or the kernel refused.
+    #[error("{operation}: {reason}")]
+    Failed {
+        /// What was tried, with its subject.
+        operation: String,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+/// Why a container could not be started; each becomes a waiting reason (kubelet rule D8).
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// `CreateContainerError`: before the program was executed.
+    #[error("create container: {0}")]
+    Create(String),
+    /// `RunContainerError` (exit code 128): the program could not be executed, e.g. not found or no permission.
+    #[error("{0}")]
+    Execute(String),
+    /// The sandbox is not there.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}

@@ -1,0 +1,56 @@
+//! Where manifests come from. A source fetches bytes and names their revision; it never interprets them.
+//!
+//! Each source is one task. Out: [`SourceReport`]s on a bounded channel, whole artifacts only. A failure is a report of its own and
+//! never looks like an empty artifact (promise P2): whoever reads the channel keeps the last good set.
+
+use crate::pod::SourceId;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// What identifies the content of an artifact: a git commit, an ETag or a content hash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Revision(pub String);
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One file of an artifact: its bytes, or why it could not be read (then its objects keep their last good version).
+pub type FileContent = Result<Arc<[u8]>, String>;
+
+/// All files that a source holds at one moment, by path relative to the source's root, in lexical order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// What identifies this content.
+    pub revision: Revision,
+    /// The files. Empty is a statement (the source was read wholly and holds nothing): it removes the source's pods.
+    pub files: BTreeMap<String, FileContent>,
+}
+
+/// What a source says.
+#[derive(Clone, Debug)]
+pub enum SourceReport {
+    /// Read successfully and wholly, and different from the last artifact.
+    Artifact(Artifact),
+    /// Could not be read; said once per distinct message, not per poll. The last good set stays.
+    Failed(String),
+    /// Works again after a failure, with unchanged content.
+    Recovered,
+}
+
+/// A place that manifests come from.
+#[async_trait]
+pub trait PodSource: Send + 'static {
+    /// The configured name.
+    fn id(&self) -> SourceId;
+
+    /// Fetches now and on every change until the receiver of `reports` is dropped. Never returns on a failure of the place.
+    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>);
+}

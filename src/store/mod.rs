@@ -1,0 +1,37 @@
+//! What each source last delivered, object by object: the undelta store in memory and the last good set on disk.
+//!
+//! In: [`crate::source::SourceReport`]s. Out: [`Set`]s (the whole content of a source, exactly as client-go's undelta store pushes it),
+//! durable before they are handed on (promise P3), and the problems of the objects that keep an earlier version.
+
+use crate::manifest::{ObjectKey, Origin, Problem};
+use crate::pod::{Pod, SourceId};
+use crate::source::Revision;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A pod of a set: defaulted, validated, named for this node (kubelet rule A19), without a UID yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetPod {
+    /// The object.
+    pub pod: Arc<Pod>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// The whole content of one source: what the kubelet calls a SET.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// The source that it belongs to.
+    pub source: SourceId,
+    /// The revision that it was read from.
+    pub revision: Revision,
+    /// The pods, by key.
+    pub pods: BTreeMap<ObjectKey, SetPod>,
+    /// The config maps, by key.
+    pub config_maps: BTreeMap<ObjectKey, Arc<ConfigMap>>,
+    /// The secrets, by key.
+    pub secrets: BTreeMap<ObjectKey, Arc<Secret>>,
+    /// What is wrong in this revision; the objects concerned are present in their last good version, if there was one.
+    pub problems: Vec<Problem>,
+}

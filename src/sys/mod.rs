@@ -1,0 +1,3 @@
+//! The kernel: clock, atomic files, cgroups, mounts, namespaces, sd_notify. The only module beside `shim` that may hold `unsafe`.
+
+pub mod atomic_file;

@@ -1,0 +1,37 @@
+//! Kubernetes events: what happened to an object, in the kubelet's words, aggregated so that a crash loop does not write for ever.
+
+use crate::pod::{PodFullName, PodUid, SourceId};
+use std::fmt;
+
+/// `type` of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventType {
+    /// As it should be.
+    Normal,
+    /// Something to look at.
+    Warning,
+}
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A pod, and in it a container (`spec.containers{web}`).
+    Pod {
+        /// Its identity.
+        uid: PodUid,
+        /// Its name.
+        full_name: PodFullName,
+        /// Field path of the container concerned.
+        field_path: Option<String>,
+    },
+    /// A source of manifests.
+    Source(SourceId),
+    /// This host.
+    Node,
+}
+
+/// Takes events. Never blocks and never fails: an event is an aid, not a state.
+pub trait EventRecorder: Send + Sync + fmt::Debug + 'static {
+    /// Records one event; `reason` is the kubelet's word where it has one (`Pulled`, `BackOff`, `FailedMount`).
+    fn record(&self, subject: &Subject, kind: EventType, reason: &str, message: &str);
+}

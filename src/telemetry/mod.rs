@@ -1,0 +1,3 @@
+//! Logging and events.
+
+pub mod events;

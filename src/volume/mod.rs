@@ -1,0 +1,72 @@
+//! Volumes and the files that every pod gets (`/etc/hosts`, `/etc/resolv.conf`, `/etc/hostname`, the termination log).
+//!
+//! In: a pod. Out: bind mounts for each container. Everything lives under the pod's state directory, except tmpfs mounts, which are
+//! made in place and found again after a restart of the daemon.
+
+use crate::mux::DesiredPod;
+use crate::pod::{ContainerName, PodUid};
+use crate::runtime::Mount;
+use async_trait::async_trait;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Why a pod's volumes are not ready; becomes `FailedMount` and keeps the container in `ContainerCreating`, or
+/// `CreateContainerConfigError` where a mount can never work.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// May work later (e.g. a hostPath that is not there yet).
+    #[error("volume {volume:?}: {reason}")]
+    NotReady {
+        /// Name in `spec.volumes`.
+        volume: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// Will not work until the manifest or the host changes (e.g. a subPath that leaves its volume).
+    #[error("volume mount {mount:?} of container {container}: {reason}")]
+    BadMount {
+        /// The container.
+        container: ContainerName,
+        /// Name in `volumeMounts`.
+        mount: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Mounts of one container, with the place of its termination message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerMounts {
+    /// In the order of their making.
+    pub mounts: Vec<Mount>,
+    /// Host file behind `terminationMessagePath`.
+    pub termination_log: PathBuf,
+    /// Bytes of `/dev/shm`, if a Memory emptyDir is not mounted there; `None` for the default.
+    pub shm_size: Option<u64>,
+}
+
+/// What workers need of volumes.
+#[async_trait]
+pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
+    /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`].
+    async fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError>;
+
+    /// Writes the host files for one container and resolves its mounts (subPath included).
+    /// `attempt` numbers the termination log, `pod_ips` go into `/etc/hosts` (kubelet rule D21).
+    /// `environment` is the container's expanded environment, for `subPathExpr`.
+    async fn container_mounts(
+        &self,
+        pod: &DesiredPod,
+        container: &ContainerName,
+        attempt: u32,
+        pod_ips: &[IpAddr],
+        environment: &[(String, String)],
+    ) -> Result<ContainerMounts, VolumeError>;
+
+    /// Unmounts and removes everything of the pod. Collects errors and goes on; NotFound is success.
+    async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError>;
+
+    /// Pods that have volumes on disk: for finding orphans.
+    async fn list(&self) -> Result<Vec<PodUid>, VolumeError>;
+}
