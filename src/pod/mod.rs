@@ -5,6 +5,8 @@
 //! In: a decoded [`Pod`] from [`crate::manifest`]. Out: a defaulted, validated Pod with kubelet-style name and annotations.
 
 pub mod identity;
+pub mod resources;
+pub mod security;
 
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
 pub use k8s_openapi::api::core::v1::Pod;

@@ -1,5 +1,8 @@
 //! What goes in and out of a [`Runtime`](super::Runtime).
 
+pub use crate::pod::resources::{CgroupResources, QosClass};
+pub use crate::pod::security::{PodNamespaces, SeccompProfile, Security};
+
 use crate::image::ResolvedImage;
 use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use bytes::Bytes;
@@ -7,49 +10,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
-
-/// Limits and weights of one cgroup, in the kernel's units. `None` leaves the kernel's default. Formulas: kubelet rule D24.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CgroupResources {
-    /// cgroup v1 `cpu.shares` (2..=262144); converted to `cpu.weight` on v2.
-    pub cpu_shares: Option<u64>,
-    /// Microseconds per period; at least 1000.
-    pub cpu_quota_us: Option<i64>,
-    /// Microseconds; 100000 unless told otherwise.
-    pub cpu_period_us: Option<u64>,
-    /// Bytes.
-    pub memory_limit: Option<i64>,
-    /// Processes and threads.
-    pub pids_limit: Option<i64>,
-    /// Huge page limits: page size as the kernel spells it (`2MB`) and bytes.
-    pub hugepages: Vec<(String, u64)>,
-}
-
-/// Quality of service class (kubelet rule D24); decides the parent cgroup and the OOM score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum QosClass {
-    /// Every container has equal requests and limits for cpu and memory.
-    Guaranteed,
-    /// Some request or limit is set.
-    Burstable,
-    /// None is set.
-    BestEffort,
-}
-
-/// Which of the host's namespaces a pod uses, and whether its containers share one PID namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PodNamespaces {
-    /// `spec.hostNetwork`; then the UTS namespace is the host's too (kubelet rule D23).
-    pub host_network: bool,
-    /// `spec.hostPID`.
-    pub host_pid: bool,
-    /// `spec.hostIPC`.
-    pub host_ipc: bool,
-    /// `spec.shareProcessNamespace`.
-    pub share_process: bool,
-}
 
 /// What a sandbox shall be. Two sandboxes whose specs differ in more than `attempt` and `resources` are different sandboxes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -145,36 +105,6 @@ pub enum Propagation {
     HostToContainer,
     /// `Bidirectional`: shared; privileged containers only.
     Bidirectional,
-}
-
-/// Which system calls a container may make.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SeccompProfile {
-    /// The built-in default profile.
-    RuntimeDefault,
-    /// No filter.
-    Unconfined,
-    /// A profile file on the host, absolute path.
-    Localhost(PathBuf),
-}
-
-/// What a container may do; computed from pod and container security context (pure).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Security {
-    /// All devices, all capabilities, no masks.
-    pub privileged: bool,
-    /// Final list, e.g. `CAP_CHOWN`; for permitted, effective and bounding set.
-    pub capabilities: Vec<String>,
-    /// `allowPrivilegeEscalation: false`.
-    pub no_new_privileges: bool,
-    /// `readOnlyRootFilesystem`.
-    pub read_only_root: bool,
-    /// `procMount: Unmasked`.
-    pub unmasked_proc: bool,
-    /// Seccomp.
-    pub seccomp: SeccompProfile,
-    /// AppArmor profile name; `None` leaves it to the kernel.
-    pub apparmor: Option<String>,
 }
 
 /// The user that a container's first process runs as, resolved to numbers.

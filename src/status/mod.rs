@@ -1,1 +1,50 @@
 //! From what was observed to what the API shows: phase, conditions, container statuses (kubelet rules D14, D16). **Pure**.
+//!
+//! The sinks are how the stages that know publish it; [`crate::api`] implements them.
+
+use crate::manifest::Problem;
+use crate::mux::DesiredPod;
+use crate::pod::{PodUid, SourceId};
+use crate::source::Revision;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodStatus;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where pods with their status are published.
+pub trait PodStatusSink: Send + Sync + fmt::Debug + 'static {
+    /// Replaces what is shown of the pod. Called once per sync, also when nothing changed.
+    fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus);
+
+    /// The pod is gone.
+    fn withdraw(&self, uid: &PodUid);
+}
+
+/// How a source is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceStatus {
+    /// Its configured name.
+    pub id: SourceId,
+    /// `directory`, later `http` and `git`.
+    pub kind: String,
+    /// Path or URL, without credentials.
+    pub location: String,
+    /// The revision last read from the place.
+    pub fetched: Option<Revision>,
+    /// When it was last read successfully.
+    pub fetched_at: Option<Timestamp>,
+    /// The revision whose set was last made durable and handed on.
+    pub accepted: Option<Revision>,
+    /// Number of pods in that set.
+    pub pods: usize,
+    /// Why the place cannot be read at present.
+    pub last_error: Option<String>,
+    /// What is wrong in the fetched revision.
+    pub problems: Vec<Problem>,
+}
+
+/// Where the state of sources is published.
+pub trait SourceStatusSink: Send + Sync + fmt::Debug + 'static {
+    /// Replaces what is shown of the source.
+    fn publish_source(&self, status: SourceStatus);
+}
