@@ -40,6 +40,17 @@ pub struct ImageConfig {
     pub labels: BTreeMap<String, String>,
 }
 
+/// The user that a container's first process runs as, resolved to numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUser {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplemental groups.
+    pub additional_gids: Vec<u32>,
+}
+
 /// `imagePullPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PullPolicy {
@@ -127,7 +138,7 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
 
     /// Looks up user, primary and supplemental groups by the image's `/etc/passwd` and `/etc/group`.
     /// `user` is the image's `User` or a number from `runAsUser`; empty means root.
-    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<crate::runtime::ProcessUser, ImageError>;
+    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError>;
 
     /// All whole images.
     async fn list(&self) -> Result<Vec<ImageRecord>, ImageError>;

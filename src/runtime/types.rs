@@ -3,6 +3,7 @@
 pub use crate::pod::resources::{CgroupResources, QosClass};
 pub use crate::pod::security::{PodNamespaces, SeccompProfile, Security};
 
+pub use crate::image::ProcessUser;
 use crate::image::ResolvedImage;
 use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use bytes::Bytes;
@@ -105,17 +106,6 @@ pub enum Propagation {
     HostToContainer,
     /// `Bidirectional`: shared; privileged containers only.
     Bidirectional,
-}
-
-/// The user that a container's first process runs as, resolved to numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessUser {
-    /// User id.
-    pub uid: u32,
-    /// Primary group id.
-    pub gid: u32,
-    /// Supplemental groups.
-    pub additional_gids: Vec<u32>,
 }
 
 /// One container, everything resolved: the runtime decides nothing about it.

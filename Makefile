@@ -1,0 +1,65 @@
+# The one door to every habit. `make help` lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# What the build needs beside Rust, and what the tests need on top of it (Debian package names).
+BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
+DEMO_PACKAGES := busybox-static curl python3
+TEST_PACKAGES := $(DEMO_PACKAGES) iproute2 util-linux e2fsprogs procps zstd mmdebstrap skopeo docker-registry
+BENCH_PACKAGES := $(TEST_PACKAGES) podman crun runc conmon
+VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils
+
+TARGET := $(shell rustc -vV | sed -n 's/^host: //p')
+RELEASE := target/$(TARGET)/release
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.PHONY: setup setup-demo setup-test setup-bench setup-vm
+setup: ## install what the build needs (root)
+	@packaging/apt-install $(BUILD_PACKAGES)
+setup-demo: ## install what the demo needs (root)
+	@packaging/apt-install $(BUILD_PACKAGES) $(DEMO_PACKAGES)
+setup-test: ## install what the tests need (root)
+	@packaging/apt-install $(BUILD_PACKAGES) $(TEST_PACKAGES)
+setup-bench: ## install what the benchmarks need (root)
+	@packaging/apt-install $(BUILD_PACKAGES) $(BENCH_PACKAGES)
+setup-vm: ## install what the tests in a virtual machine need (root)
+	@packaging/apt-install $(BUILD_PACKAGES) $(VM_PACKAGES)
+
+.PHONY: build
+build: setup ## the two static binaries, optimised
+	cargo build --release --locked
+
+.PHONY: check
+check: ## format, lints, documentation, dependency policy
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib
+	packaging/deny
+
+.PHONY: unit
+unit: ## the fast tests: no root, no packages
+	cargo test --locked --lib --test architecture
+
+.PHONY: test
+test: setup-test ## all tests (root)
+	cargo test --locked --no-fail-fast
+
+.PHONY: demo
+demo: setup-demo build ## a real pod from manifests/, its log and its HTTP answer (root)
+	packaging/demo $(RELEASE)
+
+.PHONY: bench
+bench: setup-bench build ## latency and memory, as ratios to podman, crun and runc (root)
+	tests/bench/run $(RELEASE)
+
+.PHONY: vm
+vm: setup-vm build ## the core of the node tests in a Debian machine with systemd and cgroup v2 (root)
+	tests/vm/run $(RELEASE)
+
+.PHONY: docs
+docs: ## rewrite the generated pages and the recorded outputs
+	UPDATE=1 cargo test --locked --lib --test cli
+	cargo doc --no-deps --lib

@@ -1,0 +1,65 @@
+//! Which module of the crate may depend on which. Along the flow of the crate page, never back.
+
+/// One module and what it may name.
+pub(crate) struct Row {
+    /// The module.
+    pub(crate) from: &'static str,
+    /// The modules that it may depend on.
+    pub(crate) to: &'static [&'static str],
+}
+
+/// The table.
+pub(crate) const ROWS: &[Row] = &[
+    // What everybody may use.
+    Row { from: "sys", to: &[] },
+    Row { from: "pod", to: &["manifest"] },
+    Row { from: "manifest", to: &[] },
+    Row { from: "telemetry", to: &["pod"] },
+    Row { from: "config", to: &["image", "manifest", "pod", "sys"] },
+    // The flow.
+    Row { from: "source", to: &["pod", "sys", "telemetry"] },
+    Row { from: "store", to: &["config", "manifest", "pod", "source", "status", "sys", "telemetry"] },
+    Row { from: "mux", to: &["manifest", "pod", "source", "store", "telemetry"] },
+    Row { from: "image", to: &["pod", "sys", "telemetry"] },
+    Row { from: "runtime", to: &["config", "image", "pod", "shim", "sys", "telemetry"] },
+    Row { from: "shim", to: &["config", "image", "pod", "runtime", "sys"] },
+    Row { from: "volume", to: &["config", "mux", "pod", "runtime", "sys", "telemetry"] },
+    Row { from: "network", to: &["config", "pod", "sys", "telemetry"] },
+    Row { from: "status", to: &["manifest", "mux", "pod", "runtime", "source"] },
+    Row {
+        from: "worker",
+        to: &["config", "image", "manifest", "mux", "network", "pod", "runtime", "status", "sys", "telemetry", "volume"],
+    },
+    Row {
+        from: "sync",
+        to: &["config", "image", "mux", "network", "pod", "runtime", "status", "sys", "telemetry", "volume", "worker"],
+    },
+    Row { from: "api", to: &["config", "image", "manifest", "mux", "pod", "runtime", "source", "status", "sys", "telemetry"] },
+    Row {
+        from: "cli",
+        to: &[
+            "api",
+            "config",
+            "image",
+            "manifest",
+            "mux",
+            "network",
+            "pod",
+            "runtime",
+            "shim",
+            "source",
+            "status",
+            "store",
+            "sync",
+            "sys",
+            "telemetry",
+            "volume",
+            "worker",
+        ],
+    },
+];
+
+/// What `from` may depend on; `None` for a module without a row.
+pub(crate) fn allowed_from(from: &str) -> Option<&'static [&'static str]> {
+    ROWS.iter().find(|row| row.from == from).map(|row| row.to)
+}

@@ -1,0 +1,156 @@
+//! Holds the structure of `src/` to its rules: allowed edges between modules, purity, size, where `unsafe` may stand.
+//!
+//! The rules are tables here; a change of structure is a change of a table, with a reason in the commit.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read the source has to fail")]
+
+mod edges;
+mod source_tree;
+
+use source_tree::{SourceFile, source_files};
+
+/// Modules, or parts of them, without files, clock, environment or tokio.
+const PURE: &[&str] = &[
+    "manifest",
+    "pod",
+    "status",
+    "store/undelta",
+    "mux/merge",
+    "worker/queue",
+    "worker/phase",
+    "worker/backoff",
+    "worker/plan",
+    "runtime/oci",
+];
+
+/// What pure code must not name.
+const IMPURE: &[&str] = &[
+    "tokio::",
+    "std::fs",
+    "fs::read",
+    "File::open",
+    "std::env",
+    "env::var",
+    "std::process",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "Instant::now",
+    "SystemTime",
+    "Timestamp::now",
+    "Zoned::now",
+    "rand::",
+    "thread::",
+];
+
+/// Lines that one file may have, tests included: one concept per file.
+const MAX_LINES: usize = 500;
+
+/// Files that are tables rather than logic and may be longer.
+const TABLES: &[&str] =
+    &["manifest/schema/table.rs", "pod/support/table.rs", "runtime/oci/seccomp_default.rs", "runtime/oci/seccomp/table.rs"];
+
+/// Words that say nothing about what a file holds.
+const BANNED_FILE_NAMES: &[&str] = &["util", "utils", "helper_functions", "helpers", "common", "misc", "manager", "data", "info"];
+
+fn report(problems: Vec<String>) {
+    assert!(problems.is_empty(), "{} problem(s):\n  {}", problems.len(), problems.join("\n  "));
+}
+
+#[test]
+fn modules_depend_only_along_the_flow() {
+    let mut problems = Vec::new();
+    for file in source_files() {
+        let Some(from) = file.module() else { continue };
+        let Some(allowed) = edges::allowed_from(from) else {
+            problems.push(format!("{}: module {from} has no row in tests/architecture/edges.rs", file.path));
+            continue;
+        };
+        for (line, to) in file.crate_references() {
+            if to != from && !allowed.contains(&to.as_str()) && edges::ROWS.iter().any(|row| row.from == to) {
+                problems.push(format!("{}:{line}: {from} must not depend on {to}", file.path));
+            }
+        }
+    }
+    report(problems);
+}
+
+#[test]
+fn every_module_of_the_crate_has_a_row_in_the_table_of_edges() {
+    let modules: std::collections::BTreeSet<String> =
+        source_files().iter().filter_map(|file| file.module().map(str::to_owned)).collect();
+    let rows: std::collections::BTreeSet<String> = edges::ROWS.iter().map(|row| row.from.to_owned()).collect();
+    assert_eq!(modules, rows);
+}
+
+#[test]
+fn pure_modules_name_no_file_clock_environment_or_executor() {
+    let mut problems = Vec::new();
+    for file in source_files().iter().filter(|file| file.is_below(PURE)) {
+        for (number, line) in file.product_lines() {
+            for word in IMPURE.iter().filter(|word| line.contains(**word)) {
+                problems.push(format!("{}:{number}: pure code names {word:?}", file.path));
+            }
+        }
+    }
+    report(problems);
+}
+
+#[test]
+fn unsafe_stands_only_in_sys_and_in_the_shim() {
+    let mut problems = Vec::new();
+    for file in source_files().iter().filter(|file| !file.is_below(&["sys", "shim"])) {
+        for (number, line) in file.code_lines() {
+            if line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe" || word == "unsafe_code") {
+                problems.push(format!("{}:{number}: unsafe outside src/sys and src/shim", file.path));
+            }
+        }
+    }
+    report(problems);
+}
+
+#[test]
+fn files_hold_one_concept_each() {
+    let files = source_files();
+    let long = |file: &&SourceFile| !TABLES.contains(&file.path.as_str()) && file.text.lines().count() > MAX_LINES;
+    report(files.iter().filter(long).map(|file| format!("{}: {} lines", file.path, file.text.lines().count())).collect());
+}
+
+#[test]
+fn every_file_says_what_it_is_for_and_has_a_telling_name() {
+    let mut problems = Vec::new();
+    for file in source_files() {
+        if !file.text.trim_start().starts_with("//!") {
+            problems.push(format!("{}: begins without a //! line", file.path));
+        }
+        if BANNED_FILE_NAMES.contains(&file.stem()) {
+            problems.push(format!("{}: the name says nothing", file.path));
+        }
+    }
+    report(problems);
+}
+
+#[test]
+fn modules_with_children_are_folders_with_a_mod_file() {
+    let files = source_files();
+    let folders: std::collections::BTreeSet<&str> =
+        files.iter().filter_map(|file| file.path.rsplit_once('/').map(|(dir, _)| dir)).collect();
+    report(
+        files
+            .iter()
+            .filter(|file| folders.contains(file.path.trim_end_matches(".rs")))
+            .map(|file| format!("{}: use mod.rs", file.path))
+            .collect(),
+    );
+}
+
+#[test]
+fn the_product_leaves_no_work_for_later_in_its_comments() {
+    let mut problems = Vec::new();
+    for file in source_files() {
+        for (index, line) in file.text.lines().enumerate() {
+            for word in ["TODO", "FIXME", "XXX", "HACK", "todo!(", "unimplemented!("].iter().filter(|word| line.contains(**word)) {
+                problems.push(format!("{}:{}: {word}", file.path, index + 1));
+            }
+        }
+    }
+    report(problems);
+}

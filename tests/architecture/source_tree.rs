@@ -1,0 +1,88 @@
+//! The files below `src/`, as text.
+
+use std::path::Path;
+
+/// One file.
+pub(crate) struct SourceFile {
+    /// Path below `src/`.
+    pub(crate) path: String,
+    /// Its content.
+    pub(crate) text: String,
+}
+
+/// All Rust files of the crate.
+pub(crate) fn source_files() -> Vec<SourceFile> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                files.push(SourceFile { path: name, text: std::fs::read_to_string(path).unwrap() });
+            }
+        }
+    }
+    assert!(files.len() > 20, "the walk found only {} files", files.len());
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+impl SourceFile {
+    /// The top-level module, or `None` for the roots of library and binaries.
+    pub(crate) fn module(&self) -> Option<&str> {
+        self.path.split_once('/').map(|(module, _)| module).filter(|module| *module != "bin")
+    }
+
+    /// File name without ending.
+    pub(crate) fn stem(&self) -> &str {
+        self.path.rsplit('/').next().unwrap().trim_end_matches(".rs")
+    }
+
+    /// Whether the file is one of `places` (folder, or file without ending) or lies in one.
+    pub(crate) fn is_below(&self, places: &[&str]) -> bool {
+        let path = self.path.trim_end_matches(".rs");
+        places.iter().any(|place| path == *place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// Numbered lines without comments.
+    pub(crate) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (index + 1, line))
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+
+    /// Code lines before the file's test module; files that are tests as a whole have none.
+    pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_test = matches!(self.stem(), "tests" | "properties" | "proptests") || self.path.contains("/tests/");
+        self.code_lines()
+            .take_while(move |(_, line)| !is_test && !line.contains("#[cfg(test)]") && !line.contains("#[cfg(any(test"))
+    }
+
+    /// Modules named as `crate::module`, in `use` groups too, with their line. Tests may look anywhere.
+    pub(crate) fn crate_references(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for (number, line) in self.product_lines() {
+            for (at, _) in line.match_indices("crate::") {
+                let rest = &line[at + "crate::".len()..];
+                match rest.strip_prefix('{') {
+                    Some(group) => found.extend(
+                        group.split([',', '}']).filter_map(|part| leading_word(part.trim())).map(|word| (number, word.to_owned())),
+                    ),
+                    None => found.extend(leading_word(rest).map(|word| (number, word.to_owned()))),
+                }
+            }
+        }
+        found
+    }
+}
+
+fn leading_word(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    (end > 0).then(|| &text[..end])
+}
