@@ -24,6 +24,9 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// Makes cgroup, namespaces and shim. Succeeds without effect when a living sandbox with the same attempt exists.
     async fn create_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError>;
 
+    /// Applies `spec.resources` to the pod's cgroup and to the sandbox's record; everything else of `spec` is as it was at creation.
+    async fn update_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError>;
+
     /// Kills whatever runs in the sandbox and removes every trace in the kernel and under the run directory: processes, mounts,
     /// cgroups, namespaces, sockets. Container records, logs and volumes stay. NotFound is success.
     async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError>;

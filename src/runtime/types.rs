@@ -123,6 +123,8 @@ pub struct ContainerSpec {
     pub kind: ContainerKind,
     /// How often the container was started before in this pod: the restart count, and the number of its log file (rule D11).
     pub attempt: u32,
+    /// Attempt of the sandbox that it runs in: init containers run once per sandbox (kubelet rule D6).
+    pub sandbox_attempt: u32,
     /// Hash of everything that the process can see; a different hash means restart.
     pub hash: String,
     /// The image reference as written, for status.
@@ -213,6 +215,8 @@ pub struct ContainerStatus {
     pub kind: ContainerKind,
     /// Restart count at its start.
     pub attempt: u32,
+    /// Attempt of the sandbox that it was started in.
+    pub sandbox_attempt: u32,
     /// Hash of its definition.
     pub hash: String,
     /// Image reference as written.

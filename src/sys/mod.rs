@@ -1,3 +1,4 @@
 //! The kernel: clock, atomic files, cgroups, mounts, namespaces, sd_notify. The only module beside `shim` that may hold `unsafe`.
 
 pub mod atomic_file;
+pub mod clock;
