@@ -1,3 +1,7 @@
 //! The `podstead` command: daemon and client in one binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    podstead::cli::main()
+}

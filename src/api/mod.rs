@@ -2,3 +2,5 @@
 //! resources: sources, images. Nothing here decides: it reads what the sync loop published and asks the services.
 
 pub mod published;
+
+pub use published::Published;

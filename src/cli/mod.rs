@@ -1,1 +1,107 @@
 //! The command line: a file per subcommand. Data goes to stdout, everything else to stderr.
+//!
+//! Exit codes: 0 done; 1 what was asked for is not so or could not be done (no such pod, problems in manifests, a plan that is not
+//! empty); 2 the command was not understood, or the daemon could not be asked. `exec` and `attach` end with the code of the process.
+
+mod completion;
+mod config;
+mod context;
+mod daemon;
+mod plan;
+mod validate;
+mod version;
+
+pub use context::Context;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What was asked for is not so, or could not be done.
+pub const EXIT_FAILED: u8 = 1;
+/// The command was not understood, or the daemon could not be asked.
+pub const EXIT_UNUSABLE: u8 = 2;
+
+/// Runs Kubernetes Pod manifests on this host, without a cluster.
+#[derive(Debug, Parser)]
+#[command(name = "podstead", version, propagate_version = true, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options that every subcommand takes.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Configuration file
+    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_CONFIG", default_value = crate::config::DEFAULT_PATH)]
+    pub config: PathBuf,
+    /// Socket of the daemon [default: podstead.sock in the configured run directory]
+    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET")]
+    pub socket: Option<PathBuf>,
+    /// When to colour the output; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon
+    Daemon(daemon::DaemonArgs),
+    /// Check manifests without a daemon
+    Validate(validate::ValidateArgs),
+    /// Show what would change on this host
+    Plan(plan::PlanArgs),
+    /// Check or show the configuration
+    Config(config::ConfigArgs),
+    /// Show the version of this command and of the daemon
+    Version(version::VersionArgs),
+    /// Print a completion script for a shell
+    Completion(completion::CompletionArgs),
+}
+
+/// Parses the arguments of this process and runs the subcommand.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let context = Context::new(cli.global);
+    let result = match cli.command {
+        Command::Daemon(args) => daemon::run(&args, &context),
+        Command::Validate(args) => validate::run(&args, &context),
+        Command::Plan(args) => plan::run(&args, &context),
+        Command::Config(args) => config::run(&args, &context),
+        Command::Version(args) => version::run(&args, &context),
+        Command::Completion(args) => completion::run(&args, &mut Cli::command()),
+    };
+    match result {
+        Ok(code) => code,
+        // The reader of our output went away (`podstead get pods | head`): nothing is wrong.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(if error.is::<context::DaemonUnreachable>() { EXIT_UNUSABLE } else { EXIT_FAILED })
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
+}
+
+fn report(error: &anyhow::Error) {
+    // With stderr closed there is nobody to tell.
+    writeln!(std::io::stderr(), "podstead: {error:#}").ok();
+}

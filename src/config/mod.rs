@@ -1,5 +1,105 @@
 //! The daemon's configuration: as written, resolved, defaults.
+//!
+//! In: one YAML file (`/etc/podstead/config.yaml`) and what this host says of itself. Out: [`Config`], in which every value is set and
+//! valid. The file is optional and so is every field in it; an unknown field is an error with its place.
 
 pub mod paths;
+mod resolve;
+mod size;
+mod written;
 
 pub use paths::Paths;
+pub use resolve::HostFacts;
+pub use written::{ConfigError, WrittenConfig};
+
+use crate::pod::{NodeName, SourceId};
+use crate::telemetry::logging::LogFormat;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the configuration lies unless told otherwise.
+pub const DEFAULT_PATH: &str = "/etc/podstead/config.yaml";
+
+/// Everything the daemon is told, resolved and valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Name of this host in Kubernetes' sense.
+    pub node_name: NodeName,
+    /// Roots on disk.
+    pub paths: Paths,
+    /// Where manifests come from; the first one that has a pod of a name wins. Names are unique.
+    pub sources: Vec<SourceConfig>,
+    /// Directory whose image archives are imported.
+    pub preload: PathBuf,
+    /// The `podstead-shim` binary.
+    pub shim: PathBuf,
+    /// When container logs are rotated.
+    pub log_rotation: LogRotation,
+    /// Longest pause between restarts of a failing container (kubelet rule D9).
+    pub crash_loop_max: Duration,
+    /// Most processes and threads in one pod; `None` for no limit of podstead's.
+    pub pod_pids_limit: Option<i64>,
+    /// Group that may use the API socket; `None` for root alone.
+    pub api_socket_group: Option<String>,
+    /// Images pulled at the same time.
+    pub max_parallel_pulls: usize,
+    /// The daemon's own log.
+    pub logging: Logging,
+}
+
+/// A place that manifests come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Unique name; names the directory of its last good objects.
+    pub name: SourceId,
+    /// What kind of place.
+    pub place: SourcePlace,
+}
+
+/// The kinds of places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourcePlace {
+    /// A directory or a single file.
+    Directory {
+        /// Absolute path.
+        path: PathBuf,
+        /// How often it is listed although nothing was told about it.
+        relist_interval: Duration,
+    },
+}
+
+/// When a container's log is rotated, and how much is kept (kubelet rule D18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRotation {
+    /// Bytes of the file that is being written.
+    pub max_size: u64,
+    /// Files kept, the one being written included; at least 2.
+    pub max_files: u32,
+}
+
+/// The daemon's own log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Logging {
+    /// A level or a filter of `tracing` (`info`, `podstead=debug`).
+    pub level: String,
+    /// How lines look.
+    pub format: LogFormat,
+}
+
+impl Config {
+    /// Reads `path` and resolves it for this host. A missing file is the default configuration; an unreadable one is an error.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let facts = HostFacts::of_this_host();
+        match std::fs::read(path) {
+            Ok(bytes) => WrittenConfig::parse(&bytes, path)?.resolve(&facts, path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => WrittenConfig::default().resolve(&facts, path),
+            Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
+        }
+    }
+
+    /// The configuration written out with every default, as `podstead config show` prints it.
+    pub fn to_written(&self) -> WrittenConfig {
+        WrittenConfig::of(self)
+    }
+}

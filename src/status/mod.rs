@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// Where pods with their status are published.
 pub trait PodStatusSink: Send + Sync + fmt::Debug + 'static {
-    /// Replaces what is shown of the pod. Called once per sync, also when nothing changed.
+    /// Replaces what is shown of the pod. Called once per sync, also when nothing changed. A pod that terminates carries
+    /// `metadata.deletionTimestamp` and `deletionGracePeriodSeconds` in `desired.pod`, so that it is shown as `Terminating`.
     fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus);
 
     /// The pod is gone.

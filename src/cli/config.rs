@@ -1,0 +1,30 @@
+//! `podstead config`: the configuration, checked or shown with every default, by the code that the daemon uses.
+
+use super::Context;
+use clap::{Args, Subcommand};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Check the configuration; the exit code says whether the daemon would start with it
+    Check,
+    /// Print the configuration with every default filled in
+    Show,
+}
+
+pub(super) fn run(args: &ConfigArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let config = context.load_config()?;
+    match args.command {
+        ConfigCommand::Check => writeln!(std::io::stderr(), "{}: valid", context.config_path().display())?,
+        ConfigCommand::Show => write!(std::io::stdout(), "{}", serde_yaml::to_string(&config.to_written())?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,288 @@
+//! From the file as written to the configuration that counts: defaults and checks. Pure.
+
+use super::paths::is_clean_absolute;
+use super::written::{WrittenConfig, WrittenSource, invalid};
+use super::{Config, ConfigError, LogRotation, Logging, Paths, SourceConfig, SourcePlace, size};
+use crate::pod::{NodeName, SourceId};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const DEFAULT_MANIFESTS: &str = "/etc/podstead/manifests";
+const DEFAULT_RELIST: Duration = Duration::from_secs(20);
+const DEFAULT_CRASH_LOOP_MAX_SECONDS: u64 = 300;
+const DEFAULT_LOG_MAX_SIZE: u64 = 10 << 20;
+/// The shim rotates between reads of at most this size: a smaller limit could not be kept.
+const MIN_LOG_MAX_SIZE: u64 = 64 << 10;
+const DEFAULT_LOG_MAX_FILES: u32 = 5;
+const DEFAULT_PARALLEL_PULLS: usize = 3;
+/// Where the package puts the shim; used when the running binary's own path is not known.
+const PACKAGED_SHIM: &str = "/usr/libexec/podstead/podstead-shim";
+
+/// What the host says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFacts {
+    /// The kernel's host name.
+    pub host_name: String,
+    /// The running binary.
+    pub executable: Option<PathBuf>,
+}
+
+impl HostFacts {
+    /// Asks the kernel.
+    pub fn of_this_host() -> Self {
+        let host_name = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { host_name, executable: std::env::current_exe().ok() }
+    }
+}
+
+impl WrittenConfig {
+    /// Fills in defaults and checks every value. `path` is named in errors.
+    pub fn resolve(&self, facts: &HostFacts, path: &Path) -> Result<Config, ConfigError> {
+        let check = Check { path };
+        let defaults = Paths::default();
+        let paths = Paths {
+            state: check.directory("paths.state", self.paths.state.as_ref(), &defaults.state)?,
+            run: check.directory("paths.run", self.paths.run.as_ref(), &defaults.run)?,
+            logs: check.directory("paths.logs", self.paths.logs.as_ref(), &defaults.logs)?,
+        };
+        let max_size = match &self.container_log_max_size {
+            Some(text) => size::parse(text)
+                .ok_or_else(|| invalid(path, "containerLogMaxSize", format!("{text:?} is not a size such as 10Mi")))?,
+            None => DEFAULT_LOG_MAX_SIZE,
+        };
+        let pids = self.pod_pids_limit.unwrap_or(-1);
+        Ok(Config {
+            node_name: self.node_name(facts, &check)?,
+            sources: check.sources(self.sources.as_deref())?,
+            preload: check.directory("preloadPath", self.preload_path.as_ref(), &paths.preload())?,
+            shim: check.directory("shimPath", self.shim_path.as_ref(), &default_shim(facts))?,
+            log_rotation: LogRotation {
+                max_size: check.range("containerLogMaxSize", max_size, MIN_LOG_MAX_SIZE, u64::MAX)?,
+                max_files: check.range(
+                    "containerLogMaxFiles",
+                    self.container_log_max_files.unwrap_or(DEFAULT_LOG_MAX_FILES),
+                    2,
+                    1000,
+                )?,
+            },
+            crash_loop_max: Duration::from_secs(check.range(
+                "crashLoopBackOff.maxContainerRestartPeriodSeconds",
+                self.crash_loop_back_off.max_container_restart_period_seconds.unwrap_or(DEFAULT_CRASH_LOOP_MAX_SECONDS),
+                1,
+                300,
+            )?),
+            pod_pids_limit: match pids {
+                -1 => None,
+                limit => Some(check.range("podPidsLimit", limit, 1, i64::MAX)?),
+            },
+            api_socket_group: self.api_socket_group.clone(),
+            max_parallel_pulls: check.range(
+                "maxParallelImagePulls",
+                self.max_parallel_image_pulls.unwrap_or(DEFAULT_PARALLEL_PULLS),
+                1,
+                16,
+            )?,
+            logging: self.logging(path)?,
+            paths,
+        })
+    }
+
+    fn node_name(&self, facts: &HostFacts, check: &Check<'_>) -> Result<NodeName, ConfigError> {
+        let (name, origin) = match &self.node_name {
+            Some(name) => (name.clone(), "is"),
+            None => (facts.host_name.to_lowercase(), "is not set, and the host name is"),
+        };
+        if is_subdomain(&name) {
+            Ok(NodeName::new(name))
+        } else {
+            let message = format!(
+                "{origin} {name:?}, which is no node name: lower-case letters, digits, '-' and '.', at most 253, \
+                 beginning and ending with a letter or digit"
+            );
+            Err(invalid(check.path, "nodeName", message))
+        }
+    }
+
+    fn logging(&self, path: &Path) -> Result<Logging, ConfigError> {
+        let level = self.logging.level.clone().unwrap_or_else(|| "info".into());
+        match tracing_subscriber::EnvFilter::try_new(&level) {
+            Ok(_) => Ok(Logging { level, format: self.logging.format.unwrap_or_default() }),
+            Err(error) => Err(invalid(path, "logging.level", format!("{level:?} is not a level: {error}"))),
+        }
+    }
+}
+
+fn default_shim(facts: &HostFacts) -> PathBuf {
+    match &facts.executable {
+        Some(executable) => executable.with_file_name("podstead-shim"),
+        None => PACKAGED_SHIM.into(),
+    }
+}
+
+/// Checks that name the file.
+struct Check<'a> {
+    path: &'a Path,
+}
+
+impl Check<'_> {
+    /// A written absolute path, or the default.
+    fn directory(&self, field: &str, written: Option<&PathBuf>, default: &Path) -> Result<PathBuf, ConfigError> {
+        match written {
+            None => Ok(default.to_owned()),
+            // `components` drops a trailing slash and doubled ones.
+            Some(written) if is_clean_absolute(written) => Ok(written.components().collect()),
+            Some(written) => Err(invalid(
+                self.path,
+                field,
+                format!("{:?} is not an absolute path without . and ..", written.display().to_string()),
+            )),
+        }
+    }
+
+    fn range<T: PartialOrd + std::fmt::Display>(&self, field: &str, value: T, least: T, most: T) -> Result<T, ConfigError> {
+        if value < least {
+            Err(invalid(self.path, field, format!("is {value}, must be at least {least}")))
+        } else if value > most {
+            Err(invalid(self.path, field, format!("is {value}, must be at most {most}")))
+        } else {
+            Ok(value)
+        }
+    }
+
+    fn sources(&self, written: Option<&[WrittenSource]>) -> Result<Vec<SourceConfig>, ConfigError> {
+        let Some(written) = written else {
+            let place = SourcePlace::Directory { path: DEFAULT_MANIFESTS.into(), relist_interval: DEFAULT_RELIST };
+            return Ok(vec![SourceConfig { name: SourceId::new("manifests"), place }]);
+        };
+        let mut names = BTreeSet::new();
+        written
+            .iter()
+            .enumerate()
+            .map(|(index, source)| {
+                let field = format!("sources[{index}]");
+                if !is_label(&source.name) {
+                    let message = format!("{:?} is not a lower-case name of letters, digits and '-', at most 63", source.name);
+                    return Err(invalid(self.path, &format!("{field}.name"), message));
+                }
+                if !names.insert(source.name.as_str()) {
+                    let message = format!("{:?} is the name of an earlier source", source.name);
+                    return Err(invalid(self.path, &format!("{field}.name"), message));
+                }
+                Ok(SourceConfig { name: SourceId::new(&source.name), place: self.place(&field, source)? })
+            })
+            .collect()
+    }
+
+    fn place(&self, field: &str, source: &WrittenSource) -> Result<SourcePlace, ConfigError> {
+        let Some(directory) = &source.directory else {
+            return Err(invalid(self.path, field, "has no place: set directory".into()));
+        };
+        let seconds = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST.as_secs());
+        Ok(SourcePlace::Directory {
+            path: self.directory(&format!("{field}.directory.path"), Some(&directory.path), Path::new(""))?,
+            relist_interval: Duration::from_secs(self.range(
+                &format!("{field}.directory.relistIntervalSeconds"),
+                seconds,
+                1,
+                86_400,
+            )?),
+        })
+    }
+}
+
+/// RFC 1123 label, lower case.
+fn is_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+/// RFC 1123 subdomain, lower case.
+fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> HostFacts {
+        HostFacts { host_name: "Edge-01".into(), executable: Some("/usr/bin/podstead".into()) }
+    }
+
+    fn load(text: &str) -> Result<Config, ConfigError> {
+        let path = Path::new("/etc/podstead/config.yaml");
+        WrittenConfig::parse(text.as_bytes(), path)?.resolve(&facts(), path)
+    }
+
+    fn with_head(text: &str) -> String {
+        format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\n{text}")
+    }
+
+    #[test]
+    fn no_file_at_all_is_a_working_configuration() {
+        let config = load("# nothing\n").unwrap();
+        assert_eq!(config.node_name.as_str(), "edge-01");
+        assert_eq!(config.paths, Paths::default());
+        assert_eq!(config.shim, Path::new("/usr/bin/podstead-shim"));
+        assert_eq!(config.preload, Path::new("/var/lib/podstead/images/preload"));
+        assert_eq!(config.log_rotation, LogRotation { max_size: 10 << 20, max_files: 5 });
+        assert_eq!(config.sources.len(), 1);
+        assert_eq!(config.sources[0].name.as_str(), "manifests");
+    }
+
+    #[test]
+    fn what_show_prints_is_read_back_as_the_same() {
+        let config = load(&with_head(
+            "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\napiSocketGroup: adm\n\
+             sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
+        ))
+        .unwrap();
+        let shown = serde_yaml::to_string(&config.to_written()).unwrap();
+        assert_eq!(load(&shown).unwrap(), config);
+    }
+
+    #[test]
+    fn every_mistake_names_its_place_and_what_would_be_right() {
+        let cases = [
+            ("nodeNam: x\n", r#"/etc/podstead/config.yaml:3:1: unknown field "nodeNam", did you mean "nodeName"?"#),
+            (
+                "sources:\n- name: a\n  directory: {path: /a, relistIntervalSec: 5}\n",
+                r#"config.yaml:5:25: sources[0].directory: unknown field "relistIntervalSec", did you mean "relistIntervalSeconds"?"#,
+            ),
+            ("zzz: 1\n", r#":3:1: unknown field "zzz""#),
+            ("podPidsLimit: many\n", "config.yaml:3:15: podPidsLimit: invalid type: string \"many\""),
+            ("podPidsLimit: 0\n", "podPidsLimit: is 0, must be at least 1"),
+            ("nodeName: Edge_1\n", r#"nodeName: is "Edge_1", which is no node name"#),
+            ("paths: {run: run/podstead}\n", r#"paths.run: "run/podstead" is not an absolute path"#),
+            ("paths: {run: /run/../etc}\n", "paths.run: \"/run/../etc\" is not an absolute path"),
+            ("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 301}\n", "must be at most 300"),
+            ("containerLogMaxSize: 10MB\n", r#""10MB" is not a size such as 10Mi"#),
+            ("containerLogMaxFiles: 1\n", "must be at least 2"),
+            ("sources: [{name: a}]\n", "sources[0]: has no place: set directory"),
+            ("sources: [{name: a/b, directory: {path: /a}}]\n", r#"sources[0].name: "a/b" is not a lower-case name"#),
+            (
+                "sources: [{name: a, directory: {path: /a}}, {name: a, directory: {path: /b}}]\n",
+                r#"sources[1].name: "a" is the name of an earlier source"#,
+            ),
+            ("logging: {level: 'a=b=c'}\n", r#"logging.level: "a=b=c" is not a level"#),
+            ("nodeName: a\nnodeName: b\n", "duplicate"),
+        ];
+        for (text, expected) in cases {
+            let error = load(&with_head(text)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}\n  got:      {error}\n  expected: {expected}");
+        }
+    }
+
+    #[test]
+    fn another_kind_of_file_is_refused() {
+        let error = load("apiVersion: v1\nkind: Pod\n").unwrap_err().to_string();
+        assert!(error.contains(r#"apiVersion: is "v1", must be "podstead.dev/v1alpha1""#) || error.contains("unknown"), "{error}");
+        assert!(load("nodeName: a\n").unwrap_err().to_string().contains("apiVersion: is missing"));
+    }
+
+    #[test]
+    fn an_empty_list_of_sources_is_no_source() {
+        assert!(load(&with_head("sources: []\n")).unwrap().sources.is_empty());
+    }
+}

@@ -1,0 +1,233 @@
+//! The configuration file as written: field names, strict reading, and where a mistake is.
+
+use super::{Config, SourcePlace, size};
+use crate::telemetry::logging::LogFormat;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Value of `apiVersion`.
+pub(super) const API_VERSION: &str = "podstead.dev/v1alpha1";
+/// Value of `kind`.
+pub(super) const KIND: &str = "Config";
+
+/// Why there is no valid configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is there and cannot be read.
+    #[error("read configuration {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Not YAML, an unknown field, or a value of the wrong type.
+    #[error("{location}: {message}")]
+    Syntax {
+        /// `file:line:column`.
+        location: String,
+        /// What is wrong, with a suggestion for a misspelt field.
+        message: String,
+    },
+    /// A value that cannot be used.
+    #[error("{}: {field}: {message}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The field, e.g. `sources[1].name`.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// `config.yaml`. Every field may be missing; its default is what [`Config`] has then.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenConfig {
+    /// `podstead.dev/v1alpha1`; must be there when the file has any content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// `Config`; must be there when the file has any content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name of this host: a lower-case RFC 1123 subdomain. Default: the host name in lower case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
+    /// Roots on disk.
+    #[serde(default)]
+    pub paths: WrittenPaths,
+    /// Where manifests come from. Default: one directory `manifests` at `/etc/podstead/manifests`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<WrittenSource>>,
+    /// Directory whose image archives are imported. Default: `images/preload` under the state directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preload_path: Option<PathBuf>,
+    /// The `podstead-shim` binary. Default: beside the `podstead` binary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shim_path: Option<PathBuf>,
+    /// Size at which a container's log is rotated. Default: 10Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_log_max_size: Option<String>,
+    /// Log files kept per container, at least 2. Default: 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_log_max_files: Option<u32>,
+    /// Pauses between restarts of a failing container.
+    #[serde(default)]
+    pub crash_loop_back_off: WrittenCrashLoopBackOff,
+    /// Most processes and threads in one pod; -1 for no limit. Default: -1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_pids_limit: Option<i64>,
+    /// Group that may use the API socket. Default: none, root alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_socket_group: Option<String>,
+    /// Images pulled at the same time, 1 to 16. Default: 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel_image_pulls: Option<usize>,
+    /// The daemon's own log.
+    #[serde(default)]
+    pub logging: WrittenLogging,
+}
+
+/// `paths`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenPaths {
+    /// Durable state. Default: `/var/lib/podstead`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
+    /// Lost at reboot; holds the API socket. Default: `/run/podstead`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<PathBuf>,
+    /// Container logs. Default: `/var/log/pods`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<PathBuf>,
+}
+
+/// One entry of `sources`: a name and exactly one kind of place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenSource {
+    /// Unique: a lower-case RFC 1123 label.
+    pub name: String,
+    /// A directory or a single file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<WrittenDirectory>,
+}
+
+/// `sources[].directory`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenDirectory {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Seconds between listings that nothing asked for, 1 to 86400. Default: 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relist_interval_seconds: Option<u64>,
+}
+
+/// `crashLoopBackOff`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenCrashLoopBackOff {
+    /// Longest pause, 1 to 300. Default: 300.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_container_restart_period_seconds: Option<u64>,
+}
+
+/// `logging`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenLogging {
+    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. Default: info.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// `text` or `journal` (text without time stamps). Default: text; under systemd always journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<LogFormat>,
+}
+
+impl WrittenConfig {
+    /// Reads the bytes of `path` strictly. Only comments or nothing is the default configuration.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, ConfigError> {
+        let written: Option<Self> = serde_yaml::from_slice(bytes).map_err(|error| syntax_error(&error, path))?;
+        let Some(written) = written else { return Ok(Self::default()) };
+        let must_be = |field: &str, actual: &Option<String>, expected: &str| match actual.as_deref() {
+            Some(value) if value == expected => Ok(()),
+            Some(value) => Err(invalid(path, field, format!("is {value:?}, must be {expected:?}"))),
+            None => Err(invalid(path, field, format!("is missing, must be {expected:?}"))),
+        };
+        must_be("apiVersion", &written.api_version, API_VERSION)?;
+        must_be("kind", &written.kind, KIND)?;
+        Ok(written)
+    }
+
+    /// Every field of `config` written out.
+    pub(super) fn of(config: &Config) -> Self {
+        let sources = config.sources.iter().map(|source| match &source.place {
+            SourcePlace::Directory { path, relist_interval } => WrittenSource {
+                name: source.name.to_string(),
+                directory: Some(WrittenDirectory { path: path.clone(), relist_interval_seconds: Some(relist_interval.as_secs()) }),
+            },
+        });
+        Self {
+            api_version: Some(API_VERSION.into()),
+            kind: Some(KIND.into()),
+            node_name: Some(config.node_name.to_string()),
+            paths: WrittenPaths {
+                state: Some(config.paths.state.clone()),
+                run: Some(config.paths.run.clone()),
+                logs: Some(config.paths.logs.clone()),
+            },
+            sources: Some(sources.collect()),
+            preload_path: Some(config.preload.clone()),
+            shim_path: Some(config.shim.clone()),
+            container_log_max_size: Some(size::format(config.log_rotation.max_size)),
+            container_log_max_files: Some(config.log_rotation.max_files),
+            crash_loop_back_off: WrittenCrashLoopBackOff {
+                max_container_restart_period_seconds: Some(config.crash_loop_max.as_secs()),
+            },
+            pod_pids_limit: Some(config.pod_pids_limit.unwrap_or(-1)),
+            api_socket_group: config.api_socket_group.clone(),
+            max_parallel_image_pulls: Some(config.max_parallel_pulls),
+            logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },
+        }
+    }
+}
+
+pub(super) fn invalid(path: &Path, field: &str, message: String) -> ConfigError {
+    ConfigError::Invalid { path: path.to_owned(), field: field.to_owned(), message }
+}
+
+fn syntax_error(error: &serde_yaml::Error, path: &Path) -> ConfigError {
+    let location = match error.location() {
+        Some(place) => format!("{}:{}:{}", path.display(), place.line(), place.column()),
+        None => path.display().to_string(),
+    };
+    let mut message = error.to_string();
+    // The place is said in front.
+    if let Some(end) = message.rfind(" at line ") {
+        message.truncate(end);
+    }
+    if let Some(suggestion) = suggestion(&message) {
+        message = suggestion;
+    }
+    ConfigError::Syntax { location, message }
+}
+
+/// For serde's message on an unknown field, the same with the nearest known field instead of all of them.
+fn suggestion(message: &str) -> Option<String> {
+    let (before, known) = message.split_once(", expected")?;
+    let start = before.rfind("unknown field `")?;
+    let field = before.get(start..)?.strip_prefix("unknown field `")?.strip_suffix('`')?;
+    let prefix = before.get(..start)?;
+    let nearest = known
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|candidate| (strsim::damerau_levenshtein(&field.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .min()?;
+    let hint = if nearest.0 <= 2.max(field.len() / 3) { format!(", did you mean {:?}?", nearest.1) } else { String::new() };
+    Some(format!("{prefix}unknown field {field:?}{hint}"))
+}

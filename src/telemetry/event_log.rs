@@ -1,0 +1,202 @@
+//! The event log: the newest events of this host, aggregated, in memory only.
+//!
+//! The same subject, type, reason and message again raises a count instead of adding an entry. Entries are bounded in number, per
+//! subject and altogether, and each in size, so that a crash loop costs neither memory nor disk.
+
+use super::events::{EventRecorder, EventType, Subject};
+use super::journal::Journal;
+use jiff::Timestamp;
+
+/// Entries kept altogether; the one that was not repeated for longest goes first.
+const MAX_EVENTS: usize = 1000;
+/// Entries kept per subject, so that one restless pod does not push out what others said.
+const MAX_EVENTS_PER_SUBJECT: usize = 50;
+/// Bytes of a message; Kubernetes' own limit.
+const MAX_MESSAGE_BYTES: usize = 1024;
+/// Bytes of a reason; Kubernetes' own limit.
+const MAX_REASON_BYTES: usize = 128;
+/// Changes remembered for watchers.
+const HISTORY: usize = 512;
+
+/// What makes two events the same event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventKey {
+    subject: Subject,
+    kind: EventType,
+    reason: String,
+    message: String,
+}
+
+/// One event with how often and when it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedEvent {
+    /// A unique number for its name.
+    pub serial: u64,
+    /// What it is about.
+    pub subject: Subject,
+    /// Normal or Warning.
+    pub kind: EventType,
+    /// CamelCase word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// How often it happened.
+    pub count: u32,
+    /// When it happened first.
+    pub first_seen: Timestamp,
+    /// When it happened last.
+    pub last_seen: Timestamp,
+    /// Version of the journal at its last change.
+    pub version: u64,
+}
+
+impl LoggedEvent {
+    fn key(&self) -> EventKey {
+        EventKey { subject: self.subject.clone(), kind: self.kind, reason: self.reason.clone(), message: self.message.clone() }
+    }
+}
+
+/// Records events and lets them be listed and watched.
+#[derive(Debug)]
+pub struct EventLog {
+    journal: Journal<EventKey, LoggedEvent>,
+    now: fn() -> Timestamp,
+}
+
+impl EventLog {
+    /// An empty log whose versions start after `start`. `now` is the clock that stamps events.
+    pub fn new(start: u64, now: fn() -> Timestamp) -> Self {
+        Self { journal: Journal::new(start, HISTORY), now }
+    }
+
+    /// For listing and watching.
+    pub fn journal(&self) -> &Journal<EventKey, LoggedEvent> {
+        &self.journal
+    }
+
+    /// Removes what is too much: of the subject just recorded, and altogether.
+    fn trim(&self, subject: &Subject) {
+        let (_, events) = self.journal.list();
+        let mut surplus = Vec::new();
+        let mut of_subject: Vec<_> = events.iter().filter(|event| event.subject == *subject).collect();
+        if of_subject.len() > MAX_EVENTS_PER_SUBJECT {
+            of_subject.sort_by_key(|event| event.version);
+            surplus.extend(of_subject.iter().take(of_subject.len() - MAX_EVENTS_PER_SUBJECT).map(|event| event.key()));
+        } else if events.len() > MAX_EVENTS {
+            let mut by_age: Vec<_> = events.iter().collect();
+            by_age.sort_by_key(|event| event.version);
+            surplus.extend(by_age.iter().take(events.len() - MAX_EVENTS).map(|event| event.key()));
+        }
+        for key in surplus {
+            self.journal.remove(&key, |last, version| LoggedEvent { version, ..last.clone() });
+        }
+    }
+}
+
+impl EventRecorder for EventLog {
+    fn record(&self, subject: &Subject, kind: EventType, reason: &str, message: &str) {
+        let now = (self.now)();
+        let reason = cut(reason, MAX_REASON_BYTES);
+        let message = cut(message, MAX_MESSAGE_BYTES);
+        let key = EventKey { subject: subject.clone(), kind, reason: reason.clone(), message: message.clone() };
+        let mut is_new = false;
+        self.journal.update(key, |before, version| {
+            is_new = before.is_none();
+            Some(match before {
+                Some(event) => LoggedEvent { count: event.count.saturating_add(1), last_seen: now, version, ..event.clone() },
+                None => LoggedEvent {
+                    serial: version,
+                    subject: subject.clone(),
+                    kind,
+                    reason,
+                    message,
+                    count: 1,
+                    first_seen: now,
+                    last_seen: now,
+                    version,
+                },
+            })
+        });
+        if is_new {
+            self.trim(subject);
+        }
+    }
+}
+
+/// At most `limit` bytes of `text`, cut between characters, an ellipsis where something is missing.
+fn cut(text: &str, limit: usize) -> String {
+    const ELLIPSIS: &str = "...";
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let mut end = limit - ELLIPSIS.len();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{ELLIPSIS}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::{PodFullName, PodUid};
+
+    fn pod(name: &str) -> Subject {
+        Subject::Pod {
+            uid: PodUid::new(format!("uid-{name}")),
+            full_name: PodFullName { name: name.into(), namespace: "default".into() },
+            field_path: None,
+        }
+    }
+
+    fn log() -> EventLog {
+        EventLog::new(0, || Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn the_same_event_again_is_counted_not_added() {
+        let log = log();
+        for _ in 0..3 {
+            log.record(&pod("web"), EventType::Warning, "BackOff", "back-off 10s restarting");
+        }
+        log.record(&pod("web"), EventType::Warning, "BackOff", "back-off 20s restarting");
+        let (version, events) = log.journal().list();
+        assert_eq!(version, 4);
+        let counts: Vec<_> = events.iter().map(|event| (event.message.as_str(), event.count, event.serial)).collect();
+        assert_eq!(counts, [("back-off 10s restarting", 3, 1), ("back-off 20s restarting", 1, 4)]);
+    }
+
+    #[test]
+    fn a_restless_pod_does_not_push_out_the_events_of_others() {
+        let log = log();
+        log.record(&pod("quiet"), EventType::Normal, "Started", "started container c");
+        for number in 0..3000 {
+            log.record(&pod("restless"), EventType::Warning, "Failed", &format!("attempt {number}"));
+        }
+        let (_, events) = log.journal().list();
+        assert_eq!(events.len(), 1 + MAX_EVENTS_PER_SUBJECT);
+        assert!(events.iter().any(|event| event.subject == pod("quiet")));
+        assert!(events.iter().any(|event| event.message == "attempt 2999"));
+    }
+
+    #[test]
+    fn the_number_of_events_is_bounded_and_the_stalest_go_first() {
+        let log = log();
+        for number in 0..MAX_EVENTS + 5 {
+            log.record(&pod(&number.to_string()), EventType::Normal, "Started", "started");
+        }
+        let (_, events) = log.journal().list();
+        assert_eq!(events.len(), MAX_EVENTS);
+        assert!(!events.iter().any(|event| event.subject == pod("4")));
+        assert!(events.iter().any(|event| event.subject == pod("5")));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let log = log();
+        log.record(&Subject::Node, EventType::Warning, "Long", &"ü".repeat(4000));
+        let (_, events) = log.journal().list();
+        assert!(events[0].message.len() <= MAX_MESSAGE_BYTES);
+        assert!(events[0].message.ends_with("ü..."));
+    }
+}

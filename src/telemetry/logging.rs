@@ -1,0 +1,126 @@
+//! Set-up of the daemon's log: to stderr, for a person or for the journal.
+
+use std::error::Error;
+use std::fmt;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// Environment variable that overrides the configured level; takes the directives of `tracing`'s filter.
+pub const LEVEL_VARIABLE: &str = "PODSTEAD_LOG";
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One line of text per message.
+    #[default]
+    Text,
+    /// As text without a time stamp: the journal stamps lines itself. Chosen for `text` when systemd connects stderr to the journal.
+    Journal,
+}
+
+/// Why logging could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// Level or `PODSTEAD_LOG` is not a filter.
+    #[error("parse log level {level:?}")]
+    BadLevel {
+        /// As written.
+        level: String,
+        /// What is wrong with it.
+        #[source]
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// A subscriber is set already.
+    #[error("install the log subscriber")]
+    AlreadySet(#[source] tracing::subscriber::SetGlobalDefaultError),
+}
+
+/// Where the process stands: what of the environment matters for logging.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogEnvironment {
+    /// Value of `PODSTEAD_LOG`.
+    pub level: Option<String>,
+    /// `JOURNAL_STREAM` is set: systemd connected stdout or stderr to the journal.
+    pub under_journal: bool,
+}
+
+impl LogEnvironment {
+    /// Reads the environment of this process.
+    pub fn of_process() -> Self {
+        Self {
+            level: std::env::var(LEVEL_VARIABLE).ok().filter(|level| !level.is_empty()),
+            under_journal: std::env::var_os("JOURNAL_STREAM").is_some(),
+        }
+    }
+
+    /// The level that counts: environment before configuration.
+    pub fn effective_level<'a>(&'a self, configured: &'a str) -> &'a str {
+        self.level.as_deref().unwrap_or(configured)
+    }
+}
+
+/// Installs the process' log. To be called once, by the daemon.
+pub fn init(configured_level: &str, format: LogFormat, environment: &LogEnvironment) -> Result<(), LoggingError> {
+    let level = environment.effective_level(configured_level);
+    let filter = EnvFilter::try_new(level).map_err(|source| LoggingError::BadLevel { level: level.to_owned(), source })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_span_events(FmtSpan::NONE);
+    let format = if environment.under_journal { LogFormat::Journal } else { format };
+    match format {
+        LogFormat::Text => tracing::subscriber::set_global_default(builder.finish()),
+        LogFormat::Journal => tracing::subscriber::set_global_default(builder.without_time().finish()),
+    }
+    .map_err(LoggingError::AlreadySet)
+}
+
+/// Shows an error and all its sources: `a: b: c`. Errors of this crate never repeat their source, so nothing is said twice.
+pub fn error_chain<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
+    Chain(error)
+}
+
+struct Chain<'a>(&'a (dyn Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("read record")]
+    struct Outer(#[source] std::io::Error);
+
+    #[test]
+    fn a_chain_names_every_cause_once() {
+        let error = Outer(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file"));
+        assert_eq!(error_chain(&error).to_string(), "read record: no such file");
+    }
+
+    #[test]
+    fn the_environment_overrides_the_configured_level() {
+        let environment = LogEnvironment { level: Some("debug".into()), under_journal: false };
+        assert_eq!(environment.effective_level("info"), "debug");
+        assert_eq!(LogEnvironment::default().effective_level("info"), "info");
+    }
+
+    #[test]
+    fn a_level_that_is_no_filter_is_named_in_the_error() {
+        let error = init("podstead=loud=1", LogFormat::Text, &LogEnvironment::default()).unwrap_err();
+        assert!(error.to_string().contains("podstead=loud=1"), "{error}");
+    }
+}
