@@ -1,0 +1,182 @@
+//! From a manifest to a running container, through edits and restarts, to an end.
+
+use crate::support::{TestHost, eventually, process_exists};
+
+fn sleeper(name: &str, containers: &[(&str, &str)]) -> String {
+    let mut text =
+        format!("apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n");
+    for (container, script) in containers {
+        text += &format!(
+            "    - name: {container}\n      image: localhost/busybox:1\n      command: [\"/bin/sh\", \"-c\", \"{script}\"]\n"
+        );
+    }
+    text
+}
+
+const FOREVER: &str = "echo started; exec sleep 1000000";
+
+#[test]
+fn a_manifest_renamed_into_place_becomes_a_running_container_with_a_log() {
+    let host = TestHost::start();
+    host.write_manifest("web.yaml", &sleeper("web", &[("main", FOREVER)]));
+    let pod = host.wait_running("web");
+    assert_eq!(pod.restarts("main"), 0);
+    assert!(host.wait_log("web", "main", "started").starts_with("started"));
+    assert_eq!(host.exec("web", "main", &["echo", "from exec"]), "from exec\n");
+    let table = host.cli_ok(&["get", "pods"]);
+    let row: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(&row[..4], &["web-edge-1", "1/1", "Running", "0"], "{table}");
+}
+
+#[test]
+fn an_edit_restarts_only_the_container_whose_definition_changed() {
+    let host = TestHost::start();
+    host.write_manifest("two.yaml", &sleeper("two", &[("stays", FOREVER), ("changes", FOREVER)]));
+    let before = host.wait_running("two");
+    host.write_manifest("two.yaml", &sleeper("two", &[("stays", FOREVER), ("changes", "echo changed; exec sleep 2000000")]));
+    let after = host.wait_for_pod("two", "the edited container to run anew", |pod| {
+        pod.runs("changes") && pod.container_id("changes") != before.container_id("changes")
+    });
+    assert_eq!(after.uid(), before.uid(), "an edit in place keeps the identity of the pod");
+    assert_eq!(after.container_id("stays"), before.container_id("stays"));
+    assert_eq!(after.restarts("stays"), 0);
+    host.wait_log("two", "changes", "changed");
+}
+
+#[test]
+fn a_change_of_labels_restarts_nothing() {
+    let host = TestHost::start();
+    host.write_manifest("web.yaml", &sleeper("web", &[("main", FOREVER)]));
+    let before = host.wait_running("web");
+    let labelled = sleeper("web", &[("main", FOREVER)]).replace("  name: web\n", "  name: web\n  labels:\n    tier: front\n");
+    host.write_manifest("web.yaml", &labelled);
+    let after = host.wait_for_pod("web", "the label", |pod| pod.0["metadata"]["labels"]["tier"] == "front");
+    assert_eq!(after.container_id("main"), before.container_id("main"));
+    assert!(after.runs("main"));
+}
+
+#[test]
+fn a_change_of_the_sandbox_recreates_the_pod_s_containers_under_the_same_identity() {
+    let host = TestHost::start();
+    let isolated = sleeper("web", &[("main", FOREVER)]);
+    host.write_manifest("web.yaml", &isolated);
+    let before = host.wait_running("web");
+    host.write_manifest("web.yaml", &isolated.replace("spec:\n", "spec:\n  hostNetwork: true\n"));
+    let after = host.wait_for_pod("web", "a container in the new sandbox", |pod| {
+        pod.runs("main") && pod.container_id("main") != before.container_id("main")
+    });
+    assert_eq!(after.uid(), before.uid());
+    let host_network = std::fs::read_link("/proc/self/ns/net").unwrap();
+    let pid = host.container_pid(&after, "main");
+    assert_eq!(std::fs::read_link(format!("/proc/{pid}/ns/net")).unwrap(), host_network);
+}
+
+#[test]
+fn a_container_that_fails_is_restarted_with_back_off() {
+    let host = TestHost::start();
+    host.write_manifest("crash.yaml", &sleeper("crash", &[("main", "echo run; exit 3")]));
+    let pod = host.wait_for_pod("crash", "CrashLoopBackOff", |pod| pod.waiting_reason("main") == "CrashLoopBackOff");
+    assert!(pod.restarts("main") >= 1, "the first restart is immediate (kubelet rule D9)");
+    assert_eq!(pod.container("main")["lastState"]["terminated"]["exitCode"], 3);
+    let message = pod.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("back-off") && message.contains("restarting failed container=main pod=crash-edge-1_default"),
+        "{message}"
+    );
+    assert!(host.cli_ok(&["get", "events"]).contains("BackOff"));
+    assert_eq!(host.cli_ok(&["logs", "crash", "--previous"]), "run\n");
+}
+
+#[test]
+fn a_pod_that_completes_stays_completed_through_a_restart_of_the_daemon() {
+    let mut host = TestHost::start();
+    let once = sleeper("once", &[("main", "echo done")]).replace("spec:\n", "spec:\n  restartPolicy: OnFailure\n");
+    host.write_manifest("once.yaml", &once);
+    let before = host.wait_for_pod("once", "Succeeded", |pod| pod.phase() == "Succeeded");
+    host.stop_daemon();
+    host.start_daemon();
+    let after = host.wait_for_pod("once", "still Succeeded", |pod| pod.phase() == "Succeeded");
+    assert_eq!(after.container_id("main"), before.container_id("main"), "it must not run again");
+    assert_eq!(host.logs("once", "main"), "done\n");
+}
+
+#[test]
+fn init_containers_run_one_after_the_other_before_the_containers() {
+    let host = TestHost::start();
+    let manifest = "
+apiVersion: v1
+kind: Pod
+metadata: {name: staged}
+spec:
+  initContainers:
+    - {name: one, image: localhost/busybox:1, command: [/bin/sh, -c, 'echo 1 > /work/log']}
+    - {name: two, image: localhost/busybox:1, command: [/bin/sh, -c, 'echo 2 >> /work/log']}
+  containers:
+    - {name: main, image: localhost/busybox:1, command: [/bin/sh, -c, 'cat /work/log; exec sleep 1000000']}
+  volumes:
+    - {name: work, emptyDir: {}}
+"
+    .replace("image: localhost/busybox:1", "image: localhost/busybox:1, volumeMounts: [{name: work, mountPath: /work}]");
+    host.write_manifest("staged.yaml", &manifest);
+    host.wait_running("staged");
+    assert!(host.wait_log("staged", "main", "2").starts_with("1\n2\n"));
+}
+
+#[test]
+fn termination_asks_first_and_kills_after_the_grace_period() {
+    let host = TestHost::start();
+    let polite = "trap 'echo asked; exit 0' TERM; echo ready; while true; do sleep 0.1; done";
+    let stubborn = "trap 'echo refused' TERM; echo ready; while true; do sleep 0.1; done";
+    host.write_manifest("end.yaml", &sleeper("end", &[("polite", polite), ("stubborn", stubborn)]));
+    let pod = host.wait_running("end");
+    host.wait_log("end", "polite", "ready");
+    host.wait_log("end", "stubborn", "ready");
+    let pids = [host.container_pid(&pod, "polite"), host.container_pid(&pod, "stubborn")];
+    let logs = host.path("logs").join(format!("default_end-edge-1_{}", pod.uid()));
+    // A hard link outlives the pod's log directory, which goes with the pod.
+    for container in ["polite", "stubborn"] {
+        std::fs::hard_link(logs.join(container).join("0.log"), host.path(container)).unwrap();
+    }
+    host.remove_manifest("end.yaml");
+    host.wait_gone("end");
+    assert!(!process_exists(pids[0]) && !process_exists(pids[1]));
+    let log = |container: &str| std::fs::read_to_string(host.path(container)).unwrap();
+    assert!(log("polite").contains("stdout F asked"), "{}", log("polite"));
+    assert!(log("stubborn").contains("stdout F refused"), "{}", log("stubborn"));
+}
+
+#[test]
+fn a_container_killed_for_memory_says_so() {
+    let host = TestHost::start();
+    let hungry = sleeper("hungry", &[("main", "sleep 0.2; tail /dev/zero")]) + "      resources: {limits: {memory: 16Mi}}\n";
+    host.write_manifest("hungry.yaml", &hungry);
+    let pod = host.wait_for_pod("hungry", "a termination", |pod| pod.container("main")["lastState"]["terminated"].is_object());
+    let terminated = &pod.container("main")["lastState"]["terminated"];
+    assert_eq!(terminated["reason"], "OOMKilled", "{terminated}");
+    assert_eq!(terminated["exitCode"], 137);
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_explained() {
+    let host = TestHost::start();
+    let missing = sleeper("missing", &[("main", FOREVER)]).replace("\"/bin/sh\", \"-c\"", "\"/no/such/program\", \"-c\"");
+    host.write_manifest("missing.yaml", &missing);
+    eventually("a message that names the program", || {
+        let pod = host.pod("missing").ok_or("no pod")?;
+        let text = pod.container("main").to_string();
+        (text.contains("/no/such/program") && text.to_lowercase().contains("no such file")).then_some(()).ok_or(text)
+    });
+}
+
+#[test]
+fn a_missing_image_is_explained_and_its_arrival_heals_the_pod() {
+    let host = TestHost::start();
+    let manifest = sleeper("late", &[("main", FOREVER)]).replace("localhost/busybox:1", "localhost/late:1");
+    host.write_manifest("late.yaml", &(manifest + "      imagePullPolicy: Never\n"));
+    host.wait_for_pod("late", "ErrImageNeverPull", |pod| pod.waiting_reason("main") == "ErrImageNeverPull");
+    let archive = host.path("late.tar");
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/make-image.sh");
+    assert!(std::process::Command::new(script).arg(&archive).arg("localhost/late:1").status().unwrap().success());
+    host.cli_ok(&["image", "import", archive.to_str().unwrap()]);
+    host.wait_running("late");
+}

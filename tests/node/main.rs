@@ -1,0 +1,14 @@
+//! Real pods: the built binaries, real images, this machine's kernel. Needs root.
+//!
+//! Every test has a host of its own ([`support::TestHost`]): private state, run and log directories, a daemon, a directory of
+//! manifests. `PODSTEAD_BIN_DIR` makes the tests use other binaries, `PODSTEAD_TEST_IMAGE` another image archive (for machines
+//! where it cannot be made).
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on has to fail, and says what it saw")]
+
+mod adoption;
+mod bad_input;
+mod lifecycle;
+mod many_pods;
+mod process_view;
+mod removal;
+mod support;

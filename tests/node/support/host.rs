@@ -1,0 +1,259 @@
+//! One host: private directories, one daemon, one directory of manifests.
+
+use super::image::image_archive;
+use super::kernel;
+use super::pod::PodView;
+use super::wait::eventually;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// Name of the node; pods are called `<name>-<this>`.
+pub(crate) const NODE: &str = "edge-1";
+
+/// A private podstead host.
+#[derive(Debug)]
+pub(crate) struct TestHost {
+    root: PathBuf,
+    daemon: Option<Child>,
+    uids: std::cell::RefCell<BTreeSet<String>>,
+}
+
+/// Path of a binary under test.
+pub(crate) fn binary(name: &str) -> PathBuf {
+    match (std::env::var_os("PODSTEAD_BIN_DIR"), name) {
+        (Some(directory), _) => Path::new(&directory).join(name),
+        (None, "podstead") => env!("CARGO_BIN_EXE_podstead").into(),
+        (None, "podstead-shim") => env!("CARGO_BIN_EXE_podstead-shim").into(),
+        (None, other) => panic!("no binary {other}"),
+    }
+}
+
+impl TestHost {
+    /// A host with the test image preloaded and its daemon up.
+    pub(crate) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// As [`TestHost::start`], with more lines for the configuration.
+    pub(crate) fn start_with(more_config: &str) -> Self {
+        let mut host = Self::prepare(more_config);
+        host.start_daemon();
+        host
+    }
+
+    /// A host whose daemon does not run yet.
+    pub(crate) fn prepare(more_config: &str) -> Self {
+        assert!(nix::unistd::geteuid().is_root(), "the node tests run containers: they need root");
+        // Short, since socket paths are limited to 107 bytes.
+        let root = tempfile::Builder::new().prefix("ps").tempdir_in("/tmp").unwrap().keep();
+        for folder in ["manifests", "preload"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        fs::copy(image_archive(), root.join("preload/busybox.tar")).unwrap();
+        let at = root.display();
+        let config = format!(
+            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: {NODE}\npaths:\n  state: {at}/state\n  run: {at}/run\n  logs: {at}/logs\n  \
+             preload: {at}/preload\nsources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
+        );
+        fs::write(root.join("config.yaml"), config).unwrap();
+        Self { root, daemon: None, uids: Default::default() }
+    }
+
+    /// Starts the daemon and waits for its answer.
+    pub(crate) fn start_daemon(&mut self) {
+        assert!(self.daemon.is_none(), "the daemon runs already");
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.root.join("daemon.log")).unwrap();
+        let mut command = Command::new(binary("podstead"));
+        command.args(["daemon", "--config"]).arg(self.root.join("config.yaml"));
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        self.daemon = Some(command.spawn().unwrap());
+        eventually("the daemon to answer", || {
+            let out = self.cli(&["version"]);
+            if let Ok(Some(status)) = self.daemon_status() {
+                panic!("the daemon ended with {status}; its log:\n{}", self.daemon_log());
+            }
+            out.status.success().then_some(()).ok_or_else(|| text(&out.stderr))
+        });
+    }
+
+    fn daemon_status(&self) -> std::io::Result<Option<String>> {
+        let Some(daemon) = &self.daemon else { return Ok(None) };
+        Ok((!kernel::process_exists(daemon.id())).then(|| format!("pid {} gone", daemon.id())))
+    }
+
+    /// SIGKILL to the daemon; waits until it is reaped.
+    pub(crate) fn kill_daemon(&mut self) {
+        let mut daemon = self.daemon.take().unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+
+    /// SIGTERM to the daemon; waits until it has ended, and asserts that it ended well.
+    pub(crate) fn stop_daemon(&mut self) {
+        let mut daemon = self.daemon.take().unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon.id() as i32), nix::sys::signal::Signal::SIGTERM).unwrap();
+        let status = daemon.wait().unwrap();
+        assert!(status.success(), "the daemon ended with {status}; its log:\n{}", self.daemon_log());
+    }
+
+    /// What the daemon wrote.
+    pub(crate) fn daemon_log(&self) -> String {
+        fs::read_to_string(self.root.join("daemon.log")).unwrap_or_default()
+    }
+
+    /// A path below the host's root: `manifests`, `state`, `run`, `logs`, `preload`.
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// Puts a manifest in place by rename, as an editor does.
+    pub(crate) fn write_manifest(&self, name: &str, content: &str) {
+        let hidden = self.root.join("manifests").join(format!(".{name}.new"));
+        fs::write(&hidden, content).unwrap();
+        fs::rename(hidden, self.root.join("manifests").join(name)).unwrap();
+    }
+
+    /// Removes a manifest.
+    pub(crate) fn remove_manifest(&self, name: &str) {
+        fs::remove_file(self.root.join("manifests").join(name)).unwrap();
+    }
+
+    /// Runs the command line against this host.
+    pub(crate) fn cli(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(binary("podstead"));
+        command.arg("--socket").arg(self.root.join("run/podstead.sock")).args(arguments).stdin(Stdio::null());
+        command.output().unwrap()
+    }
+
+    /// Standard output of a command that has to succeed.
+    pub(crate) fn cli_ok(&self, arguments: &[&str]) -> String {
+        let out = self.cli(arguments);
+        assert!(out.status.success(), "podstead {arguments:?}: {}\n{}", out.status, text(&out.stderr));
+        text(&out.stdout)
+    }
+
+    /// All pods.
+    pub(crate) fn pods(&self) -> Vec<PodView> {
+        let list: Value = serde_json::from_str(&self.cli_ok(&["get", "pods", "-o", "json"])).unwrap();
+        let pods: Vec<PodView> = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(PodView).collect();
+        self.uids.borrow_mut().extend(pods.iter().map(PodView::uid));
+        pods
+    }
+
+    /// The pod whose manifest has this name.
+    pub(crate) fn pod(&self, name: &str) -> Option<PodView> {
+        let full = format!("{name}-{NODE}");
+        self.pods().into_iter().find(|pod| pod.0["metadata"]["name"] == full.as_str())
+    }
+
+    /// Waits until the pod satisfies `condition`.
+    pub(crate) fn wait_for_pod(&self, name: &str, what: &str, condition: impl Fn(&PodView) -> bool) -> PodView {
+        eventually(&format!("pod {name}: {what}"), || match self.pod(name) {
+            Some(pod) if condition(&pod) => Ok(pod),
+            Some(pod) => Err(format!("{}\n{}", pod.0["status"], tail(&self.daemon_log()))),
+            None => Err(format!("no such pod\n{}", tail(&self.daemon_log()))),
+        })
+    }
+
+    /// Waits until every container of the pod runs.
+    pub(crate) fn wait_running(&self, name: &str) -> PodView {
+        self.wait_for_pod(name, "all containers running", |pod| {
+            pod.phase() == "Running"
+                && pod.0["status"]["containerStatuses"]
+                    .as_array()
+                    .is_some_and(|list| !list.is_empty() && list.iter().all(|status| status["state"]["running"].is_object()))
+        })
+    }
+
+    /// Waits until the pod is not listed any more.
+    pub(crate) fn wait_gone(&self, name: &str) {
+        eventually(&format!("pod {name} to be gone"), || match self.pod(name) {
+            None => Ok(()),
+            Some(pod) => Err(format!("{}\n{}", pod.0["status"], tail(&self.daemon_log()))),
+        });
+    }
+
+    /// The container's log, as `podstead logs` prints it.
+    pub(crate) fn logs(&self, name: &str, container: &str) -> String {
+        self.cli_ok(&["logs", name, "-c", container])
+    }
+
+    /// Waits until the container's log has a line that contains `needle`; returns the log.
+    pub(crate) fn wait_log(&self, name: &str, container: &str, needle: &str) -> String {
+        eventually(&format!("{needle:?} in the log of {name}/{container}"), || {
+            let out = self.cli(&["logs", name, "-c", container]);
+            let log = text(&out.stdout);
+            if log.contains(needle) { Ok(log) } else { Err(format!("{log}{}", text(&out.stderr))) }
+        })
+    }
+
+    /// Runs a command in the pod's container; standard output of a command that has to succeed.
+    pub(crate) fn exec(&self, name: &str, container: &str, command: &[&str]) -> String {
+        let mut arguments = vec!["exec", name, "-c", container, "--"];
+        arguments.extend(command);
+        self.cli_ok(&arguments)
+    }
+
+    /// Host process id of the container's first process, by the record that its shim keeps.
+    pub(crate) fn container_pid(&self, pod: &PodView, container: &str) -> u32 {
+        let path =
+            self.root.join("state/pods").join(pod.uid()).join("containers").join(format!("{}.json", pod.container_id(container)));
+        let record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        find_key(&record, "pid").and_then(Value::as_u64).unwrap_or_else(|| panic!("no pid in {record}")) as u32
+    }
+
+    /// Host process id of the pod's shim.
+    pub(crate) fn shim_pid(&self, pod: &PodView) -> u32 {
+        let mark = pod.uid();
+        let is_shim = |pid: u32| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.starts_with(b"podstead-shim") && String::from_utf8_lossy(&line).contains(&mark))
+        };
+        fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
+            .find(|pid| is_shim(*pid))
+            .unwrap_or_else(|| panic!("no process has podstead-shim and {mark} in its command line"))
+    }
+}
+
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- daemon log of {}:\n{}", self.root.display(), tail(&self.daemon_log()));
+        }
+        if let Some(mut daemon) = self.daemon.take() {
+            drop(daemon.kill());
+            drop(daemon.wait());
+        }
+        for entry in fs::read_dir(self.root.join("state/pods")).into_iter().flatten().flatten() {
+            self.uids.borrow_mut().insert(entry.file_name().to_string_lossy().into_owned());
+        }
+        for uid in self.uids.borrow().iter() {
+            kernel::purge(uid);
+        }
+        kernel::purge(&self.root.display().to_string());
+        drop(fs::remove_dir_all(&self.root));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+fn find_key<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(map) => map.get(key).or_else(|| map.values().find_map(|inner| find_key(inner, key))),
+        Value::Array(list) => list.iter().find_map(|inner| find_key(inner, key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! What the kernel knows of a pod, looked up without the product's help.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Whether a process of that id exists and is not a zombie.
+pub(crate) fn process_exists(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
+}
+
+/// Everything in the kernel that carries `mark` (a pod's UID, or a directory): processes, cgroups, mounts.
+pub(crate) fn leftovers(mark: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let has = |file: &str| fs::read(entry.path().join(file)).is_ok_and(|text| String::from_utf8_lossy(&text).contains(mark));
+        if pid != std::process::id() && process_exists(pid) && (has("cgroup") || has("cmdline")) {
+            found.push(format!("process {pid}"));
+        }
+    }
+    for cgroup in cgroups(mark) {
+        found.push(format!("cgroup {}", cgroup.display()));
+    }
+    for mount in mounts(mark) {
+        found.push(format!("mount {}", mount.display()));
+    }
+    found
+}
+
+/// Directories below the cgroup file systems whose name carries `mark`.
+pub(crate) fn cgroups(mark: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().to_string_lossy().contains(mark) {
+                found.push(path.clone());
+            }
+            folders.push(path);
+        }
+    }
+    found
+}
+
+/// Mount points whose path carries `mark`, deepest first.
+pub(crate) fn mounts(mark: &str) -> Vec<PathBuf> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mut found: Vec<PathBuf> = table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .filter(|path| path.contains(mark))
+        .map(|path| Path::new(path).into())
+        .collect();
+    found.reverse();
+    found
+}
+
+/// Kills what carries `mark` and unmounts and removes the rest; for the end of a test that failed half-way.
+pub(crate) fn purge(mark: &str) {
+    use nix::sys::signal::{Signal, kill};
+    for _ in 0..50 {
+        let rest = leftovers(mark);
+        if rest.is_empty() {
+            return;
+        }
+        for pid in rest.iter().filter_map(|item| item.strip_prefix("process ")).filter_map(|pid| pid.parse().ok()) {
+            kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap_or_default();
+        }
+        for mount in mounts(mark) {
+            nix::mount::umount2(&mount, nix::mount::MntFlags::MNT_DETACH).unwrap_or_default();
+        }
+        let mut folders = cgroups(mark);
+        folders.sort_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
+        for folder in folders {
+            drop(fs::remove_dir(folder));
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,12 @@
+//! A host for one test, and how to look at it.
+
+mod host;
+mod image;
+mod kernel;
+mod pod;
+mod wait;
+
+pub(crate) use host::TestHost;
+pub(crate) use image::image_archive;
+pub(crate) use kernel::{leftovers, process_exists};
+pub(crate) use wait::{eventually, eventually_within};
