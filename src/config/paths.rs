@@ -46,6 +46,11 @@ impl Paths {
         self.images().join("preload")
     }
 
+    /// Seccomp profiles that `localhostProfile` names (the kubelet's `<root>/seccomp`).
+    pub fn seccomp_profiles(&self) -> PathBuf {
+        self.state.join("seccomp")
+    }
+
     /// Durable directories of all pods.
     pub fn pods(&self) -> PathBuf {
         self.state.join("pods")

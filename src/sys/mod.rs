@@ -1,4 +1,6 @@
 //! The kernel: clock, atomic files, cgroups, mounts, namespaces, sd_notify. The only module beside `shim` that may hold `unsafe`.
 
 pub mod atomic_file;
+pub mod cgroup;
 pub mod clock;
+pub mod kernel;

@@ -11,7 +11,8 @@ pub(crate) struct Row {
 /// The table.
 pub(crate) const ROWS: &[Row] = &[
     // What everybody may use.
-    Row { from: "sys", to: &[] },
+    // Cgroups are made for pods: their limits and tiers are the pod's own types.
+    Row { from: "sys", to: &["pod"] },
     Row { from: "pod", to: &["manifest"] },
     Row { from: "manifest", to: &[] },
     Row { from: "telemetry", to: &["pod"] },

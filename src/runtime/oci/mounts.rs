@@ -1,0 +1,117 @@
+//! The mounts of a container: what every container has, then what its spec adds.
+
+use super::{BuildExt, OciError, SandboxView};
+use crate::runtime::{ContainerSpec, Mount, Propagation};
+use libcontainer::oci_spec::runtime::{Mount as OciMount, MountBuilder};
+use std::path::Path;
+
+/// Hidden from containers: they tell about the host, or reach into it.
+pub(super) const MASKED_PATHS: [&str; 12] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+];
+
+/// Visible, but not to be changed.
+pub(super) const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+const DEFAULT_SHM_SIZE: u64 = 64 << 20;
+
+/// All mounts in the order of their making: the defaults but for those that the spec replaces, then the spec's, parents before children.
+pub(super) fn mounts(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>, OciError> {
+    // libcontainer makes device nodes and symlinks in /dev whatever is mounted there: in the host's own /dev that does harm.
+    if let Some(mount) = spec.mounts.iter().find(|mount| is(mount, "/dev")) {
+        return Err(OciError::DevReplaced(mount.host_path.clone()));
+    }
+    let mut result = Vec::new();
+    for mount in defaults(spec, sandbox)? {
+        if !spec.mounts.iter().any(|own| own.container_path == *mount.destination()) {
+            result.push(mount);
+        }
+    }
+    let mut own: Vec<&Mount> = spec.mounts.iter().collect();
+    own.sort_by_key(|mount| mount.container_path.components().count());
+    for mount in own {
+        result.push(bind(mount)?);
+    }
+    Ok(result)
+}
+
+/// The propagation that the container's mount namespace as a whole must have, so that volumes can have theirs: libcontainer ignores
+/// what single mounts ask for. The caller makes all mounts private beforehand but the volumes concerned.
+pub(super) fn rootfs_propagation(spec: &ContainerSpec) -> &'static str {
+    let any = |wanted: Propagation| spec.mounts.iter().any(|mount| mount.propagation == wanted);
+    if any(Propagation::Bidirectional) {
+        "shared"
+    } else if any(Propagation::HostToContainer) {
+        "slave"
+    } else {
+        "private"
+    }
+}
+
+fn is(mount: &Mount, path: &str) -> bool {
+    mount.container_path == Path::new(path)
+}
+
+fn defaults(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>, OciError> {
+    let access = if spec.security.privileged { "rw" } else { "ro" };
+    let mut mounts = vec![
+        filesystem("/proc", "proc", &["nosuid", "noexec", "nodev"])?,
+        filesystem("/dev", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"])?,
+        filesystem("/dev/pts", "devpts", &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"])?,
+        filesystem("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"])?,
+        filesystem("/sys", "sysfs", &["nosuid", "noexec", "nodev", access])?,
+        filesystem("/sys/fs/cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", access])?,
+    ];
+    let shm = match (&sandbox.dev_shm, sandbox.namespaces.host_ipc) {
+        (Some(path), _) => bound("/dev/shm", path, &["rbind", "rprivate", "rw"])?,
+        (None, true) => bound("/dev/shm", Path::new("/dev/shm"), &["rbind", "rprivate", "rw"])?,
+        (None, false) => {
+            let size = format!("size={}", spec.shm_size.unwrap_or(DEFAULT_SHM_SIZE));
+            filesystem("/dev/shm", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", &size])?
+        }
+    };
+    mounts.push(shm);
+    Ok(mounts)
+}
+
+fn bind(mount: &Mount) -> Result<OciMount, OciError> {
+    let propagation = match mount.propagation {
+        Propagation::Private => "rprivate",
+        Propagation::HostToContainer => "rslave",
+        Propagation::Bidirectional => "rshared",
+    };
+    let access = match (mount.read_only, mount.recursive_read_only) {
+        (true, true) => "rro",
+        (true, false) => "ro",
+        (false, _) => "rw",
+    };
+    let destination = &mount.container_path;
+    MountBuilder::default()
+        .destination(destination)
+        .typ("bind")
+        .source(&mount.host_path)
+        .options(["rbind", propagation, access].map(str::to_owned).to_vec())
+        .build()
+        .part("mount")
+}
+
+fn bound(destination: &str, source: &Path, options: &[&str]) -> Result<OciMount, OciError> {
+    let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    MountBuilder::default().destination(destination).typ("bind").source(source).options(options).build().part("mount")
+}
+
+fn filesystem(destination: &str, kind: &str, options: &[&str]) -> Result<OciMount, OciError> {
+    let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    MountBuilder::default().destination(destination).typ(kind).source(kind).options(options).build().part("mount")
+}
