@@ -3,6 +3,8 @@
 //! A listed image is a whole image: layers are unpacked into a staging directory, verified, synced and renamed before a reference
 //! names them, so that a power cut leaves either all of an image or none of it.
 
+pub use crate::pod::containers::PullPolicy;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,17 +51,6 @@ pub struct ProcessUser {
     pub gid: u32,
     /// Supplemental groups.
     pub additional_gids: Vec<u32>,
-}
-
-/// `imagePullPolicy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum PullPolicy {
-    /// Ask the registry each time; when it cannot be reached and the image is present, the present one is used.
-    Always,
-    /// Pull only when absent.
-    IfNotPresent,
-    /// Never pull.
-    Never,
 }
 
 /// Why an image cannot be used; each becomes a waiting reason (kubelet rule D8).

@@ -85,3 +85,15 @@ impl fmt::Display for PodFullName {
         write!(f, "{}_{}", self.name, self.namespace)
     }
 }
+
+/// Annotations that are podstead's (the kubelet's) to write; what a manifest says in them is dropped (kubelet rule A19).
+pub const STAMPED_ANNOTATIONS: [&str; 4] =
+    [ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_SOURCE, ANNOTATION_CONFIG_SEEN, ANNOTATION_CONFIG_MIRROR];
+/// Hash of the pod's content.
+pub const ANNOTATION_CONFIG_HASH: &str = "kubernetes.io/config.hash";
+/// Name of the source that delivered the pod.
+pub const ANNOTATION_CONFIG_SOURCE: &str = "kubernetes.io/config.source";
+/// When the pod was first seen.
+pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
+/// On the copy of a static pod that an API server shows: the static pod's hash.
+pub const ANNOTATION_CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";

@@ -1,12 +1,29 @@
 //! Everything about a Pod that can be known without a host. **Pure**: no files, no clock, no environment, no tokio.
 //!
-//! Owns: names and identity ([`identity`]), defaulting, create-validation, the support table of every field, the container hash,
-//! environment expansion, resource formulas, host files (hosts, resolv.conf, hostname).
-//! In: a decoded [`Pod`] from [`crate::manifest`]. Out: a defaulted, validated Pod with kubelet-style name and annotations.
+//! In: a decoded [`Pod`] from [`crate::manifest`]. Out of [`admit`]: a defaulted, validated Pod with its name on this node, and all
+//! [`FieldProblem`]s. What the others ask about an admitted Pod:
+//!
+//! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
+//! * [`hash`]: what an edit changes. [`identity`]: names.
+//! * [`env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
+//! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
 
+mod admit;
+pub mod containers;
+pub mod defaults;
+pub mod env;
+mod field;
+pub mod hash;
+pub mod host_files;
 pub mod identity;
+pub mod quantity;
 pub mod resources;
+pub mod restart;
 pub mod security;
+mod support;
+mod validate;
 
+pub use admit::{AdmitContext, Admitted, admit, static_pod_name};
+pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
 pub use k8s_openapi::api::core::v1::Pod;

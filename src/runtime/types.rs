@@ -1,5 +1,6 @@
 //! What goes in and out of a [`Runtime`](super::Runtime).
 
+pub use crate::pod::containers::ContainerKind;
 pub use crate::pod::resources::{CgroupResources, QosClass};
 pub use crate::pod::security::{PodNamespaces, SeccompProfile, Security};
 
@@ -68,17 +69,6 @@ pub struct ObservedPod {
     pub sandbox: Option<SandboxStatus>,
     /// All containers with a record, oldest first.
     pub containers: Vec<ContainerStatus>,
-}
-
-/// Role of a container in its pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum ContainerKind {
-    /// From `spec.initContainers`, with no restart policy of its own.
-    Init,
-    /// From `spec.initContainers`, with `restartPolicy: Always`.
-    Sidecar,
-    /// From `spec.containers`.
-    Main,
 }
 
 /// A bind mount into a container. The source exists and is a file or a directory as it shall appear.

@@ -1,0 +1,120 @@
+//! From a manifest's Pod to the Pod that this host runs: support, defaults, validation and static-pod naming (kubelet rules A17 to
+//! A21).
+
+use super::containers::text;
+use super::field::{FieldPath, FieldProblem, Problems};
+use super::host_files::DEFAULT_CLUSTER_DOMAIN;
+use super::identity::STAMPED_ANNOTATIONS;
+use super::{NodeName, Pod, defaults, support, validate};
+use k8s_openapi::api::core::v1::{PodStatus, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// What admission needs to know of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmitContext {
+    /// The name of this host.
+    pub node: NodeName,
+    /// The domain of pods that have a subdomain.
+    pub cluster_domain: String,
+}
+
+impl AdmitContext {
+    /// A host outside any cluster.
+    pub fn new(node: NodeName) -> Self {
+        Self { node, cluster_domain: DEFAULT_CLUSTER_DOMAIN.to_owned() }
+    }
+}
+
+/// The verdict on one Pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admitted {
+    /// The Pod to run: defaulted, named `<name>-<node>`, bound to the node. `None` when a problem is an error.
+    pub pod: Option<Pod>,
+    /// All problems, errors and warnings, none hidden by another.
+    pub problems: Vec<FieldProblem>,
+}
+
+/// Judges a Pod as decoded from a manifest. UID and `kubernetes.io/config.*` annotations are left for the mux to stamp; what the
+/// manifest says in them is dropped, as is everything else in metadata and status that only a server writes.
+pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
+    let mut problems = Problems::default();
+    support::judge(&pod, &mut problems);
+    let mut pod = pod;
+    defaults::apply(&mut pod);
+    own_metadata(&mut pod.metadata);
+    validate::pod(&pod, context, &mut problems);
+    bind(&mut pod, &context.node);
+    let accepted = !problems.refuse();
+    Admitted { pod: accepted.then_some(pod), problems: problems.into_vec() }
+}
+
+/// The name that a static pod gets on a node (kubelet rule A19).
+pub fn static_pod_name(name: &str, node: &NodeName) -> String {
+    format!("{name}-{}", node.as_str().to_lowercase())
+}
+
+/// Keeps what an author may say about the object.
+fn own_metadata(metadata: &mut ObjectMeta) {
+    let ObjectMeta { name, namespace, labels, annotations, .. } = std::mem::take(metadata);
+    let annotations = annotations.map(|mut annotations| {
+        annotations.retain(|key, _| !STAMPED_ANNOTATIONS.contains(&key.as_str()));
+        annotations
+    });
+    let namespace = Some(namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned()));
+    *metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
+}
+
+/// Makes it a static pod of this node.
+fn bind(pod: &mut Pod, node: &NodeName) {
+    pod.metadata.name = Some(static_pod_name(text(&pod.metadata.name), node));
+    pod.status = Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() });
+    if let Some(spec) = &mut pod.spec {
+        spec.node_name = Some(node.to_string());
+        tolerate_everything(spec.tolerations.get_or_insert_default());
+    }
+}
+
+/// A static pod is not evicted by taints.
+fn tolerate_everything(tolerations: &mut Vec<Toleration>) {
+    let everything =
+        Toleration { operator: Some("Exists".to_owned()), effect: Some("NoExecute".to_owned()), ..Toleration::default() };
+    if !tolerations.contains(&everything) {
+        tolerations.push(everything);
+    }
+}
+
+/// The place of `metadata` in a Pod.
+pub(super) fn metadata_path() -> FieldPath {
+    FieldPath::root("metadata")
+}
+
+/// The place of `spec` in a Pod.
+pub(super) fn spec_path() -> FieldPath {
+    FieldPath::root("spec")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admitted(yaml: &str) -> Admitted {
+        admit(serde_yaml::from_str(yaml).unwrap(), &AdmitContext::new(NodeName::new("Edge-1")))
+    }
+
+    #[test]
+    fn an_admitted_pod_is_named_bound_and_tolerant() {
+        let verdict = admitted(
+            "{metadata: {name: web, labels: {app: web}, annotations: {a: b, kubernetes.io/config.mirror: x}},
+              spec: {containers: [{name: a, image: x}]}}",
+        );
+        let pod = verdict.pod.unwrap();
+        assert_eq!(pod.metadata.name.as_deref(), Some("web-edge-1"));
+        assert_eq!(pod.metadata.namespace.as_deref(), Some("default"));
+        assert_eq!(pod.metadata.annotations.unwrap().into_keys().collect::<Vec<_>>(), ["a"]);
+        let spec = pod.spec.unwrap();
+        assert_eq!(spec.node_name.as_deref(), Some("Edge-1"));
+        assert_eq!(spec.restart_policy.as_deref(), Some("Always"));
+        assert_eq!(spec.tolerations.unwrap().len(), 1);
+        assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
+    }
+}
