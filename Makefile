@@ -6,7 +6,7 @@ SHELL := /bin/bash
 BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
 DEMO_PACKAGES := busybox-static curl python3
 TEST_PACKAGES := $(DEMO_PACKAGES) iproute2 util-linux e2fsprogs procps zstd mmdebstrap skopeo docker-registry
-BENCH_PACKAGES := $(TEST_PACKAGES) podman crun runc conmon
+BENCH_PACKAGES := $(TEST_PACKAGES) podman crun runc conmon catatonit
 VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils
 
 TARGET := $(shell rustc -vV | sed -n 's/^host: //p')
@@ -52,8 +52,8 @@ demo: setup-demo build ## a real pod from manifests/, its log and its HTTP answe
 	packaging/demo $(RELEASE)
 
 .PHONY: bench
-bench: setup-bench build ## latency and memory, as ratios to podman, crun and runc (root)
-	tests/bench/run $(RELEASE)
+bench: setup-bench ## latency and memory, as ratios to podman, crun and runc (root)
+	cargo bench --locked --bench host
 
 .PHONY: vm
 vm: setup-vm build ## the core of the node tests in a Debian machine with systemd and cgroup v2 (root)

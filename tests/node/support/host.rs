@@ -99,6 +99,12 @@ impl TestHost {
         assert!(status.success(), "the daemon ended with {status}; its log:\n{}", self.daemon_log());
     }
 
+    /// Process id of the daemon.
+    #[allow(dead_code, reason = "the benchmarks ask for it")]
+    pub(crate) fn daemon_pid(&self) -> u32 {
+        self.daemon.as_ref().unwrap().id()
+    }
+
     /// What the daemon wrote.
     pub(crate) fn daemon_log(&self) -> String {
         fs::read_to_string(self.root.join("daemon.log")).unwrap_or_default()

@@ -1,5 +1,7 @@
 //! A host for one test, and how to look at it.
 
+#![allow(unused_imports, reason = "the benchmarks use a part of it")]
+
 mod host;
 mod image;
 mod kernel;
