@@ -10,5 +10,6 @@ mod bad_input;
 mod lifecycle;
 mod many_pods;
 mod process_view;
+mod real_images;
 mod removal;
 mod support;

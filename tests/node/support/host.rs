@@ -55,8 +55,8 @@ impl TestHost {
         fs::copy(image_archive(), root.join("preload/busybox.tar")).unwrap();
         let at = root.display();
         let config = format!(
-            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: {NODE}\npaths:\n  state: {at}/state\n  run: {at}/run\n  logs: {at}/logs\n  \
-             preload: {at}/preload\nsources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
+            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: {NODE}\npaths:\n  state: {at}/state\n  run: {at}/run\n  logs: {at}/logs\n\
+             preloadPath: {at}/preload\nsources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
         Self { root, daemon: None, uids: Default::default() }

@@ -1,0 +1,180 @@
+//! Images that nobody made for the test: nginx from Debian's archive, and a real registry.
+
+use crate::support::{TestHost, eventually, image_archive};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A port on loopback that nobody uses at this moment.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn http_get(port: u16, path: &str) -> Result<String, String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").map_err(|error| error.to_string())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
+    Ok(answer)
+}
+
+/// An archive with a Debian that has nginx; made once per build directory, since it takes most of a minute.
+fn nginx_archive() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let archive = directory.join("nginx.tar");
+    let lock = std::fs::File::create(directory.join("nginx.lock")).unwrap();
+    lock.lock().unwrap();
+    if !archive.try_exists().unwrap() {
+        let work = tempfile::tempdir_in(directory).unwrap();
+        let (tree, root) = (work.path().join("tree.tar"), work.path().join("root"));
+        let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
+        run(Command::new("mmdebstrap")
+            .args([
+                "--quiet",
+                "--variant=minbase",
+                "--include=nginx-light",
+                "--aptopt=APT::Install-Recommends \"false\"",
+                "bookworm",
+            ])
+            .arg(&tree)
+            .stdin(Stdio::null()));
+        std::fs::create_dir(&root).unwrap();
+        run(Command::new("tar").arg("-C").arg(&root).arg("-xf").arg(&tree).arg("--exclude=./dev/*"));
+        let made = work.path().join("nginx.tar");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/make-image.sh");
+        run(Command::new(script)
+            .arg("--root")
+            .arg(&root)
+            .args(["--entrypoint", "[\"/usr/sbin/nginx\"]", "--cmd", "[\"-g\",\"daemon off;\"]", "--stop-signal", "SIGQUIT"])
+            .arg(&made)
+            .arg("localhost/nginx:bookworm"));
+        std::fs::rename(made, &archive).unwrap();
+    }
+    archive
+}
+
+#[test]
+fn nginx_from_debian_serves_and_stops_by_its_image_s_stop_signal() {
+    let host = TestHost::start();
+    host.cli_ok(&["image", "import", nginx_archive().to_str().unwrap()]);
+    let port = free_port();
+    let site = host.path("site");
+    std::fs::create_dir(&site).unwrap();
+    std::fs::write(site.join("index.html"), "hello from the edge\n").unwrap();
+    std::fs::write(
+        host.path("nginx.conf"),
+        format!(
+            "error_log /dev/stderr notice; events {{}} http {{ access_log /dev/stdout; server {{ listen 127.0.0.1:{port}; root /site; }} }}\n"
+        ),
+    )
+    .unwrap();
+    let manifest = format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {{name: nginx}}
+spec:
+  hostNetwork: true
+  containers:
+    - name: nginx
+      image: localhost/nginx:bookworm
+      volumeMounts:
+        - {{name: site, mountPath: /site, readOnly: true}}
+        - {{name: conf, mountPath: /etc/nginx/nginx.conf, readOnly: true}}
+  volumes:
+    - {{name: site, hostPath: {{path: {root}/site, type: Directory}}}}
+    - {{name: conf, hostPath: {{path: {root}/nginx.conf, type: File}}}}
+",
+        root = host.path("").display().to_string().trim_end_matches('/')
+    );
+    host.write_manifest("nginx.yaml", &manifest);
+    host.wait_running("nginx");
+    let answer = eventually("nginx to answer", || http_get(port, "/"));
+    assert!(answer.contains("hello from the edge"), "{answer}");
+    host.wait_log("nginx", "nginx", "\"GET / HTTP/1.0\" 200");
+    host.wait_log("nginx", "nginx", "start worker process");
+    let pod = host.pod("nginx").unwrap();
+    let log = host.path("logs").join(format!("default_nginx-edge-1_{}/nginx/0.log", pod.uid()));
+    std::fs::hard_link(log, host.path("nginx.log")).unwrap();
+    host.remove_manifest("nginx.yaml");
+    host.wait_gone("nginx");
+    let log = std::fs::read_to_string(host.path("nginx.log")).unwrap();
+    assert!(log.contains("signal 3 (SIGQUIT) received"), "the image's STOPSIGNAL asks it to stop: {log}");
+}
+
+/// Debian's docker-registry on loopback, with data of its own.
+struct Registry {
+    process: Child,
+    port: u16,
+    _directory: tempfile::TempDir,
+}
+
+impl Registry {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let config = format!(
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:{port}'}}\n",
+            directory.path().join("data").display()
+        );
+        let path = directory.path().join("config.yml");
+        std::fs::write(&path, config).unwrap();
+        let process =
+            Command::new("docker-registry").arg("serve").arg(path).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let registry = Self { process, port, _directory: directory };
+        eventually("the registry to answer", || {
+            let answer = http_get(port, "/v2/")?;
+            if answer.contains("200 OK") { Ok(()) } else { Err(answer) }
+        });
+        registry
+    }
+
+    fn push(&self, archive: &Path, name: &str) {
+        let status = Command::new("skopeo")
+            .args(["copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy"])
+            .arg(format!("oci-archive:{}", archive.display()))
+            .arg(format!("docker://127.0.0.1:{}/{name}", self.port))
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.process.kill().unwrap_or_default();
+        drop(self.process.wait());
+    }
+}
+
+#[test]
+fn an_image_is_pulled_from_a_registry_and_runs_on_when_the_registry_is_gone() {
+    let registry = Registry::start();
+    registry.push(image_archive(), "shop/till:1");
+    let place = format!("127.0.0.1:{}", registry.port);
+    let host = TestHost::start_with(&format!("registries:\n  - host: {place}\n    insecure: true\n"));
+    let manifest = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
+             - {{name: main, image: '{place}/shop/till:1', imagePullPolicy: Always, command: [sleep, '1000000']}}\n"
+        )
+    };
+    host.write_manifest("first.yaml", &manifest("first"));
+    let pod = host.wait_running("first");
+    assert!(pod.container("main")["imageID"].as_str().unwrap().contains("sha256:"));
+    assert!(host.cli_ok(&["get", "events"]).contains("Pulled"));
+    drop(registry);
+    host.write_manifest("second.yaml", &manifest("second"));
+    host.wait_running("second");
+    let missing = manifest("third").replace("shop/till:1", "shop/other:1");
+    host.write_manifest("third.yaml", &missing);
+    let pod = host.wait_for_pod("third", "a pull that failed", |pod| {
+        matches!(pod.waiting_reason("main"), "ErrImagePull" | "ImagePullBackOff")
+    });
+    let message = pod.container("main").to_string();
+    assert!(message.contains("shop/other:1"), "{message}");
+    host.wait_running("first");
+}
