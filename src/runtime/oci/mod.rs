@@ -149,8 +149,6 @@ fn process(spec: &ContainerSpec, sandbox: &SandboxView, granted: Capabilities) -
 }
 
 fn linux(spec: &ContainerSpec, sandbox: &SandboxView, granted: &Capabilities) -> Result<Linux, OciError> {
-    let masks = !spec.security.privileged && !spec.security.unmasked_proc;
-    let paths = |paths: &[&str]| masks.then(|| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>());
     let mut linux = LinuxBuilder::default()
         .cgroups_path(sandbox.cgroup.join(spec.id.as_str()))
         .namespaces(namespaces(spec, sandbox)?)
@@ -160,8 +158,8 @@ fn linux(spec: &ContainerSpec, sandbox: &SandboxView, granted: &Capabilities) ->
         .part("linux")?;
     linux
         .set_devices(devices::nodes(spec, sandbox)?)
-        .set_masked_paths(paths(&mounts::MASKED_PATHS))
-        .set_readonly_paths(paths(&mounts::READONLY_PATHS))
+        .set_masked_paths(mounts::masked_paths(spec))
+        .set_readonly_paths(mounts::readonly_paths(spec, sandbox))
         .set_seccomp(seccomp_filter(spec, sandbox, granted)?)
         .set_uid_mappings(None)
         .set_gid_mappings(None);

@@ -2,11 +2,12 @@
 
 use super::{BuildExt, OciError, SandboxView};
 use crate::runtime::{ContainerSpec, Mount, Propagation};
+use crate::sys::cgroup::CgroupVersion;
 use libcontainer::oci_spec::runtime::{Mount as OciMount, MountBuilder};
 use std::path::Path;
 
 /// Hidden from containers: they tell about the host, or reach into it.
-pub(super) const MASKED_PATHS: [&str; 12] = [
+const MASKED_PATHS: [&str; 12] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
@@ -22,7 +23,28 @@ pub(super) const MASKED_PATHS: [&str; 12] = [
 ];
 
 /// Visible, but not to be changed.
-pub(super) const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// Where v1 hierarchies appear in a container. libcontainer ignores that the cgroup mount is to be read-only on v1, and root in a
+/// container could raise its own limits up to the pod's. What is not there is skipped.
+const V1_HIERARCHIES: [&str; 16] = [
+    "/sys/fs/cgroup/blkio",
+    "/sys/fs/cgroup/cpu",
+    "/sys/fs/cgroup/cpu,cpuacct",
+    "/sys/fs/cgroup/cpuacct",
+    "/sys/fs/cgroup/cpuset",
+    "/sys/fs/cgroup/devices",
+    "/sys/fs/cgroup/freezer",
+    "/sys/fs/cgroup/hugetlb",
+    "/sys/fs/cgroup/memory",
+    "/sys/fs/cgroup/misc",
+    "/sys/fs/cgroup/net_cls,net_prio",
+    "/sys/fs/cgroup/net_prio,net_cls",
+    "/sys/fs/cgroup/perf_event",
+    "/sys/fs/cgroup/pids",
+    "/sys/fs/cgroup/rdma",
+    "/sys/fs/cgroup/systemd",
+];
 
 const DEFAULT_SHM_SIZE: u64 = 64 << 20;
 
@@ -57,6 +79,23 @@ pub(super) fn rootfs_propagation(spec: &ContainerSpec) -> &'static str {
     } else {
         "private"
     }
+}
+
+/// Paths that the container cannot see into.
+pub(super) fn masked_paths(spec: &ContainerSpec) -> Option<Vec<String>> {
+    let masked = !spec.security.privileged && !spec.security.unmasked_proc;
+    masked.then(|| MASKED_PATHS.map(str::to_owned).to_vec())
+}
+
+/// Paths that the container cannot change.
+pub(super) fn readonly_paths(spec: &ContainerSpec, sandbox: &SandboxView) -> Option<Vec<String>> {
+    if spec.security.privileged {
+        return None;
+    }
+    let proc = READONLY_PATHS.iter().filter(|_| !spec.security.unmasked_proc);
+    let cgroup = V1_HIERARCHIES.iter().filter(|_| sandbox.facts.cgroup == CgroupVersion::V1);
+    let paths: Vec<String> = proc.chain(cgroup).map(|path| (*path).to_owned()).collect();
+    (!paths.is_empty()).then_some(paths)
 }
 
 fn is(mount: &Mount, path: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use super::{BuildExt, OciError, SandboxView};
 use crate::runtime::{CgroupResources, ContainerSpec};
+use crate::sys::cgroup::CgroupVersion;
 use libcontainer::oci_spec::runtime::{
     LinuxCpu, LinuxCpuBuilder, LinuxDeviceCgroup, LinuxDeviceCgroupBuilder, LinuxHugepageLimit, LinuxHugepageLimitBuilder,
     LinuxMemory, LinuxMemoryBuilder, LinuxPidsBuilder, LinuxResources, LinuxResourcesBuilder,
@@ -19,6 +20,10 @@ pub(super) fn resources(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<L
     }
     if let Some(limit) = pids_limit {
         builder = builder.pids(LinuxPidsBuilder::default().limit(*limit).build().part("pids limit")?);
+    }
+    if sandbox.facts.cgroup == CgroupVersion::V2 {
+        // As the kubelet: what runs out of memory dies whole, so that no container goes on without half of its processes.
+        builder = builder.unified([("memory.oom.group".to_owned(), "1".to_owned())]);
     }
     if !hugepages.is_empty() {
         let limits = hugepages.iter().map(|(size, bytes)| hugepage(size, *bytes)).collect::<Result<Vec<_>, _>>()?;

@@ -1,1 +1,332 @@
+//! Golden specs: a default container whole, every other by what it changes in it.
 
+use super::*;
+use crate::image::ResolvedImage;
+use crate::pod::security::{ALL_CAPABILITIES, DEFAULT_CAPABILITIES};
+use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
+use crate::runtime::{CgroupResources, ContainerKind, Mount, ProcessUser, Propagation, Security};
+use serde_json::{Value, json};
+
+fn container() -> ContainerSpec {
+    ContainerSpec {
+        pod: PodUid::new("uid"),
+        sandbox_attempt: 0,
+        full_name: PodFullName { name: "web-node".into(), namespace: "default".into() },
+        id: ContainerId::new("0123456789abcdef0123456789abcdef"),
+        name: ContainerName::new("web"),
+        kind: ContainerKind::Main,
+        attempt: 0,
+        hash: "h".into(),
+        image_ref: "nginx".into(),
+        image: ResolvedImage { digest: "sha256:0".into(), layers: Vec::new(), config: Default::default() },
+        args: vec!["/bin/sh".into(), "-c".into(), "sleep 1".into()],
+        env: vec!["PATH=/usr/bin:/bin".into()],
+        cwd: "/work".into(),
+        user: ProcessUser { uid: 0, gid: 0, additional_gids: vec![10] },
+        mounts: vec![volume("/var/lib/podstead/pods/uid/etc/hosts", "/etc/hosts")],
+        shm_size: None,
+        security: Security {
+            privileged: false,
+            capabilities: DEFAULT_CAPABILITIES.map(str::to_owned).to_vec(),
+            no_new_privileges: false,
+            read_only_root: false,
+            unmasked_proc: false,
+            seccomp: SeccompProfile::RuntimeDefault,
+            apparmor: None,
+        },
+        resources: CgroupResources { cpu_shares: Some(2), ..CgroupResources::default() },
+        oom_score_adj: 1000,
+        log_path: "/var/log/pods/x/web/0.log".into(),
+        termination_log: None,
+        tty: false,
+        stdin: false,
+        stdin_once: false,
+        stop_signal: 15,
+        grace_secs: 30,
+    }
+}
+
+fn volume(host_path: &str, container_path: &str) -> Mount {
+    Mount {
+        host_path: host_path.into(),
+        container_path: container_path.into(),
+        read_only: false,
+        recursive_read_only: false,
+        propagation: Propagation::Private,
+    }
+}
+
+fn sandbox() -> SandboxView {
+    let pin = |name: &str| Some(PathBuf::from("/run/podstead/pods/uid/ns").join(name));
+    SandboxView {
+        namespaces: PodNamespaces::default(),
+        net: pin("net"),
+        ipc: pin("ipc"),
+        uts: pin("uts"),
+        pid: None,
+        cgroup: "/podstead.slice/besteffort/poduid".into(),
+        dev_shm: None,
+        rootfs: "rootfs".into(),
+        facts: KernelFacts {
+            cgroup: CgroupVersion::V2,
+            release: (6, 1),
+            apparmor: true,
+            capabilities: u64::MAX,
+            oom_score_adj_floor: None,
+            swap_accounting: true,
+        },
+        host_devices: vec![HostDevice { path: "/dev/sda".into(), block: true, major: 8, minor: 0, mode: 0o660, uid: 0, gid: 6 }],
+        localhost_seccomp: None,
+    }
+}
+
+/// The spec as JSON, with capability sets in order (they are hash sets) and a seccomp filter in one word.
+fn json_of(spec: &ContainerSpec, sandbox: &SandboxView) -> Value {
+    let mut value = serde_json::to_value(oci_spec(spec, sandbox).unwrap()).unwrap();
+    for set in value["process"]["capabilities"].as_object_mut().unwrap().values_mut() {
+        set.as_array_mut().unwrap().sort_by_key(Value::to_string);
+    }
+    if let Some(filter) = value["linux"].get_mut("seccomp") {
+        *filter = json!(format!("{} rules", filter["syscalls"].as_array().unwrap().len()));
+    }
+    value
+}
+
+/// Where `changed` differs from `base`, as `path: before -> after` lines.
+fn differences(base: &Value, changed: &Value, path: &str, found: &mut Vec<String>) {
+    match (base, changed) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                differences(&base[key.as_str()], &changed[key.as_str()], &format!("{path}.{key}"), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let only = |these: &[Value], those: &[Value]| -> Vec<String> {
+                these.iter().filter(|value| !those.contains(value)).map(Value::to_string).collect()
+            };
+            found.extend(only(a, b).iter().map(|value| format!("{path}: - {value}")));
+            found.extend(only(b, a).iter().map(|value| format!("{path}: + {value}")));
+        }
+        _ if base == changed => {}
+        _ => found.push(format!("{path}: {base} -> {changed}")),
+    }
+}
+
+/// What a change of container and sandbox does to the default spec.
+fn effect(change: impl FnOnce(&mut ContainerSpec, &mut SandboxView)) -> Vec<String> {
+    let (mut spec, mut view) = (container(), sandbox());
+    let base = json_of(&spec, &view);
+    change(&mut spec, &mut view);
+    let mut found = Vec::new();
+    differences(&base, &json_of(&spec, &view), "", &mut found);
+    found
+}
+
+#[test]
+fn the_default_container_has_what_containerd_gives_it() {
+    insta::assert_json_snapshot!("default", json_of(&container(), &sandbox()));
+}
+
+#[test]
+fn a_privileged_container_has_all_devices_and_capabilities_and_neither_masks_nor_filter() {
+    let effect = effect(|spec, _| {
+        spec.security.privileged = true;
+        spec.security.capabilities = ALL_CAPABILITIES.map(str::to_owned).to_vec();
+    });
+    insta::assert_json_snapshot!("privileged", effect);
+}
+
+#[test]
+fn the_hosts_namespaces_are_those_that_are_not_listed() {
+    let kinds = |namespaces: PodNamespaces| -> Vec<String> {
+        let mut view = sandbox();
+        view.namespaces = namespaces;
+        view.pid = Some("/run/podstead/pods/uid/ns/pid".into());
+        let spec = oci_spec(&container(), &view).unwrap();
+        let linux = spec.linux().as_ref().unwrap();
+        linux.namespaces().iter().flatten().map(|ns| format!("{} {}", ns.typ(), ns.path().is_some())).collect()
+    };
+    let none = PodNamespaces::default();
+    assert_eq!(kinds(none), ["mnt false", "net true", "uts true", "ipc true", "pid false", "cgroup false"]);
+    assert_eq!(kinds(PodNamespaces { host_network: true, ..none }), ["mnt false", "ipc true", "pid false", "cgroup false"]);
+    assert_eq!(kinds(PodNamespaces { host_pid: true, ..none }), ["mnt false", "net true", "uts true", "ipc true", "cgroup false"]);
+    assert_eq!(kinds(PodNamespaces { share_process: true, ..none })[4], "pid true");
+    let all = PodNamespaces { host_network: true, host_pid: true, host_ipc: true, share_process: false };
+    assert_eq!(kinds(all), ["mnt false", "cgroup false"]);
+}
+
+#[test]
+fn a_missing_namespace_is_an_error_and_never_the_hosts() {
+    let mut view = sandbox();
+    view.net = None;
+    assert_eq!(oci_spec(&container(), &view).unwrap_err().to_string(), "the sandbox has no net namespace");
+    view = sandbox();
+    view.namespaces.share_process = true;
+    assert_eq!(oci_spec(&container(), &view).unwrap_err().to_string(), "the sandbox has no pid namespace");
+}
+
+#[test]
+fn the_hosts_ipc_brings_the_hosts_shared_memory() {
+    let effect = effect(|_, view| view.namespaces.host_ipc = true);
+    assert_eq!(
+        effect,
+        [
+            r#".linux.namespaces: - {"path":"/run/podstead/pods/uid/ns/ipc","type":"ipc"}"#,
+            r#".mounts: - {"destination":"/dev/shm","options":["nosuid","noexec","nodev","mode=1777","size=67108864"],"source":"tmpfs","type":"tmpfs"}"#,
+            r#".mounts: + {"destination":"/dev/shm","options":["rbind","rprivate","rw"],"source":"/dev/shm","type":"bind"}"#,
+        ]
+    );
+}
+
+#[test]
+fn limits_become_resources() {
+    let limited = |spec: &mut ContainerSpec| {
+        spec.resources = CgroupResources {
+            cpu_shares: Some(512),
+            cpu_quota_us: Some(50_000),
+            cpu_period_us: None,
+            memory_limit: Some(64 << 20),
+            pids_limit: Some(100),
+            hugepages: vec![("2MB".into(), 4 << 20)],
+        };
+    };
+    assert_eq!(
+        effect(|spec, _| limited(spec)),
+        [
+            r#".linux.resources.cpu.period: null -> 100000"#,
+            r#".linux.resources.cpu.quota: null -> 50000"#,
+            r#".linux.resources.cpu.shares: 2 -> 512"#,
+            r#".linux.resources.hugepageLimits: null -> [{"limit":4194304,"pageSize":"2MB"}]"#,
+            r#".linux.resources.memory: null -> {"limit":67108864,"swap":67108864}"#,
+            r#".linux.resources.pids: null -> {"limit":100}"#,
+        ]
+    );
+    let without_swap = effect(|spec, view| {
+        limited(spec);
+        view.facts.swap_accounting = false;
+    });
+    assert!(without_swap.contains(&r#".linux.resources.memory: null -> {"limit":67108864}"#.to_owned()), "{without_swap:?}");
+}
+
+#[test]
+fn the_user_and_its_groups_are_numbers_and_the_primary_group_is_listed() {
+    let effect = effect(|spec, _| spec.user = ProcessUser { uid: 1000, gid: 2000, additional_gids: vec![3000] });
+    assert_eq!(
+        effect,
+        [
+            ".process.user.additionalGids: - 0",
+            ".process.user.additionalGids: - 10",
+            ".process.user.additionalGids: + 2000",
+            ".process.user.additionalGids: + 3000",
+            ".process.user.gid: 0 -> 2000",
+            ".process.user.uid: 0 -> 1000",
+        ]
+    );
+}
+
+#[test]
+fn each_switch_of_the_security_context_changes_its_part_only() {
+    assert_eq!(effect(|spec, _| spec.security.no_new_privileges = true), [".process.noNewPrivileges: null -> true"]);
+    assert_eq!(effect(|spec, _| spec.security.read_only_root = true), [".root.readonly: false -> true"]);
+    assert_eq!(effect(|spec, _| spec.security.apparmor = Some("mine".into())), [r#".process.apparmorProfile: null -> "mine""#]);
+    assert_eq!(effect(|spec, _| spec.tty = true), [".process.terminal: false -> true"]);
+    let unconfined = effect(|spec, _| spec.security.seccomp = SeccompProfile::Unconfined);
+    assert!(unconfined.len() == 1 && unconfined[0].starts_with(".linux.seccomp: "), "{unconfined:?}");
+    let unmasked = effect(|spec, _| spec.security.unmasked_proc = true);
+    assert!(
+        unmasked.len() == 2 && unmasked[0].starts_with(".linux.maskedPaths: ") && unmasked[1].ends_with("-> null"),
+        "{unmasked:?}"
+    );
+    let dropped = effect(|spec, _| spec.security.capabilities = vec!["CAP_CHOWN".into()]);
+    assert!(
+        dropped.iter().all(|line| line.starts_with(".process.capabilities.") || line.starts_with(".linux.seccomp")),
+        "{dropped:?}"
+    );
+}
+
+#[test]
+fn what_the_kernel_lacks_is_refused_or_met_half_way() {
+    let mut spec = container();
+    let mut view = sandbox();
+    view.facts.apparmor = false;
+    view.facts.oom_score_adj_floor = Some(500);
+    spec.oom_score_adj = -997;
+    assert_eq!(json_of(&spec, &view)["process"]["oomScoreAdj"], json!(500));
+    spec.security.apparmor = Some("mine".into());
+    let refused = oci_spec(&spec, &view).unwrap_err().to_string();
+    assert_eq!(refused, "AppArmor profile \"mine\" cannot be used: AppArmor is not enabled on this host");
+}
+
+#[test]
+fn version_1_of_cgroups_has_no_namespace_of_its_own() {
+    let effect = effect(|_, view| view.facts.cgroup = CgroupVersion::V1);
+    assert_eq!(effect[0], r#".linux.namespaces: - {"type":"cgroup"}"#);
+    assert!(effect.contains(&r#".linux.readonlyPaths: + "/sys/fs/cgroup/memory""#.to_owned()), "{effect:?}");
+    assert_eq!(effect.last().unwrap(), r#".linux.resources.unified: {"memory.oom.group":"1"} -> null"#);
+}
+
+#[test]
+fn a_localhost_profile_is_the_filter_or_an_error() {
+    let mut spec = container();
+    spec.security.seccomp = SeccompProfile::Localhost("mine.json".into());
+    let mut view = sandbox();
+    assert_eq!(oci_spec(&spec, &view).unwrap_err().to_string(), "seccomp profile \"mine.json\" was not loaded");
+    let profile = br#"{ "defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{ "names": ["reboot"], "action": "SCMP_ACT_ERRNO" }] }"#;
+    view.localhost_seccomp = Some(parse_profile(profile).unwrap());
+    assert_eq!(json_of(&spec, &view)["linux"]["seccomp"], json!("1 rules"));
+}
+
+#[test]
+fn own_mounts_replace_defaults_and_follow_parents_first() {
+    let mut spec = container();
+    spec.mounts = vec![
+        volume("/h/b", "/data/deep/b"),
+        Mount { read_only: true, ..volume("/h/a", "/data") },
+        Mount { propagation: Propagation::HostToContainer, ..volume("/h/s", "/slave") },
+        volume("/h/shm", "/dev/shm"),
+        Mount { read_only: true, recursive_read_only: true, ..volume("/h/r", "/frozen") },
+    ];
+    let value = json_of(&spec, &sandbox());
+    let mounts: Vec<String> = value["mounts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .skip(6)
+        .map(|mount| format!("{} {}", mount["destination"].as_str().unwrap(), mount["options"]))
+        .collect();
+    assert_eq!(
+        mounts,
+        [
+            r#"/data ["rbind","rprivate","ro"]"#,
+            r#"/slave ["rbind","rslave","rw"]"#,
+            r#"/frozen ["rbind","rprivate","rro"]"#,
+            r#"/dev/shm ["rbind","rprivate","rw"]"#,
+            r#"/data/deep/b ["rbind","rprivate","rw"]"#,
+        ]
+    );
+    assert_eq!(value["linux"]["rootfsPropagation"], json!("slave"));
+    spec.mounts.push(Mount { propagation: Propagation::Bidirectional, ..volume("/h/x", "/x") });
+    assert_eq!(json_of(&spec, &sandbox())["linux"]["rootfsPropagation"], json!("shared"));
+}
+
+#[test]
+fn the_hosts_dev_is_never_handed_to_libcontainer() {
+    let mut spec = container();
+    spec.mounts.push(volume("/dev", "/dev"));
+    let refused = oci_spec(&spec, &sandbox()).unwrap_err();
+    assert!(matches!(refused, OciError::DevReplaced(_)), "{refused}");
+}
+
+#[test]
+fn shared_memory_is_the_pods_where_it_has_one() {
+    let shared = effect(|_, view| view.dev_shm = Some("/run/podstead/pods/uid/shm".into()));
+    assert!(shared[1].contains(r#""source":"/run/podstead/pods/uid/shm""#), "{shared:?}");
+    let sized = effect(|spec, _| spec.shm_size = Some(1 << 20));
+    assert!(sized[1].contains("size=1048576"), "{sized:?}");
+}
+
+#[test]
+fn the_same_arguments_give_the_same_spec() {
+    assert_eq!(json_of(&container(), &sandbox()), json_of(&container(), &sandbox()));
+}

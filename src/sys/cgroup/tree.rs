@@ -62,7 +62,7 @@ impl Cgroups {
         for group in [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims()] {
             self.divide(&group)?;
         }
-        self.write(&self.slice, &shares(cpus.saturating_mul(1024)))?;
+        self.weigh(&self.slice, cpus.saturating_mul(1024))?;
         self.set_tier_shares(QosClass::BestEffort, 2)
     }
 
@@ -71,7 +71,7 @@ impl Cgroups {
     pub fn set_tier_shares(&self, qos: QosClass, cpu_shares: u64) -> Result<(), CgroupError> {
         match qos {
             QosClass::Guaranteed => Ok(()),
-            QosClass::Burstable | QosClass::BestEffort => self.write(&self.tier(qos), &shares(cpu_shares.max(2))),
+            QosClass::Burstable | QosClass::BestEffort => self.weigh(&self.tier(qos), cpu_shares.max(2)),
         }
     }
 
@@ -160,8 +160,19 @@ impl Cgroups {
         Ok(())
     }
 
+    /// Sets a group's share of the processors and nothing else. A host that cannot share them is no error: nobody asked for these shares.
+    fn weigh(&self, path: &Path, cpu_shares: u64) -> Result<(), CgroupError> {
+        let resources = CgroupResources { cpu_shares: Some(cpu_shares), ..CgroupResources::default() };
+        let shares = settings(self.version(), &resources).into_iter().take(1);
+        self.apply(path, shares.map(|setting| Setting { resets: true, ..setting }))
+    }
+
     fn write(&self, path: &Path, resources: &CgroupResources) -> Result<(), CgroupError> {
-        for Setting { controller, file, value, resets } in settings(self.version(), resources) {
+        self.apply(path, settings(self.version(), resources).into_iter())
+    }
+
+    fn apply(&self, path: &Path, settings: impl Iterator<Item = Setting>) -> Result<(), CgroupError> {
+        for Setting { controller, file, value, resets } in settings {
             let Some(root) = self.hierarchies.controller(controller) else {
                 if resets {
                     continue;
@@ -176,10 +187,6 @@ impl Cgroups {
         }
         Ok(())
     }
-}
-
-fn shares(cpu_shares: u64) -> CgroupResources {
-    CgroupResources { cpu_shares: Some(cpu_shares), ..CgroupResources::default() }
 }
 
 /// The directory of the group `path` in the hierarchy at `root`.
