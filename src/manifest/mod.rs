@@ -3,9 +3,25 @@
 //! In: the bytes of one file (YAML, multi-document YAML or JSON) and its name. Out: [`Decoded`]: the objects that are good and
 //! the problems of those that are not, each with file, line, column and field path. One bad object never hides another.
 //! YAML is read as sigs.k8s.io/yaml reads it, under a size, node and depth budget.
+//!
+//! The way of a file: [`decode`] looks at its encoding, cuts it at `---` lines, and for each document loads a tree of nodes
+//! that know their place, holds the tree against the schema table of its kind ([`schema`]), and only when nothing is wrong
+//! makes the typed object of it.
 
+mod decode;
+mod documents;
+mod encoding;
+mod fault;
+mod lines;
+mod node;
+mod object;
+pub mod positions;
 pub mod problem;
+pub mod schema;
+mod yaml;
 
+pub use decode::decode;
+pub use positions::PositionMap;
 pub use problem::{Origin, Position, Problem, Severity};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -30,4 +46,51 @@ pub struct ObjectKey {
     pub namespace: String,
     /// The name as written (without the node suffix).
     pub name: String,
+}
+
+/// What one file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    /// The good objects, in file order.
+    pub objects: Vec<DecodedObject>,
+    /// What is wrong, in file order.
+    pub problems: Vec<Problem>,
+    /// What is in the file but was refused, so that nobody takes it for removed. `None` stands for something whose identity
+    /// cannot be told, or for a part of the file that cannot be read: then every object that this file gave before may be meant.
+    /// A key that is in `objects` is never here.
+    pub broken: Vec<Option<ObjectKey>>,
+}
+
+/// One good object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecodedObject {
+    /// Its identity.
+    pub key: ObjectKey,
+    /// The object as written.
+    pub object: Object,
+    /// Where it begins.
+    pub origin: Origin,
+    /// Where its fields are.
+    pub positions: PositionMap,
+}
+
+/// What one file may cost. The defaults fit any file that a person or a template engine writes for one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a file (kubelet rule A4).
+    pub max_bytes: usize,
+    /// Values and keys of one document after its aliases are expanded. A document may also not expand to many times its own size.
+    pub max_nodes: u32,
+    /// Mappings and lists inside each other; at most 120, where the parsers themselves stop.
+    pub max_depth: u32,
+    /// Documents of a file.
+    pub max_documents: usize,
+    /// Problems told of one file; the rest is only counted.
+    pub max_problems: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_bytes: 10 << 20, max_nodes: 500_000, max_depth: 64, max_documents: 20_000, max_problems: 1000 }
+    }
 }

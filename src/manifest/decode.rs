@@ -1,0 +1,178 @@
+//! The whole way from bytes to objects.
+
+use super::documents::{self, Document};
+use super::fault::{Fault, code, quoted};
+use super::lines::Lines;
+use super::node::{Node, Value};
+use super::object::{self, Kind, Told};
+use super::{Decoded, DecodedObject, Limits, ObjectKey, Origin, Position, encoding, schema, yaml};
+use std::collections::HashMap;
+
+/// Reads all objects of one file; `file` is its name in problems and origins. Never fails as a whole: what cannot be read is
+/// in `problems` and `broken`. Takes time and memory in proportion to the size of `bytes`.
+pub fn decode(file: &str, bytes: &[u8], limits: &Limits) -> Decoded {
+    if let Err(fault) = encoding::check_file(bytes, limits) {
+        let problem = fault.into_problem(file, &Lines::new(&[]), None);
+        return Decoded { objects: Vec::new(), problems: vec![problem], broken: vec![None] };
+    }
+    let lines = Lines::new(bytes);
+    let mut reader =
+        Reader { file, lines: &lines, limits, decoded: Decoded::default(), seen: HashMap::new(), untold: 0, unreadable: false };
+    let documents = documents::cut(bytes);
+    for document in documents.iter().take(limits.max_documents) {
+        if let Err(fault) = reader.document(document) {
+            reader.unreadable(fault);
+        }
+    }
+    if let Some(document) = documents.get(limits.max_documents) {
+        let message = format!("the file has {} documents, more than {}", documents.len(), limits.max_documents);
+        let fault = Fault::at(code::TOO_COMPLEX, document.start as u32, message);
+        reader.unreadable(fault.hint("split it into several files; the documents from here on were not read"));
+    }
+    reader.finish()
+}
+
+/// Collects what a file holds.
+struct Reader<'a> {
+    file: &'a str,
+    lines: &'a Lines<'a>,
+    limits: &'a Limits,
+    decoded: Decoded,
+    /// Every identity met, good or broken, and where.
+    seen: HashMap<ObjectKey, Position>,
+    /// Problems above the limit.
+    untold: usize,
+    /// `broken` has its `None`: once is enough.
+    unreadable: bool,
+}
+
+impl Reader<'_> {
+    fn document(&mut self, document: &Document<'_>) -> Result<(), Fault> {
+        let text = encoding::check_document(document.bytes, document.start)?;
+        documents::check_density(document, self.limits.max_nodes)?;
+        let node = yaml::load(text, document.start, self.limits)?;
+        if node.value == Value::Null {
+            return Ok(());
+        }
+        let leading_blanks = text.len() - text.trim_start().len();
+        let at = node.at.unwrap_or((document.start + leading_blanks) as u32);
+        let (told, faults) = object::tell(&node, at, None);
+        match told {
+            Some(Told::Object(kind)) => self.object(&node, kind, "", at, faults),
+            Some(Told::List { items, items_at, of }) => {
+                self.all_unreadable(faults);
+                self.list(items, items_at.unwrap_or(at), of);
+            }
+            None => self.all_unreadable(faults),
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, items: &[Node], at: u32, of: Option<Kind>) {
+        for (index, item) in items.iter().enumerate() {
+            let prefix = format!("items[{index}]");
+            let item_at = item.at.unwrap_or(at);
+            let (told, faults) = object::tell(item, item_at, of);
+            let mut faults: Vec<Fault> = faults.into_iter().map(|fault| prefixed(fault, &prefix)).collect();
+            match told {
+                Some(Told::Object(kind)) => {
+                    self.object(item, kind, &prefix, item_at, faults);
+                    continue;
+                }
+                Some(Told::List { .. }) => {
+                    let fault = Fault::at(code::UNSUPPORTED_KIND, item_at, "a list cannot be an item of a list").field(prefix);
+                    faults = vec![fault.hint("put its items into the outer list")];
+                }
+                None => {}
+            }
+            self.all_unreadable(faults);
+        }
+    }
+
+    /// One object, with what is known to be wrong with it already.
+    fn object(&mut self, node: &Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
+        let key = object::key_of(node, kind);
+        let position = self.lines.position(at);
+        let checked = schema::check(node, kind.structure, prefix, at, self.lines, self.limits.max_problems);
+        // The walk tells a wrong type of apiVersion and kind as well.
+        faults.retain(|fault| fault.code != code::WRONG_TYPE);
+        faults.extend(object::required_faults(node, kind, prefix, at));
+        faults.extend(checked.faults);
+        if let Some(key) = &key {
+            match self.seen.get(key) {
+                Some(first) => faults.push(self.duplicate(key, *first, prefix, at)),
+                None => {
+                    self.seen.insert(key.clone(), position);
+                }
+            }
+        }
+        if faults.is_empty() {
+            match key.clone().zip(kind.typed(node).ok()) {
+                Some((key, object)) => {
+                    let origin = Origin { file: self.file.to_owned(), position };
+                    let positions = checked.positions.build(position, prefix);
+                    self.decoded.objects.push(DecodedObject { key, object, origin, positions });
+                    return;
+                }
+                None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("this {} cannot be read", kind.name)).field(prefix)),
+            }
+        }
+        faults.sort_by_key(|fault| fault.at);
+        for fault in faults {
+            self.tell(fault, key.as_ref());
+        }
+        match key {
+            Some(key) => self.decoded.broken.push(Some(key)),
+            None => self.identity_unknown(),
+        }
+    }
+
+    fn duplicate(&self, key: &ObjectKey, first: Position, prefix: &str, at: u32) -> Fault {
+        let ObjectKey { kind, namespace, name } = key;
+        let message = format!("a second {kind} {} in namespace {namespace}; the first begins in line {}", quoted(name), first.line);
+        let field = if prefix.is_empty() { "metadata.name".to_owned() } else { format!("{prefix}.metadata.name") };
+        Fault::at(code::DUPLICATE_NAME, at, message).field(field).hint("rename or remove one of the two; the first is used")
+    }
+
+    /// A part of the file that gives no object that could be named.
+    fn unreadable(&mut self, fault: Fault) {
+        self.tell(fault, None);
+        self.identity_unknown();
+    }
+
+    fn all_unreadable(&mut self, faults: Vec<Fault>) {
+        for fault in faults {
+            self.unreadable(fault);
+        }
+    }
+
+    fn identity_unknown(&mut self) {
+        if !self.unreadable {
+            self.unreadable = true;
+            self.decoded.broken.push(None);
+        }
+    }
+
+    fn tell(&mut self, fault: Fault, key: Option<&ObjectKey>) {
+        if self.decoded.problems.len() < self.limits.max_problems {
+            self.decoded.problems.push(fault.into_problem(self.file, self.lines, key));
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    fn finish(mut self) -> Decoded {
+        if self.untold > 0 {
+            let fault = Fault::of_file(code::TOO_MANY_PROBLEMS, format!("{} more problems are not shown", self.untold));
+            self.decoded.problems.push(fault.into_problem(self.file, self.lines, None));
+        }
+        let good: std::collections::HashSet<&ObjectKey> = self.decoded.objects.iter().map(|object| &object.key).collect();
+        self.decoded.broken.retain(|key| key.as_ref().is_none_or(|key| !good.contains(key)));
+        self.decoded
+    }
+}
+
+fn prefixed(mut fault: Fault, prefix: &str) -> Fault {
+    fault.field = if fault.field.is_empty() { prefix.to_owned() } else { format!("{prefix}.{}", fault.field) };
+    fault
+}

@@ -1,0 +1,86 @@
+//! A problem before it has a file and a line: what the stages of decoding hand to each other.
+
+use super::lines::Lines;
+use super::{ObjectKey, Problem, Severity};
+
+/// Stable words for the classes of problems.
+pub(super) mod code {
+    pub(in crate::manifest) const BINARY_FILE: &str = "binary-file";
+    pub(in crate::manifest) const DUPLICATE_KEY: &str = "duplicate-key";
+    pub(in crate::manifest) const DUPLICATE_NAME: &str = "duplicate-name";
+    pub(in crate::manifest) const ENCODING: &str = "encoding";
+    pub(in crate::manifest) const FILE_TOO_LARGE: &str = "file-too-large";
+    pub(in crate::manifest) const INVALID_VALUE: &str = "invalid-value";
+    pub(in crate::manifest) const JSON_SYNTAX: &str = "json-syntax";
+    pub(in crate::manifest) const MISSING_FIELD: &str = "missing-field";
+    pub(in crate::manifest) const NOT_AN_OBJECT: &str = "not-an-object";
+    pub(in crate::manifest) const TOO_COMPLEX: &str = "too-complex";
+    pub(in crate::manifest) const TOO_MANY_PROBLEMS: &str = "too-many-problems";
+    pub(in crate::manifest) const UNKNOWN_FIELD: &str = "unknown-field";
+    pub(in crate::manifest) const UNSUPPORTED_KIND: &str = "unsupported-kind";
+    pub(in crate::manifest) const UNSUPPORTED_YAML: &str = "unsupported-yaml";
+    pub(in crate::manifest) const WRONG_TYPE: &str = "wrong-type";
+    pub(in crate::manifest) const YAML_SYNTAX: &str = "yaml-syntax";
+}
+
+/// One thing that is wrong at a byte of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// One of [`code`].
+    pub(super) code: &'static str,
+    /// Byte offset in the file; `None` when the file as a whole is concerned.
+    pub(super) at: Option<u32>,
+    /// The field, as the document spells its way (`items[3].spec...`).
+    pub(super) field: String,
+    /// What is wrong.
+    pub(super) message: String,
+    /// What to do.
+    pub(super) hint: Option<String>,
+}
+
+impl Fault {
+    /// A fault of the file as a whole.
+    pub(super) fn of_file(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, at: None, field: String::new(), message: message.into(), hint: None }
+    }
+
+    /// A fault at a byte.
+    pub(super) fn at(code: &'static str, at: u32, message: impl Into<String>) -> Self {
+        Self { code, at: Some(at), field: String::new(), message: message.into(), hint: None }
+    }
+
+    /// Names the field.
+    pub(super) fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = field.into();
+        self
+    }
+
+    /// Says what to do.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Gives it its file and line.
+    pub(super) fn into_problem(self, file: &str, lines: &Lines<'_>, object: Option<&ObjectKey>) -> Problem {
+        Problem {
+            severity: Severity::Error,
+            code: self.code.to_owned(),
+            file: file.to_owned(),
+            position: self.at.map(|at| lines.position(at)),
+            field: self.field,
+            message: self.message,
+            hint: self.hint,
+            object: object.cloned(),
+        }
+    }
+}
+
+/// `text` in double quotes, control characters escaped, cut when it is long.
+pub(super) fn quoted(text: &str) -> String {
+    const MAX: usize = 60;
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

@@ -1,0 +1,254 @@
+//! What a document is: its kind, its version, its identity, and the items of a list.
+
+use super::fault::{Fault, code, quoted};
+use super::node::{Entry, Node, Value};
+use super::schema::{self, Struct, table};
+use super::{Object, ObjectKey};
+
+/// A kind of object that a manifest may hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) structure: &'static Struct,
+    list: &'static str,
+    read: fn(serde_json::Value) -> Result<Object, serde_json::Error>,
+}
+
+/// All of them; their version is `v1`.
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "Pod",
+        structure: &table::POD,
+        list: "PodList",
+        read: |json| serde_json::from_value(json).map(|object| Object::Pod(Box::new(object))),
+    },
+    Kind {
+        name: "ConfigMap",
+        structure: &table::CONFIG_MAP,
+        list: "ConfigMapList",
+        read: |json| serde_json::from_value(json).map(|object| Object::ConfigMap(Box::new(object))),
+    },
+    Kind {
+        name: "Secret",
+        structure: &table::SECRET,
+        list: "SecretList",
+        read: |json| serde_json::from_value(json).map(|object| Object::Secret(Box::new(object))),
+    },
+];
+
+impl Kind {
+    /// The typed object of a document without faults.
+    pub(super) fn typed(self, node: &Node) -> Result<Object, serde_json::Error> {
+        (self.read)(schema::to_json(node, self.structure))
+    }
+}
+
+/// Kinds that carry a pod template.
+const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "PodTemplate"];
+
+/// A document or list item, told apart.
+#[derive(Debug)]
+pub(super) enum Told<'a> {
+    Object(Kind),
+    /// A list; of a typed list, what its items are.
+    List {
+        items: &'a [Node],
+        items_at: Option<u32>,
+        of: Option<Kind>,
+    },
+}
+
+/// Tells what the document is that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
+/// so itself. On failure, everything that is wrong with apiVersion and kind, or with the list around the items.
+pub(super) fn tell<'a>(node: &'a Node, at: u32, of: Option<Kind>) -> (Option<Told<'a>>, Vec<Fault>) {
+    if !matches!(node.value, Value::Map(_)) {
+        let message = "not a Kubernetes object: a mapping with apiVersion, kind and metadata is expected";
+        let hint = "keep other files out of the manifest directory, or begin their names with a dot";
+        return (None, vec![Fault::at(code::NOT_AN_OBJECT, node.at.unwrap_or(at), message).hint(hint)]);
+    }
+    let mut faults = Vec::new();
+    let kind = text(node, "kind", at, &mut faults);
+    let version = text(node, "apiVersion", at, &mut faults);
+    let told = match (kind, of) {
+        (Written::Nothing, Some(kind)) => Some(Told::Object(kind)),
+        (Written::Nothing, None) if matches!(version, Written::Nothing) => {
+            faults.push(
+                Fault::at(code::NOT_AN_OBJECT, at, "not a Kubernetes object: it has neither apiVersion nor kind")
+                    .hint("a Pod begins with `apiVersion: v1` and `kind: Pod`"),
+            );
+            return (None, faults);
+        }
+        (Written::Nothing, None) => {
+            faults.push(missing("kind", at, "Pod, ConfigMap, Secret or List"));
+            None
+        }
+        (Written::Wrong, _) => None,
+        (Written::Text(kind, kind_at), of) => kind_of(node, kind, kind_at, of, &mut faults),
+    };
+    match (version, of) {
+        (Written::Text("v1", _), _) | (Written::Wrong, _) | (Written::Nothing, Some(_)) => {}
+        (Written::Nothing, None) => faults.push(missing("apiVersion", at, "`apiVersion: v1`")),
+        // A wrong kind with its own version is told once.
+        (Written::Text(_, _), _) if told.is_none() => {}
+        (Written::Text(version, version_at), _) => {
+            let message = format!("{} is not the version of a {}", quoted(version), kind_name(node));
+            faults.push(Fault::at(code::UNSUPPORTED_KIND, version_at, message).field("apiVersion").hint("write v1"));
+        }
+    }
+    if matches!(told, Some(Told::List { .. })) {
+        faults.extend(list_faults(node, at));
+    }
+    (told, faults)
+}
+
+/// A scalar field of the document's top.
+enum Written<'a> {
+    Text(&'a str, u32),
+    Nothing,
+    /// Not a string; told.
+    Wrong,
+}
+
+fn text<'a>(node: &'a Node, name: &str, at: u32, faults: &mut Vec<Fault>) -> Written<'a> {
+    let Some(entry) = node.entry(name) else { return Written::Nothing };
+    let place = entry.value.at.or(entry.key_at).unwrap_or(at);
+    match &entry.value.value {
+        Value::String(text) => Written::Text(text, place),
+        Value::Null => Written::Nothing,
+        Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_) | Value::Unsupported(_) => {
+            faults.push(Fault::at(code::WRONG_TYPE, place, "expected a string").field(name));
+            Written::Wrong
+        }
+    }
+}
+
+fn missing(field: &str, at: u32, write: &str) -> Fault {
+    Fault::at(code::MISSING_FIELD, at, "required, but not there").field(field).hint(format!("write {write}"))
+}
+
+fn kind_name(node: &Node) -> &str {
+    node.entry("kind").and_then(|entry| entry.value.as_str()).unwrap_or("Kubernetes object")
+}
+
+fn kind_of<'a>(node: &'a Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<Fault>) -> Option<Told<'a>> {
+    if let Some(found) = KINDS.into_iter().find(|known| known.name == kind) {
+        if let Some(of) = of.filter(|of| of.name != found.name) {
+            let message = format!("a {} cannot be an item of a {}", found.name, of.list);
+            faults.push(Fault::at(code::UNSUPPORTED_KIND, at, message).field("kind").hint("use `kind: List` for a mixed list"));
+            return None;
+        }
+        return Some(Told::Object(found));
+    }
+    let of_list = KINDS.into_iter().find(|known| known.list == kind);
+    if kind == "List" || of_list.is_some() {
+        let items = node.entry("items");
+        return Some(match items.map(|entry| (&entry.value.value, entry)) {
+            Some((Value::List(list), entry)) => Told::List { items: list, items_at: entry.key_at, of: of_list },
+            Some(_) | None => Told::List { items: &[], items_at: None, of: of_list },
+        });
+    }
+    let version = node.entry("apiVersion").and_then(|entry| entry.value.as_str()).unwrap_or_default();
+    let (message, hint) = foreign_kind(kind, version);
+    faults.push(Fault::at(code::UNSUPPORTED_KIND, at, message).field("kind").hint(hint));
+    None
+}
+
+/// Why a kind cannot be used here, and what can be done about it.
+fn foreign_kind(kind: &str, version: &str) -> (String, String) {
+    let names = KINDS.iter().flat_map(|known| [known.name, known.list]).chain(["List"]);
+    let only = "this host takes Pod, ConfigMap, Secret and lists of them";
+    let message = format!("the kind {} is not supported", quoted(kind));
+    let hint = match kind {
+        _ if TEMPLATED.contains(&kind) => format!("{only}: write the {kind}'s pod template as a Pod of its own"),
+        "CronJob" => format!("{only}: nothing runs pods by the clock here"),
+        "Service" | "Ingress" | "Gateway" => format!("{only}: publish a port with hostPort or hostNetwork in the Pod"),
+        "Namespace" => format!("{only}: namespaces need not be created"),
+        "PersistentVolume" | "PersistentVolumeClaim" => format!("{only}: use a hostPath volume in the Pod"),
+        "Kustomization" => format!("{only}: run `kustomize build` and put its output here"),
+        _ if version.contains('.') => format!("{only}, not custom resources"),
+        _ => match schema::close_to(kind, names) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => only.to_owned(),
+        },
+    };
+    (message, hint)
+}
+
+/// What is wrong with a list besides its items.
+fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
+    const FIELDS: [&str; 4] = ["apiVersion", "items", "kind", "metadata"];
+    let mut faults = Vec::new();
+    for entry in node.entries() {
+        let key_at = entry.key_at.unwrap_or(at);
+        if entry.duplicate_of.is_some() {
+            let fault = Fault::at(code::DUPLICATE_KEY, key_at, format!("the key {} is there twice", quoted(&entry.key)));
+            faults.push(fault.field(&entry.key).hint("keep one of the two"));
+        } else if !FIELDS.contains(&entry.key.as_str()) {
+            let fault = Fault::at(code::UNKNOWN_FIELD, key_at, "unknown field").field(&entry.key);
+            faults.push(match schema::close_to(&entry.key, FIELDS.into_iter()) {
+                Some(near) => fault.hint(format!("did you mean \"{near}\"?")),
+                None => fault.hint("a list has apiVersion, kind, metadata and items"),
+            });
+        }
+    }
+    match node.entry("items").map(|entry| (&entry.value.value, entry)) {
+        Some((Value::List(_), _)) => {}
+        Some((_, entry)) => {
+            let fault = Fault::at(code::WRONG_TYPE, entry.key_at.unwrap_or(at), "expected a list").field("items");
+            faults.push(fault.hint("an empty list is `items: []`"));
+        }
+        None => faults.push(missing("items", at, "`items: []` for an empty list")),
+    }
+    faults
+}
+
+/// What identifies the object; `None` when its name or namespace cannot be told for sure.
+pub(super) fn key_of(node: &Node, kind: Kind) -> Option<ObjectKey> {
+    let metadata = &sole(node, "metadata")??.value;
+    let name = sole(metadata, "name")??.value.as_str().filter(|name| !name.is_empty())?;
+    let namespace = match sole(metadata, "namespace")? {
+        None => "",
+        Some(entry) if entry.value.value == Value::Null => "",
+        Some(entry) => entry.value.as_str()?,
+    };
+    let namespace = if namespace.is_empty() { "default" } else { namespace };
+    Some(ObjectKey { kind: kind.name.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+/// The only entry of that name: `None` when there are two, `Some(None)` when there is none.
+fn sole<'a>(node: &'a Node, name: &str) -> Option<Option<&'a Entry>> {
+    let mut entries = node.entries().iter().filter(|entry| entry.key == name);
+    let first = entries.next();
+    entries.next().is_none().then_some(first)
+}
+
+/// What the API demands of every object beyond the schema.
+pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) -> Vec<Fault> {
+    let path = |field: &str| if prefix.is_empty() { field.to_owned() } else { format!("{prefix}.{field}") };
+    let mut faults = Vec::new();
+    let metadata = node.entry("metadata").filter(|entry| entry.value.value != Value::Null);
+    match metadata.map(|entry| (&entry.value.value, entry)) {
+        // Its type is told by the walk.
+        Some((Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::List(_) | Value::Null | Value::Unsupported(_), _)) => {}
+        Some((Value::Map(_), entry)) => {
+            let name = entry.value.entry("name").filter(|name| name.value.value != Value::Null);
+            if name.is_none() || name.is_some_and(|name| name.value.as_str() == Some("")) {
+                let place = name.and_then(|name| name.value.at).or(entry.key_at).unwrap_or(at);
+                let fault = Fault::at(code::MISSING_FIELD, place, "required, but not there").field(path("metadata.name"));
+                faults.push(match entry.value.entry("generateName") {
+                    Some(_) => fault.hint("names are not generated for manifests in files: write a name"),
+                    None => fault.hint(format!("every {} needs a name", kind.name)),
+                });
+            }
+        }
+        None => {
+            let fault = Fault::at(code::MISSING_FIELD, at, "required, but not there").field(path("metadata.name"));
+            faults.push(fault.hint(format!("every {} needs a name", kind.name)));
+        }
+    }
+    if kind.name == "Pod" && node.entry("spec").is_none_or(|entry| entry.value.value == Value::Null) {
+        let fault = Fault::at(code::MISSING_FIELD, at, "required, but not there").field(path("spec"));
+        faults.push(fault.hint("a Pod has at least spec.containers"));
+    }
+    faults
+}

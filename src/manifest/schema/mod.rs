@@ -1,0 +1,98 @@
+//! What fields a Pod, ConfigMap or Secret may have and of what type: a table made from k8s-openapi's schema, the walk that
+//! holds a document against it, and the hints for what does not fit.
+
+mod check;
+mod convert;
+mod literal;
+mod mismatch;
+mod suggest;
+pub mod table;
+
+pub(super) use check::check;
+pub(super) use convert::to_json;
+pub(super) use suggest::close_to;
+
+/// A structure of the API: its fields, sorted by name.
+#[derive(Debug)]
+pub struct Struct {
+    /// Its name in the API, e.g. `Container`.
+    pub name: &'static str,
+    /// Its fields, sorted by name.
+    pub fields: &'static [Field],
+}
+
+/// One field.
+#[derive(Debug)]
+pub struct Field {
+    /// As written in a manifest.
+    pub name: &'static str,
+    /// What may stand there.
+    pub ty: Type,
+    /// The API refuses an object without it.
+    pub required: bool,
+}
+
+/// What may stand in a field.
+#[derive(Debug)]
+pub enum Type {
+    /// A string.
+    Str,
+    /// A boolean.
+    Bool,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// A whole number of 32 bits or a string, e.g. a port or its name.
+    IntOrString,
+    /// An amount, e.g. `64Mi`; a bare number too.
+    Quantity,
+    /// An RFC 3339 time.
+    Time,
+    /// Bytes as base64.
+    Base64,
+    /// Whatever JSON has.
+    Any,
+    /// A list.
+    List(&'static Type),
+    /// A mapping with keys of the author's choice.
+    Map(&'static Type),
+    /// A mapping with these fields.
+    Object(&'static Struct),
+}
+
+impl Struct {
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.binary_search_by(|field| field.name.cmp(name)).ok().map(|at| &self.fields[at])
+    }
+}
+
+impl Type {
+    /// The structure at the end of lists and maps, if there is one.
+    pub fn structure(&self) -> Option<&'static Struct> {
+        match self {
+            Self::List(inner) | Self::Map(inner) => inner.structure(),
+            Self::Object(structure) => Some(structure),
+            Self::Str
+            | Self::Bool
+            | Self::Int32
+            | Self::Int64
+            | Self::IntOrString
+            | Self::Quantity
+            | Self::Time
+            | Self::Base64
+            | Self::Any => None,
+        }
+    }
+}
+
+/// An optional field.
+const fn o(name: &'static str, ty: Type) -> Field {
+    Field { name, ty, required: false }
+}
+
+/// A required field.
+const fn r(name: &'static str, ty: Type) -> Field {
+    Field { name, ty, required: true }
+}

@@ -1,0 +1,1140 @@
+//! The fields of Pod, ConfigMap and Secret and all that they are made of, as Kubernetes 1.34 has them.
+//!
+//! Made from k8s-openapi's schema by `UPDATE=1 cargo test --test manifest schema`; a test compares it.
+#![expect(missing_docs, reason = "the structures are documented by the Kubernetes API reference")]
+
+use super::Type::{Any, Base64, Bool, Int32, Int64, IntOrString, List, Map, Object, Quantity, Str, Time};
+use super::{Struct, o, r};
+
+#[rustfmt::skip]
+pub static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Struct = Struct {
+    name: "AWSElasticBlockStoreVolumeSource",
+    fields: &[
+        o("fsType", Str), o("partition", Int32), o("readOnly", Bool), r("volumeID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static AFFINITY: Struct = Struct {
+    name: "Affinity",
+    fields: &[
+        o("nodeAffinity", Object(&NODE_AFFINITY)), o("podAffinity", Object(&POD_AFFINITY)),
+        o("podAntiAffinity", Object(&POD_ANTI_AFFINITY)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static APP_ARMOR_PROFILE: Struct = Struct {
+    name: "AppArmorProfile",
+    fields: &[
+        o("localhostProfile", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static AZURE_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "AzureDiskVolumeSource",
+    fields: &[
+        o("cachingMode", Str), r("diskName", Str), r("diskURI", Str), o("fsType", Str), o("kind", Str), o("readOnly", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static AZURE_FILE_VOLUME_SOURCE: Struct = Struct {
+    name: "AzureFileVolumeSource",
+    fields: &[
+        o("readOnly", Bool), r("secretName", Str), r("shareName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CSI_VOLUME_SOURCE: Struct = Struct {
+    name: "CSIVolumeSource",
+    fields: &[
+        r("driver", Str), o("fsType", Str), o("nodePublishSecretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("readOnly", Bool),
+        o("volumeAttributes", Map(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CAPABILITIES: Struct = Struct {
+    name: "Capabilities",
+    fields: &[
+        o("add", List(&Str)), o("drop", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CEPH_FS_VOLUME_SOURCE: Struct = Struct {
+    name: "CephFSVolumeSource",
+    fields: &[
+        r("monitors", List(&Str)), o("path", Str), o("readOnly", Bool), o("secretFile", Str),
+        o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("user", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CINDER_VOLUME_SOURCE: Struct = Struct {
+    name: "CinderVolumeSource",
+    fields: &[
+        o("fsType", Str), o("readOnly", Bool), o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), r("volumeID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CLUSTER_TRUST_BUNDLE_PROJECTION: Struct = Struct {
+    name: "ClusterTrustBundleProjection",
+    fields: &[
+        o("labelSelector", Object(&LABEL_SELECTOR)), o("name", Str), o("optional", Bool), r("path", Str),
+        o("signerName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONFIG_MAP: Struct = Struct {
+    name: "ConfigMap",
+    fields: &[
+        o("apiVersion", Str), o("binaryData", Map(&Base64)), o("data", Map(&Str)), o("immutable", Bool), o("kind", Str),
+        r("metadata", Object(&OBJECT_META)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONFIG_MAP_ENV_SOURCE: Struct = Struct {
+    name: "ConfigMapEnvSource",
+    fields: &[
+        r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONFIG_MAP_KEY_SELECTOR: Struct = Struct {
+    name: "ConfigMapKeySelector",
+    fields: &[
+        r("key", Str), r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONFIG_MAP_PROJECTION: Struct = Struct {
+    name: "ConfigMapProjection",
+    fields: &[
+        o("items", List(&Object(&KEY_TO_PATH))), r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONFIG_MAP_VOLUME_SOURCE: Struct = Struct {
+    name: "ConfigMapVolumeSource",
+    fields: &[
+        o("defaultMode", Int32), o("items", List(&Object(&KEY_TO_PATH))), r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER: Struct = Struct {
+    name: "Container",
+    fields: &[
+        o("args", List(&Str)), o("command", List(&Str)), o("env", List(&Object(&ENV_VAR))),
+        o("envFrom", List(&Object(&ENV_FROM_SOURCE))), o("image", Str), o("imagePullPolicy", Str),
+        o("lifecycle", Object(&LIFECYCLE)), o("livenessProbe", Object(&PROBE)), r("name", Str),
+        o("ports", List(&Object(&CONTAINER_PORT))), o("readinessProbe", Object(&PROBE)),
+        o("resizePolicy", List(&Object(&CONTAINER_RESIZE_POLICY))), o("resources", Object(&RESOURCE_REQUIREMENTS)),
+        o("restartPolicy", Str), o("restartPolicyRules", List(&Object(&CONTAINER_RESTART_RULE))),
+        o("securityContext", Object(&SECURITY_CONTEXT)), o("startupProbe", Object(&PROBE)), o("stdin", Bool),
+        o("stdinOnce", Bool), o("terminationMessagePath", Str), o("terminationMessagePolicy", Str), o("tty", Bool),
+        o("volumeDevices", List(&Object(&VOLUME_DEVICE))), o("volumeMounts", List(&Object(&VOLUME_MOUNT))),
+        o("workingDir", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_EXTENDED_RESOURCE_REQUEST: Struct = Struct {
+    name: "ContainerExtendedResourceRequest",
+    fields: &[
+        r("containerName", Str), r("requestName", Str), r("resourceName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_PORT: Struct = Struct {
+    name: "ContainerPort",
+    fields: &[
+        r("containerPort", Int32), o("hostIP", Str), o("hostPort", Int32), o("name", Str), o("protocol", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_RESIZE_POLICY: Struct = Struct {
+    name: "ContainerResizePolicy",
+    fields: &[
+        r("resourceName", Str), r("restartPolicy", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_RESTART_RULE: Struct = Struct {
+    name: "ContainerRestartRule",
+    fields: &[
+        r("action", Str), o("exitCodes", Object(&CONTAINER_RESTART_RULE_ON_EXIT_CODES)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_RESTART_RULE_ON_EXIT_CODES: Struct = Struct {
+    name: "ContainerRestartRuleOnExitCodes",
+    fields: &[
+        r("operator", Str), o("values", List(&Int32)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_STATE: Struct = Struct {
+    name: "ContainerState",
+    fields: &[
+        o("running", Object(&CONTAINER_STATE_RUNNING)), o("terminated", Object(&CONTAINER_STATE_TERMINATED)),
+        o("waiting", Object(&CONTAINER_STATE_WAITING)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_STATE_RUNNING: Struct = Struct {
+    name: "ContainerStateRunning",
+    fields: &[
+        o("startedAt", Time),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_STATE_TERMINATED: Struct = Struct {
+    name: "ContainerStateTerminated",
+    fields: &[
+        o("containerID", Str), r("exitCode", Int32), o("finishedAt", Time), o("message", Str), o("reason", Str),
+        o("signal", Int32), o("startedAt", Time),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_STATE_WAITING: Struct = Struct {
+    name: "ContainerStateWaiting",
+    fields: &[
+        o("message", Str), o("reason", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_STATUS: Struct = Struct {
+    name: "ContainerStatus",
+    fields: &[
+        o("allocatedResources", Map(&Quantity)), o("allocatedResourcesStatus", List(&Object(&RESOURCE_STATUS))),
+        o("containerID", Str), r("image", Str), r("imageID", Str), o("lastState", Object(&CONTAINER_STATE)), r("name", Str),
+        r("ready", Bool), o("resources", Object(&RESOURCE_REQUIREMENTS)), r("restartCount", Int32), o("started", Bool),
+        o("state", Object(&CONTAINER_STATE)), o("stopSignal", Str), o("user", Object(&CONTAINER_USER)),
+        o("volumeMounts", List(&Object(&VOLUME_MOUNT_STATUS))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONTAINER_USER: Struct = Struct {
+    name: "ContainerUser",
+    fields: &[
+        o("linux", Object(&LINUX_CONTAINER_USER)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DOWNWARD_API_PROJECTION: Struct = Struct {
+    name: "DownwardAPIProjection",
+    fields: &[
+        o("items", List(&Object(&DOWNWARD_API_VOLUME_FILE))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DOWNWARD_API_VOLUME_FILE: Struct = Struct {
+    name: "DownwardAPIVolumeFile",
+    fields: &[
+        o("fieldRef", Object(&OBJECT_FIELD_SELECTOR)), o("mode", Int32), r("path", Str),
+        o("resourceFieldRef", Object(&RESOURCE_FIELD_SELECTOR)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DOWNWARD_API_VOLUME_SOURCE: Struct = Struct {
+    name: "DownwardAPIVolumeSource",
+    fields: &[
+        o("defaultMode", Int32), o("items", List(&Object(&DOWNWARD_API_VOLUME_FILE))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static EMPTY_DIR_VOLUME_SOURCE: Struct = Struct {
+    name: "EmptyDirVolumeSource",
+    fields: &[
+        o("medium", Str), o("sizeLimit", Quantity),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENV_FROM_SOURCE: Struct = Struct {
+    name: "EnvFromSource",
+    fields: &[
+        o("configMapRef", Object(&CONFIG_MAP_ENV_SOURCE)), o("prefix", Str), o("secretRef", Object(&SECRET_ENV_SOURCE)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENV_VAR: Struct = Struct {
+    name: "EnvVar",
+    fields: &[
+        r("name", Str), o("value", Str), o("valueFrom", Object(&ENV_VAR_SOURCE)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENV_VAR_SOURCE: Struct = Struct {
+    name: "EnvVarSource",
+    fields: &[
+        o("configMapKeyRef", Object(&CONFIG_MAP_KEY_SELECTOR)), o("fieldRef", Object(&OBJECT_FIELD_SELECTOR)),
+        o("fileKeyRef", Object(&FILE_KEY_SELECTOR)), o("resourceFieldRef", Object(&RESOURCE_FIELD_SELECTOR)),
+        o("secretKeyRef", Object(&SECRET_KEY_SELECTOR)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static EPHEMERAL_CONTAINER: Struct = Struct {
+    name: "EphemeralContainer",
+    fields: &[
+        o("args", List(&Str)), o("command", List(&Str)), o("env", List(&Object(&ENV_VAR))),
+        o("envFrom", List(&Object(&ENV_FROM_SOURCE))), o("image", Str), o("imagePullPolicy", Str),
+        o("lifecycle", Object(&LIFECYCLE)), o("livenessProbe", Object(&PROBE)), r("name", Str),
+        o("ports", List(&Object(&CONTAINER_PORT))), o("readinessProbe", Object(&PROBE)),
+        o("resizePolicy", List(&Object(&CONTAINER_RESIZE_POLICY))), o("resources", Object(&RESOURCE_REQUIREMENTS)),
+        o("restartPolicy", Str), o("restartPolicyRules", List(&Object(&CONTAINER_RESTART_RULE))),
+        o("securityContext", Object(&SECURITY_CONTEXT)), o("startupProbe", Object(&PROBE)), o("stdin", Bool),
+        o("stdinOnce", Bool), o("targetContainerName", Str), o("terminationMessagePath", Str),
+        o("terminationMessagePolicy", Str), o("tty", Bool), o("volumeDevices", List(&Object(&VOLUME_DEVICE))),
+        o("volumeMounts", List(&Object(&VOLUME_MOUNT))), o("workingDir", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static EPHEMERAL_VOLUME_SOURCE: Struct = Struct {
+    name: "EphemeralVolumeSource",
+    fields: &[
+        o("volumeClaimTemplate", Object(&PERSISTENT_VOLUME_CLAIM_TEMPLATE)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static EXEC_ACTION: Struct = Struct {
+    name: "ExecAction",
+    fields: &[
+        o("command", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FC_VOLUME_SOURCE: Struct = Struct {
+    name: "FCVolumeSource",
+    fields: &[
+        o("fsType", Str), o("lun", Int32), o("readOnly", Bool), o("targetWWNs", List(&Str)), o("wwids", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FILE_KEY_SELECTOR: Struct = Struct {
+    name: "FileKeySelector",
+    fields: &[
+        r("key", Str), o("optional", Bool), r("path", Str), r("volumeName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FLEX_VOLUME_SOURCE: Struct = Struct {
+    name: "FlexVolumeSource",
+    fields: &[
+        r("driver", Str), o("fsType", Str), o("options", Map(&Str)), o("readOnly", Bool),
+        o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FLOCKER_VOLUME_SOURCE: Struct = Struct {
+    name: "FlockerVolumeSource",
+    fields: &[
+        o("datasetName", Str), o("datasetUUID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static GCE_PERSISTENT_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "GCEPersistentDiskVolumeSource",
+    fields: &[
+        o("fsType", Str), o("partition", Int32), r("pdName", Str), o("readOnly", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static GRPC_ACTION: Struct = Struct {
+    name: "GRPCAction",
+    fields: &[
+        r("port", Int32), o("service", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static GIT_REPO_VOLUME_SOURCE: Struct = Struct {
+    name: "GitRepoVolumeSource",
+    fields: &[
+        o("directory", Str), r("repository", Str), o("revision", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static GLUSTERFS_VOLUME_SOURCE: Struct = Struct {
+    name: "GlusterfsVolumeSource",
+    fields: &[
+        r("endpoints", Str), r("path", Str), o("readOnly", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static HTTP_GET_ACTION: Struct = Struct {
+    name: "HTTPGetAction",
+    fields: &[
+        o("host", Str), o("httpHeaders", List(&Object(&HTTP_HEADER))), o("path", Str), r("port", IntOrString),
+        o("scheme", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static HTTP_HEADER: Struct = Struct {
+    name: "HTTPHeader",
+    fields: &[
+        r("name", Str), r("value", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static HOST_ALIAS: Struct = Struct {
+    name: "HostAlias",
+    fields: &[
+        o("hostnames", List(&Str)), r("ip", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static HOST_IP: Struct = Struct {
+    name: "HostIP",
+    fields: &[
+        r("ip", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static HOST_PATH_VOLUME_SOURCE: Struct = Struct {
+    name: "HostPathVolumeSource",
+    fields: &[
+        r("path", Str), o("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ISCSI_VOLUME_SOURCE: Struct = Struct {
+    name: "ISCSIVolumeSource",
+    fields: &[
+        o("chapAuthDiscovery", Bool), o("chapAuthSession", Bool), o("fsType", Str), o("initiatorName", Str), r("iqn", Str),
+        o("iscsiInterface", Str), r("lun", Int32), o("portals", List(&Str)), o("readOnly", Bool),
+        o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), r("targetPortal", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static IMAGE_VOLUME_SOURCE: Struct = Struct {
+    name: "ImageVolumeSource",
+    fields: &[
+        o("pullPolicy", Str), o("reference", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static KEY_TO_PATH: Struct = Struct {
+    name: "KeyToPath",
+    fields: &[
+        r("key", Str), o("mode", Int32), r("path", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LABEL_SELECTOR: Struct = Struct {
+    name: "LabelSelector",
+    fields: &[
+        o("matchExpressions", List(&Object(&LABEL_SELECTOR_REQUIREMENT))), o("matchLabels", Map(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LABEL_SELECTOR_REQUIREMENT: Struct = Struct {
+    name: "LabelSelectorRequirement",
+    fields: &[
+        r("key", Str), r("operator", Str), o("values", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LIFECYCLE: Struct = Struct {
+    name: "Lifecycle",
+    fields: &[
+        o("postStart", Object(&LIFECYCLE_HANDLER)), o("preStop", Object(&LIFECYCLE_HANDLER)), o("stopSignal", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LIFECYCLE_HANDLER: Struct = Struct {
+    name: "LifecycleHandler",
+    fields: &[
+        o("exec", Object(&EXEC_ACTION)), o("httpGet", Object(&HTTP_GET_ACTION)), o("sleep", Object(&SLEEP_ACTION)),
+        o("tcpSocket", Object(&TCP_SOCKET_ACTION)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LINUX_CONTAINER_USER: Struct = Struct {
+    name: "LinuxContainerUser",
+    fields: &[
+        r("gid", Int64), o("supplementalGroups", List(&Int64)), r("uid", Int64),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LOCAL_OBJECT_REFERENCE: Struct = Struct {
+    name: "LocalObjectReference",
+    fields: &[
+        r("name", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static MANAGED_FIELDS_ENTRY: Struct = Struct {
+    name: "ManagedFieldsEntry",
+    fields: &[
+        o("apiVersion", Str), o("fieldsType", Str), o("fieldsV1", Any), o("manager", Str), o("operation", Str),
+        o("subresource", Str), o("time", Time),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NFS_VOLUME_SOURCE: Struct = Struct {
+    name: "NFSVolumeSource",
+    fields: &[
+        r("path", Str), o("readOnly", Bool), r("server", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NODE_AFFINITY: Struct = Struct {
+    name: "NodeAffinity",
+    fields: &[
+        o("preferredDuringSchedulingIgnoredDuringExecution", List(&Object(&PREFERRED_SCHEDULING_TERM))),
+        o("requiredDuringSchedulingIgnoredDuringExecution", Object(&NODE_SELECTOR)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NODE_SELECTOR: Struct = Struct {
+    name: "NodeSelector",
+    fields: &[
+        r("nodeSelectorTerms", List(&Object(&NODE_SELECTOR_TERM))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NODE_SELECTOR_REQUIREMENT: Struct = Struct {
+    name: "NodeSelectorRequirement",
+    fields: &[
+        r("key", Str), r("operator", Str), o("values", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NODE_SELECTOR_TERM: Struct = Struct {
+    name: "NodeSelectorTerm",
+    fields: &[
+        o("matchExpressions", List(&Object(&NODE_SELECTOR_REQUIREMENT))),
+        o("matchFields", List(&Object(&NODE_SELECTOR_REQUIREMENT))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static OBJECT_FIELD_SELECTOR: Struct = Struct {
+    name: "ObjectFieldSelector",
+    fields: &[
+        o("apiVersion", Str), r("fieldPath", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static OBJECT_META: Struct = Struct {
+    name: "ObjectMeta",
+    fields: &[
+        o("annotations", Map(&Str)), o("creationTimestamp", Time), o("deletionGracePeriodSeconds", Int64),
+        o("deletionTimestamp", Time), o("finalizers", List(&Str)), o("generateName", Str), o("generation", Int64),
+        o("labels", Map(&Str)), o("managedFields", List(&Object(&MANAGED_FIELDS_ENTRY))), o("name", Str), o("namespace", Str),
+        o("ownerReferences", List(&Object(&OWNER_REFERENCE))), o("resourceVersion", Str), o("selfLink", Str), o("uid", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static OWNER_REFERENCE: Struct = Struct {
+    name: "OwnerReference",
+    fields: &[
+        r("apiVersion", Str), o("blockOwnerDeletion", Bool), o("controller", Bool), r("kind", Str), r("name", Str),
+        r("uid", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = Struct {
+    name: "PersistentVolumeClaimSpec",
+    fields: &[
+        o("accessModes", List(&Str)), o("dataSource", Object(&TYPED_LOCAL_OBJECT_REFERENCE)),
+        o("dataSourceRef", Object(&TYPED_OBJECT_REFERENCE)), o("resources", Object(&VOLUME_RESOURCE_REQUIREMENTS)),
+        o("selector", Object(&LABEL_SELECTOR)), o("storageClassName", Str), o("volumeAttributesClassName", Str),
+        o("volumeMode", Str), o("volumeName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PERSISTENT_VOLUME_CLAIM_TEMPLATE: Struct = Struct {
+    name: "PersistentVolumeClaimTemplate",
+    fields: &[
+        o("metadata", Object(&OBJECT_META)), r("spec", Object(&PERSISTENT_VOLUME_CLAIM_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Struct = Struct {
+    name: "PersistentVolumeClaimVolumeSource",
+    fields: &[
+        r("claimName", Str), o("readOnly", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "PhotonPersistentDiskVolumeSource",
+    fields: &[
+        o("fsType", Str), r("pdID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD: Struct = Struct {
+    name: "Pod",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&POD_SPEC)),
+        o("status", Object(&POD_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_AFFINITY: Struct = Struct {
+    name: "PodAffinity",
+    fields: &[
+        o("preferredDuringSchedulingIgnoredDuringExecution", List(&Object(&WEIGHTED_POD_AFFINITY_TERM))),
+        o("requiredDuringSchedulingIgnoredDuringExecution", List(&Object(&POD_AFFINITY_TERM))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_AFFINITY_TERM: Struct = Struct {
+    name: "PodAffinityTerm",
+    fields: &[
+        o("labelSelector", Object(&LABEL_SELECTOR)), o("matchLabelKeys", List(&Str)), o("mismatchLabelKeys", List(&Str)),
+        o("namespaceSelector", Object(&LABEL_SELECTOR)), o("namespaces", List(&Str)), r("topologyKey", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_ANTI_AFFINITY: Struct = Struct {
+    name: "PodAntiAffinity",
+    fields: &[
+        o("preferredDuringSchedulingIgnoredDuringExecution", List(&Object(&WEIGHTED_POD_AFFINITY_TERM))),
+        o("requiredDuringSchedulingIgnoredDuringExecution", List(&Object(&POD_AFFINITY_TERM))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_CERTIFICATE_PROJECTION: Struct = Struct {
+    name: "PodCertificateProjection",
+    fields: &[
+        o("certificateChainPath", Str), o("credentialBundlePath", Str), o("keyPath", Str), r("keyType", Str),
+        o("maxExpirationSeconds", Int32), r("signerName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_CONDITION: Struct = Struct {
+    name: "PodCondition",
+    fields: &[
+        o("lastProbeTime", Time), o("lastTransitionTime", Time), o("message", Str), o("observedGeneration", Int64),
+        o("reason", Str), r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_DNS_CONFIG: Struct = Struct {
+    name: "PodDNSConfig",
+    fields: &[
+        o("nameservers", List(&Str)), o("options", List(&Object(&POD_DNS_CONFIG_OPTION))), o("searches", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_DNS_CONFIG_OPTION: Struct = Struct {
+    name: "PodDNSConfigOption",
+    fields: &[
+        o("name", Str), o("value", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_EXTENDED_RESOURCE_CLAIM_STATUS: Struct = Struct {
+    name: "PodExtendedResourceClaimStatus",
+    fields: &[
+        r("requestMappings", List(&Object(&CONTAINER_EXTENDED_RESOURCE_REQUEST))), r("resourceClaimName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_IP: Struct = Struct {
+    name: "PodIP",
+    fields: &[
+        r("ip", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_OS: Struct = Struct {
+    name: "PodOS",
+    fields: &[
+        r("name", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_READINESS_GATE: Struct = Struct {
+    name: "PodReadinessGate",
+    fields: &[
+        r("conditionType", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_RESOURCE_CLAIM: Struct = Struct {
+    name: "PodResourceClaim",
+    fields: &[
+        r("name", Str), o("resourceClaimName", Str), o("resourceClaimTemplateName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_RESOURCE_CLAIM_STATUS: Struct = Struct {
+    name: "PodResourceClaimStatus",
+    fields: &[
+        r("name", Str), o("resourceClaimName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_SCHEDULING_GATE: Struct = Struct {
+    name: "PodSchedulingGate",
+    fields: &[
+        r("name", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_SECURITY_CONTEXT: Struct = Struct {
+    name: "PodSecurityContext",
+    fields: &[
+        o("appArmorProfile", Object(&APP_ARMOR_PROFILE)), o("fsGroup", Int64), o("fsGroupChangePolicy", Str),
+        o("runAsGroup", Int64), o("runAsNonRoot", Bool), o("runAsUser", Int64), o("seLinuxChangePolicy", Str),
+        o("seLinuxOptions", Object(&SE_LINUX_OPTIONS)), o("seccompProfile", Object(&SECCOMP_PROFILE)),
+        o("supplementalGroups", List(&Int64)), o("supplementalGroupsPolicy", Str), o("sysctls", List(&Object(&SYSCTL))),
+        o("windowsOptions", Object(&WINDOWS_SECURITY_CONTEXT_OPTIONS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_SPEC: Struct = Struct {
+    name: "PodSpec",
+    fields: &[
+        o("activeDeadlineSeconds", Int64), o("affinity", Object(&AFFINITY)), o("automountServiceAccountToken", Bool),
+        r("containers", List(&Object(&CONTAINER))), o("dnsConfig", Object(&POD_DNS_CONFIG)), o("dnsPolicy", Str),
+        o("enableServiceLinks", Bool), o("ephemeralContainers", List(&Object(&EPHEMERAL_CONTAINER))),
+        o("hostAliases", List(&Object(&HOST_ALIAS))), o("hostIPC", Bool), o("hostNetwork", Bool), o("hostPID", Bool),
+        o("hostUsers", Bool), o("hostname", Str), o("hostnameOverride", Str),
+        o("imagePullSecrets", List(&Object(&LOCAL_OBJECT_REFERENCE))), o("initContainers", List(&Object(&CONTAINER))),
+        o("nodeName", Str), o("nodeSelector", Map(&Str)), o("os", Object(&POD_OS)), o("overhead", Map(&Quantity)),
+        o("preemptionPolicy", Str), o("priority", Int32), o("priorityClassName", Str),
+        o("readinessGates", List(&Object(&POD_READINESS_GATE))), o("resourceClaims", List(&Object(&POD_RESOURCE_CLAIM))),
+        o("resources", Object(&RESOURCE_REQUIREMENTS)), o("restartPolicy", Str), o("runtimeClassName", Str),
+        o("schedulerName", Str), o("schedulingGates", List(&Object(&POD_SCHEDULING_GATE))),
+        o("securityContext", Object(&POD_SECURITY_CONTEXT)), o("serviceAccount", Str), o("serviceAccountName", Str),
+        o("setHostnameAsFQDN", Bool), o("shareProcessNamespace", Bool), o("subdomain", Str),
+        o("terminationGracePeriodSeconds", Int64), o("tolerations", List(&Object(&TOLERATION))),
+        o("topologySpreadConstraints", List(&Object(&TOPOLOGY_SPREAD_CONSTRAINT))), o("volumes", List(&Object(&VOLUME))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_STATUS: Struct = Struct {
+    name: "PodStatus",
+    fields: &[
+        o("conditions", List(&Object(&POD_CONDITION))), o("containerStatuses", List(&Object(&CONTAINER_STATUS))),
+        o("ephemeralContainerStatuses", List(&Object(&CONTAINER_STATUS))),
+        o("extendedResourceClaimStatus", Object(&POD_EXTENDED_RESOURCE_CLAIM_STATUS)), o("hostIP", Str),
+        o("hostIPs", List(&Object(&HOST_IP))), o("initContainerStatuses", List(&Object(&CONTAINER_STATUS))),
+        o("message", Str), o("nominatedNodeName", Str), o("observedGeneration", Int64), o("phase", Str), o("podIP", Str),
+        o("podIPs", List(&Object(&POD_IP))), o("qosClass", Str), o("reason", Str), o("resize", Str),
+        o("resourceClaimStatuses", List(&Object(&POD_RESOURCE_CLAIM_STATUS))), o("startTime", Time),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PORTWORX_VOLUME_SOURCE: Struct = Struct {
+    name: "PortworxVolumeSource",
+    fields: &[
+        o("fsType", Str), o("readOnly", Bool), r("volumeID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PREFERRED_SCHEDULING_TERM: Struct = Struct {
+    name: "PreferredSchedulingTerm",
+    fields: &[
+        r("preference", Object(&NODE_SELECTOR_TERM)), r("weight", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PROBE: Struct = Struct {
+    name: "Probe",
+    fields: &[
+        o("exec", Object(&EXEC_ACTION)), o("failureThreshold", Int32), o("grpc", Object(&GRPC_ACTION)),
+        o("httpGet", Object(&HTTP_GET_ACTION)), o("initialDelaySeconds", Int32), o("periodSeconds", Int32),
+        o("successThreshold", Int32), o("tcpSocket", Object(&TCP_SOCKET_ACTION)), o("terminationGracePeriodSeconds", Int64),
+        o("timeoutSeconds", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PROJECTED_VOLUME_SOURCE: Struct = Struct {
+    name: "ProjectedVolumeSource",
+    fields: &[
+        o("defaultMode", Int32), o("sources", List(&Object(&VOLUME_PROJECTION))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static QUOBYTE_VOLUME_SOURCE: Struct = Struct {
+    name: "QuobyteVolumeSource",
+    fields: &[
+        o("group", Str), o("readOnly", Bool), r("registry", Str), o("tenant", Str), o("user", Str), r("volume", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RBD_VOLUME_SOURCE: Struct = Struct {
+    name: "RBDVolumeSource",
+    fields: &[
+        o("fsType", Str), r("image", Str), o("keyring", Str), r("monitors", List(&Str)), o("pool", Str), o("readOnly", Bool),
+        o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("user", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RESOURCE_CLAIM: Struct = Struct {
+    name: "ResourceClaim",
+    fields: &[
+        r("name", Str), o("request", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RESOURCE_FIELD_SELECTOR: Struct = Struct {
+    name: "ResourceFieldSelector",
+    fields: &[
+        o("containerName", Str), o("divisor", Quantity), r("resource", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RESOURCE_HEALTH: Struct = Struct {
+    name: "ResourceHealth",
+    fields: &[
+        o("health", Str), r("resourceID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RESOURCE_REQUIREMENTS: Struct = Struct {
+    name: "ResourceRequirements",
+    fields: &[
+        o("claims", List(&Object(&RESOURCE_CLAIM))), o("limits", Map(&Quantity)), o("requests", Map(&Quantity)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RESOURCE_STATUS: Struct = Struct {
+    name: "ResourceStatus",
+    fields: &[
+        r("name", Str), o("resources", List(&Object(&RESOURCE_HEALTH))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SE_LINUX_OPTIONS: Struct = Struct {
+    name: "SELinuxOptions",
+    fields: &[
+        o("level", Str), o("role", Str), o("type", Str), o("user", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SCALE_IO_VOLUME_SOURCE: Struct = Struct {
+    name: "ScaleIOVolumeSource",
+    fields: &[
+        o("fsType", Str), r("gateway", Str), o("protectionDomain", Str), o("readOnly", Bool),
+        r("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("sslEnabled", Bool), o("storageMode", Str), o("storagePool", Str),
+        r("system", Str), o("volumeName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECCOMP_PROFILE: Struct = Struct {
+    name: "SeccompProfile",
+    fields: &[
+        o("localhostProfile", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECRET: Struct = Struct {
+    name: "Secret",
+    fields: &[
+        o("apiVersion", Str), o("data", Map(&Base64)), o("immutable", Bool), o("kind", Str),
+        r("metadata", Object(&OBJECT_META)), o("stringData", Map(&Str)), o("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECRET_ENV_SOURCE: Struct = Struct {
+    name: "SecretEnvSource",
+    fields: &[
+        r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECRET_KEY_SELECTOR: Struct = Struct {
+    name: "SecretKeySelector",
+    fields: &[
+        r("key", Str), r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECRET_PROJECTION: Struct = Struct {
+    name: "SecretProjection",
+    fields: &[
+        o("items", List(&Object(&KEY_TO_PATH))), r("name", Str), o("optional", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECRET_VOLUME_SOURCE: Struct = Struct {
+    name: "SecretVolumeSource",
+    fields: &[
+        o("defaultMode", Int32), o("items", List(&Object(&KEY_TO_PATH))), o("optional", Bool), o("secretName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SECURITY_CONTEXT: Struct = Struct {
+    name: "SecurityContext",
+    fields: &[
+        o("allowPrivilegeEscalation", Bool), o("appArmorProfile", Object(&APP_ARMOR_PROFILE)),
+        o("capabilities", Object(&CAPABILITIES)), o("privileged", Bool), o("procMount", Str),
+        o("readOnlyRootFilesystem", Bool), o("runAsGroup", Int64), o("runAsNonRoot", Bool), o("runAsUser", Int64),
+        o("seLinuxOptions", Object(&SE_LINUX_OPTIONS)), o("seccompProfile", Object(&SECCOMP_PROFILE)),
+        o("windowsOptions", Object(&WINDOWS_SECURITY_CONTEXT_OPTIONS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SERVICE_ACCOUNT_TOKEN_PROJECTION: Struct = Struct {
+    name: "ServiceAccountTokenProjection",
+    fields: &[
+        o("audience", Str), o("expirationSeconds", Int64), r("path", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SLEEP_ACTION: Struct = Struct {
+    name: "SleepAction",
+    fields: &[
+        r("seconds", Int64),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STORAGE_OS_VOLUME_SOURCE: Struct = Struct {
+    name: "StorageOSVolumeSource",
+    fields: &[
+        o("fsType", Str), o("readOnly", Bool), o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("volumeName", Str),
+        o("volumeNamespace", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SYSCTL: Struct = Struct {
+    name: "Sysctl",
+    fields: &[
+        r("name", Str), r("value", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static TCP_SOCKET_ACTION: Struct = Struct {
+    name: "TCPSocketAction",
+    fields: &[
+        o("host", Str), r("port", IntOrString),
+    ],
+};
+
+#[rustfmt::skip]
+pub static TOLERATION: Struct = Struct {
+    name: "Toleration",
+    fields: &[
+        o("effect", Str), o("key", Str), o("operator", Str), o("tolerationSeconds", Int64), o("value", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static TOPOLOGY_SPREAD_CONSTRAINT: Struct = Struct {
+    name: "TopologySpreadConstraint",
+    fields: &[
+        o("labelSelector", Object(&LABEL_SELECTOR)), o("matchLabelKeys", List(&Str)), r("maxSkew", Int32),
+        o("minDomains", Int32), o("nodeAffinityPolicy", Str), o("nodeTaintsPolicy", Str), r("topologyKey", Str),
+        r("whenUnsatisfiable", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static TYPED_LOCAL_OBJECT_REFERENCE: Struct = Struct {
+    name: "TypedLocalObjectReference",
+    fields: &[
+        o("apiGroup", Str), r("kind", Str), r("name", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static TYPED_OBJECT_REFERENCE: Struct = Struct {
+    name: "TypedObjectReference",
+    fields: &[
+        o("apiGroup", Str), r("kind", Str), r("name", Str), o("namespace", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VOLUME: Struct = Struct {
+    name: "Volume",
+    fields: &[
+        o("awsElasticBlockStore", Object(&AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE)),
+        o("azureDisk", Object(&AZURE_DISK_VOLUME_SOURCE)), o("azureFile", Object(&AZURE_FILE_VOLUME_SOURCE)),
+        o("cephfs", Object(&CEPH_FS_VOLUME_SOURCE)), o("cinder", Object(&CINDER_VOLUME_SOURCE)),
+        o("configMap", Object(&CONFIG_MAP_VOLUME_SOURCE)), o("csi", Object(&CSI_VOLUME_SOURCE)),
+        o("downwardAPI", Object(&DOWNWARD_API_VOLUME_SOURCE)), o("emptyDir", Object(&EMPTY_DIR_VOLUME_SOURCE)),
+        o("ephemeral", Object(&EPHEMERAL_VOLUME_SOURCE)), o("fc", Object(&FC_VOLUME_SOURCE)),
+        o("flexVolume", Object(&FLEX_VOLUME_SOURCE)), o("flocker", Object(&FLOCKER_VOLUME_SOURCE)),
+        o("gcePersistentDisk", Object(&GCE_PERSISTENT_DISK_VOLUME_SOURCE)), o("gitRepo", Object(&GIT_REPO_VOLUME_SOURCE)),
+        o("glusterfs", Object(&GLUSTERFS_VOLUME_SOURCE)), o("hostPath", Object(&HOST_PATH_VOLUME_SOURCE)),
+        o("image", Object(&IMAGE_VOLUME_SOURCE)), o("iscsi", Object(&ISCSI_VOLUME_SOURCE)), r("name", Str),
+        o("nfs", Object(&NFS_VOLUME_SOURCE)), o("persistentVolumeClaim", Object(&PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE)),
+        o("photonPersistentDisk", Object(&PHOTON_PERSISTENT_DISK_VOLUME_SOURCE)),
+        o("portworxVolume", Object(&PORTWORX_VOLUME_SOURCE)), o("projected", Object(&PROJECTED_VOLUME_SOURCE)),
+        o("quobyte", Object(&QUOBYTE_VOLUME_SOURCE)), o("rbd", Object(&RBD_VOLUME_SOURCE)),
+        o("scaleIO", Object(&SCALE_IO_VOLUME_SOURCE)), o("secret", Object(&SECRET_VOLUME_SOURCE)),
+        o("storageos", Object(&STORAGE_OS_VOLUME_SOURCE)), o("vsphereVolume", Object(&VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VOLUME_DEVICE: Struct = Struct {
+    name: "VolumeDevice",
+    fields: &[
+        r("devicePath", Str), r("name", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VOLUME_MOUNT: Struct = Struct {
+    name: "VolumeMount",
+    fields: &[
+        r("mountPath", Str), o("mountPropagation", Str), r("name", Str), o("readOnly", Bool), o("recursiveReadOnly", Str),
+        o("subPath", Str), o("subPathExpr", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VOLUME_MOUNT_STATUS: Struct = Struct {
+    name: "VolumeMountStatus",
+    fields: &[
+        r("mountPath", Str), r("name", Str), o("readOnly", Bool), o("recursiveReadOnly", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VOLUME_PROJECTION: Struct = Struct {
+    name: "VolumeProjection",
+    fields: &[
+        o("clusterTrustBundle", Object(&CLUSTER_TRUST_BUNDLE_PROJECTION)), o("configMap", Object(&CONFIG_MAP_PROJECTION)),
+        o("downwardAPI", Object(&DOWNWARD_API_PROJECTION)), o("podCertificate", Object(&POD_CERTIFICATE_PROJECTION)),
+        o("secret", Object(&SECRET_PROJECTION)), o("serviceAccountToken", Object(&SERVICE_ACCOUNT_TOKEN_PROJECTION)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VOLUME_RESOURCE_REQUIREMENTS: Struct = Struct {
+    name: "VolumeResourceRequirements",
+    fields: &[
+        o("limits", Map(&Quantity)), o("requests", Map(&Quantity)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Struct = Struct {
+    name: "VsphereVirtualDiskVolumeSource",
+    fields: &[
+        o("fsType", Str), o("storagePolicyID", Str), o("storagePolicyName", Str), r("volumePath", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static WEIGHTED_POD_AFFINITY_TERM: Struct = Struct {
+    name: "WeightedPodAffinityTerm",
+    fields: &[
+        r("podAffinityTerm", Object(&POD_AFFINITY_TERM)), r("weight", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static WINDOWS_SECURITY_CONTEXT_OPTIONS: Struct = Struct {
+    name: "WindowsSecurityContextOptions",
+    fields: &[
+        o("gmsaCredentialSpec", Str), o("gmsaCredentialSpecName", Str), o("hostProcess", Bool), o("runAsUserName", Str),
+    ],
+};

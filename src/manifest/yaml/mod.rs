@@ -1,0 +1,65 @@
+//! One document's text to a tree of nodes, with the semantics of sigs.k8s.io/yaml over `serde_yaml`.
+//!
+//! A document that begins with `{` is read as JSON, as Kubernetes does, and as YAML when it is not JSON.
+
+mod loader;
+mod place;
+mod scalar;
+mod syntax;
+
+use super::Limits;
+use super::fault::{Fault, code};
+use super::node::{Node, Value};
+use loader::{Loader, Seed};
+use serde::de::DeserializeSeed;
+
+/// Loads a document that begins at byte `start` of its file. An empty one is [`Value::Null`].
+pub(super) fn load(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
+    if !text.trim_start().starts_with('{') {
+        return load_yaml(text, start, limits);
+    }
+    let json_fault = match load_json(text, start, limits) {
+        Ok(node) => return Ok(node),
+        Err(fault) if fault.code != code::JSON_SYNTAX => return Err(fault),
+        Err(fault) => fault,
+    };
+    let quoted_key_follows = text.trim_start()[1..].trim_start().starts_with('"');
+    match load_yaml(text, start, limits) {
+        Ok(node) => Ok(node),
+        Err(_) if quoted_key_follows => Err(json_fault),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn load_json(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
+    let mut loader = Loader::new(text, start, limits, loader::Language::Json);
+    let mut json = serde_json::Deserializer::from_str(text);
+    match Seed::new(&mut loader).deserialize(&mut json).and_then(|node| json.end().map(|()| node)) {
+        Ok(node) => Ok(node),
+        Err(error) => Err(loader.take_fault().unwrap_or_else(|| syntax::json_fault(&error, text, start))),
+    }
+}
+
+fn load_yaml(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
+    let mut loader = Loader::new(text, start, limits, loader::Language::Yaml);
+    let mut documents = serde_yaml::Deserializer::from_str(text);
+    let mut first = None;
+    // The text was cut at document markers, so there is one document; a second can only come of what follows a `...` line.
+    for document in documents.by_ref().take(2) {
+        let node = match Seed::new(&mut loader).deserialize(document) {
+            Ok(node) => node,
+            Err(error) => return Err(loader.take_fault().unwrap_or_else(|| syntax::yaml_fault(&error, text, start))),
+        };
+        match &first {
+            None => first = Some(node),
+            Some(_) => {
+                let fault = Fault::at(code::YAML_SYNTAX, start as u32, "text follows the end of the document");
+                return Err(fault.hint("begin each document with a line `---`"));
+            }
+        }
+    }
+    Ok(first.unwrap_or(Node { at: None, value: Value::Null }))
+}
+
+#[cfg(test)]
+mod tests;

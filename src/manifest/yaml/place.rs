@@ -1,0 +1,177 @@
+//! Where the scalar that the parser just gave stands in the text.
+//!
+//! serde gives values without places. A string without escapes is borrowed and so points into the text. Anything else (numbers,
+//! booleans, strings with escapes) stands behind the last scalar that was found, with only separators in between, so walking
+//! over those finds it; the text found must mean the value given, else the place stays unknown and the parent's is used.
+
+use super::scalar;
+use crate::manifest::node::Value;
+
+/// Walks through the text of one document in step with the parser.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    text: &'a str,
+    /// Behind the last scalar that was found.
+    next: usize,
+    /// With aliases, values come out of order and walking goes wrong.
+    has_aliases: bool,
+    has_tags: bool,
+}
+
+/// A string that points into the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Borrowed<'a> {
+    /// Offset of its first character or quote.
+    pub(super) at: Option<usize>,
+    /// It is quoted.
+    pub(super) quoted: bool,
+    /// The `!!tag` before it.
+    pub(super) tag: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let begins = |sign: u8| {
+            move |window: &[u8]| {
+                matches!(window[0], b' ' | b'\n' | b'[' | b',' | b'{') && window[1] == sign && !window[2].is_ascii_whitespace()
+            }
+        };
+        let has = |sign: u8| text.as_bytes().windows(3).any(begins(sign));
+        Self { text, next: 0, has_aliases: has(b'*'), has_tags: has(b'!') || text.starts_with('!') }
+    }
+
+    /// The place of a string that the parser borrowed.
+    pub(super) fn borrowed(&mut self, value: &str) -> Borrowed<'a> {
+        let Some(begin) = (value.as_ptr() as usize).checked_sub(self.text.as_ptr() as usize).filter(|at| *at <= self.text.len())
+        else {
+            return Borrowed { at: None, quoted: true, tag: None };
+        };
+        let end = begin + value.len();
+        let bytes = self.text.as_bytes();
+        let before = begin.checked_sub(1).map(|at| bytes[at]);
+        let quoted = matches!(before, Some(b'"' | b'\'')) && before == bytes.get(end).copied();
+        let at = if quoted { begin - 1 } else { begin };
+        let tag = if self.has_tags { self.tag_before(at) } else { None };
+        self.next = self.next.max(end + usize::from(quoted));
+        Borrowed { at: Some(at), quoted, tag }
+    }
+
+    /// The place of a number, boolean or null.
+    pub(super) fn unquoted(&mut self, value: &Value) -> Option<usize> {
+        const LONGEST: usize = 80;
+        let begin = self.skip_separators()?;
+        let length = self.text.as_bytes()[begin..]
+            .iter()
+            .take(LONGEST)
+            .take_while(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b',' | b']' | b'}'))
+            .count();
+        let word = self.text.get(begin..begin + length)?;
+        // An empty value and `~` are the same to the parser.
+        if word.is_empty() || scalar::plain(word) != *value {
+            return None;
+        }
+        self.next = begin + length;
+        Some(begin)
+    }
+
+    /// The place of a string that the parser could not borrow: with escapes, of several lines, or a block.
+    pub(super) fn owned(&mut self, value: &str) -> Option<usize> {
+        let begin = self.skip_separators()?;
+        let rest = &self.text.as_bytes()[begin..];
+        let length = match rest.first()? {
+            b'"' => quoted_length(rest, b'\\'),
+            b'\'' => quoted_length(rest, b'\''),
+            b'|' | b'>' => self.block_length(begin),
+            first if value.as_bytes().first() == Some(first) => line_length(rest),
+            _ => return None,
+        };
+        self.next = begin + length;
+        Some(begin)
+    }
+
+    /// The tag before the scalar that is being loaded, when the scalar was not borrowed.
+    pub(super) fn tag_before(&self, at: usize) -> Option<&'a str> {
+        let mut before = self.text[..at].trim_end();
+        loop {
+            let word =
+                &before[before.rfind(|c: char| c.is_ascii_whitespace() || matches!(c, ',' | '[' | '{')).map_or(0, |at| at + 1)..];
+            match word.as_bytes().first() {
+                Some(b'!') => return Some(word),
+                Some(b'&') => before = before[..before.len() - word.len()].trim_end(),
+                _ => return None,
+            }
+        }
+    }
+
+    /// How far the text was read.
+    pub(super) fn reached(&self) -> usize {
+        self.next
+    }
+
+    /// A quote stands at that byte.
+    pub(super) fn is_quote(&self, at: usize) -> bool {
+        matches!(self.text.as_bytes().get(at), Some(b'"' | b'\''))
+    }
+
+    /// The document uses tags somewhere.
+    pub(super) fn has_tags(&self) -> bool {
+        self.has_tags
+    }
+
+    /// Moves to the next byte that belongs to a scalar (or to an alias). Never goes back, so that all calls together are linear.
+    fn skip_separators(&mut self) -> Option<usize> {
+        if self.has_aliases {
+            return None;
+        }
+        let bytes = self.text.as_bytes();
+        loop {
+            let byte = *bytes.get(self.next)?;
+            let blank_follows = bytes.get(self.next + 1).is_none_or(u8::is_ascii_whitespace);
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b',' | b'[' | b']' | b'{' | b'}' | b':' => self.next += 1,
+                b'-' | b'?' if blank_follows => self.next += 1,
+                b'#' => self.next += line_length(&bytes[self.next..]),
+                b'&' | b'!' => self.next += bytes[self.next..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count(),
+                _ => return Some(self.next),
+            }
+        }
+    }
+
+    /// A block scalar is its header and all lines that are indented deeper than the line it stands on.
+    fn block_length(&self, begin: usize) -> usize {
+        let line_begin = self.text[..begin].rfind('\n').map_or(0, |at| at + 1);
+        let parent = indentation(&self.text[line_begin..]);
+        let mut end = begin + line_length(&self.text.as_bytes()[begin..]);
+        while let Some(line) = self.text.get(end + 1..).filter(|rest| !rest.is_empty()) {
+            let length = line_length(line.as_bytes());
+            if !line[..length].trim().is_empty() && indentation(line) <= parent {
+                break;
+            }
+            end += 1 + length;
+        }
+        end - begin
+    }
+}
+
+fn indentation(line: &str) -> usize {
+    line.bytes().take_while(|byte| *byte == b' ').count()
+}
+
+/// Up to the line break.
+fn line_length(rest: &[u8]) -> usize {
+    rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())
+}
+
+/// Up to and with the closing quote; `escape` takes the byte behind it along.
+fn quoted_length(rest: &[u8], escape: u8) -> usize {
+    let quote = rest[0];
+    let mut at = 1;
+    while let Some(byte) = rest.get(at) {
+        match *byte {
+            byte if byte == escape && (escape != quote || rest.get(at + 1) == Some(&quote)) => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}

@@ -1,0 +1,88 @@
+//! Syntax errors in words that say what to do.
+
+use crate::manifest::fault::{Fault, code};
+
+/// What libyaml says, and what its author most often has to do.
+const HINTS: &[(&str, &str)] = &[
+    (
+        "mapping values are not allowed",
+        "a value with `: ` in it needs quotes; otherwise look at the indentation of this line and the one before",
+    ),
+    (
+        "did not find expected key",
+        "look at the indentation of this line and the ones before; text behind a closing quote is not allowed",
+    ),
+    ("did not find expected '-' indicator", "the items of a list begin with `- ` in the same column"),
+    ("did not find expected ',' or", "a `[` or `{` is not closed, or a comma is missing"),
+    ("could not find expected ':'", "a line without `key: value` here; text over several lines needs `|` or quotes"),
+    ("found unexpected end of stream", "a quote is not closed, or the file is cut off"),
+    ("found unexpected document indicator", "a quote is not closed before the next `---`"),
+    ("block sequence entries are not allowed", "a list begins on a line of its own"),
+    ("did not find expected node content", "a value is missing, or a `[` or `{` is not closed"),
+    ("unknown anchor", "define it with `&name` earlier in the same document"),
+    ("found undefined tag handle", "remove the tag"),
+    ("found incompatible YAML document", "remove the %YAML line"),
+];
+
+/// The fault behind an error of the YAML parser.
+pub(super) fn yaml_fault(error: &serde_yaml::Error, text: &str, start: usize) -> Fault {
+    let message = error.to_string();
+    let (problem, context) = split_places(&message);
+    let index = error.location().map_or(0, |location| location.index());
+    let mut at = index.min(text.len());
+    // At the end of a cut-off file, the last thing written is the place to look at.
+    if text[floor_boundary(text, at)..].trim().is_empty() {
+        at = text.trim_end().len();
+    }
+    let wrong = text.as_bytes().get(at).copied();
+    let (message, hint) = match (problem.contains("cannot start any token"), wrong) {
+        (true, Some(b'\t')) => ("a tab cannot indent".to_owned(), Some("indent with spaces")),
+        (true, Some(byte @ (b'@' | b'`' | b'%'))) => {
+            (format!("a value cannot begin with `{}`", char::from(byte)), Some("quote the value"))
+        }
+        (true | false, _) => {
+            let hint = HINTS.iter().find(|(words, _)| problem.contains(words)).map(|(_, hint)| *hint);
+            (format!("{problem}{context}"), hint)
+        }
+    };
+    let fault = Fault::at(code::YAML_SYNTAX, (start + at) as u32, message);
+    match hint {
+        Some(hint) => fault.hint(hint),
+        None => fault,
+    }
+}
+
+/// The fault behind an error of the JSON parser.
+pub(super) fn json_fault(error: &serde_json::Error, text: &str, start: usize) -> Fault {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let line_begin: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let at = floor_boundary(text, line_begin + error.column().saturating_sub(1));
+    let fault = Fault::at(code::JSON_SYNTAX, (start + at) as u32, format!("not JSON: {message}"));
+    match error.classify() {
+        serde_json::error::Category::Eof => fault.hint("a bracket or quote is not closed, or the file is cut off"),
+        serde_json::error::Category::Syntax if message.contains("trailing characters") => {
+            fault.hint("one object per document: put a line `---` between two, or make them items of a List")
+        }
+        serde_json::error::Category::Syntax | serde_json::error::Category::Data | serde_json::error::Category::Io => fault,
+    }
+}
+
+/// libyaml's message without its places, which count from the start of the document: `problem`, and ` while parsing ...`.
+fn split_places(message: &str) -> (String, String) {
+    let mut parts = message.split(", ").map(|part| {
+        let end = [" at line ", " at position "].iter().filter_map(|words| part.find(words)).min().unwrap_or(part.len());
+        &part[..end]
+    });
+    let problem = parts.next().unwrap_or_default().trim_start_matches(".: ").to_owned();
+    let context: String = parts.filter(|part| part.starts_with("while ")).map(|part| format!(" {part}")).collect();
+    (problem, context)
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

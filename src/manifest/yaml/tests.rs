@@ -1,0 +1,1 @@
+//! Documents as sigs.k8s.io/yaml reads them.

@@ -1,0 +1,6 @@
+//! The decoder as its users see it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its own files has to fail")]
+
+mod good_input;
+mod schema_table;
+mod support;
