@@ -5,7 +5,7 @@
 //!
 //! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
 //! * [`hash`]: what an edit changes. [`identity`]: names.
-//! * [`env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
+//! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
 //! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
 
 mod admit;

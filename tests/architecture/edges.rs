@@ -16,7 +16,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "pod", to: &["manifest"] },
     Row { from: "manifest", to: &[] },
     Row { from: "telemetry", to: &["pod"] },
-    Row { from: "config", to: &["image", "manifest", "pod", "sys"] },
+    Row { from: "config", to: &["image", "manifest", "pod", "sys", "telemetry"] },
     // The flow.
     Row { from: "source", to: &["pod", "sys", "telemetry"] },
     Row { from: "store", to: &["config", "manifest", "pod", "source", "status", "sys", "telemetry"] },

@@ -1,3 +1,5 @@
+//! Table tests of the security context.
+
 use super::*;
 use serde_json::{Value, json};
 

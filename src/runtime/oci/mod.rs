@@ -1,4 +1,4 @@
-//! From a resolved [`ContainerSpec`](super::ContainerSpec) to an OCI runtime spec. **Pure**.
+//! From a resolved [`ContainerSpec`] to an OCI runtime spec. **Pure**.
 //!
 //! In: what the container shall be ([`ContainerSpec`]), and what it runs in ([`SandboxView`]: namespaces, cgroup, facts of the kernel).
 //! Out: the `config.json` of its bundle, for libcontainer. Defaults (mounts, masked paths, capabilities, devices, system calls) are

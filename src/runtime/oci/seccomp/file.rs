@@ -39,7 +39,7 @@ pub enum ProfileError {
     NoNames(usize),
 }
 
-/// A parsed profile; [`ProfileFile::resolve`] makes the filter of one container from it.
+/// A parsed profile; `resolve` makes the filter of one container from it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProfileFile {

@@ -1,3 +1,5 @@
+//! Tests of the profile file and of the default profile.
+
 use super::*;
 use crate::pod::security::DEFAULT_CAPABILITIES;
 use libcontainer::oci_spec::runtime::Arch;
