@@ -1,0 +1,203 @@
+//! The loop of one directory source: wait, look, report what changed.
+
+use super::hints::{Hint, Hints, Wake};
+use super::listing::{self, Cache, Pass, STAMP_RESOLUTION};
+use super::place::Identity;
+use super::watch::Watch;
+use super::{DirectoryError, DirectoryOptions};
+use crate::pod::SourceId;
+use crate::source::{Place, Revision, SourceReport};
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// A pass may take at most one part in so many of the time, so that a storm of events in a large directory leaves the host to others.
+const REST_PER_PASS: u32 = 4;
+
+/// How much longer than usual a lasting storm may put off a pass.
+const STORM_GROWTH: u32 = 16;
+
+/// The receiver of reports is gone: nobody wants them any more.
+struct Unwanted;
+
+/// Follows one path in a thread of its own.
+pub(super) struct Follower {
+    path: PathBuf,
+    options: DirectoryOptions,
+    hints: Arc<Hints>,
+    cache: Cache,
+    reporter: Reporter,
+}
+
+impl Follower {
+    pub(super) fn new(
+        id: SourceId,
+        path: PathBuf,
+        options: DirectoryOptions,
+        hints: Arc<Hints>,
+        reports: mpsc::Sender<(SourceId, SourceReport)>,
+    ) -> Self {
+        let reporter = Reporter { id, reports, delivered: None, failure: None, degraded: None };
+        Self { path, options, hints, cache: Cache::default(), reporter }
+    }
+
+    /// Runs until [`Hints::stop`] or until nobody receives reports any more.
+    pub(super) fn run(mut self) {
+        let mut watch = Watch::set(&self.path, &self.hints);
+        let mut timing = Timing::new(&self.options);
+        loop {
+            let began = Instant::now();
+            let (rearm, mut witness) = self.hints.begin_pass(began);
+            // Before the pass: what changes after it was read is then told by an event.
+            if rearm || watch.identity != Identity::at(&self.path) {
+                watch = Watch::set(&self.path, &self.hints);
+            }
+            witness.watching = watch.blind.is_none();
+            let result = listing::pass(&self.path, &self.options, &mut self.cache, &witness);
+            timing.took(began.elapsed());
+            if result.as_ref().is_ok_and(|pass| watch.identity != Some(pass.identity)) {
+                self.hints.add(Hint::Moved, Instant::now());
+            }
+            let overtaken = self.hints.overtaken() && timing.may_wait(began);
+            let next = timing.next_pass(&self.options, result.as_ref().ok(), watch.blind.is_some());
+            if !overtaken {
+                timing.reported();
+                if self.reporter.report(result, watch.blind.as_deref()).is_err() {
+                    return;
+                }
+            }
+            let Some(wake) = self.wait(&watch, &timing, began + next) else { return };
+            timing.woke(wake, &self.options);
+        }
+    }
+
+    /// Waits until a pass is due; `None` when the source is not wanted any more.
+    fn wait(&self, watch: &Watch, timing: &Timing, next: Instant) -> Option<Wake> {
+        loop {
+            let look = Instant::now() + self.options.look;
+            match self.hints.wait(&self.options, timing.storm, timing.not_before, look.min(next)) {
+                Wake::Stop => return None,
+                wake @ (Wake::Calm | Wake::Storm) => return Some(wake),
+                Wake::Timer if self.reporter.reports.is_closed() => return None,
+                // What no event tells: a mount, an unmount, a path that leads elsewhere.
+                Wake::Timer if Instant::now() >= next || Identity::at(&self.path) != watch.identity => return Some(Wake::Timer),
+                Wake::Timer => {}
+            }
+        }
+    }
+}
+
+/// When to do the next pass.
+#[derive(Debug)]
+struct Timing {
+    /// The longest time that events may put a pass off, at present.
+    storm: Duration,
+    /// The earliest time for a pass.
+    not_before: Instant,
+    /// Since when passes were not reported because something changed meanwhile.
+    unreported: Option<Instant>,
+    /// Time to the next attempt at a file that is being changed.
+    retry: Duration,
+}
+
+impl Timing {
+    fn new(options: &DirectoryOptions) -> Self {
+        Self { storm: options.storm, not_before: Instant::now(), unreported: None, retry: options.settle }
+    }
+
+    fn took(&mut self, duration: Duration) {
+        self.not_before = Instant::now() + duration * REST_PER_PASS;
+    }
+
+    /// Whether a pass that began then and was overtaken may be left unreported.
+    fn may_wait(&mut self, began: Instant) -> bool {
+        self.unreported.get_or_insert(began).elapsed() < self.storm
+    }
+
+    fn reported(&mut self) {
+        self.unreported = None;
+    }
+
+    fn woke(&mut self, wake: Wake, options: &DirectoryOptions) {
+        self.storm = match wake {
+            Wake::Storm => (self.storm * 2).min(options.storm * STORM_GROWTH),
+            Wake::Calm | Wake::Timer | Wake::Stop => options.storm,
+        };
+    }
+
+    /// Time from the beginning of the last pass to the next one, if no event comes.
+    fn next_pass(&mut self, options: &DirectoryOptions, pass: Option<&Pass>, blind: bool) -> Duration {
+        // A single file is looked at as often as a directory's identity: a symlink may lead anywhere, and it costs no more.
+        let single = pass.is_some_and(|pass| pass.artifact.place.is_none());
+        let mut next = if blind || single || pass.is_none() { options.look } else { options.relist };
+        if pass.is_some_and(|pass| pass.unstable) {
+            next = next.min(self.retry);
+            self.retry = (self.retry * 2).min(options.look);
+        } else {
+            self.retry = options.settle;
+        }
+        if pass.is_some_and(|pass| pass.inconclusive) {
+            next = next.min(STAMP_RESOLUTION + options.settle);
+        }
+        next
+    }
+}
+
+/// Says what changed, and only that.
+struct Reporter {
+    id: SourceId,
+    reports: mpsc::Sender<(SourceId, SourceReport)>,
+    delivered: Option<(Revision, Option<Place>)>,
+    failure: Option<String>,
+    degraded: Option<String>,
+}
+
+impl Reporter {
+    fn report(&mut self, result: Result<Pass, DirectoryError>, blind: Option<&str>) -> Result<(), Unwanted> {
+        match result {
+            Ok(pass) => {
+                let delivered = (pass.artifact.revision.clone(), pass.artifact.place.clone());
+                tracing::trace!(source = %self.id, revision = %delivered.0, read = pass.read, "pass");
+                let failed = self.failure.take().is_some();
+                if self.delivered.as_ref() != Some(&delivered) {
+                    self.delivered = Some(delivered);
+                    self.send(SourceReport::Artifact(pass.artifact))?;
+                } else if failed {
+                    self.send(SourceReport::Recovered)?;
+                }
+            }
+            Err(error) => {
+                let text = chain(&error);
+                if self.failure.as_ref() != Some(&text) {
+                    self.failure = Some(text.clone());
+                    self.send(SourceReport::Failed(text))?;
+                }
+            }
+        }
+        if self.degraded.as_deref() != blind {
+            self.degraded = blind.map(str::to_owned);
+            let text = blind.map(|reason| {
+                format!("changes are seen late, because inotify cannot be had: {reason} (see fs.inotify.max_user_watches and max_user_instances)")
+            });
+            self.send(SourceReport::Degraded(text))?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, report: SourceReport) -> Result<(), Unwanted> {
+        self.reports.blocking_send((self.id.clone(), report)).map_err(|_| Unwanted)
+    }
+}
+
+/// An error with all its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

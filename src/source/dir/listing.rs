@@ -1,0 +1,222 @@
+//! One pass over the directory: the listing is the truth, and files that did not change are not read again.
+
+use super::file::{self, Reading, Seen, Stamp};
+use super::place::{self, Identity};
+use super::{DirectoryError, DirectoryOptions};
+use crate::source::revision::{ContentHash, revision_of};
+use crate::source::{Artifact, FileContent, Place};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Stamps have the resolution of the kernel's tick or, on old file systems, of two seconds: until a file is that much older than its
+/// last change, another change may bear the same stamp, so the file is read again although its stamp did not change.
+pub(super) const STAMP_RESOLUTION: Duration = Duration::from_secs(2);
+
+/// What one file costs in memory beside its content, roughly.
+const FILE_OVERHEAD: u64 = 512;
+
+/// What is known of one file from earlier passes.
+#[derive(Clone, Debug)]
+struct Known {
+    /// What was read, `None` if it was not a readable file.
+    stamp: Option<Stamp>,
+    /// The stamp would be another one if the content had changed since.
+    conclusive: bool,
+    hash: ContentHash,
+    content: FileContent,
+}
+
+impl Known {
+    fn read(content: Arc<[u8]>, stamp: Stamp, conclusive: bool) -> Self {
+        Self { stamp: Some(stamp), conclusive, hash: ContentHash::of_bytes(&content), content: Ok(content) }
+    }
+
+    fn unusable(reason: String) -> Self {
+        Self { stamp: None, conclusive: true, hash: ContentHash::of_failure(&reason), content: Err(reason) }
+    }
+}
+
+/// What was read so far, by name.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    files: BTreeMap<String, Known>,
+    /// Files that were being changed in the last pass, and since when.
+    left: BTreeMap<String, Instant>,
+}
+
+/// Which files events speak for: those may be read the moment after an event, others only when they have been left alone for a while.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Witness {
+    /// Events of the directory are received.
+    pub(super) watching: bool,
+    /// Names that are open for writing, as far as events tell.
+    pub(super) being_written: BTreeSet<OsString>,
+}
+
+/// What a pass found.
+#[derive(Debug)]
+pub(super) struct Pass {
+    /// The whole content.
+    pub(super) artifact: Artifact,
+    /// What was opened.
+    pub(super) identity: Identity,
+    /// A file was left as it was before because it is being changed: another pass is due soon.
+    pub(super) unstable: bool,
+    /// A stamp is younger than its resolution: another pass is due when it is not.
+    pub(super) inconclusive: bool,
+    /// Number of files whose content was read.
+    pub(super) read: usize,
+}
+
+/// Whether a file of this name in a directory is a manifest: not hidden, and `.yaml`, `.yml` or `.json` in any case. Kubelet rule A3
+/// takes any name; editors' backups (`web.yaml~`, `web.yaml.orig`) would then be second copies of the same pods.
+pub(super) fn is_manifest(name: &OsStr) -> bool {
+    let extension = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
+    !name.as_bytes().starts_with(b".") && ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Reads what stands at `path`.
+pub(super) fn pass(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
+    match file::look(CWD, path) {
+        Seen::Directory => pass_directory(path, options, cache, witness),
+        Seen::File(_) => pass_file(path, options, cache, witness),
+        Seen::Absent => Err(DirectoryError::Absent(path.to_owned())),
+        Seen::Unusable(reason) => Err(DirectoryError::Unusable { path: path.to_owned(), reason }),
+    }
+}
+
+fn pass_directory(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
+    let fail = |source: rustix::io::Errno| DirectoryError::List { path: path.to_owned(), source: io::Error::from(source) };
+    // Everything below goes through this descriptor: what takes the directory's place meanwhile cannot mix with it.
+    let directory = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
+    let identity = Identity::of(directory.as_fd()).map_err(fail)?;
+    let place = place::place_of(directory.as_fd()).map_err(fail)?;
+    let mut turn = Turn::new(directory.as_fd(), options, cache, witness);
+    for entry in Dir::read_from(&directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if is_manifest(name) && entry.file_type() != FileType::Directory {
+            let witnessed = witness.watching && entry.file_type() == FileType::RegularFile;
+            turn.take(Path::new(name), witnessed);
+            turn.check_size(path)?;
+        }
+    }
+    Ok(turn.finish(identity, Some(place)))
+}
+
+fn pass_file(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
+    let fail = |source: rustix::io::Errno| DirectoryError::List { path: path.to_owned(), source: io::Error::from(source) };
+    let identity = Identity::at(path).ok_or_else(|| DirectoryError::Absent(path.to_owned()))?;
+    let link = rustix::fs::lstat(path).map_err(fail)?;
+    let witnessed = witness.watching && FileType::from_raw_mode(link.st_mode) == FileType::RegularFile;
+    let mut turn = Turn::new(CWD, options, cache, witness);
+    turn.take(path, witnessed);
+    let pass = turn.finish(identity, None);
+    if pass.artifact.files.is_empty() && !pass.unstable {
+        return Err(DirectoryError::Absent(path.to_owned()));
+    }
+    Ok(pass)
+}
+
+/// The name in reports. Bytes that are not UTF-8 are escaped, so that two such names stay two.
+fn key(name: &OsStr) -> String {
+    name.to_str().map_or_else(|| name.as_bytes().escape_ascii().to_string(), str::to_owned)
+}
+
+/// A pass under way.
+struct Turn<'a> {
+    directory: BorrowedFd<'a>,
+    options: &'a DirectoryOptions,
+    cache: &'a mut Cache,
+    witness: &'a Witness,
+    now: SystemTime,
+    files: BTreeMap<String, Known>,
+    left: BTreeMap<String, Instant>,
+    bytes: u64,
+    read: usize,
+}
+
+impl<'a> Turn<'a> {
+    fn new(directory: BorrowedFd<'a>, options: &'a DirectoryOptions, cache: &'a mut Cache, witness: &'a Witness) -> Self {
+        // The wall clock, because it is compared with what the file system says.
+        let now = SystemTime::now();
+        Self { directory, options, cache, witness, now, files: BTreeMap::new(), left: BTreeMap::new(), bytes: 0, read: 0 }
+    }
+
+    /// Takes one file in. `witnessed`: events tell when somebody writes to it.
+    fn take(&mut self, name: &Path, witnessed: bool) {
+        let file_name = name.file_name().unwrap_or(name.as_os_str());
+        let key = key(name.as_os_str());
+        let stamp = match file::look(self.directory, name) {
+            Seen::File(stamp) => stamp,
+            Seen::Directory | Seen::Absent => return,
+            Seen::Unusable(reason) => return self.keep(key, Known::unusable(reason)),
+        };
+        if let Some(known) = self.cache.files.get(&key).filter(|known| known.conclusive && known.stamp == Some(stamp)) {
+            return self.keep(key, known.clone());
+        }
+        let settled = if witnessed {
+            !self.witness.being_written.contains(file_name)
+        } else {
+            // Clocks that disagree say nothing about how long the file was left alone.
+            stamp.age(self.now).is_none_or(|age| age >= self.options.settle)
+        };
+        if !settled {
+            return self.leave(key);
+        }
+        self.read += 1;
+        match file::read(self.directory, name, self.options.max_file_bytes) {
+            Reading::Whole(content, stamp) => {
+                let conclusive = stamp.age(self.now).is_some_and(|age| age > STAMP_RESOLUTION);
+                self.keep(key, Known::read(content, stamp, conclusive));
+            }
+            Reading::Unstable => self.leave(key),
+            Reading::Absent => {}
+            Reading::Unusable(reason) => self.keep(key, Known { stamp: Some(stamp), ..Known::unusable(reason) }),
+        }
+    }
+
+    fn keep(&mut self, key: String, mut known: Known) {
+        self.bytes += FILE_OVERHEAD + known.content.as_ref().map_or(0, |content| content.len() as u64);
+        // Equal content stays one allocation, so that readers can compare pointers.
+        if let Some(before) = self.cache.files.get(&key).filter(|before| before.hash == known.hash) {
+            known.content = before.content.clone();
+        }
+        self.files.insert(key, known);
+    }
+
+    /// Lets a file that is being changed count as it was before, if that does not go on for ever.
+    fn leave(&mut self, key: String) {
+        let since = self.cache.left.get(&key).copied().unwrap_or_else(Instant::now);
+        self.left.insert(key.clone(), since);
+        if since.elapsed() > self.options.patience {
+            let seconds = self.options.patience.as_secs();
+            self.keep(key, Known::unusable(format!("has been written to for more than {seconds} s without a pause")));
+        } else if let Some(known) = self.cache.files.get(&key).cloned() {
+            self.keep(key, Known { conclusive: false, ..known });
+        }
+    }
+
+    fn check_size(&self, path: &Path) -> Result<(), DirectoryError> {
+        if self.bytes <= self.options.max_total_bytes {
+            return Ok(());
+        }
+        Err(DirectoryError::TooMuch { path: path.to_owned(), max_bytes: self.options.max_total_bytes })
+    }
+
+    fn finish(self, identity: Identity, place: Option<Place>) -> Pass {
+        let revision = revision_of(self.files.iter().map(|(name, known)| (name.as_str(), known.hash)));
+        let files = self.files.iter().map(|(name, known)| (name.clone(), known.content.clone())).collect();
+        let unstable = !self.left.is_empty();
+        let inconclusive = self.files.values().any(|known| !known.conclusive);
+        *self.cache = Cache { files: self.files, left: self.left };
+        Pass { artifact: Artifact { revision, place, files }, identity, unstable, inconclusive, read: self.read }
+    }
+}

@@ -1,0 +1,186 @@
+//! Manifests in a directory, or in a single file.
+//!
+//! inotify (through `notify`) is only a hint, the listing is the truth: any number of events lead to one pass over the directory, and what
+//! events cannot tell (mounts, symlinks that lead elsewhere, network file systems) is found by a cheap look at the path every
+//! [`DirectoryOptions::look`] and a whole pass every [`DirectoryOptions::relist`]. A pass reads only files whose stamp changed.
+//!
+//! What counts (kubelet rules A1 to A10, but for promise P2):
+//! * Files directly in the directory whose name does not begin with a dot and ends in `.yaml`, `.yml` or `.json`; a path that names a
+//!   single file takes any name. Symlinks are followed; subdirectories are not entered; FIFOs, sockets and devices are refused.
+//! * A file that somebody is writing to counts as it was before, until the writer closes it.
+//! * A directory that cannot be listed, or is not there, is a failure. Whether an empty one is a statement is told by its
+//!   [`Place`](super::Place).
+//!
+//! One thread per source does all the looking, because a file system may hang; it holds the files' content, within
+//! [`DirectoryOptions::max_total_bytes`].
+
+mod file;
+mod follow;
+mod hints;
+mod listing;
+mod place;
+mod watch;
+
+use super::{Artifact, PodSource, SourceReport};
+use crate::pod::SourceId;
+use async_trait::async_trait;
+use hints::Hints;
+use listing::{Cache, Witness};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// How a directory is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryOptions {
+    /// Time between two passes when no event comes (kubelet's `fileCheckFrequency`).
+    pub relist: Duration,
+    /// Time between two looks at the path itself, and between two passes when inotify cannot be had.
+    pub look: Duration,
+    /// How long nothing may happen after an event before the directory is read.
+    pub quiet: Duration,
+    /// The longest time that a storm of events may put off a pass; grows to sixteen times that while the storm lasts.
+    pub storm: Duration,
+    /// How long a file that no event speaks for must have been left alone before it is read.
+    pub settle: Duration,
+    /// How long a file may be written to without a pause before that is called a failure.
+    pub patience: Duration,
+    /// The size of the largest file that is read (kubelet rule A4).
+    pub max_file_bytes: u64,
+    /// The memory that all files of the directory may take.
+    pub max_total_bytes: u64,
+}
+
+impl Default for DirectoryOptions {
+    fn default() -> Self {
+        Self {
+            relist: Duration::from_secs(20),
+            look: Duration::from_secs(2),
+            quiet: Duration::from_millis(5),
+            storm: Duration::from_millis(250),
+            settle: Duration::from_millis(100),
+            patience: Duration::from_secs(30),
+            max_file_bytes: 10 << 20,
+            max_total_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Why a directory cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// Nothing stands at the path.
+    #[error("{0} does not exist")]
+    Absent(PathBuf),
+    /// Something else stands there.
+    #[error("{path} {reason}")]
+    Unusable {
+        /// The path.
+        path: PathBuf,
+        /// What stands there.
+        reason: String,
+    },
+    /// The directory is there and cannot be listed.
+    #[error("list {path}")]
+    List {
+        /// The path.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+    /// More than can be held in memory.
+    #[error("{path} holds more than {max_bytes} bytes of manifests")]
+    TooMuch {
+        /// The path.
+        path: PathBuf,
+        /// The limit.
+        max_bytes: u64,
+    },
+}
+
+/// A source that follows a directory or a single file.
+#[derive(Debug)]
+pub struct DirectorySource {
+    id: SourceId,
+    path: PathBuf,
+    options: DirectoryOptions,
+}
+
+impl DirectorySource {
+    /// Follows `path`, which need not exist yet.
+    pub fn new(id: SourceId, path: &Path, options: DirectoryOptions) -> Self {
+        Self { id, path: normal(path), options }
+    }
+}
+
+/// Without a trailing slash and without `.` components, so that paths in events compare equal.
+fn normal(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+#[async_trait]
+impl PodSource for DirectorySource {
+    fn id(&self) -> SourceId {
+        self.id.clone()
+    }
+
+    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>) {
+        let hints = Arc::new(Hints::default());
+        // Ends the thread also when this future is dropped.
+        let _guard = StopOnDrop(hints.clone());
+        loop {
+            let (ended_sender, ended) = oneshot::channel::<()>();
+            let follower =
+                follow::Follower::new(self.id.clone(), self.path.clone(), self.options.clone(), hints.clone(), reports.clone());
+            let thread = std::thread::Builder::new().name(format!("source-{}", self.id)).spawn(move || {
+                // Dropped when the thread ends, in whatever way.
+                let _ended = ended_sender;
+                follower.run();
+            });
+            match thread {
+                Ok(_) => {
+                    tokio::select! {
+                        _ = ended => {}
+                        () = reports.closed() => {}
+                    }
+                    return;
+                }
+                Err(error) => {
+                    let text = format!("start the thread that reads {}: {error}", self.path.display());
+                    if reports.send((self.id.clone(), SourceReport::Failed(text))).await.is_err() {
+                        return;
+                    }
+                    tokio::time::sleep(self.options.relist).await;
+                }
+            }
+        }
+    }
+}
+
+struct StopOnDrop(Arc<Hints>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Reads a directory or a file once, without following it. Blocks; a file that is being changed is waited for up to a second.
+pub fn read_once(path: &Path) -> Result<Artifact, DirectoryError> {
+    let options = DirectoryOptions { settle: Duration::from_millis(20), ..DirectoryOptions::default() };
+    let path = normal(path);
+    let mut cache = Cache::default();
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        let patience = if Instant::now() < deadline { options.patience } else { Duration::ZERO };
+        let options = DirectoryOptions { patience, ..options.clone() };
+        let pass = listing::pass(&path, &options, &mut cache, &Witness::default())?;
+        if !pass.unstable || patience.is_zero() {
+            return Ok(pass.artifact);
+        }
+        std::thread::sleep(options.settle);
+    }
+}

@@ -1,0 +1,181 @@
+//! The inotify watch: from events to hints.
+
+use super::hints::{Hint, Hints};
+use super::listing::is_manifest;
+use super::place::Identity;
+use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind};
+use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A watch of one path and of its parent directory, which tells of the path's own coming and going.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// What the path was when the watch was set.
+    pub(super) identity: Option<Identity>,
+    /// Why changes inside the path are not told.
+    pub(super) blind: Option<String>,
+    /// Held for its `Drop`, which ends the watch.
+    _watcher: Option<RecommendedWatcher>,
+}
+
+impl Watch {
+    /// Watches `path` as it is now. Never fails: what cannot be watched is looked at.
+    pub(super) fn set(path: &Path, hints: &Arc<Hints>) -> Self {
+        let identity = Identity::at(path);
+        let (target, sink) = (path.to_owned(), hints.clone());
+        let created = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            for hint in hints_of(&target, event) {
+                sink.add(hint, Instant::now());
+            }
+        });
+        let mut watcher = match created {
+            Ok(watcher) => watcher,
+            Err(error) => return Self { identity, blind: Some(error.to_string()), _watcher: None },
+        };
+        let parent = path.parent().map_or(Ok(()), |parent| watcher.watch(parent, RecursiveMode::NonRecursive));
+        let itself = if path.is_dir() { watcher.watch(path, RecursiveMode::NonRecursive) } else { parent };
+        let blind = match itself.map_err(|error| (error.to_string(), error.kind)) {
+            // What is not there cannot be watched; the pass that follows tells.
+            Ok(()) | Err((_, ErrorKind::PathNotFound)) => None,
+            Err((text, _)) => Some(text),
+        };
+        // What changed meanwhile is not what is watched: nothing equals `None`, so the next look sets the watch again.
+        let identity = identity.filter(|identity| Identity::at(path) == Some(*identity));
+        Self { identity, blind, _watcher: Some(watcher) }
+    }
+}
+
+/// What an event says about `target`.
+fn hints_of(target: &Path, event: notify::Result<Event>) -> Vec<Hint> {
+    match event {
+        Ok(event) if !event.need_rescan() => event.paths.iter().filter_map(|path| hint_of(target, event.kind, path)).collect(),
+        Ok(_) | Err(_) => vec![Hint::Lost],
+    }
+}
+
+fn hint_of(target: &Path, kind: EventKind, path: &Path) -> Option<Hint> {
+    if path == target {
+        return of_target(target, kind);
+    }
+    if Some(path) == target.parent() {
+        return matches!(kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))).then_some(Hint::Moved);
+    }
+    let name = path.file_name()?;
+    if path.parent() == Some(target) { of_child(name, kind) } else { of_sibling(name, kind) }
+}
+
+/// An event of the path itself, from its parent or from itself.
+fn of_target(target: &Path, kind: EventKind) -> Option<Hint> {
+    let name = target.file_name().map(OsStr::to_owned);
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Hint::Changed { name }),
+        // Reading raises these, and they must not lead to reading.
+        EventKind::Access(_) => None,
+        EventKind::Modify(ModifyKind::Data(_)) => name.map(Hint::Written),
+        EventKind::Modify(ModifyKind::Metadata(_)) => Some(Hint::Changed { name: None }),
+        EventKind::Create(CreateKind::File) => Some(Hint::Created),
+        EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(_) => Some(Hint::Moved),
+        EventKind::Any | EventKind::Other => Some(Hint::Lost),
+    }
+}
+
+/// An event of something in the directory.
+fn of_child(name: &OsStr, kind: EventKind) -> Option<Hint> {
+    let manifest = is_manifest(name);
+    // What manifests lead through in directories that are swapped as a whole: `web.yaml -> ..data/web.yaml`.
+    let swapped = name.as_bytes().starts_with(b"..");
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => manifest.then(|| Hint::Changed { name: Some(name.to_owned()) }),
+        EventKind::Access(_) => None,
+        EventKind::Modify(ModifyKind::Data(_)) => manifest.then(|| Hint::Written(name.to_owned())),
+        EventKind::Modify(ModifyKind::Metadata(_)) => manifest.then_some(Hint::Changed { name: None }),
+        // Any name may be what a symlink leads through.
+        EventKind::Modify(ModifyKind::Name(_)) => Some(Hint::Changed { name: Some(name.to_owned()) }),
+        EventKind::Create(_) => (manifest || swapped).then_some(Hint::Created),
+        EventKind::Remove(_) => (manifest || swapped).then(|| Hint::Changed { name: Some(name.to_owned()) }),
+        EventKind::Any | EventKind::Other | EventKind::Modify(ModifyKind::Any | ModifyKind::Other) => Some(Hint::Lost),
+    }
+}
+
+/// An event of something beside the path: a single file may be a symlink that leads through it.
+fn of_sibling(name: &OsStr, kind: EventKind) -> Option<Hint> {
+    let swapped = name.as_bytes().starts_with(b"..");
+    match kind {
+        EventKind::Modify(ModifyKind::Name(_)) | EventKind::Create(_) | EventKind::Remove(_) => {
+            swapped.then_some(Hint::Changed { name: None })
+        }
+        EventKind::Any | EventKind::Other => Some(Hint::Lost),
+        EventKind::Access(_) | EventKind::Modify(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use notify::event::{DataChange, Flag, MetadataKind, RemoveKind, RenameMode};
+
+    const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const RENAMED: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+
+    fn hints(kind: EventKind, path: &str) -> Vec<Hint> {
+        hints_of(Path::new("/etc/m"), Ok(Event::new(kind).add_path(path.into())))
+    }
+
+    fn changed(name: &str) -> Vec<Hint> {
+        vec![Hint::Changed { name: Some(name.into()) }]
+    }
+
+    #[test]
+    fn reading_leads_to_no_hint() {
+        for kind in [AccessKind::Open(AccessMode::Any), AccessKind::Close(AccessMode::Read), AccessKind::Read] {
+            assert_eq!(hints(EventKind::Access(kind), "/etc/m/p.yaml"), []);
+            assert_eq!(hints(EventKind::Access(kind), "/etc/m"), []);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_is_awaited_until_it_is_closed_or_renamed() {
+        assert_eq!(hints(EventKind::Create(CreateKind::File), "/etc/m/p.yaml"), [Hint::Created]);
+        assert_eq!(hints(WRITTEN, "/etc/m/p.yaml"), [Hint::Written("p.yaml".into())]);
+        assert_eq!(hints(CLOSED, "/etc/m/p.yaml"), changed("p.yaml"));
+        assert_eq!(hints(RENAMED, "/etc/m/p.yaml"), changed("p.yaml"));
+        assert_eq!(hints(EventKind::Remove(RemoveKind::File), "/etc/m/p.yaml"), changed("p.yaml"));
+    }
+
+    #[test]
+    fn what_editors_do_to_their_own_files_is_no_hint() {
+        for kind in [EventKind::Create(CreateKind::File), WRITTEN, CLOSED, EventKind::Remove(RemoveKind::File)] {
+            assert_eq!(hints(kind, "/etc/m/.p.yaml.swp"), []);
+            assert_eq!(hints(kind, "/etc/m/p.yaml~"), []);
+        }
+    }
+
+    #[test]
+    fn a_swap_of_a_directory_that_symlinks_lead_through_is_a_hint() {
+        assert_eq!(hints(RENAMED, "/etc/m/..data"), changed("..data"));
+        assert_eq!(hints(RENAMED, "/etc/m/current"), changed("current"));
+        assert_eq!(hints(RENAMED, "/etc/..data"), [Hint::Changed { name: None }]);
+    }
+
+    #[test]
+    fn the_coming_and_going_of_the_path_or_its_parent_sets_the_watch_anew() {
+        for kind in [RENAMED, EventKind::Create(CreateKind::Folder), EventKind::Remove(RemoveKind::Folder)] {
+            assert_eq!(hints(kind, "/etc/m"), [Hint::Moved]);
+        }
+        assert_eq!(hints(EventKind::Remove(RemoveKind::Folder), "/etc"), [Hint::Moved]);
+        assert_eq!(hints(RENAMED, "/etc/other"), []);
+        assert_eq!(hints(EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)), "/etc/m"), [Hint::Changed { name: None }]);
+    }
+
+    #[test]
+    fn lost_events_are_a_hint() {
+        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert_eq!(hints_of(Path::new("/etc/m"), Ok(overflow)), [Hint::Lost]);
+        assert_eq!(hints_of(Path::new("/etc/m"), Err(notify::Error::generic("x"))), [Hint::Lost]);
+    }
+}

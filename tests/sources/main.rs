@@ -1,0 +1,8 @@
+//! The directory source on real file systems with real inotify.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its files has to fail")]
+
+mod directory;
+mod follower;
+mod mounts;
+mod single_file;
+mod storm;

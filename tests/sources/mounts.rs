@@ -1,0 +1,1 @@
+//! Mounts on top of a followed directory, in a private mount namespace.
