@@ -1,8 +1,24 @@
 //! The config mux: SETs of all sources in, ordered operations on pods out (kubelet rules B1 to B5).
 //!
-//! Pure merge, one task. It assigns UIDs: a full name that is known keeps its UID through an edit (UPDATE), a full name that went
-//! away and came back gets a new one (REMOVE, ADD). REMOVE precedes ADD, and nothing is removed before every configured source has
-//! delivered once (its last good set from disk counts).
+//! [`Merge`] is pure and decides; [`run`] is the task around it; [`MuxHandle`] is how the sync loop asks for another incarnation of a
+//! pod. [`Set`](crate::store::Set)s come in from [`crate::store::intake`], [`PodUpdate`]s go out to the sync loop.
+//!
+//! What the merge promises:
+//! * A full name that is known keeps its UID through an edit (UPDATE); one that went away and came back gets a new one (REMOVE, ADD).
+//!   Known are also the pods whose records were found at start: their first operation is an ADD with the UID that they had.
+//! * Within one SET, REMOVE precedes ADD precedes UPDATE.
+//! * Nothing is removed before every configured source has delivered once (its last good set from disk counts).
+//! * The first SET of a source yields exactly one ADD of that source with all its new pods, empty if there are none: [`SourcesReady`].
+//! * The same full name from two sources: the source that is configured first wins and the other is reported. When the winner's goes,
+//!   the loser's takes over as an UPDATE of the same UID: to the host it is an edit, and only containers that differ restart.
+
+pub mod merge;
+pub mod ready;
+pub mod task;
+
+pub use merge::{Applied, Claimant, Conflict, ConflictKind, Merge};
+pub use ready::SourcesReady;
+pub use task::{MuxHandle, MuxTask, run};
 
 use crate::manifest::Origin;
 use crate::pod::{Pod, PodFullName, PodUid, SourceId};
@@ -36,7 +52,7 @@ pub enum PodOp {
     Add,
     /// Content changed, same UID.
     Update,
-    /// Content is the same, status as last published differs.
+    /// Content is the same, status as last published differs. Not emitted for manifests, which hold no status.
     Reconcile,
 }
 

@@ -25,6 +25,15 @@ impl fmt::Display for Revision {
     }
 }
 
+/// What a source was read from, told apart from anything else that may stand at the same path: for a directory its device, inode and
+/// time of birth. Compared, never interpreted.
+///
+/// It decides what emptiness means: the same place listed empty was emptied, another place that is empty (a mount that is missing, a
+/// directory made anew) says nothing about what shall run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Place(pub String);
+
 /// One file of an artifact: its bytes, or why it could not be read (then its objects keep their last good version).
 pub type FileContent = Result<Arc<[u8]>, String>;
 
@@ -33,7 +42,10 @@ pub type FileContent = Result<Arc<[u8]>, String>;
 pub struct Artifact {
     /// What identifies this content.
     pub revision: Revision,
-    /// The files. Empty is a statement (the source was read wholly and holds nothing): it removes the source's pods.
+    /// What it was read from; `None` where emptiness is judged by the source itself.
+    pub place: Option<Place>,
+    /// The files. Empty is a statement (the source was read wholly and holds nothing): it removes the source's pods, unless `place` is
+    /// another one than that of the last good set.
     pub files: BTreeMap<String, FileContent>,
 }
 
@@ -46,6 +58,8 @@ pub enum SourceReport {
     Failed(String),
     /// Works again after a failure, with unchanged content.
     Recovered,
+    /// Is read, but worse than it should be (e.g. changes are seen late); said once. `None`: as it should be again.
+    Degraded(Option<String>),
 }
 
 /// A place that manifests come from.

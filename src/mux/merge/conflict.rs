@@ -1,0 +1,61 @@
+//! Two manifests that want the same thing.
+
+use crate::manifest::Origin;
+use crate::pod::{PodFullName, PodUid, SourceId};
+use std::fmt;
+
+/// A manifest that claims a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Claimant {
+    /// The source that delivers it.
+    pub source: SourceId,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+impl fmt::Display for Claimant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "source {} ({})", self.source, self.origin)
+    }
+}
+
+/// What two manifests have in common that only one may have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ConflictKind {
+    /// Name and namespace.
+    SameName,
+    /// A `metadata.uid` that another pod has.
+    SameUid(PodUid),
+}
+
+/// A manifest that is not used because another one wants the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Conflict {
+    /// The loser's full name.
+    pub full_name: PodFullName,
+    /// What they share.
+    pub kind: ConflictKind,
+    /// The manifest that is used.
+    pub winner: Claimant,
+    /// The one that is not.
+    pub loser: Claimant,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            ConflictKind::SameName => write!(
+                f,
+                "pod {} of {} is not used: {} is configured first and has a pod of the same name",
+                self.full_name, self.loser, self.winner
+            ),
+            ConflictKind::SameUid(uid) => {
+                write!(
+                    f,
+                    "pod {} of {} is not used: its metadata.uid {uid} belongs to the pod of {}",
+                    self.full_name, self.loser, self.winner
+                )
+            }
+        }
+    }
+}

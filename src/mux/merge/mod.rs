@@ -1,0 +1,284 @@
+//! The merge: what every source wants, compared with what the sync loop was told. **Pure**: time and new UIDs are arguments.
+//!
+//! Level-triggered: each SET leads to one comparison of the whole wanted state with the whole told state, so that no order of SETs can
+//! leave anything behind. Unchanged pods are the same `Arc` in both and cost one comparison of pointers.
+
+mod conflict;
+mod stamp;
+mod target;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+pub(in crate::mux) mod tests;
+
+pub use conflict::{Claimant, Conflict, ConflictKind};
+
+use super::{DesiredPod, PodOp, PodUpdate};
+use crate::pod::{PodFullName, PodUid, SourceId};
+use crate::store::Set;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use target::{Claim, Claims, Target};
+
+/// Makes UIDs; [`PodUid::random`] in the product.
+pub type NewUid<'a> = &'a mut dyn FnMut() -> PodUid;
+
+/// What one SET led to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Applied {
+    /// Operations in the order in which they shall be acted on.
+    pub updates: Vec<PodUpdate>,
+    /// All manifests that are not used at present because another one has their name or UID.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// A pod that the sync loop was told of.
+#[derive(Clone, Debug)]
+struct Told {
+    desired: Arc<DesiredPod>,
+    /// The claim that it was made from.
+    claim: Claim,
+}
+
+/// The state of the mux.
+#[derive(Debug)]
+pub struct Merge {
+    /// All configured sources, first the one that wins.
+    precedence: Vec<SourceId>,
+    /// The last SET of each source that delivered.
+    delivered: BTreeMap<SourceId, Arc<Claims>>,
+    told: BTreeMap<PodFullName, Told>,
+    /// Pods found in records at start that no SET has claimed so far.
+    adoptable: BTreeMap<PodFullName, Arc<DesiredPod>>,
+    /// Other incarnations found at start under a name that has a newer one, to be removed once all sources are ready.
+    superseded: Vec<Arc<DesiredPod>>,
+    /// Finished pods to be made anew once all sources are ready.
+    recreate: BTreeSet<PodUid>,
+}
+
+impl Merge {
+    /// `sources` in order of precedence. `known` are the pods of the records on disk that are not being terminated: when a source
+    /// claims one it keeps its UID, and when all sources are ready those that none claims are removed.
+    pub fn new(sources: impl IntoIterator<Item = SourceId>, known: Vec<DesiredPod>) -> Self {
+        let mut adoptable: BTreeMap<PodFullName, Arc<DesiredPod>> = BTreeMap::new();
+        let mut superseded = Vec::new();
+        let mut known: Vec<_> = known.into_iter().map(Arc::new).collect();
+        known.sort_by_cached_key(|desired| (stamp::seen(&desired.pod), desired.uid.clone()));
+        for desired in known {
+            superseded.extend(adoptable.insert(desired.full_name.clone(), desired));
+        }
+        Self {
+            precedence: sources.into_iter().collect(),
+            delivered: BTreeMap::new(),
+            told: BTreeMap::new(),
+            adoptable,
+            superseded,
+            recreate: BTreeSet::new(),
+        }
+    }
+
+    /// Whether every configured source has delivered a SET (kubelet rule B5), that is: whether removals may be emitted.
+    pub fn sources_ready(&self) -> bool {
+        self.precedence.iter().all(|source| self.delivered.contains_key(source))
+    }
+
+    /// The pods that the sync loop was told of and not told to remove.
+    pub fn desired(&self) -> impl Iterator<Item = &Arc<DesiredPod>> {
+        self.told.values().map(|told| &told.desired)
+    }
+
+    /// Replaces what `set.source` wants. A SET of a source that is not configured changes nothing.
+    pub fn apply(&mut self, set: Set, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
+        let source = set.source.clone();
+        if !self.precedence.contains(&source) {
+            return Applied::default();
+        }
+        let first = self.delivered.insert(source.clone(), Arc::new(target::claims_of(set))).is_none();
+        let mut turn = self.compare(now, new_uid);
+        if first {
+            turn.announce(source);
+        }
+        turn.into_applied()
+    }
+
+    /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
+    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the wish is kept.
+    pub fn recreate(&mut self, uid: &PodUid, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
+        if self.told.values().any(|told| told.desired.uid == *uid) {
+            self.recreate.insert(uid.clone());
+        }
+        self.compare(now, new_uid).into_applied()
+    }
+
+    /// Compares what is wanted with what was told, and makes them equal as far as that is allowed now.
+    fn compare(&mut self, now: Timestamp, new_uid: NewUid<'_>) -> Turn {
+        let ready = self.sources_ready();
+        let claims: Vec<Arc<Claims>> = self.precedence.iter().filter_map(|source| self.delivered.get(source)).cloned().collect();
+        let mut target = target::union(claims.iter().map(Arc::as_ref));
+        self.refuse_held_uids(&mut target, ready);
+
+        let mut turn = Turn { conflicts: std::mem::take(&mut target.conflicts), ..Turn::default() };
+        for (full_name, claim) in &target.claims {
+            self.grant(full_name, claim, ready, now, new_uid, &mut turn);
+        }
+        for (full_name, claim) in &target.refused {
+            self.keep_known(full_name, &claim.source, &mut turn);
+        }
+        if ready {
+            turn.remove.append(&mut self.superseded);
+            let wanted = |name: &PodFullName| target.claims.contains_key(name) || target.refused.contains_key(name);
+            turn.remove.extend(self.told.extract_if(.., |name, _| !wanted(name)).map(|(_, told)| told.desired));
+            turn.remove.extend(self.adoptable.extract_if(.., |name, _| !wanted(name)).map(|(_, desired)| desired));
+            self.recreate.clear();
+        }
+        turn
+    }
+
+    /// Moves claims with a fixed UID that a pod of another name has, and keeps, from the granted to the refused.
+    /// A refused pod keeps the UID that it has, so each round may refuse more.
+    fn refuse_held_uids(&self, target: &mut Target<'_>, ready: bool) {
+        loop {
+            let keeps = |desired: &DesiredPod| match target.claims.get(&desired.full_name) {
+                Some(claim) => claim.fixed_uid().is_none_or(|fixed| fixed == desired.uid),
+                None => target.refused.contains_key(&desired.full_name),
+            };
+            let held: BTreeMap<&PodUid, &Arc<DesiredPod>> = (self.told.values().map(|told| &told.desired))
+                .chain(self.adoptable.values())
+                .filter(|desired| !ready || keeps(desired))
+                .map(|desired| (&desired.uid, desired))
+                .collect();
+            let holder_of = |full_name: &PodFullName, claim: &Claim| {
+                let holder = held.get(&claim.fixed_uid()?).copied()?;
+                (holder.full_name != *full_name).then_some(holder)
+            };
+            let refused: Vec<_> = (target.claims.iter())
+                .filter_map(|(full_name, claim)| Some((*full_name, *claim, holder_of(full_name, claim)?)))
+                .collect();
+            if refused.is_empty() {
+                return;
+            }
+            for (full_name, claim, holder) in refused {
+                target.claims.remove(full_name);
+                target.refused.insert(full_name, claim);
+                target.conflicts.push(Conflict {
+                    full_name: full_name.clone(),
+                    kind: ConflictKind::SameUid(holder.uid.clone()),
+                    winner: Claimant { source: holder.source.clone(), origin: holder.origin.clone() },
+                    loser: claim.claimant(),
+                });
+            }
+        }
+    }
+
+    /// Brings one wanted pod into the told state.
+    fn grant(&mut self, full_name: &PodFullName, claim: &Claim, ready: bool, now: Timestamp, new_uid: NewUid<'_>, turn: &mut Turn) {
+        let fixed = claim.fixed_uid();
+        if let Some(told) = self.told.get_mut(full_name) {
+            let uid = &told.desired.uid;
+            if fixed.as_ref().is_some_and(|fixed| fixed != uid) || self.recreate.contains(uid) {
+                if ready {
+                    let next = stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now);
+                    turn.remove.push(std::mem::replace(&mut told.desired, next.clone()));
+                    told.claim = claim.clone();
+                    turn.add.push(next);
+                }
+            } else if claim_differs(&told.claim, claim) {
+                told.desired = stamp::successor(&told.desired, claim, now);
+                told.claim = claim.clone();
+                turn.update.push(told.desired.clone());
+            }
+            return;
+        }
+        let desired = match self.adoptable.get(full_name) {
+            None => stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now),
+            Some(known) if self.is_reserved(known, &claim.source) => return,
+            Some(known) if fixed.as_ref().is_some_and(|fixed| *fixed != known.uid) => {
+                if !ready {
+                    return;
+                }
+                turn.remove.extend(self.adoptable.remove(full_name));
+                stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now)
+            }
+            Some(known) => {
+                let desired = stamp::successor(known, claim, now);
+                self.adoptable.remove(full_name);
+                desired
+            }
+        };
+        turn.add.push(desired.clone());
+        self.told.insert(full_name.clone(), Told { desired, claim: claim.clone() });
+    }
+
+    /// A pod found at start whose manifest is refused now goes on as its record has it.
+    fn keep_known(&mut self, full_name: &PodFullName, claimant: &SourceId, turn: &mut Turn) {
+        if self.adoptable.get(full_name).is_none_or(|known| self.is_reserved(known, claimant)) {
+            return;
+        }
+        if let Some(desired) = self.adoptable.remove(full_name) {
+            turn.add.push(desired.clone());
+            self.told.insert(full_name.clone(), Told { claim: Claim::of_record(&desired), desired });
+        }
+    }
+
+    /// A pod found at start whose own source goes before `claimant` and has not delivered yet is left for that source: else it would
+    /// change to the claimant's version and back, with two restarts, whenever the sources are heard in another order.
+    fn is_reserved(&self, known: &DesiredPod, claimant: &SourceId) -> bool {
+        let rank = |source: &SourceId| self.precedence.iter().position(|configured| configured == source);
+        match (rank(&known.source), rank(claimant)) {
+            (Some(own), Some(other)) => own < other && !self.delivered.contains_key(&known.source),
+            (None, _) | (_, None) => false,
+        }
+    }
+}
+
+/// Whether the sync loop has to hear of it. The position inside the file is left out: an edit further up would else touch every pod
+/// below it.
+fn claim_differs(old: &Claim, new: &Claim) -> bool {
+    let Claim { source, revision: _, origin, pod } = old;
+    *source != new.source || origin.file != new.origin.file || !(Arc::ptr_eq(pod, &new.pod) || *pod == new.pod)
+}
+
+/// Operations of one comparison, by kind.
+#[derive(Debug, Default)]
+struct Turn {
+    remove: Vec<Arc<DesiredPod>>,
+    add: Vec<Arc<DesiredPod>>,
+    update: Vec<Arc<DesiredPod>>,
+    conflicts: Vec<Conflict>,
+    announced: Option<SourceId>,
+}
+
+impl Turn {
+    /// Lets the first SET of `source` be heard even if it adds nothing.
+    fn announce(&mut self, source: SourceId) {
+        self.announced = Some(source);
+    }
+
+    fn into_applied(self) -> Applied {
+        let mut updates = by_source(PodOp::Remove, self.remove);
+        let mut adds = by_source(PodOp::Add, self.add);
+        if let Some(source) = self.announced {
+            // Last of all ADDs: it may be the one that makes all sources ready, and then every other pod must be known.
+            let own = adds.extract_if(.., |update| update.source == source).next();
+            adds.push(own.unwrap_or(PodUpdate { source, op: PodOp::Add, pods: Vec::new() }));
+        }
+        updates.append(&mut adds);
+        updates.extend(by_source(PodOp::Update, self.update));
+        Applied { updates, conflicts: self.conflicts }
+    }
+}
+
+/// One operation per source, its pods in manifest order.
+fn by_source(op: PodOp, pods: Vec<Arc<DesiredPod>>) -> Vec<PodUpdate> {
+    let mut grouped: BTreeMap<SourceId, Vec<Arc<DesiredPod>>> = BTreeMap::new();
+    for pod in pods {
+        grouped.entry(pod.source.clone()).or_default().push(pod);
+    }
+    let ordered = grouped.into_iter().map(|(source, mut pods)| {
+        pods.sort_by(|a, b| (&a.origin.file, a.origin.position, &a.uid).cmp(&(&b.origin.file, b.origin.position, &b.uid)));
+        PodUpdate { source, op, pods }
+    });
+    ordered.collect()
+}
