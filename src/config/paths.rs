@@ -116,6 +116,31 @@ impl Paths {
         self.pod_run(uid).join("ns")
     }
 
+    /// What the shim was told at its start.
+    pub fn shim_config(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("shim.json")
+    }
+
+    /// Where the pod's `/dev/shm` is mounted.
+    pub fn shared_memory(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("shm")
+    }
+
+    /// OCI bundles of the pod's containers, one directory each.
+    pub fn bundles(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("bundles")
+    }
+
+    /// The OCI bundle of one container.
+    pub fn bundle(&self, uid: &PodUid, id: &ContainerId) -> PathBuf {
+        self.bundles(uid).join(id)
+    }
+
+    /// libcontainer's own state of the pod's containers.
+    pub fn oci_state(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("oci")
+    }
+
     /// Log directory of a pod (kubelet rule D18).
     pub fn pod_logs(&self, name: &PodFullName, uid: &PodUid) -> PathBuf {
         self.logs.join(format!("{}_{}_{uid}", name.namespace, name.name))

@@ -5,6 +5,8 @@
 //! [`Runtime::recover`]. Exits are told as [`PodLifecycleEvent`]s and are durable before they are told.
 
 pub mod oci;
+pub mod protocol;
+pub mod record;
 pub mod types;
 
 pub use types::*;
