@@ -3,3 +3,6 @@
 //! Single-threaded, no tokio, no libcontainer code executed in the shim process itself.
 
 mod log;
+mod client;
+mod poller;
+mod streams;

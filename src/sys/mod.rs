@@ -1,6 +1,13 @@
 //! The kernel: clock, atomic files, cgroups, mounts, namespaces, sd_notify. The only module beside `shim` that may hold `unsafe`.
 
 pub mod atomic_file;
+pub mod boot;
 pub mod cgroup;
 pub mod clock;
+pub mod descriptor_passing;
 pub mod kernel;
+pub mod mount_tree;
+pub mod namespaces;
+pub mod pidfd;
+pub mod self_exec;
+pub mod terminal;

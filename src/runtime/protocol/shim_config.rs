@@ -21,6 +21,8 @@ pub struct ShimConfig {
     pub created_at: Timestamp,
     /// The pod's cgroup, as an absolute path below the cgroup mounts (`/podstead.slice/...`).
     pub cgroup: PathBuf,
+    /// Name of the top of the cgroup tree that it is in.
+    pub cgroup_slice: String,
     /// How log files are rotated.
     #[serde(default)]
     pub log_limits: LogLimits,
