@@ -152,6 +152,7 @@ mod tests {
             name: ContainerName::new("web"),
             kind: ContainerKind::Main,
             attempt: 3,
+            sandbox_attempt: 1,
             hash: "h".into(),
             image_ref: "web:1".into(),
             image_id: "sha256:0".into(),

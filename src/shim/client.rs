@@ -148,7 +148,10 @@ impl Client {
 
     /// Sends the rest of the queue, waiting for the client for a moment: the shim is about to end.
     pub(super) fn flush_before_end(&mut self) {
-        let patient = self.stream.set_nonblocking(false).and_then(|()| self.stream.set_write_timeout(Some(std::time::Duration::from_secs(1))));
+        let patient = self
+            .stream
+            .set_nonblocking(false)
+            .and_then(|()| self.stream.set_write_timeout(Some(std::time::Duration::from_secs(1))));
         if patient.is_ok() && self.stream.write_all(&self.queue[self.sent..]).is_ok() {
             self.sent = self.queue.len();
         }

@@ -10,6 +10,7 @@ use crate::runtime::{ContainerSpec, ContainerState, ContainerStatus};
 use jiff::Timestamp;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A container. Everything of its spec that the shim does not need is on disk only: a shim is small.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Container {
     pub(super) stdin: StdinPolicy,
     pub(super) termination_log: Option<PathBuf>,
     pub(super) fallback_to_logs: bool,
+    /// How long it may take to stop when nobody says otherwise.
+    pub(super) grace: Duration,
     /// Clients that see its output.
     pub(super) attached: Vec<ClientKey>,
     /// The last record could not be written: it is tried again.
@@ -131,6 +134,7 @@ impl Container {
             },
             termination_log: spec.termination_log.clone(),
             fallback_to_logs: spec.fallback_to_logs,
+            grace: Duration::from_secs(spec.grace_secs),
             attached: Vec::new(),
             record_is_behind: false,
         }

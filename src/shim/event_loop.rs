@@ -58,6 +58,8 @@ pub(super) struct PodShim {
     pub(super) shared_pid: Option<SharedPidInit>,
     /// Who asked for the end.
     pub(super) shutdown: Option<(ClientKey, u64)>,
+    /// The host shuts down: what still runs then is killed.
+    pub(super) host_shutdown: Option<Instant>,
     pub(super) scratch: Vec<u8>,
     pub(super) batch: Vec<u8>,
     next_key: u64,
@@ -89,6 +91,7 @@ impl PodShim {
             cgroups_to_remove: Vec::new(),
             shared_pid,
             shutdown: None,
+            host_shutdown: None,
             scratch: vec![0; SCRATCH],
             batch: Vec::new(),
             next_key: 0,
@@ -115,7 +118,11 @@ impl PodShim {
         match source {
             Source::Listener => self.accept(),
             Source::Signals => {
-                while matches!(self.signals.read_signal(), Ok(Some(_))) {}
+                while let Ok(Some(signal)) = self.signals.read_signal() {
+                    if i32::try_from(signal.ssi_signo) == Ok(libc::SIGTERM) {
+                        self.begin_host_shutdown(Instant::now());
+                    }
+                }
                 self.reap();
             }
             Source::Client(key) => self.serve_client(key, flags),
@@ -131,6 +138,10 @@ impl PodShim {
         for key in late {
             self.abandon_helper(key);
         }
+        if self.host_shutdown.is_some_and(|deadline| deadline <= now) {
+            self.host_shutdown = Some(now + RETRY);
+            self.kill_all();
+        }
         self.retry_cgroup_removals();
         self.retry_records();
     }
@@ -139,11 +150,13 @@ impl PodShim {
         let now = Instant::now();
         let helper = self.jobs.values().map(|job| job.deadline.saturating_duration_since(now)).min();
         let unfinished = !self.cgroups_to_remove.is_empty() || self.containers.values().any(|container| container.record_is_behind);
-        [helper, unfinished.then_some(RETRY)].into_iter().flatten().min()
+        let shutdown = self.host_shutdown.map(|deadline| deadline.saturating_duration_since(now));
+        [helper, shutdown, unfinished.then_some(RETRY)].into_iter().flatten().min()
     }
 
     fn is_finished(&self) -> bool {
-        self.shutdown.is_some() && self.jobs.is_empty() && self.containers.values().all(Container::is_gone)
+        let is_ending = self.shutdown.is_some() || self.host_shutdown.is_some();
+        is_ending && self.jobs.is_empty() && self.containers.values().all(Container::is_gone)
     }
 
     fn answer_shutdown(&mut self) {
@@ -186,7 +199,7 @@ impl PodShim {
 
     /// Tells all subscribers.
     pub(super) fn announce(&mut self, event: ShimEvent) {
-        let message = ToClient::Event(event);
+        let message = ToClient::Event(Box::new(event));
         let subscribers: Vec<ClientKey> = self
             .clients
             .iter()

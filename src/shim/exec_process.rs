@@ -1,7 +1,7 @@
 //! One process that was started by exec, as its shim sees it.
 
 use super::container::{Ending, Handle, Process};
-use super::poller::{ClientKey, ContainerKey};
+use super::poller::ClientKey;
 use super::streams::{NearEnds, Streams};
 use crate::runtime::ExecSpec;
 
@@ -10,7 +10,6 @@ use crate::runtime::ExecSpec;
 pub(super) struct ExecProcess {
     /// Whose session it is; `None` once that client has gone.
     pub(super) client: Option<ClientKey>,
-    pub(super) container: ContainerKey,
     pub(super) process: Process,
     /// Empty until the session is open, so that no output goes before the answer.
     pub(super) streams: Streams,
@@ -21,10 +20,9 @@ pub(super) struct ExecProcess {
 }
 
 impl ExecProcess {
-    pub(super) fn new(client: ClientKey, container: ContainerKey, spec: &ExecSpec, waiting: Option<NearEnds>) -> Self {
+    pub(super) fn new(client: ClientKey, spec: &ExecSpec, waiting: Option<NearEnds>) -> Self {
         Self {
             client: Some(client),
-            container,
             process: Process::Awaited,
             streams: Streams::default(),
             waiting,

@@ -7,6 +7,7 @@ use crate::sys::self_exec::OWN_BINARY;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::epoll::EpollFlags;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -53,6 +54,20 @@ pub(super) enum Purpose {
     Exec(ExecKey),
 }
 
+/// What it takes to start a helper.
+#[derive(Debug)]
+pub(super) struct HelperOrder<'a> {
+    pub(super) purpose: Purpose,
+    /// Its command line behind `helper`; the number of its socket is added.
+    pub(super) arguments: &'a [&'a OsStr],
+    /// They become its stdio and close here.
+    pub(super) far_ends: Option<FarEnds>,
+    /// Keeps its number there.
+    pub(super) inherited: Option<&'a OwnedFd>,
+    pub(super) reply_to: (ClientKey, u64),
+    pub(super) deadline: Instant,
+}
+
 /// A helper at work.
 #[derive(Debug)]
 pub(super) struct HelperJob {
@@ -72,20 +87,16 @@ pub(super) struct HelperJob {
 }
 
 impl HelperJob {
-    /// Starts a helper with `arguments`, the number of its socket added. The far ends become its stdio and close here.
-    pub(super) fn spawn(
-        key: JobKey,
-        purpose: Purpose,
-        arguments: &[&std::ffi::OsStr],
-        far_ends: Option<FarEnds>,
-        reply_to: (ClientKey, u64),
-        deadline: Instant,
-        poller: &mut Poller,
-    ) -> io::Result<Self> {
+    /// Starts a helper.
+    pub(super) fn spawn(key: JobKey, order: HelperOrder<'_>, poller: &mut Poller) -> io::Result<Self> {
+        let HelperOrder { purpose, arguments, far_ends, inherited, reply_to, deadline } = order;
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
-        // Single-threaded: nothing else is started while this descriptor can be inherited.
+        // Single-threaded: nothing else is started while these descriptors can be inherited.
         fcntl(&far, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        if let Some(descriptor) = inherited {
+            fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
         let (stdin, stdout, stderr) = match far_ends {
             Some(FarEnds { stdin, stdout, stderr }) => {
                 (stdin.map_or_else(Stdio::null, Stdio::from), Stdio::from(stdout), Stdio::from(stderr))
@@ -101,7 +112,11 @@ impl HelperJob {
             .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr)
-            .spawn()?;
+            .spawn();
+        if let Some(descriptor) = inherited {
+            fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+        }
+        let child = child?;
         let token = poller.add(&near, Source::Helper(key), EpollFlags::EPOLLIN)?;
         Ok(Self {
             purpose,

@@ -49,7 +49,8 @@ impl PodShim {
             self.listen_to_helper(key);
             return;
         }
-        let container = self.containers.values().find(|container| container.process.pid() == Some(pid)).map(|container| container.key);
+        let container =
+            self.containers.values().find(|container| container.process.pid() == Some(pid)).map(|container| container.key);
         if let Some(key) = container {
             return self.container_process_ended(key, ending);
         }

@@ -68,7 +68,7 @@ impl PodShim {
             }
         };
         let id = request.id;
-        if self.shutdown.is_some() && starts_something(&request.operation) {
+        if (self.shutdown.is_some() || self.host_shutdown.is_some()) && starts_something(&request.operation) {
             self.respond(client, id, Err(Refusal::Failed("the sandbox is being stopped".to_owned())));
             return;
         }
@@ -113,13 +113,7 @@ impl PodShim {
             }
             Operation::Shutdown => {
                 self.shutdown = Some((client, id));
-                let all: Vec<ContainerKey> = self.containers.keys().copied().collect();
-                for key in all {
-                    self.kill(key);
-                }
-                if let Some(init) = &self.shared_pid {
-                    init.kill();
-                }
+                self.kill_all();
             }
         }
     }
@@ -266,13 +260,14 @@ impl PodShim {
 
 fn starts_something(operation: &Operation) -> bool {
     match operation {
-        Operation::Start(_) | Operation::Exec { .. } | Operation::Attach { .. } | Operation::Shutdown => true,
+        Operation::Start(_) | Operation::Exec { .. } | Operation::Attach { .. } => true,
         Operation::Signal { .. }
         | Operation::Kill { .. }
         | Operation::Resize { .. }
         | Operation::Status
         | Operation::Subscribe
-        | Operation::Remove { .. } => false,
+        | Operation::Remove { .. }
+        | Operation::Shutdown => false,
     }
 }
 

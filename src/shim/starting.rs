@@ -4,7 +4,7 @@ use super::client::Role;
 use super::container::{Container, Handle, Process};
 use super::event_loop::{PodShim, complain};
 use super::exec_process::ExecProcess;
-use super::helper_job::{HelperJob, HelperMessage, Purpose, Stage};
+use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, Stage};
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
 use super::streams::{self, Streams};
 use crate::pod::ContainerId;
@@ -15,6 +15,7 @@ use crate::sys::atomic_file::write_atomic;
 use jiff::Timestamp;
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -49,7 +50,11 @@ impl PodShim {
     fn launch_start_helper(&mut self, client: ClientKey, id: u64, key: ContainerKey, spec: &ContainerSpec) -> Result<(), String> {
         let uid = self.config.spec.uid.clone();
         let bundle = self.paths.bundle(&uid, &spec.id);
-        DirBuilder::new().recursive(true).mode(0o700).create(&bundle).map_err(|error| format!("make {}: {error}", bundle.display()))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&bundle)
+            .map_err(|error| format!("make {}: {error}", bundle.display()))?;
         let text = serde_json::to_vec(spec).map_err(|error| format!("encode spec: {error}"))?;
         write_atomic(&bundle.join(SPEC_FILE), &text, 0o600).map_err(|error| format!("write spec: {error}"))?;
         let far_ends = if spec.tty {
@@ -67,8 +72,15 @@ impl PodShim {
         let arguments = [OsStr::new("start"), config.as_os_str(), OsStr::new(spec.id.as_str())];
         let job = JobKey(self.new_key());
         let deadline = Instant::now() + Duration::from_secs(self.config.helper_timeout_secs);
-        let started =
-            HelperJob::spawn(job, Purpose::Start(key), &arguments, far_ends, (client, id), deadline, &mut self.poller);
+        let order = HelperOrder {
+            purpose: Purpose::Start(key),
+            arguments: &arguments,
+            far_ends,
+            inherited: None,
+            reply_to: (client, id),
+            deadline,
+        };
+        let started = HelperJob::spawn(job, order, &mut self.poller);
         self.jobs.insert(job, started.map_err(|error| format!("start helper: {error}"))?);
         let record = self.paths.container_record(&uid, &spec.id);
         if let Some(container) = self.containers.get_mut(&key)
@@ -89,34 +101,36 @@ impl PodShim {
     }
 
     fn launch_exec_helper(&mut self, client: ClientKey, id: u64, container: &ContainerId, spec: &ExecSpec) -> Result<(), Refusal> {
+        let (key, job) = (ExecKey(self.new_key()), JobKey(self.new_key()));
         let container_key = self.container_by_id(container).ok_or_else(|| Refusal::NotFound(container.clone()))?;
-        let Some(Process::Running(Handle { pid, .. })) = self.containers.get(&container_key).map(|container| &container.process) else {
+        let process = self.containers.get(&container_key).map(|container| &container.process);
+        let Some(Process::Running(Handle { pid, descriptor: Some(descriptor) })) = process else {
             return Err(Refusal::Failed(format!("container {container} is not running")));
         };
-        let pid = pid.to_string();
+        let process = format!("{pid}:{}", descriptor.as_raw_fd());
         let spec_text = serde_json::to_string(spec).map_err(|error| Refusal::Failed(format!("encode exec: {error}")))?;
-        let key = ExecKey(self.new_key());
         let (near, far) = match spec.tty {
             Some(_) => (None, None),
             None => {
-                let (near, far) =
-                    streams::pipes(spec.stdin, 0).map_err(|error| Refusal::Failed(format!("make pipes: {error}")))?;
+                let (near, far) = streams::pipes(spec.stdin, 0).map_err(|error| Refusal::Failed(format!("make pipes: {error}")))?;
                 (Some(near), Some(far))
             }
         };
         let config = self.paths.shim_config(&self.config.spec.uid);
-        let arguments = [
-            OsStr::new("exec"),
-            config.as_os_str(),
-            OsStr::new(container.as_str()),
-            OsStr::new(&pid),
-            OsStr::new(&spec_text),
-        ];
-        let job = JobKey(self.new_key());
+        let arguments =
+            [OsStr::new("exec"), config.as_os_str(), OsStr::new(container.as_str()), OsStr::new(&process), OsStr::new(&spec_text)];
         let deadline = Instant::now() + Duration::from_secs(self.config.helper_timeout_secs);
-        let started = HelperJob::spawn(job, Purpose::Exec(key), &arguments, far, (client, id), deadline, &mut self.poller);
+        let order = HelperOrder {
+            purpose: Purpose::Exec(key),
+            arguments: &arguments,
+            far_ends: far,
+            inherited: Some(descriptor),
+            reply_to: (client, id),
+            deadline,
+        };
+        let started = HelperJob::spawn(job, order, &mut self.poller);
         self.jobs.insert(job, started.map_err(|error| Refusal::Failed(format!("start helper: {error}")))?);
-        self.execs.insert(key, ExecProcess::new(client, container_key, spec, near));
+        self.execs.insert(key, ExecProcess::new(client, spec, near));
         Ok(())
     }
 

@@ -24,7 +24,13 @@ pub fn receive(socket: &UnixStream, buffer: &mut [u8], descriptors: &mut Vec<Own
 /// Sends `bytes`, all of them, with a descriptor.
 pub fn send(socket: &UnixStream, bytes: &[u8], descriptor: impl AsFd) -> nix::Result<()> {
     let raw = [descriptor.as_fd().as_raw_fd()];
-    let mut sent = sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(bytes)], &[ControlMessage::ScmRights(&raw)], MsgFlags::MSG_NOSIGNAL, None)?;
+    let mut sent = sendmsg::<()>(
+        socket.as_raw_fd(),
+        &[IoSlice::new(bytes)],
+        &[ControlMessage::ScmRights(&raw)],
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
     while sent < bytes.len() {
         sent += sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&bytes[sent..])], &[], MsgFlags::MSG_NOSIGNAL, None)?;
     }

@@ -8,6 +8,8 @@ pub mod descriptor_passing;
 pub mod kernel;
 pub mod mount_tree;
 pub mod namespaces;
+pub mod overlay;
 pub mod pidfd;
+pub mod process;
 pub mod self_exec;
 pub mod terminal;

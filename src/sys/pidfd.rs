@@ -18,9 +18,8 @@ pub fn open(pid: u32) -> nix::Result<OwnedFd> {
 /// Sends a signal, real-time ones included. ESRCH if the process has ended.
 pub fn send_signal(process: &OwnedFd, signal: i32) -> nix::Result<()> {
     // SAFETY: the descriptor is open; a null siginfo makes the kernel fill it in as kill(2) does.
-    let result = unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0)
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0) };
     Errno::result(result).map(drop)
 }
 

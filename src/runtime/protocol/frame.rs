@@ -44,7 +44,8 @@ pub enum FrameError {
 
 /// Appends a frame to `out`. `payload` is at most [`MAX_PAYLOAD`] long; a longer one is refused and `out` is left as it was.
 pub fn encode(kind: FrameKind, payload: &[u8], out: &mut Vec<u8>) -> Result<(), FrameError> {
-    let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= MAX_PAYLOAD).ok_or(FrameError::TooLong(payload.len()))?;
+    let length =
+        u32::try_from(payload.len()).ok().filter(|_| payload.len() <= MAX_PAYLOAD).ok_or(FrameError::TooLong(payload.len()))?;
     out.reserve(HEADER + payload.len());
     out.push(kind as u8);
     out.extend_from_slice(&length.to_be_bytes());
@@ -136,7 +137,10 @@ mod tests {
         let mut decoder = FrameDecoder::default();
         decoder.push(&[0, 0xff, 0xff, 0xff, 0xff]);
         assert_eq!(decoder.next_frame(), Err(FrameError::TooLong(u32::MAX as usize)));
-        assert_eq!(encode(FrameKind::Message, &vec![0; MAX_PAYLOAD + 1], &mut Vec::new()), Err(FrameError::TooLong(MAX_PAYLOAD + 1)));
+        assert_eq!(
+            encode(FrameKind::Message, &vec![0; MAX_PAYLOAD + 1], &mut Vec::new()),
+            Err(FrameError::TooLong(MAX_PAYLOAD + 1))
+        );
     }
 
     #[test]

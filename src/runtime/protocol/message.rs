@@ -112,7 +112,7 @@ pub enum ToClient {
         result: Result<Answer, Refusal>,
     },
     /// Something happened; only to subscribers.
-    Event(ShimEvent),
+    Event(Box<ShimEvent>),
 }
 
 /// What a request that succeeded is answered with.

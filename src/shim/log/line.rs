@@ -91,7 +91,10 @@ mod tests {
 
     #[test]
     fn a_line_cut_by_reads_is_one_line() {
-        assert_eq!(split_all(&[b"he", b"llo", b"\nwor", b"ld\n"]), [(Tag::Full, b"hello".to_vec()), (Tag::Full, b"world".to_vec())]);
+        assert_eq!(
+            split_all(&[b"he", b"llo", b"\nwor", b"ld\n"]),
+            [(Tag::Full, b"hello".to_vec()), (Tag::Full, b"world".to_vec())]
+        );
     }
 
     #[test]
@@ -117,17 +120,24 @@ mod tests {
         let mut text = vec![b'x'; 2 * MAX_TEXT + 5];
         text.push(b'\n');
         let lines = split_all(&[&text]);
-        assert_eq!(lines.iter().map(|(tag, text)| (*tag, text.len())).collect::<Vec<_>>(), [
-            (Tag::Partial, MAX_TEXT),
-            (Tag::Partial, MAX_TEXT),
-            (Tag::Full, 5)
-        ]);
+        assert_eq!(
+            lines.iter().map(|(tag, text)| (*tag, text.len())).collect::<Vec<_>>(),
+            [(Tag::Partial, MAX_TEXT), (Tag::Partial, MAX_TEXT), (Tag::Full, 5)]
+        );
+    }
+
+    /// Runs of one byte, newlines among them: as long lines as matter, cheaply made.
+    fn output() -> impl Strategy<Value = Vec<u8>> {
+        let run = (prop_oneof![Just(b'\n'), any::<u8>()], prop_oneof![1_usize..4, 1_usize..40_000]);
+        prop::collection::vec(run, 0..12).prop_map(|runs| runs.into_iter().flat_map(|(byte, count)| vec![byte; count]).collect())
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn no_byte_is_lost_or_moved_however_the_reads_cut(
-            bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..60_000),
+            bytes in output(),
             cuts in prop::collection::vec(1_usize..20_000, 1..20),
         ) {
             let (mut rest, mut chunks, mut cuts) = (bytes.as_slice(), Vec::new(), cuts.iter().cycle());

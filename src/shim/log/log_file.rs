@@ -99,7 +99,8 @@ impl LogFile {
         if self.dropped.lines == 0 {
             return true;
         }
-        let text = format!("podstead: dropped {} log lines ({} bytes): {}", self.dropped.lines, self.dropped.bytes, self.dropped.reason);
+        let text =
+            format!("podstead: dropped {} log lines ({} bytes): {}", self.dropped.lines, self.dropped.bytes, self.dropped.reason);
         let mut notice = Vec::new();
         push_line(&mut notice, &self.format.format(now), StreamName::Stderr, Tag::Full, text.as_bytes());
         match self.write_whole_lines(&notice, now) {
@@ -319,7 +320,8 @@ mod tests {
         let logs = directory.path().join("logs");
         fs::write(&logs, "in the way of the directory").unwrap();
         let path = logs.join("0.log");
-        let (mut log, mut splitter, mut batch) = (LogFile::new(path.clone(), LogLimits::default()), LineSplitter::default(), Vec::new());
+        let (mut log, mut splitter, mut batch) =
+            (LogFile::new(path.clone(), LogLimits::default()), LineSplitter::default(), Vec::new());
         log.write(StreamName::Stdout, &mut splitter, b"one\ntwo\n", now(), &mut batch);
         log.write(StreamName::Stdout, &mut splitter, b"three\n", now(), &mut batch);
         fs::remove_file(&logs).unwrap();

@@ -28,7 +28,9 @@ fn text_of(bytes: &[u8]) -> String {
     for line in &lines[lines.len().saturating_sub(MAX_LINES)..] {
         let mut fields = line.splitn(4, |byte| *byte == b' ');
         match (fields.next(), fields.next(), fields.next(), fields.next()) {
-            (_, Some(b"stdout" | b"stderr"), Some(b"P"), Some(part)) => text.extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part)),
+            (_, Some(b"stdout" | b"stderr"), Some(b"P"), Some(part)) => {
+                text.extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part))
+            }
             (_, Some(b"stdout" | b"stderr"), _, Some(part)) => text.extend_from_slice(part),
             _ => text.extend_from_slice(line),
         }
