@@ -87,6 +87,10 @@ impl Disk {
         let disk = Self { layout, staging, limits, index, given_out, making, _lock: lock };
         // A reference that cannot even be read may name anything: nothing is unused then.
         let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
+        if !broken.is_empty() {
+            // An archive may have what is damaged: let it be imported again.
+            atomic_file::remove_durable(&disk.layout.preloaded()).map_err(failed("forget imports"))?;
+        }
         let mut problems: Vec<String> = broken.into_iter().map(|(path, error)| set_aside(&path, &error)).collect();
         if understood && let Err(error) = disk.sweep() {
             problems.push(format!("cannot remove unused layers: {error}"));
@@ -128,6 +132,11 @@ impl Disk {
 
     pub(super) fn has_layer(&self, chain: Digest) -> bool {
         self.layout.layer(chain).is_dir()
+    }
+
+    /// Where the preload task keeps what it remembers.
+    pub(super) fn preloaded(&self) -> PathBuf {
+        self.layout.preloaded()
     }
 
     pub(super) fn staging(&self) -> &Staging {

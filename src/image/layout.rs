@@ -7,7 +7,8 @@
 //! layers/<chain>/   fs/ and layer.json
 //! refs/<hash>.json  what a reference names
 //! staging/          what is being made; emptied at start
-//! preload/          archives put here are imported
+//! preloaded.json    which archives were imported
+//! preload/          archives put here are imported, unless the configuration names another directory
 //! ```
 
 use super::digest::Digest;
@@ -69,6 +70,11 @@ impl Layout {
     /// A reference may be longer than a file name, and has slashes: the file is named by its hash and says it inside.
     pub(super) fn reference(&self, reference: &str) -> PathBuf {
         self.refs().join(format!("{}.json", &Digest::of(reference.as_bytes()).hex()[..32]))
+    }
+
+    /// What the preload task remembers.
+    pub(super) fn preloaded(&self) -> PathBuf {
+        self.root.join("preloaded.json")
     }
 
     pub(super) fn staging(&self) -> PathBuf {

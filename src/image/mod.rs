@@ -15,6 +15,7 @@ mod index;
 pub mod layer;
 mod layout;
 pub mod platform;
+mod preload;
 pub mod reference;
 pub mod registry_config;
 pub mod stack;

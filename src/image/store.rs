@@ -1,8 +1,10 @@
 //! The image store as others see it: [`ImageService`] over what is on disk and what registries have.
 
 use super::ProcessUser;
+use super::digest::Digest;
 use super::disk::{Disk, StoreError};
 use super::explain::explain;
+use super::preload::{Busy, Preload, Preloading};
 use super::reference::Reference;
 use super::registry_config::RegistryConfig;
 use super::unpack::Limits;
@@ -11,7 +13,7 @@ use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// Progress reports kept for a receiver that lags behind.
 const PROGRESS_QUEUE: usize = 256;
@@ -39,7 +41,9 @@ impl Default for ImageStoreConfig {
 #[derive(Debug)]
 pub struct ImageStore {
     disk: Arc<Disk>,
+    config: ImageStoreConfig,
     progress: broadcast::Sender<PullProgress>,
+    preloading: watch::Sender<Preloading>,
     events: Arc<dyn EventRecorder>,
 }
 
@@ -52,7 +56,37 @@ impl ImageStore {
             tracing::error!("{problem}");
             events.record(&Subject::Node, EventType::Warning, "ImageDamaged", &problem);
         }
-        Ok(Arc::new(Self { disk: Arc::new(disk), progress: broadcast::Sender::new(PROGRESS_QUEUE), events }))
+        let (progress, preloading) = (broadcast::Sender::new(PROGRESS_QUEUE), watch::Sender::default());
+        Ok(Arc::new(Self { disk: Arc::new(disk), config, progress, preloading, events }))
+    }
+
+    /// The task that imports what is in the preload directory; never ends. From this call on, [`ImageService::ensure`] does not miss an
+    /// image before the archives that are there now have been imported.
+    pub fn run_preload(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        let busy = self.config.preload.is_some().then(|| Busy::begin(self.preloading.clone()));
+        let store = Arc::clone(self);
+        async move {
+            match (&store.config.preload, busy) {
+                (Some(directory), Some(busy)) => {
+                    let events = Arc::clone(&store.events);
+                    Preload::new(directory.clone(), store.disk.preloaded(), events).run(Arc::clone(&store), busy).await;
+                }
+                (_, None) | (None, _) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The image, if it is on disk or an archive that is about to be imported brings it.
+    async fn find(&self, reference: &Reference) -> Option<(Digest, ResolvedImage)> {
+        let mut preloading = self.preloading.subscribe();
+        loop {
+            let busy = preloading.borrow_and_update().busy;
+            let found = self.disk.find(reference);
+            // The sender lives as long as the store.
+            if found.is_some() || !busy || preloading.changed().await.is_err() {
+                return found;
+            }
+        }
     }
 }
 
@@ -72,7 +106,7 @@ async fn blocking<T: Send + 'static>(
 impl ImageService for ImageStore {
     async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError> {
         let parsed = parse(reference)?;
-        match (self.disk.find(&parsed), policy) {
+        match (self.find(&parsed).await, policy) {
             (Some((_, image)), PullPolicy::Never | PullPolicy::IfNotPresent) => Ok(image),
             (None, PullPolicy::Never) => Err(ImageError::NeverPull(reference.to_owned())),
             (found, PullPolicy::Always | PullPolicy::IfNotPresent) => match found {

@@ -5,6 +5,7 @@ pub mod boot;
 pub mod cgroup;
 pub mod clock;
 pub mod descriptor_passing;
+pub mod file_lease;
 pub mod kernel;
 pub mod mount_tree;
 pub mod namespaces;

@@ -80,3 +80,12 @@ pub(crate) fn run(command: &mut Command) -> String {
     assert!(output.status.success(), "{command:?}: {}\n{out}{error}", output.status);
     out.into_owned()
 }
+
+/// Waits until `condition` holds.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !condition().await {
+        assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
