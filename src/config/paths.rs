@@ -91,6 +91,16 @@ impl Paths {
         self.pod(uid).join("volumes")
     }
 
+    /// Data of an emptyDir volume.
+    pub fn empty_dir(&self, uid: &PodUid, volume: &str) -> PathBuf {
+        self.volumes(uid).join("empty-dir").join(volume)
+    }
+
+    /// Pins of the paths below volumes that containers mount (`subPath`).
+    pub fn sub_paths(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("subpaths")
+    }
+
     /// Host files of a pod: hosts, resolv.conf, hostname, termination logs.
     pub fn host_files(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("etc")
