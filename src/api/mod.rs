@@ -1,6 +1,65 @@
 //! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach; and podstead's own
 //! resources: sources, images. Nothing here decides: it reads what the sync loop published and asks the services.
+//!
+//! In: requests on [`ApiSocket`]. Out: answers. The daemon spawns [`serve`] once; dropping the future closes all connections.
+//! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
+//! can delay the sync loop. Watches share one bounded history ([`crate::telemetry::journal`]).
 
+mod collection;
+mod discovery;
+mod dispatch;
+mod events;
+mod exec;
+mod failure;
+mod images;
+mod log;
+mod own;
+mod pods;
 pub mod published;
+mod request;
+mod respond;
+mod route;
+mod selector;
+mod server;
+pub mod show;
+mod socket;
+mod table;
 
+pub use exec::channels;
+pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+pub use own::{DaemonObject, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec};
 pub use published::Published;
+pub use route::{OWN_GROUP, OWN_VERSION};
+pub use server::serve;
+pub use socket::{ApiSocket, SocketError};
+
+use crate::config::Paths;
+use crate::image::ImageService;
+use crate::pod::{NodeName, SourceId};
+use crate::runtime::Runtime;
+use crate::telemetry::EventLog;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// What requests are answered from.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// Pods and sources as published.
+    pub published: Arc<Published>,
+    /// Events.
+    pub events: Arc<EventLog>,
+    /// For exec, attach and log files.
+    pub runtime: Arc<dyn Runtime>,
+    /// Images.
+    pub images: Arc<dyn ImageService>,
+    /// Where logs are.
+    pub paths: Paths,
+    /// Name of this host.
+    pub node: NodeName,
+    /// All configured sources.
+    pub sources: Vec<SourceId>,
+    /// When the daemon started.
+    pub started_at: Timestamp,
+    /// The clock for ages.
+    pub now: fn() -> Timestamp,
+}

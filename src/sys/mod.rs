@@ -1,6 +1,7 @@
 //! The kernel: clock, atomic files, cgroups, mounts, namespaces, sd_notify. The only module beside `shim` that may hold `unsafe`.
 
 pub mod atomic_file;
+pub mod beneath;
 pub mod boot;
 pub mod cgroup;
 pub mod clock;
@@ -8,9 +9,11 @@ pub mod descriptor_passing;
 pub mod file_lease;
 pub mod kernel;
 pub mod mount_tree;
+pub mod mounts;
 pub mod namespaces;
 pub mod overlay;
 pub mod pidfd;
 pub mod process;
+pub mod remove_tree;
 pub mod self_exec;
 pub mod terminal;

@@ -96,20 +96,20 @@ fn an_empty_dir_is_for_everybody_and_survives_restarts_and_in_memory_until_reboo
             assert_eq!(fs::metadata(directory).unwrap().mode() & 0o7777, 0o777);
             fs::write(directory.join("file"), "x").unwrap();
         }
-        assert_eq!(store.mounted(), [memory.clone()]);
+        assert_eq!(store.mounted(), std::slice::from_ref(&memory));
 
         // A restarted daemon finds what is there.
         store.prepare(&pod).unwrap();
-        assert_eq!(store.mounted(), [memory.clone()]);
+        assert_eq!(store.mounted(), std::slice::from_ref(&memory));
         assert!(disk.join("file").is_file() && memory.join("file").is_file());
 
         // After a reboot nothing is mounted.
         rustix::mount::unmount(&memory, rustix::mount::UnmountFlags::empty()).unwrap();
         store.prepare(&pod).unwrap();
-        assert_eq!(store.mounted(), [memory.clone()]);
+        assert_eq!(store.mounted(), std::slice::from_ref(&memory));
         assert!(disk.join("file").is_file() && !memory.join("file").try_exists().unwrap());
 
-        assert_eq!(store.list(), [pod.uid.clone()]);
+        assert_eq!(store.list(), std::slice::from_ref(&pod.uid));
         store.remove(&pod).unwrap();
         assert_eq!((store.mounted(), store.list()), (vec![], vec![]));
         assert!(!store.paths.pod(&pod.uid).try_exists().unwrap());

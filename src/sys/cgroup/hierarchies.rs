@@ -1,7 +1,7 @@
 //! Where cgroup hierarchies are mounted.
 
 use super::CgroupError;
-use super::control;
+use crate::sys::mounts::{MountEntry, mounts};
 use std::path::{Path, PathBuf};
 
 /// Which interface carries the controllers.
@@ -37,18 +37,16 @@ const NOT_CONTROLLERS: [&str; 8] =
 impl Hierarchies {
     /// Reads `/proc/self/mountinfo`.
     pub fn detect() -> Result<Self, CgroupError> {
-        let path = Path::new("/proc/self/mountinfo");
-        Self::parse(&control::read(path)?.unwrap_or_default())
+        Self::find(mounts().map_err(|source| CgroupError::Read { path: "/proc/thread-self/mountinfo".into(), source })?)
     }
 
-    /// Finds hierarchies in the text of a mountinfo file (pure). Of several mounts of one hierarchy the first with the root `/` counts.
-    pub fn parse(mountinfo: &str) -> Result<Self, CgroupError> {
-        let mut mounts: Vec<MountLine> = mountinfo.lines().filter_map(MountLine::parse).collect();
-        mounts.sort_by_key(|mount| mount.root != "/");
+    /// Finds hierarchies among mounts (pure). Of several mounts of one hierarchy the first with the root `/` counts.
+    pub fn find(mut mounts: Vec<MountEntry>) -> Result<Self, CgroupError> {
+        mounts.sort_by_key(|mount| mount.root != Path::new("/"));
         let mut v1: Vec<Hierarchy> = Vec::new();
         let mut v2 = None;
         for mount in mounts {
-            match mount.kind {
+            match mount.kind.as_str() {
                 "cgroup2" if v2.is_none() => v2 = Some(mount.point),
                 "cgroup" => {
                     let is_controller =
@@ -121,35 +119,14 @@ impl Hierarchies {
     }
 }
 
-/// The fields of a mountinfo line that matter here.
-struct MountLine<'a> {
-    root: &'a str,
-    point: PathBuf,
-    kind: &'a str,
-    options: &'a str,
-}
-
-impl<'a> MountLine<'a> {
-    /// `31 23 0:28 /root /mount/point rw,relatime shared:9 - cgroup source rw,cpu`
-    fn parse(line: &'a str) -> Option<Self> {
-        let (before, after) = line.split_once(" - ")?;
-        let mut fields = before.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        let mut fields = after.split(' ');
-        let (kind, _source, options) = (fields.next()?, fields.next()?, fields.next()?);
-        Some(Self { root, point: unescaped(point), kind, options })
-    }
-}
-
-/// mountinfo writes space, tab, newline and backslash as three octal digits.
-fn unescaped(text: &str) -> PathBuf {
-    let replaced = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    replaced.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::mounts::parse_mountinfo;
+
+    fn found_in(mountinfo: &str) -> Result<Hierarchies, CgroupError> {
+        Hierarchies::find(parse_mountinfo(mountinfo.as_bytes()))
+    }
 
     const HYBRID: &str = "\
 31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -162,7 +139,7 @@ mod tests {
 
     #[test]
     fn hybrid_hosts_are_v1_and_all_their_hierarchies_are_found() {
-        let found = Hierarchies::parse(HYBRID).unwrap();
+        let found = found_in(HYBRID).unwrap();
         assert_eq!(found.version(), CgroupVersion::V1);
         assert_eq!(found.controller("cpuacct"), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct")));
         assert_eq!(found.controller("memory"), Some(Path::new("/sys/fs/cgroup/memory")));
@@ -177,7 +154,7 @@ mod tests {
         let unified = "26 23 0:23 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
         let named = "27 23 0:24 / /sys/fs/cgroup/systemd rw shared:5 - cgroup cgroup rw,name=elogind\n";
         for text in [unified.to_owned(), format!("{unified}{named}")] {
-            let found = Hierarchies::parse(&text).unwrap();
+            let found = found_in(&text).unwrap();
             assert_eq!(found.version(), CgroupVersion::V2);
             assert_eq!(found.controller("memory"), Some(Path::new("/sys/fs/cgroup")));
             assert_eq!(found.tracking(), Path::new("/sys/fs/cgroup"));
@@ -189,15 +166,15 @@ mod tests {
     fn a_whole_mount_wins_over_a_part_of_it() {
         let part = "90 31 0:32 /kubepods /mnt/part rw - cgroup cgroup rw,memory\n";
         let whole = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let found = Hierarchies::parse(&format!("{part}{whole}")).unwrap();
+        let found = found_in(&format!("{part}{whole}")).unwrap();
         assert_eq!(found.controller("memory"), Some(Path::new("/sys/fs/cgroup/memory")));
-        let found = Hierarchies::parse(part).unwrap();
+        let found = found_in(part).unwrap();
         assert_eq!(found.controller("memory"), Some(Path::new("/mnt/part")));
     }
 
     #[test]
     fn a_host_without_hierarchies_is_an_error() {
-        let error = Hierarchies::parse("23 1 8:1 / / rw - ext4 /dev/sda1 rw\n").unwrap_err();
+        let error = found_in("23 1 8:1 / / rw - ext4 /dev/sda1 rw\n").unwrap_err();
         assert_eq!(error.to_string(), "no cgroup hierarchy with controllers is mounted");
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::pod::resources::{CgroupResources, QosClass};
 use crate::pod::{ContainerId, PodUid};
+use crate::sys::mounts::parse_mountinfo;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ impl FakeRoot {
             }
         }
         let mount = format!("26 23 0:23 / {} rw - cgroup2 cgroup2 rw\n", directory.path().display());
-        let cgroups = Cgroups::new(Hierarchies::parse(&mount).unwrap(), "podstead.slice");
+        let cgroups = Cgroups::new(Hierarchies::find(parse_mountinfo(mount.as_bytes())).unwrap(), "podstead.slice");
         Self { directory, cgroups }
     }
 
@@ -138,7 +139,7 @@ impl RealTree {
     fn unified() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
-        Some(Self::new(Hierarchies::parse(line).unwrap()))
+        Some(Self::new(Hierarchies::find(parse_mountinfo(line.as_bytes())).unwrap()))
     }
 
     /// Starts a shell in the group.

@@ -1,0 +1,289 @@
+//! List, get and watch, the same for every kind of object that a journal holds.
+
+use super::failure::ApiFailure;
+use super::request::Query;
+use super::respond::{self, Answer};
+use super::selector::{FieldSelector, LabelSelector};
+use super::table::{self, Column, IncludeObject};
+use crate::telemetry::journal::{Change, ChangeKind, Journal};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a watch lasts when the client does not say.
+const DEFAULT_WATCH: Duration = Duration::from_secs(3600);
+/// How long a watch lasts at most.
+const MAX_WATCH: Duration = Duration::from_secs(24 * 3600);
+/// Time between bookmarks; only for clients that ask for them.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A kind of object with its journal.
+pub(super) trait Collection: Send + Sync + 'static {
+    /// What an object is called by.
+    type Key: Ord + Send + 'static;
+    /// An object.
+    type Item: Send + Sync + 'static;
+    /// The kind, e.g. `Pod`.
+    const KIND: &'static str;
+    /// Fields that may be selected by.
+    const FIELDS: &'static [&'static str];
+    /// Columns of a table.
+    const COLUMNS: &'static [Column];
+
+    /// Where the objects are.
+    fn journal(&self) -> &Journal<Self::Key, Self::Item>;
+    /// The namespace.
+    fn namespace<'a>(&self, item: &'a Self::Item) -> &'a str;
+    /// The labels.
+    fn labels<'a>(&self, item: &'a Self::Item) -> Option<&'a BTreeMap<String, String>>;
+    /// The value of one of [`Collection::FIELDS`].
+    fn field(&self, item: &Self::Item, name: &str) -> String;
+    /// The metadata as JSON.
+    fn metadata(&self, item: &Self::Item) -> Value;
+    /// The object as JSON text.
+    fn json(&self, item: &Self::Item) -> Bytes;
+    /// One cell for each of [`Collection::COLUMNS`].
+    fn cells(&self, item: &Self::Item, now: Timestamp) -> Vec<Value>;
+}
+
+/// What of a collection is asked for, and in which form.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    namespace: Option<String>,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    form: Option<IncludeObject>,
+}
+
+impl Selection {
+    /// From a query. `form` is `None` for plain JSON.
+    pub(super) fn parse<C: Collection>(
+        namespace: Option<String>,
+        query: &Query,
+        form: Option<IncludeObject>,
+    ) -> Result<Self, ApiFailure> {
+        let bad = |error: super::selector::SelectorError| ApiFailure::bad_request(error.to_string());
+        Ok(Self {
+            namespace,
+            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default()).map_err(bad)?,
+            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), C::FIELDS).map_err(bad)?,
+            form,
+        })
+    }
+
+    fn has<C: Collection>(&self, collection: &C, item: &C::Item) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| namespace == collection.namespace(item))
+            && self.labels.matches(collection.labels(item))
+            && self.fields.matches(|name| collection.field(item, name))
+    }
+}
+
+fn row<C: Collection>(collection: &C, item: &C::Item, include: IncludeObject, now: Timestamp) -> Value {
+    let object = || serde_json::from_slice(&collection.json(item)).unwrap_or_default();
+    table::row(collection.cells(item, now), include, || collection.metadata(item), object)
+}
+
+/// All selected objects.
+pub(super) fn list<C: Collection>(collection: &Arc<C>, selection: &Selection, now: Timestamp) -> Answer {
+    let (version, items) = collection.journal().list();
+    let selected = items.iter().filter(|item| selection.has(&**collection, item));
+    if let Some(include) = selection.form {
+        let rows = selected.map(|item| row(&**collection, item, include, now)).collect();
+        return respond::json(&table::table(C::COLUMNS, rows, version));
+    }
+    let head = format!(r#"{{"kind":"{}List","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}},"items":["#, C::KIND);
+    let mut pieces = vec![Bytes::from(head)];
+    for (index, item) in selected.enumerate() {
+        if index > 0 {
+            pieces.push(Bytes::from_static(b","));
+        }
+        pieces.push(collection.json(item));
+    }
+    pieces.push(Bytes::from_static(b"]}\n"));
+    respond::json_stream(futures_util::stream::iter(pieces))
+}
+
+/// One object.
+pub(super) fn get<C: Collection>(collection: &C, item: &C::Item, form: Option<IncludeObject>, now: Timestamp) -> Answer {
+    match form {
+        Some(include) => {
+            let version = collection.journal().version();
+            respond::json(&table::table(C::COLUMNS, vec![row(collection, item, include, now)], version))
+        }
+        None => respond::json_bytes(collection.json(item)),
+    }
+}
+
+/// How a watch begins and ends.
+#[derive(Clone, Copy, Debug)]
+struct WatchOptions {
+    /// Where to continue; `None` begins with the present content.
+    after: Option<u64>,
+    /// Begin with the present content, even when `after` is given, and mark its end.
+    mark_initial: bool,
+    bookmarks: bool,
+    lasts: Duration,
+}
+
+impl WatchOptions {
+    fn parse(query: &Query) -> Result<Self, ApiFailure> {
+        let after = query.number::<u64>("resourceVersion", "a resource version")?.filter(|version| *version != 0);
+        let seconds = query.number::<u64>("timeoutSeconds", "a number of seconds")?.filter(|seconds| *seconds > 0);
+        Ok(Self {
+            after,
+            mark_initial: query.flag("sendInitialEvents")?,
+            bookmarks: query.flag("allowWatchBookmarks")?,
+            lasts: seconds.map_or(DEFAULT_WATCH, Duration::from_secs).min(MAX_WATCH),
+        })
+    }
+}
+
+/// Changes of the selected objects, as they happen.
+pub(super) fn watch<C: Collection>(collection: Arc<C>, selection: Selection, query: &Query, now: fn() -> Timestamp) -> Answer {
+    let options = WatchOptions::parse(query)?;
+    let watcher = Watcher::start(collection, selection, options, now);
+    respond::json_stream(futures_util::stream::unfold(watcher, |mut watcher| async move {
+        let piece = watcher.next_piece().await?;
+        Some((piece, watcher))
+    }))
+}
+
+/// One client's watch. It holds a version and the pieces of events not written yet, no buffer that grows while the client sleeps:
+/// hyper asks for the next piece only when the socket takes it.
+struct Watcher<C: Collection> {
+    collection: Arc<C>,
+    selection: Selection,
+    options: WatchOptions,
+    now: fn() -> Timestamp,
+    latest: watch::Receiver<u64>,
+    version: u64,
+    pieces: VecDeque<Bytes>,
+    ends_at: Instant,
+    bookmark_at: Instant,
+    ended: bool,
+}
+
+impl<C: Collection> Watcher<C> {
+    fn start(collection: Arc<C>, selection: Selection, options: WatchOptions, now: fn() -> Timestamp) -> Self {
+        let started = Instant::now();
+        let mut watcher = Self {
+            latest: collection.journal().subscribe(),
+            collection,
+            selection,
+            options,
+            now,
+            version: 0,
+            pieces: VecDeque::new(),
+            ends_at: started + options.lasts,
+            bookmark_at: started + BOOKMARK_INTERVAL,
+            ended: false,
+        };
+        match options.after {
+            Some(version) if !options.mark_initial => watcher.version = version,
+            Some(_) | None => watcher.push_present(),
+        }
+        watcher
+    }
+
+    fn push_present(&mut self) {
+        let (version, items) = self.collection.journal().list();
+        self.version = version;
+        for item in &items {
+            if self.selection.has(&*self.collection, item) {
+                self.push_event("ADDED", item, version);
+            }
+        }
+        if self.options.mark_initial {
+            self.push_bookmark(true);
+        }
+    }
+
+    /// The next piece of the body; `None` ends it. Cancel-safe: what was taken from the journal is in `pieces` before any await.
+    async fn next_piece(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                return Some(piece);
+            }
+            if self.ended {
+                return None;
+            }
+            self.latest.mark_unchanged();
+            self.push_changes();
+            if !self.pieces.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                changed = self.latest.changed() => self.ended = changed.is_err(),
+                () = tokio::time::sleep_until(self.ends_at) => self.ended = true,
+                () = tokio::time::sleep_until(self.bookmark_at), if self.options.bookmarks => {
+                    self.bookmark_at = Instant::now() + BOOKMARK_INTERVAL;
+                    self.push_bookmark(false);
+                }
+            }
+        }
+    }
+
+    fn push_changes(&mut self) {
+        match self.collection.journal().since(self.version) {
+            Ok(changes) => {
+                for change in &changes {
+                    self.version = change.version;
+                    if let Some(kind) = self.seen_as(change) {
+                        self.push_event(kind, &change.value, change.version);
+                    }
+                }
+            }
+            Err(expired) => {
+                let failure = ApiFailure::expired(format!("too old resource version: {} ({})", expired.asked, expired.latest));
+                self.push_line("ERROR", &failure.status_object());
+                self.ended = true;
+            }
+        }
+    }
+
+    /// What a change is for this selection: an object may enter or leave it by a change.
+    fn seen_as(&self, change: &Change<C::Item>) -> Option<&'static str> {
+        let had = change.before.as_ref().is_some_and(|before| self.selection.has(&*self.collection, before));
+        let has = change.kind != ChangeKind::Deleted && self.selection.has(&*self.collection, &change.value);
+        match (had, has) {
+            (false, true) => Some("ADDED"),
+            (true, true) => Some("MODIFIED"),
+            (true, false) => Some("DELETED"),
+            (false, false) => None,
+        }
+    }
+
+    fn push_event(&mut self, kind: &str, item: &C::Item, version: u64) {
+        if let Some(include) = self.selection.form {
+            let rows = vec![row(&*self.collection, item, include, (self.now)())];
+            self.push_line(kind, &table::table(C::COLUMNS, rows, version));
+        } else {
+            self.pieces.push_back(Bytes::from(format!(r#"{{"type":"{kind}","object":"#)));
+            self.pieces.push_back(self.collection.json(item));
+            self.pieces.push_back(Bytes::from_static(b"}\n"));
+        }
+    }
+
+    fn push_bookmark(&mut self, end_of_initial: bool) {
+        let mut metadata = json!({"resourceVersion": self.version.to_string(), "creationTimestamp": null});
+        if end_of_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = if self.selection.form.is_some() {
+            let rows = vec![json!({"cells": [], "object": table::partial(&metadata)})];
+            table::table(&[], rows, self.version)
+        } else {
+            json!({"kind": C::KIND, "apiVersion": "v1", "metadata": metadata})
+        };
+        self.push_line("BOOKMARK", &object);
+    }
+
+    fn push_line(&mut self, kind: &str, object: &Value) {
+        self.pieces.push_back(Bytes::from(format!("{}\n", json!({"type": kind, "object": object}))));
+    }
+}

@@ -1,0 +1,86 @@
+//! From a request to its answer.
+
+use super::collection::{self, Collection, Selection};
+use super::events::Events;
+use super::failure::ApiFailure;
+use super::pods::Pods;
+use super::request::{Peer, Query, read_json, wants_table};
+use super::respond::{self, Answer, Body};
+use super::route::Route;
+use super::{Backend, discovery, exec, images, log, own};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response};
+use std::sync::Arc;
+
+/// Answers one request; a failure becomes a `Status` object.
+pub(super) async fn answer(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Response<Body> {
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let response = route(backend, peer, request).await.unwrap_or_else(|failure| respond::failure(&failure));
+    tracing::debug!(%peer, %method, path, code = response.status().as_u16(), "answered");
+    response
+}
+
+async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Answer {
+    let path = request.uri().path();
+    let route = Route::parse(path).ok_or_else(|| ApiFailure::no_such_path(path))?;
+    let query = Query::parse(request.uri().query());
+    let form = wants_table(request.headers(), &query);
+    let pods = Arc::new(Pods(Arc::clone(&backend.published)));
+    let method = request.method().clone();
+    match (route, &method) {
+        (Route::PodExec(pod), &(Method::GET | Method::POST)) => {
+            exec::exec(backend, peer, &*pods.find(&pod)?, &query, request).await
+        }
+        (Route::PodAttach(pod), &(Method::GET | Method::POST)) => {
+            exec::attach(backend, peer, &*pods.find(&pod)?, &query, request).await
+        }
+        (Route::Pods(_), &Method::POST) => Err(pods.refuse_creation()),
+        (Route::Pod(pod), &(Method::DELETE | Method::PUT | Method::PATCH)) => Err(pods.refuse_change(&pod)),
+        (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
+        (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
+        (Route::Images, &Method::DELETE) => images::remove(backend, query.get("reference")).await,
+        (route, &Method::GET) => match route {
+            Route::Healthz => respond::text("ok"),
+            Route::Readyz => own::readyz(backend),
+            Route::Version => respond::json(&discovery::version()),
+            Route::CoreVersions => respond::json(&discovery::core_versions()),
+            Route::Groups => respond::json(&discovery::groups()),
+            Route::OwnGroup => respond::json(&discovery::own_group()),
+            Route::CoreResources => respond::json(&discovery::core_resources()),
+            Route::OwnResources => respond::json(&discovery::own_resources()),
+            Route::Pods(namespace) => list_or_watch(backend, pods, namespace, &query, form),
+            Route::Pod(pod) => collection::get(&*pods, &*pods.find(&pod)?, form, (backend.now)()),
+            Route::PodLog(pod) => log::log(backend, &*pods.find(&pod)?, &query).await,
+            Route::Events(namespace) => {
+                let events = Arc::new(Events { log: Arc::clone(&backend.events), node: backend.node.clone() });
+                list_or_watch(backend, events, namespace, &query, form)
+            }
+            Route::Daemon => own::daemon(backend),
+            Route::Sources => own::list_sources(backend, form),
+            Route::Source(name) => own::get_source(backend, &name, form),
+            Route::Images => images::list(backend, form).await,
+            Route::PodExec(_) | Route::PodAttach(_) | Route::ImagePull | Route::ImageImport => Err(not_allowed(&method, &request)),
+        },
+        (_, _) => Err(not_allowed(&method, &request)),
+    }
+}
+
+fn not_allowed(method: &Method, request: &Request<Incoming>) -> ApiFailure {
+    ApiFailure::method_not_allowed(format!("{method} is not possible on {}", request.uri().path()))
+}
+
+fn list_or_watch<C: Collection>(
+    backend: &Backend,
+    collection: Arc<C>,
+    namespace: Option<String>,
+    query: &Query,
+    form: Option<super::table::IncludeObject>,
+) -> Answer {
+    let selection = Selection::parse::<C>(namespace, query, form)?;
+    if query.flag("watch")? {
+        collection::watch(collection, selection, query, backend.now)
+    } else {
+        collection::list(&collection, &selection, (backend.now)())
+    }
+}

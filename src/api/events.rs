@@ -1,0 +1,197 @@
+//! Events as a collection of Kubernetes `Event` objects.
+
+use super::collection::Collection;
+use super::route::{OWN_GROUP, OWN_VERSION};
+use super::show::{age_since, human_duration};
+use super::table::Column;
+use crate::pod::NodeName;
+use crate::telemetry::EventLog;
+use crate::telemetry::event_log::{EventKey, LoggedEvent};
+use crate::telemetry::events::{EventType, Subject};
+use crate::telemetry::journal::Journal;
+use bytes::Bytes;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Name of the component that all events come from.
+const COMPONENT: &str = "podstead";
+/// Namespace of events that are not about a pod, as in a cluster.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// The event log of this host.
+#[derive(Debug)]
+pub(super) struct Events {
+    pub(super) log: Arc<EventLog>,
+    pub(super) node: NodeName,
+}
+
+impl Events {
+    fn involved_object(&self, subject: &Subject) -> ObjectReference {
+        match subject {
+            Subject::Pod { uid, full_name, field_path } => ObjectReference {
+                api_version: Some("v1".into()),
+                kind: Some("Pod".into()),
+                name: Some(full_name.name.clone()),
+                namespace: Some(full_name.namespace.clone()),
+                uid: Some(uid.to_string()),
+                field_path: field_path.clone(),
+                ..ObjectReference::default()
+            },
+            Subject::Source(id) => ObjectReference {
+                api_version: Some(format!("{OWN_GROUP}/{OWN_VERSION}")),
+                kind: Some("Source".into()),
+                name: Some(id.to_string()),
+                ..ObjectReference::default()
+            },
+            Subject::Node => ObjectReference {
+                api_version: Some("v1".into()),
+                kind: Some("Node".into()),
+                name: Some(self.node.to_string()),
+                ..ObjectReference::default()
+            },
+        }
+    }
+
+    fn object_metadata(&self, event: &LoggedEvent) -> ObjectMeta {
+        let name = match &event.subject {
+            Subject::Pod { full_name, .. } => full_name.name.as_str(),
+            Subject::Source(id) => id.as_str(),
+            Subject::Node => self.node.as_str(),
+        };
+        ObjectMeta {
+            name: Some(format!("{name}.{:x}", event.serial)),
+            namespace: Some(self.namespace(event).to_owned()),
+            resource_version: Some(event.version.to_string()),
+            creation_timestamp: Some(Time(event.first_seen)),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn object(&self, event: &LoggedEvent) -> Event {
+        Event {
+            metadata: self.object_metadata(event),
+            involved_object: self.involved_object(&event.subject),
+            type_: Some(type_name(event.kind).into()),
+            reason: Some(event.reason.clone()),
+            message: Some(event.message.clone()),
+            count: Some(i32::try_from(event.count).unwrap_or(i32::MAX)),
+            first_timestamp: Some(Time(event.first_seen)),
+            last_timestamp: Some(Time(event.last_seen)),
+            source: Some(EventSource { component: Some(COMPONENT.into()), host: Some(self.node.to_string()) }),
+            reporting_component: Some(COMPONENT.into()),
+            reporting_instance: Some(self.node.to_string()),
+            ..Event::default()
+        }
+    }
+}
+
+fn type_name(kind: EventType) -> &'static str {
+    match kind {
+        EventType::Normal => "Normal",
+        EventType::Warning => "Warning",
+    }
+}
+
+impl Collection for Events {
+    type Key = EventKey;
+    type Item = LoggedEvent;
+    const KIND: &'static str = "Event";
+    const FIELDS: &'static [&'static str] = &[
+        "metadata.name",
+        "metadata.namespace",
+        "involvedObject.apiVersion",
+        "involvedObject.fieldPath",
+        "involvedObject.kind",
+        "involvedObject.name",
+        "involvedObject.namespace",
+        "involvedObject.uid",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ];
+    const COLUMNS: &'static [Column] = &[
+        Column::text("Last Seen", "Time since it happened last"),
+        Column::text("Type", "Normal or Warning"),
+        Column::text("Reason", "What happened, in a word"),
+        Column::text("Object", "What it happened to"),
+        Column::text("Subobject", "Part of the object").wide(),
+        Column::text("Source", "Who says so").wide(),
+        Column::text("Message", "What happened"),
+        Column::text("First Seen", "Time since it happened first").wide(),
+        Column::text("Count", "How often it happened").wide(),
+        Column::name().wide(),
+    ];
+
+    fn journal(&self) -> &Journal<EventKey, LoggedEvent> {
+        self.log.journal()
+    }
+
+    fn namespace<'a>(&self, item: &'a LoggedEvent) -> &'a str {
+        match &item.subject {
+            Subject::Pod { full_name, .. } => &full_name.namespace,
+            Subject::Source(_) | Subject::Node => DEFAULT_NAMESPACE,
+        }
+    }
+
+    fn labels<'a>(&self, _item: &'a LoggedEvent) -> Option<&'a BTreeMap<String, String>> {
+        None
+    }
+
+    fn field(&self, item: &LoggedEvent, name: &str) -> String {
+        let object = self.involved_object(&item.subject);
+        let value = match name {
+            "metadata.name" => self.object_metadata(item).name,
+            "metadata.namespace" => Some(self.namespace(item).to_owned()),
+            "involvedObject.apiVersion" => object.api_version,
+            "involvedObject.fieldPath" => object.field_path,
+            "involvedObject.kind" => object.kind,
+            "involvedObject.name" => object.name,
+            "involvedObject.namespace" => object.namespace,
+            "involvedObject.uid" => object.uid,
+            "reason" => Some(item.reason.clone()),
+            "reportingComponent" | "source" => Some(COMPONENT.into()),
+            "type" => Some(type_name(item.kind).into()),
+            _ => None,
+        };
+        value.unwrap_or_default()
+    }
+
+    fn metadata(&self, item: &LoggedEvent) -> Value {
+        json!(self.object_metadata(item))
+    }
+
+    fn json(&self, item: &LoggedEvent) -> Bytes {
+        // Writing to memory cannot fail, and an event has string keys only.
+        Bytes::from(serde_json::to_vec(&self.object(item)).unwrap_or_default())
+    }
+
+    fn cells(&self, item: &LoggedEvent, now: Timestamp) -> Vec<Value> {
+        let object = self.involved_object(&item.subject);
+        let kind = object.kind.unwrap_or_default().to_lowercase();
+        let last = age_since(Some(item.last_seen), now);
+        let first = age_since(Some(item.first_seen), now);
+        let seen = if item.count > 1 { format!("{last} (x{} over {})", item.count, spread(item)) } else { last };
+        vec![
+            json!(seen),
+            json!(type_name(item.kind)),
+            json!(item.reason),
+            json!(format!("{kind}/{}", object.name.unwrap_or_default())),
+            json!(object.field_path.unwrap_or_default()),
+            json!(format!("{COMPONENT}, {}", self.node)),
+            json!(item.message),
+            json!(first),
+            json!(item.count.to_string()),
+            json!(self.object_metadata(item).name),
+        ]
+    }
+}
+
+/// Time between the first and the last time.
+fn spread(event: &LoggedEvent) -> String {
+    human_duration(event.last_seen.duration_since(event.first_seen).as_secs())
+}

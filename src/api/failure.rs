@@ -1,0 +1,93 @@
+//! Failures as Kubernetes `Status` objects: a code for programs, a message for people.
+
+use serde_json::{Value, json};
+
+/// Why a request was not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ApiFailure {
+    /// HTTP status code.
+    pub(super) code: u16,
+    /// Kubernetes' word for it.
+    pub(super) reason: &'static str,
+    /// For people.
+    pub(super) message: String,
+    /// Kind (plural, lower case) and name of the object concerned.
+    pub(super) subject: Option<(&'static str, String)>,
+}
+
+impl ApiFailure {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), subject: None }
+    }
+
+    /// 404 for an object: `pods "web" not found`.
+    pub(super) fn not_found(kind: &'static str, name: &str) -> Self {
+        let failure = Self::new(404, "NotFound", format!("{kind} {name:?} not found"));
+        Self { subject: Some((kind, name.to_owned())), ..failure }
+    }
+
+    /// 404 for a path.
+    pub(super) fn no_such_path(path: &str) -> Self {
+        Self::new(404, "NotFound", format!("this host does not serve {path}"))
+    }
+
+    /// 400.
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 405.
+    pub(super) fn method_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(405, "MethodNotAllowed", message)
+    }
+
+    /// 410: list again.
+    pub(super) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 413.
+    pub(super) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 408.
+    pub(super) fn timeout(message: impl Into<String>) -> Self {
+        Self::new(408, "Timeout", message)
+    }
+
+    /// 500.
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
+    }
+
+    /// 503.
+    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message)
+    }
+
+    /// Names the object concerned.
+    pub(super) fn about(mut self, kind: &'static str, name: &str) -> Self {
+        self.subject = Some((kind, name.to_owned()));
+        self
+    }
+
+    /// The `Status` object.
+    pub(super) fn status_object(&self) -> Value {
+        let details = match &self.subject {
+            Some((kind, name)) => json!({"kind": kind, "name": name}),
+            // kubectl reads details of every failure.
+            None => json!({}),
+        };
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "details": details,
+            "code": self.code,
+        })
+    }
+}

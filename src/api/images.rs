@@ -1,0 +1,183 @@
+//! Images: list, import, pull with progress, remove.
+
+use super::Backend;
+use super::failure::ApiFailure;
+use super::respond::{self, Answer};
+use super::route::{OWN_GROUP, OWN_VERSION};
+use super::show::age_since;
+use super::table::{self, Column, IncludeObject};
+use crate::image::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress};
+use bytes::Bytes;
+use futures_util::stream;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::{JoinError, JoinHandle};
+
+/// Body of a pull.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PullRequest {
+    /// The image reference.
+    pub reference: String,
+}
+
+/// Body of an import.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImportRequest {
+    /// Absolute path of an archive on this host, read by the daemon.
+    pub path: PathBuf,
+}
+
+/// One line of the answer to a pull; `Done` or `Failed` is the last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum PullLine {
+    /// A layer went on.
+    Progress(PullProgress),
+    /// The image is present.
+    #[serde(rename_all = "camelCase")]
+    Done {
+        /// Digest of its manifest.
+        digest: String,
+    },
+    /// It could not be made present.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// Answer to an import.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportAnswer {
+    /// References that the archive brought.
+    pub references: Vec<String>,
+}
+
+const COLUMNS: &[Column] = &[
+    Column { description: "Reference of the image", ..Column::name() },
+    Column::text("Digest", "Digest of its manifest, shortened"),
+    Column::text("Size", "Bytes of its layers on disk"),
+    Column::text("Age", "Time since it became whole"),
+];
+
+impl From<&ImageError> for ApiFailure {
+    fn from(error: &ImageError) -> Self {
+        let message = crate::telemetry::error_chain(error).to_string();
+        match error {
+            ImageError::InvalidName { .. } | ImageError::Import { .. } => Self::bad_request(message),
+            ImageError::NeverPull(reference) => Self { message, ..Self::not_found("images", reference) },
+            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } => Self::internal(message),
+        }
+    }
+}
+
+fn object(image: &ImageRecord) -> Value {
+    json!({
+        "apiVersion": format!("{OWN_GROUP}/{OWN_VERSION}"),
+        "kind": "Image",
+        "metadata": {"name": image.digest, "creationTimestamp": image.created_at},
+        "references": image.references,
+        "digest": image.digest,
+        "sizeBytes": image.size_bytes,
+    })
+}
+
+/// All images.
+pub(super) async fn list(backend: &Backend, form: Option<IncludeObject>) -> Answer {
+    let images = backend.images.list().await.map_err(|error| ApiFailure::from(&error))?;
+    let Some(include) = form else {
+        let items: Vec<_> = images.iter().map(object).collect();
+        let api_version = format!("{OWN_GROUP}/{OWN_VERSION}");
+        return respond::json(&json!({"kind": "ImageList", "apiVersion": api_version, "metadata": {}, "items": items}));
+    };
+    let now = (backend.now)();
+    let rows = images.iter().map(|image| row(image, include, now)).collect();
+    respond::json(&table::table(COLUMNS, rows, 0))
+}
+
+fn row(image: &ImageRecord, include: IncludeObject, now: Timestamp) -> Value {
+    let name = image.references.first().map_or(image.digest.as_str(), String::as_str);
+    let cells = vec![
+        json!(name),
+        json!(super::show::short_digest(&image.digest)),
+        json!(super::show::human_size(image.size_bytes)),
+        json!(age_since(Some(image.created_at), now)),
+    ];
+    let object = object(image);
+    table::row(cells, include, || object["metadata"].clone(), || object.clone())
+}
+
+/// Imports an archive.
+pub(super) async fn import(backend: &Backend, request: ImportRequest) -> Answer {
+    if !request.path.is_absolute() {
+        return Err(ApiFailure::bad_request(format!("path {} is not absolute", request.path.display())));
+    }
+    match backend.images.import(request.path).await {
+        Ok(references) => respond::json(&ImportAnswer { references }),
+        Err(error) => Err(ApiFailure::from(&error)),
+    }
+}
+
+/// Removes a reference.
+pub(super) async fn remove(backend: &Backend, reference: Option<&str>) -> Answer {
+    let reference = reference.ok_or_else(|| ApiFailure::bad_request("say which image: ?reference=..."))?;
+    match backend.images.remove(reference).await {
+        Ok(()) => respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})),
+        Err(error) => Err(ApiFailure::from(&error)),
+    }
+}
+
+/// Pulls an image; the answer is one [`PullLine`] after the other. A client that goes away does not stop the pull.
+pub(super) fn pull(backend: &Backend, request: PullRequest) -> Answer {
+    let progress = backend.images.progress();
+    let images: Arc<dyn ImageService> = Arc::clone(&backend.images);
+    let reference = request.reference.clone();
+    let pull = tokio::spawn(async move {
+        match images.ensure(&reference, PullPolicy::Always).await {
+            Ok(image) => PullLine::Done { digest: image.digest },
+            Err(error) => PullLine::Failed { message: crate::telemetry::error_chain(&error).to_string() },
+        }
+    });
+    let state = Some(Pull { reference: request.reference, progress, pull });
+    respond::json_stream(stream::unfold(state, |state| async move {
+        let mut pull = state?;
+        let line = pull.next_line().await;
+        let piece = Bytes::from(format!("{}\n", serde_json::to_string(&line).unwrap_or_default()));
+        Some((piece, matches!(line, PullLine::Progress(_)).then_some(pull)))
+    }))
+}
+
+struct Pull {
+    reference: String,
+    progress: broadcast::Receiver<PullProgress>,
+    pull: JoinHandle<PullLine>,
+}
+
+impl Pull {
+    async fn next_line(&mut self) -> PullLine {
+        loop {
+            // Cancel-safe: a received line is returned at once, and the join handle keeps its result.
+            tokio::select! {
+                // Progress first, so that nothing is told after the end.
+                biased;
+                progress = self.progress.recv() => match progress {
+                    Ok(progress) if progress.reference == self.reference => return PullLine::Progress(progress),
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return last_line((&mut self.pull).await),
+                },
+                result = &mut self.pull => return last_line(result),
+            }
+        }
+    }
+}
+
+fn last_line(result: Result<PullLine, JoinError>) -> PullLine {
+    result.unwrap_or_else(|error| PullLine::Failed { message: format!("the pull was interrupted: {error}") })
+}

@@ -1,0 +1,198 @@
+//! Container logs: CRI log files, rotated ones included, as one stream of text; followed until the container has ended.
+//!
+//! Files are read by blocking tasks, one piece at a time and only when the client takes it; between pieces nothing is held but the
+//! open files. Following waits for inotify and for changes of the published pods, never for a timer.
+
+mod backwards;
+mod cri;
+mod cursor;
+mod files;
+mod follow;
+mod joiner;
+
+use super::Backend;
+use super::failure::ApiFailure;
+use super::published::PublishedPod;
+use super::request::Query;
+use super::respond::{self, Answer};
+use bytes::Bytes;
+use cursor::{LogCursor, Step};
+use follow::Follower;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ContainerStatus;
+use std::io;
+use std::path::PathBuf;
+
+/// Names the container that a client shall use when it is not told one; kubectl's annotation.
+const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
+
+/// What of a log is wanted, and how it looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LogOptions {
+    follow: bool,
+    previous: bool,
+    timestamps: bool,
+    /// Only lines from then on.
+    since: Option<Timestamp>,
+    /// Only so many lines before the present end.
+    tail: Option<u64>,
+    /// Only so many bytes of output.
+    limit: Option<u64>,
+}
+
+impl LogOptions {
+    fn parse(query: &Query, now: Timestamp) -> Result<Self, ApiFailure> {
+        let since_seconds = query.number::<i64>("sinceSeconds", "a number of seconds")?;
+        let since_time = query.number::<Timestamp>("sinceTime", "an RFC 3339 time")?;
+        let since = match (since_seconds, since_time) {
+            (Some(_), Some(_)) => return Err(ApiFailure::bad_request("at most one of sinceSeconds and sinceTime may be given")),
+            (Some(seconds), None) if seconds < 1 => return Err(ApiFailure::bad_request("sinceSeconds must be greater than 0")),
+            (Some(seconds), None) => Some(now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN)),
+            (None, time) => time,
+        };
+        Ok(Self {
+            follow: query.flag("follow")?,
+            previous: query.flag("previous")?,
+            timestamps: query.flag("timestamps")?,
+            since,
+            tail: query.number("tailLines", "a number of lines")?,
+            limit: query.number("limitBytes", "a number of bytes")?,
+        })
+    }
+}
+
+/// Answers with the log of one run of one container.
+pub(super) async fn log(backend: &Backend, pod: &PublishedPod, query: &Query) -> Answer {
+    let options = LogOptions::parse(query, (backend.now)())?;
+    let container = container_name(pod, query.get("container"))?;
+    let run = find_run(backend, pod, &container, options.previous).await?;
+    let follower = match options.follow {
+        true => Some(Follower::start(backend, pod, &run).map_err(|error| read_failure(&container, &error))?),
+        false => None,
+    };
+    let path = run.path;
+    let opened = blocking(move || LogCursor::open(&path, &options)).await;
+    let cursor = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if options.previous => previous_not_found(pod, &container),
+        _ => read_failure(&container, &error),
+    })?;
+    let state = Some(LogStream { cursor, follower });
+    respond::text_stream(futures_util::stream::unfold(state, |state| async move { state?.next_piece().await }))
+}
+
+struct LogStream {
+    cursor: LogCursor,
+    follower: Option<Follower>,
+}
+
+impl LogStream {
+    /// The next piece of the body with what is left to read; `None` ends the body.
+    async fn next_piece(self) -> Option<(Bytes, Option<Self>)> {
+        let Self { mut cursor, mut follower } = self;
+        loop {
+            // Asked before reading: what the container wrote before its end is read after it.
+            let ended = match &mut follower {
+                Some(follower) => follower.container_ended().await,
+                None => true,
+            };
+            let read = blocking(move || cursor.read(ended).map(|(step, piece)| (cursor, step, piece))).await;
+            let (next, step, piece) = match read {
+                Ok(read) => read,
+                Err(error) => {
+                    tracing::warn!(%error, "a container log cannot be read on");
+                    return None;
+                }
+            };
+            cursor = next;
+            match step {
+                Step::Finished => return (!piece.is_empty()).then_some((piece, None)),
+                Step::More | Step::CaughtUp if !piece.is_empty() => return Some((piece, Some(Self { cursor, follower }))),
+                Step::More => {}
+                Step::CaughtUp => match &mut follower {
+                    Some(follower) => follower.wait().await,
+                    None => return None,
+                },
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+/// One run of a container.
+#[derive(Clone, Debug)]
+struct Run {
+    path: PathBuf,
+    /// The run's container id, when the runtime still knows it.
+    id: Option<crate::pod::ContainerId>,
+}
+
+/// Finds the log of the newest run, or of the one before it.
+async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previous: bool) -> Result<Run, ApiFailure> {
+    let desired = &pod.desired;
+    let observed = backend.runtime.observe(&desired.uid).await.map_err(|error| ApiFailure::from(&error))?;
+    let newest = observed.into_iter().flat_map(|pod| pod.containers).rfind(|run| run.name.as_str() == container);
+    let status = container_status(pod, container);
+    let waiting = status.and_then(|status| status.state.as_ref()?.waiting.as_ref());
+    let newest_attempt = match (&newest, status) {
+        (Some(run), _) => Some(run.attempt),
+        (None, Some(status)) if waiting.is_none() => u32::try_from(status.restart_count).ok(),
+        (None, _) => None,
+    };
+    let path = |attempt| backend.paths.container_log(&desired.full_name, &desired.uid, container, attempt);
+    // While a restart is waited for, the newest run is the previous one, as in the kubelet.
+    if previous && waiting.is_none() {
+        let attempt = newest_attempt.and_then(|attempt| attempt.checked_sub(1));
+        return match attempt {
+            Some(attempt) => Ok(Run { path: path(attempt), id: None }),
+            None => Err(previous_not_found(pod, container)),
+        };
+    }
+    match (newest, newest_attempt) {
+        (Some(run), _) => Ok(Run { path: run.log_path, id: Some(run.id) }),
+        (None, Some(attempt)) => Ok(Run { path: path(attempt), id: None }),
+        (None, None) if previous => Err(previous_not_found(pod, container)),
+        (None, None) => {
+            let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or("ContainerCreating");
+            let name = &desired.full_name.name;
+            Err(ApiFailure::bad_request(format!("container {container:?} in pod {name:?} is waiting to start: {reason}")))
+        }
+    }
+}
+
+fn previous_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
+    let name = &pod.desired.full_name.name;
+    ApiFailure::bad_request(format!("previous terminated container {container:?} in pod {name:?} not found"))
+}
+
+fn read_failure(container: &str, error: &io::Error) -> ApiFailure {
+    ApiFailure::internal(format!("read the log of container {container:?}: {error}"))
+}
+
+fn container_status<'a>(pod: &'a PublishedPod, name: &str) -> Option<&'a ContainerStatus> {
+    let status = &pod.status;
+    let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    all.into_iter().find(|status| status.name == name)
+}
+
+/// The container that a request means: the one named, the pod's default, or its only one.
+pub(super) fn container_name(pod: &PublishedPod, named: Option<&str>) -> Result<String, ApiFailure> {
+    let pod_name = &pod.desired.full_name.name;
+    let object = &pod.desired.pod;
+    let spec = object.spec.as_ref();
+    let main: Vec<&str> = spec.into_iter().flat_map(|spec| &spec.containers).map(|c| c.name.as_str()).collect();
+    let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+    let default = object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CONTAINER_ANNOTATION));
+    match (named.filter(|name| !name.is_empty()), default, main.as_slice()) {
+        (Some(name), _, _) if main.contains(&name) || init.iter().any(|c| c.name == name) => Ok(name.to_owned()),
+        (Some(name), _, _) => Err(ApiFailure::bad_request(format!("container {name} is not valid for pod {pod_name}"))),
+        (None, Some(default), _) if main.contains(&default.as_str()) => Ok(default.clone()),
+        (None, _, [only]) => Ok((*only).to_owned()),
+        (None, _, several) => Err(ApiFailure::bad_request(format!(
+            "a container name must be specified for pod {pod_name}, choose one of: [{}]",
+            several.join(" ")
+        ))),
+    }
+}

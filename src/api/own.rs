@@ -1,0 +1,181 @@
+//! podstead's own resources: the daemon and its sources, as objects of `podstead.dev/v1alpha1`.
+
+use super::Backend;
+use super::failure::ApiFailure;
+use super::respond::{self, Answer};
+use super::route::{OWN_GROUP, OWN_VERSION};
+use super::show::age_since;
+use super::table::{self, Column, IncludeObject};
+use crate::manifest::Problem;
+use crate::status::SourceStatus;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The daemon, as `/apis/podstead.dev/v1alpha1/daemon` tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonObject {
+    /// Its version.
+    pub version: String,
+    /// Name of this host.
+    pub node_name: String,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Its process id.
+    pub pid: u32,
+    /// Sources that have not delivered anything since it started, not even from disk.
+    pub waiting_for_sources: Vec<String>,
+}
+
+/// A source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceObject {
+    /// `podstead.dev/v1alpha1`.
+    pub api_version: String,
+    /// `Source`.
+    pub kind: String,
+    /// Its name.
+    pub metadata: SourceMetadata,
+    /// What is configured.
+    pub spec: SourceSpec,
+    /// How it is.
+    pub status: SourceObjectStatus,
+}
+
+/// `metadata` of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceMetadata {
+    /// The configured name.
+    pub name: String,
+}
+
+/// `spec` of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceSpec {
+    /// `directory` and so on.
+    pub kind: String,
+    /// Path or URL, without credentials.
+    pub location: String,
+}
+
+/// `status` of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceObjectStatus {
+    /// Revision last read from the place.
+    pub fetched_revision: Option<String>,
+    /// When it was last read successfully.
+    pub fetched_at: Option<Timestamp>,
+    /// Revision whose set is durable and handed on.
+    pub accepted_revision: Option<String>,
+    /// Pods in that set.
+    pub pods: usize,
+    /// Why the place cannot be read at present.
+    pub last_error: Option<String>,
+    /// What is wrong in the fetched revision.
+    pub problems: Vec<Problem>,
+}
+
+impl From<&SourceStatus> for SourceObject {
+    fn from(source: &SourceStatus) -> Self {
+        Self {
+            api_version: format!("{OWN_GROUP}/{OWN_VERSION}"),
+            kind: "Source".into(),
+            metadata: SourceMetadata { name: source.id.to_string() },
+            spec: SourceSpec { kind: source.kind.clone(), location: source.location.clone() },
+            status: SourceObjectStatus {
+                fetched_revision: source.fetched.as_ref().map(ToString::to_string),
+                fetched_at: source.fetched_at,
+                accepted_revision: source.accepted.as_ref().map(ToString::to_string),
+                pods: source.pods,
+                last_error: source.last_error.clone(),
+                problems: source.problems.clone(),
+            },
+        }
+    }
+}
+
+const SOURCE_COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Kind", "What kind of place"),
+    Column::text("Revision", "Revision that the pods of this host are from"),
+    Column::text("Pods", "Pods in it"),
+    Column::text("Problems", "What is wrong with its manifests"),
+    Column::text("Read", "Time since it was last read successfully"),
+    Column::text("Error", "Why it cannot be read at present"),
+    Column::text("Location", "Path or address").wide(),
+];
+
+fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> Value {
+    let status = &source.status;
+    let cells = vec![
+        json!(source.metadata.name),
+        json!(source.spec.kind),
+        json!(status.accepted_revision.as_deref().unwrap_or("<none>")),
+        json!(status.pods.to_string()),
+        json!(status.problems.len().to_string()),
+        json!(status.fetched_at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now))),
+        json!(status.last_error.as_deref().unwrap_or_default()),
+        json!(source.spec.location),
+    ];
+    table::row(cells, include, || json!(source.metadata), || json!(source))
+}
+
+/// All sources.
+pub(super) fn list_sources(backend: &Backend, form: Option<IncludeObject>) -> Answer {
+    let sources: Vec<_> = backend.published.sources().iter().map(SourceObject::from).collect();
+    match form {
+        Some(include) => {
+            let now = (backend.now)();
+            let rows = sources.iter().map(|source| source_row(source, include, now)).collect();
+            respond::json(&table::table(SOURCE_COLUMNS, rows, 0))
+        }
+        None => respond::json(&json!({
+            "kind": "SourceList",
+            "apiVersion": format!("{OWN_GROUP}/{OWN_VERSION}"),
+            "metadata": {},
+            "items": sources,
+        })),
+    }
+}
+
+/// One source.
+pub(super) fn get_source(backend: &Backend, name: &str, form: Option<IncludeObject>) -> Answer {
+    let sources = backend.published.sources();
+    let source = sources.iter().find(|source| source.id.as_str() == name);
+    let source = SourceObject::from(source.ok_or_else(|| ApiFailure::not_found("sources", name))?);
+    match form {
+        Some(include) => respond::json(&table::table(SOURCE_COLUMNS, vec![source_row(&source, include, (backend.now)())], 0)),
+        None => respond::json(&source),
+    }
+}
+
+/// Sources that have not delivered since the daemon started, not even from disk.
+fn waiting_for(backend: &Backend) -> Vec<String> {
+    let sources = backend.published.sources();
+    let delivered = |id: &str| sources.iter().any(|source| source.id.as_str() == id && source.accepted.is_some());
+    backend.sources.iter().map(ToString::to_string).filter(|id| !delivered(id)).collect()
+}
+
+/// The daemon.
+pub(super) fn daemon(backend: &Backend) -> Answer {
+    respond::json(&DaemonObject {
+        version: env!("CARGO_PKG_VERSION").into(),
+        node_name: backend.node.to_string(),
+        started_at: backend.started_at,
+        pid: std::process::id(),
+        waiting_for_sources: waiting_for(backend),
+    })
+}
+
+/// `/readyz`: ready when every source has delivered once.
+pub(super) fn readyz(backend: &Backend) -> Answer {
+    let waiting = waiting_for(backend);
+    if waiting.is_empty() {
+        respond::text("ok")
+    } else {
+        Err(ApiFailure::unavailable(format!("not delivered yet: {}", waiting.join(", "))))
+    }
+}

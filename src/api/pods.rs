@@ -1,0 +1,127 @@
+//! Pods as a collection, and what is answered to who wants to change them here.
+
+use super::collection::Collection;
+use super::failure::ApiFailure;
+use super::published::{PodKey, Published, PublishedPod};
+use super::route::PodPath;
+use super::show::{PodRow, age_since};
+use super::table::Column;
+use crate::telemetry::journal::Journal;
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Pods as published.
+#[derive(Debug)]
+pub(super) struct Pods(pub(super) Arc<Published>);
+
+impl Pods {
+    /// One pod.
+    pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedPod>, ApiFailure> {
+        let key = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
+        self.0.pods().get(&key).ok_or_else(|| ApiFailure::not_found("pods", &path.name))
+    }
+
+    /// Who wants to change a pod must do so where it is written.
+    pub(super) fn refuse_change(&self, path: &PodPath) -> ApiFailure {
+        match self.find(path) {
+            Ok(pod) => {
+                let desired = &pod.desired;
+                ApiFailure::method_not_allowed(format!(
+                    "pod {:?} is managed by source {} (revision {}, {}): change or remove it there",
+                    path.name, desired.source, desired.revision, desired.origin
+                ))
+                .about("pods", &path.name)
+            }
+            Err(not_found) => not_found,
+        }
+    }
+
+    /// Who wants to create a pod must write a manifest.
+    pub(super) fn refuse_creation(&self) -> ApiFailure {
+        let sources = self.0.sources();
+        let places: Vec<_> = sources.iter().map(|source| format!("{} ({})", source.id, source.location)).collect();
+        let places = if places.is_empty() { "no source is configured".to_owned() } else { places.join(", ") };
+        ApiFailure::method_not_allowed(format!("pods of this host come from its sources: {places}; write a manifest there"))
+    }
+}
+
+impl Collection for Pods {
+    type Key = PodKey;
+    type Item = PublishedPod;
+    const KIND: &'static str = "Pod";
+    const FIELDS: &'static [&'static str] = &[
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "status.phase",
+        "status.podIP",
+    ];
+    const COLUMNS: &'static [Column] = &[
+        Column::name(),
+        Column::text("Ready", "Containers that are ready, of all that should be"),
+        Column::text("Status", "What the pod does, or why it does not"),
+        Column::text("Restarts", "Restarts of its containers, and when the last one was"),
+        Column::text("Age", "Time since the pod was created"),
+        Column::text("IP", "Address of the pod").wide(),
+        Column::text("Node", "Name of this host").wide(),
+        Column::text("Nominated Node", "Always empty: nothing is scheduled here").wide(),
+        Column::text("Readiness Gates", "Conditions asked for beside the containers'").wide(),
+    ];
+
+    fn journal(&self) -> &Journal<PodKey, PublishedPod> {
+        self.0.pods()
+    }
+
+    fn namespace<'a>(&self, item: &'a PublishedPod) -> &'a str {
+        &item.desired.full_name.namespace
+    }
+
+    fn labels<'a>(&self, item: &'a PublishedPod) -> Option<&'a BTreeMap<String, String>> {
+        item.desired.pod.metadata.labels.as_ref()
+    }
+
+    fn field(&self, item: &PublishedPod, name: &str) -> String {
+        let spec = item.desired.pod.spec.as_ref();
+        let value = match name {
+            "metadata.name" => Some(item.desired.full_name.name.clone()),
+            "metadata.namespace" => Some(item.desired.full_name.namespace.clone()),
+            "metadata.uid" => Some(item.desired.uid.to_string()),
+            "spec.nodeName" => spec.and_then(|spec| spec.node_name.clone()),
+            "spec.restartPolicy" => spec.and_then(|spec| spec.restart_policy.clone()),
+            "status.phase" => item.status.phase.clone(),
+            "status.podIP" => item.status.pod_ip.clone(),
+            _ => None,
+        };
+        value.unwrap_or_default()
+    }
+
+    fn metadata(&self, item: &PublishedPod) -> Value {
+        json!(item.metadata())
+    }
+
+    fn json(&self, item: &PublishedPod) -> Bytes {
+        item.json()
+    }
+
+    fn cells(&self, item: &PublishedPod, now: Timestamp) -> Vec<Value> {
+        let row = PodRow::of(&item.object());
+        let or_none = |value: Option<&str>| json!(value.filter(|value| !value.is_empty()).unwrap_or("<none>"));
+        let node = item.desired.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        vec![
+            json!(item.desired.full_name.name),
+            json!(row.ready_column()),
+            json!(row.status),
+            json!(row.restarts_column(now)),
+            json!(age_since(Some(item.created_at), now)),
+            or_none(item.status.pod_ip.as_deref()),
+            or_none(node),
+            json!("<none>"),
+            json!("<none>"),
+        ]
+    }
+}

@@ -1,0 +1,147 @@
+//! From a path to what it asks for. **Pure**.
+
+/// What a path asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// `/healthz`, `/livez`: the process answers.
+    Healthz,
+    /// `/readyz`: every source has delivered.
+    Readyz,
+    /// `/version`.
+    Version,
+    /// `/api`: versions of the core group.
+    CoreVersions,
+    /// `/apis`: groups.
+    Groups,
+    /// `/apis/podstead.dev`: our group.
+    OwnGroup,
+    /// `/api/v1`: resources of the core group.
+    CoreResources,
+    /// `/apis/podstead.dev/v1alpha1`: resources of our group.
+    OwnResources,
+    /// Pods, of one namespace or of all.
+    Pods(Option<String>),
+    /// One pod.
+    Pod(PodPath),
+    /// `log` of a pod.
+    PodLog(PodPath),
+    /// `exec` of a pod.
+    PodExec(PodPath),
+    /// `attach` of a pod.
+    PodAttach(PodPath),
+    /// Events, of one namespace or of all.
+    Events(Option<String>),
+    /// The daemon itself.
+    Daemon,
+    /// All sources.
+    Sources,
+    /// One source.
+    Source(String),
+    /// All images.
+    Images,
+    /// Pull an image.
+    ImagePull,
+    /// Import an archive.
+    ImageImport,
+}
+
+/// Namespace and name of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PodPath {
+    /// The namespace.
+    pub(super) namespace: String,
+    /// The name with the node suffix.
+    pub(super) name: String,
+}
+
+/// Our API group.
+pub const OWN_GROUP: &str = "podstead.dev";
+/// The version of it.
+pub const OWN_VERSION: &str = "v1alpha1";
+
+impl Route {
+    /// Finds the route; `None` for a path that is not served. Segments are percent-decoded.
+    pub(super) fn parse(path: &str) -> Option<Self> {
+        let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect();
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            ["healthz" | "livez"] => Some(Self::Healthz),
+            ["readyz"] => Some(Self::Readyz),
+            ["version"] => Some(Self::Version),
+            ["api"] => Some(Self::CoreVersions),
+            ["apis"] => Some(Self::Groups),
+            ["apis", OWN_GROUP] => Some(Self::OwnGroup),
+            ["api", "v1", rest @ ..] => Self::core(rest),
+            ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
+            _ => None,
+        }
+    }
+
+    fn core(segments: &[&str]) -> Option<Self> {
+        match *segments {
+            [] => Some(Self::CoreResources),
+            ["pods"] => Some(Self::Pods(None)),
+            ["events"] => Some(Self::Events(None)),
+            ["namespaces", namespace, "pods"] => Some(Self::Pods(Some(namespace.to_owned()))),
+            ["namespaces", namespace, "events"] => Some(Self::Events(Some(namespace.to_owned()))),
+            ["namespaces", namespace, "pods", name, ref rest @ ..] => {
+                let pod = PodPath { namespace: namespace.to_owned(), name: name.to_owned() };
+                match *rest {
+                    [] => Some(Self::Pod(pod)),
+                    ["log"] => Some(Self::PodLog(pod)),
+                    ["exec"] => Some(Self::PodExec(pod)),
+                    ["attach"] => Some(Self::PodAttach(pod)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn own(segments: &[&str]) -> Option<Self> {
+        match *segments {
+            [] => Some(Self::OwnResources),
+            ["daemon"] => Some(Self::Daemon),
+            ["sources"] => Some(Self::Sources),
+            ["sources", name] => Some(Self::Source(name.to_owned())),
+            ["images"] => Some(Self::Images),
+            ["images", "pull"] => Some(Self::ImagePull),
+            ["images", "import"] => Some(Self::ImageImport),
+            _ => None,
+        }
+    }
+}
+
+fn decode(segment: &str) -> String {
+    // In a path, unlike in a query, these signs mean themselves.
+    let escaped = segment.replace('+', "%2B").replace('=', "%3D").replace('&', "%26");
+    form_urlencoded::parse(escaped.as_bytes()).next().map(|(name, _)| name.into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_routed() {
+        let web = || PodPath { namespace: "default".into(), name: "web-edge".into() };
+        let cases = [
+            ("/healthz", Some(Route::Healthz)),
+            ("/api/v1", Some(Route::CoreResources)),
+            ("/api/v1/", Some(Route::CoreResources)),
+            ("/api/v1/pods", Some(Route::Pods(None))),
+            ("/api/v1/namespaces/x/pods", Some(Route::Pods(Some("x".into())))),
+            ("/api/v1/namespaces/default/pods/web-edge", Some(Route::Pod(web()))),
+            ("/api/v1/namespaces/default/pods/web%2Dedge/log", Some(Route::PodLog(web()))),
+            ("/api/v1/namespaces/default/pods/web-edge/exec", Some(Route::PodExec(web()))),
+            ("/api/v1/namespaces/default/pods/web-edge/portforward", None),
+            ("/api/v1/nodes", None),
+            ("/apis/podstead.dev/v1alpha1/sources/a+b=%41&", Some(Route::Source("a+b=A&".into()))),
+            ("/apis/apps/v1", None),
+            ("/", None),
+        ];
+        for (path, route) in cases {
+            assert_eq!(Route::parse(path), route, "{path}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! How objects are shown to people, by kubectl's rules. **Pure**: `now` is an argument. Used by the API's tables and by the CLI.
+
+mod age;
+mod pod_row;
+mod size;
+
+pub use age::{age_since, human_duration};
+pub use pod_row::PodRow;
+pub use size::{human_size, short_digest};

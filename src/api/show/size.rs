@@ -1,0 +1,40 @@
+//! Sizes and digests, short enough for a column.
+
+/// `512B`, `1.5KiB`, `23.4MiB`, `1.2GiB`.
+pub fn human_size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, factor)| bytes >= *factor) {
+        // Tenths in integers: u128 so that the multiplication cannot overflow.
+        Some((unit, factor)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(*factor);
+            format!("{}.{}{unit}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes}B"),
+    }
+}
+
+/// The first twelve digits of a digest, without `sha256:`.
+pub fn short_digest(digest: &str) -> &str {
+    let digits = digest.split_once(':').map_or(digest, |(_, digits)| digits);
+    digits.get(..12).unwrap_or(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_one_decimal_and_a_binary_unit() {
+        let cases =
+            [(0, "0B"), (1023, "1023B"), (1024, "1.0KiB"), (1536, "1.5KiB"), (24_536_680, "23.4MiB"), (u64::MAX, "16777216.0TiB")];
+        for (bytes, expected) in cases {
+            assert_eq!(human_size(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_cut_to_what_tells_images_apart() {
+        assert_eq!(short_digest("sha256:0123456789abcdef"), "0123456789ab");
+        assert_eq!(short_digest("odd"), "odd");
+    }
+}

@@ -1,0 +1,97 @@
+//! Kubernetes' `Table`: what kubectl asks for when it prints columns.
+
+use serde_json::{Value, json};
+
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    /// Heading.
+    pub(super) name: &'static str,
+    /// `string` or `integer`.
+    pub(super) kind: &'static str,
+    /// `name` for the column that names the object.
+    pub(super) format: &'static str,
+    /// What it says.
+    pub(super) description: &'static str,
+    /// Shown with `-o wide` only.
+    pub(super) wide: bool,
+}
+
+impl Column {
+    /// A column of text that is always shown.
+    pub(super) const fn text(name: &'static str, description: &'static str) -> Self {
+        Self { name, kind: "string", format: "", description, wide: false }
+    }
+
+    /// The column that names the object.
+    pub(super) const fn name() -> Self {
+        Self { format: "name", ..Self::text("Name", "Name of the object") }
+    }
+
+    /// The same, with `-o wide` only.
+    pub(super) const fn wide(self) -> Self {
+        Self { wide: true, ..self }
+    }
+}
+
+/// What goes into `object` of each row (`includeObject`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IncludeObject {
+    /// Nothing.
+    None,
+    /// Metadata only.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl IncludeObject {
+    /// From the query parameter; anything else is the default, metadata.
+    pub(super) fn parse(text: Option<&str>) -> Self {
+        match text {
+            Some("None") => Self::None,
+            Some("Object") => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
+/// One row; `object` is made only when it is asked for.
+pub(super) fn row(
+    cells: Vec<Value>,
+    include: IncludeObject,
+    metadata: impl FnOnce() -> Value,
+    object: impl FnOnce() -> Value,
+) -> Value {
+    let object = match include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Metadata => partial(&metadata()),
+        IncludeObject::Object => object(),
+    };
+    json!({"cells": cells, "object": object})
+}
+
+/// An object of which only the metadata is told.
+pub(super) fn partial(metadata: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+}
+
+/// A table.
+pub(super) fn table(columns: &[Column], rows: Vec<Value>, version: u64) -> Value {
+    let definition = |column: &Column| {
+        json!({
+            "name": column.name,
+            "type": column.kind,
+            "format": column.format,
+            "description": column.description,
+            "priority": u8::from(column.wide),
+        })
+    };
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": version.to_string()},
+        "columnDefinitions": columns.iter().map(definition).collect::<Vec<_>>(),
+        "rows": rows,
+    })
+}
