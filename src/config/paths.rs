@@ -51,6 +51,11 @@ impl Paths {
         self.state.join("seccomp")
     }
 
+    /// Marks of the log directories whose pods are gone.
+    pub fn gone(&self) -> PathBuf {
+        self.state.join("gone")
+    }
+
     /// Durable directories of all pods.
     pub fn pods(&self) -> PathBuf {
         self.state.join("pods")
@@ -91,16 +96,6 @@ impl Paths {
         self.pod(uid).join("volumes")
     }
 
-    /// Data of an emptyDir volume.
-    pub fn empty_dir(&self, uid: &PodUid, volume: &str) -> PathBuf {
-        self.volumes(uid).join("empty-dir").join(volume)
-    }
-
-    /// Pins of the paths below volumes that containers mount (`subPath`).
-    pub fn sub_paths(&self, uid: &PodUid) -> PathBuf {
-        self.pod(uid).join("subpaths")
-    }
-
     /// Host files of a pod: hosts, resolv.conf, hostname, termination logs.
     pub fn host_files(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("etc")
@@ -124,31 +119,6 @@ impl Paths {
     /// Pins of the pod's namespaces: `net`, `ipc`, `uts`.
     pub fn namespaces(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("ns")
-    }
-
-    /// What the shim was told at its start.
-    pub fn shim_config(&self, uid: &PodUid) -> PathBuf {
-        self.pod_run(uid).join("shim.json")
-    }
-
-    /// Where the pod's `/dev/shm` is mounted.
-    pub fn shared_memory(&self, uid: &PodUid) -> PathBuf {
-        self.pod_run(uid).join("shm")
-    }
-
-    /// OCI bundles of the pod's containers, one directory each.
-    pub fn bundles(&self, uid: &PodUid) -> PathBuf {
-        self.pod_run(uid).join("bundles")
-    }
-
-    /// The OCI bundle of one container.
-    pub fn bundle(&self, uid: &PodUid, id: &ContainerId) -> PathBuf {
-        self.bundles(uid).join(id)
-    }
-
-    /// libcontainer's own state of the pod's containers.
-    pub fn oci_state(&self, uid: &PodUid) -> PathBuf {
-        self.pod_run(uid).join("oci")
     }
 
     /// Log directory of a pod (kubelet rule D18).

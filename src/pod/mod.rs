@@ -20,7 +20,6 @@ pub mod quantity;
 pub mod resources;
 pub mod restart;
 pub mod security;
-pub mod signal;
 mod support;
 mod validate;
 

@@ -2,6 +2,18 @@
 //!
 //! The sinks are how the stages that know publish it; [`crate::api`] implements them.
 
+mod condition;
+mod container;
+mod input;
+mod phase;
+mod pod;
+pub mod reason;
+
+pub use container::UNKNOWN_EXIT_CODE;
+pub use input::{PodResult, StatusInput, Waiting};
+pub use phase::PodPhase;
+pub use pod::pod_status;
+
 use crate::manifest::Problem;
 use crate::mux::DesiredPod;
 use crate::pod::{PodUid, SourceId};

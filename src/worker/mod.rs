@@ -1,3 +1,37 @@
 //! One worker per pod: latest wins, never two syncs of a pod at once (kubelet rules C5 to C10).
 //!
-//! The plan (`compute_pod_actions`) is a pure function of desired state, observed state and `now`; executing it decides nothing.
+//! ```text
+//!   sync loop ---> PodWorkers ---> PodWorker::turn ---> plan (pure) ---> Executor ---> runtime image volume network
+//!                  queue, names,        |  ^              |                  |
+//!                  timers               |  +-- PodMemory <+------ Outcome <--+
+//!                                       +--> status (pure) ---> PodStatusSink
+//! ```
+//!
+//! [`PodWorkers`] is owned by the sync loop and serialises turns. A turn looks ([`Runtime::observe`](crate::runtime::Runtime::observe)),
+//! plans ([`compute_pod_actions`](plan::compute_pod_actions), a pure function of definition, observation, memory and time), executes,
+//! and looks again until the plan is empty; then it publishes the status. Nothing in a turn waits for a pull or for a container to stop:
+//! both go on in the background and their end asks for another turn. So a turn is short and needs no cancelling, and a new definition
+//! takes effect with the next turn.
+
+pub mod backoff;
+pub mod definition;
+pub mod exclusion;
+#[cfg(any(test, feature = "testing"))]
+pub mod fakes;
+pub mod memory;
+pub mod phase;
+pub mod plan;
+pub mod queue;
+pub mod record;
+pub mod remains;
+
+mod assemble;
+mod execute;
+mod outcome;
+mod pod_worker;
+mod pod_workers;
+mod process;
+mod services;
+
+pub use pod_workers::PodWorkers;
+pub use services::{Incarnations, Services};

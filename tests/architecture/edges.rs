@@ -29,7 +29,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "status", to: &["manifest", "mux", "pod", "runtime", "source"] },
     Row {
         from: "worker",
-        to: &["config", "image", "manifest", "mux", "network", "pod", "runtime", "status", "sys", "telemetry", "volume"],
+        // `source` for the revision that a pod record carries.
+        to: &["config", "image", "manifest", "mux", "network", "pod", "runtime", "source", "status", "sys", "telemetry", "volume"],
     },
     Row {
         from: "sync",

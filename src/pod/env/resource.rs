@@ -24,13 +24,13 @@ pub enum ResourceFieldError {
 
 /// Which of a container's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pod) enum Bound {
+pub(crate) enum Bound {
     Limit,
     Request,
 }
 
 /// `limits.cpu` as bound and resource name.
-pub(in crate::pod) fn parse_resource(resource: &str) -> Result<(Bound, &str), ResourceFieldError> {
+pub(crate) fn parse_resource(resource: &str) -> Result<(Bound, &str), ResourceFieldError> {
     let (bound, name) = match resource.split_once('.') {
         Some(("limits", name)) => (Bound::Limit, name),
         Some(("requests", name)) => (Bound::Request, name),

@@ -1,0 +1,99 @@
+//! Conditions of a pod (kubelet rule D16).
+
+use super::input::StatusInput;
+use super::phase::PodPhase;
+use super::reason;
+use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// Whether a condition holds, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Verdict {
+    holds: bool,
+    reason: Option<&'static str>,
+    message: Option<String>,
+}
+
+impl Verdict {
+    const TRUE: Verdict = Verdict { holds: true, reason: None, message: None };
+
+    const fn of(holds: bool, reason: Option<&'static str>) -> Self {
+        Self { holds, reason, message: None }
+    }
+
+    /// True if nothing is in the list.
+    fn none_of(names: &[&str], what: &str, reason: &'static str) -> Self {
+        if names.is_empty() {
+            return Self::TRUE;
+        }
+        let message = format!("containers with {what}: [{}]", names.join(" "));
+        Self { holds: false, reason: Some(reason), message: Some(message) }
+    }
+}
+
+/// The conditions in Kubernetes' order. `waited_for` are the containers that have to be ready, `uninitialized` the names of the init
+/// containers and sidecars that are not done.
+pub(super) fn conditions(
+    input: &StatusInput<'_>,
+    phase: PodPhase,
+    waited_for: &[&ContainerStatus],
+    uninitialized: &[&str],
+) -> Vec<PodCondition> {
+    let initialized = match phase {
+        PodPhase::Succeeded => Verdict::of(true, Some(reason::POD_COMPLETED)),
+        PodPhase::Pending | PodPhase::Running | PodPhase::Failed => {
+            Verdict::none_of(uninitialized, "incomplete status", reason::CONTAINERS_NOT_INITIALIZED)
+        }
+    };
+    let containers_ready = match phase {
+        PodPhase::Succeeded => Verdict::of(false, Some(reason::POD_COMPLETED)),
+        PodPhase::Failed => Verdict::of(false, Some(reason::POD_FAILED)),
+        PodPhase::Pending | PodPhase::Running => {
+            let unready: Vec<&str> = waited_for.iter().filter(|status| !status.ready).map(|status| status.name.as_str()).collect();
+            Verdict::none_of(&unready, "unready status", reason::CONTAINERS_NOT_READY)
+        }
+    };
+    let ready = if containers_ready.holds { readiness_gates(input) } else { containers_ready.clone() };
+    [
+        ("PodReadyToStartContainers", Verdict::of(input.sandbox_ready, None)),
+        ("Initialized", initialized),
+        ("Ready", ready),
+        ("ContainersReady", containers_ready),
+        ("PodScheduled", Verdict::TRUE),
+    ]
+    .into_iter()
+    .map(|(kind, verdict)| condition(input, kind, verdict))
+    .collect()
+}
+
+/// Nothing on this host sets the conditions that readiness gates name: a pod with gates is never ready, as on a kubelet without whoever
+/// sets them.
+fn readiness_gates(input: &StatusInput<'_>) -> Verdict {
+    let gates = input.desired.pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
+    let missing: Vec<String> = gates
+        .map(|gate| format!("corresponding condition of pod readiness gate \"{}\" does not exist.", gate.condition_type))
+        .collect();
+    match missing.as_slice() {
+        [] => Verdict::TRUE,
+        [..] => Verdict { holds: false, reason: Some(reason::READINESS_GATES_NOT_READY), message: Some(missing.join(", ")) },
+    }
+}
+
+/// A condition whose time of change is that of the status before, unless it changed.
+fn condition(input: &StatusInput<'_>, kind: &str, verdict: Verdict) -> PodCondition {
+    let status = if verdict.holds { "True" } else { "False" };
+    let before = input
+        .previous
+        .and_then(|status| status.conditions.as_ref())
+        .and_then(|conditions| conditions.iter().find(|condition| condition.type_ == kind))
+        .filter(|condition| condition.status == status);
+    let last_transition_time = before.and_then(|condition| condition.last_transition_time.clone()).or(Some(Time(input.now)));
+    PodCondition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: verdict.reason.map(str::to_owned),
+        message: verdict.message,
+        last_transition_time,
+        ..PodCondition::default()
+    }
+}

@@ -1,0 +1,117 @@
+//! One entry of `containerStatuses`.
+
+use super::input::{StatusInput, Waiting};
+use super::reason;
+use crate::pod::ContainerName;
+use crate::pod::containers::ContainerKind;
+use crate::runtime::{ContainerState, ContainerStatus as Observed};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState as ApiState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// Exit code of a container whose end nobody saw; as containerd has it.
+pub const UNKNOWN_EXIT_CODE: i32 = 255;
+const SCHEME: &str = "podstead://";
+
+/// The status of one container; `waits_for_init` tells whether init containers come first.
+pub(super) fn container_status(
+    input: &StatusInput<'_>,
+    kind: ContainerKind,
+    container: &Container,
+    waits_for_init: bool,
+) -> ContainerStatus {
+    let name = ContainerName::new(&container.name);
+    let mut runs: Vec<&Observed> =
+        input.observed.iter().flat_map(|pod| &pod.containers).filter(|run| run.name == name && run.kind == kind).collect();
+    runs.sort_by_key(|run| run.attempt);
+    let latest = runs.pop();
+    let before = runs.pop();
+
+    let waiting = || {
+        let reason = if waits_for_init { reason::POD_INITIALIZING } else { reason::CONTAINER_CREATING };
+        Waiting { reason, message: String::new() }
+    };
+    let particular = input.waiting.get(&name);
+    let (state, last_state) = match latest {
+        None => (waiting_state(particular.cloned().unwrap_or_else(waiting)), None),
+        Some(run) => match &run.state {
+            ContainerState::Running { started_at, .. } => (running_state(*started_at), before.map(terminated_state)),
+            ContainerState::Created => (waiting_state(particular.cloned().unwrap_or_else(waiting)), before.map(terminated_state)),
+            ContainerState::Exited { .. } | ContainerState::Unknown { .. } => match particular {
+                Some(particular) => (waiting_state(particular.clone()), Some(terminated_state(run))),
+                None => (terminated_state(run), before.map(terminated_state)),
+            },
+        },
+    };
+
+    let is_running = state.running.is_some();
+    let exit_code = state.terminated.as_ref().map(|terminated| terminated.exit_code);
+    let started = is_running && !input.not_ready.contains(&name);
+    let ready = match kind {
+        // An init container is ready when it has done its work.
+        ContainerKind::Init => exit_code == Some(0),
+        ContainerKind::Sidecar | ContainerKind::Main => started,
+    };
+    ContainerStatus {
+        name: container.name.clone(),
+        image: latest.map(|run| run.image_ref.clone()).or_else(|| container.image.clone()).unwrap_or_default(),
+        image_id: latest.map(|run| run.image_id.clone()).unwrap_or_default(),
+        container_id: latest.map(container_id),
+        restart_count: latest.map_or(0, |run| i32::try_from(run.attempt).unwrap_or(i32::MAX)),
+        ready,
+        started: Some(started),
+        state: Some(state),
+        last_state: Some(last_state.unwrap_or_default()),
+        ..ContainerStatus::default()
+    }
+}
+
+fn container_id(run: &Observed) -> String {
+    format!("{SCHEME}{}", run.id)
+}
+
+fn waiting_state(waiting: Waiting) -> ApiState {
+    let message = (!waiting.message.is_empty()).then_some(waiting.message);
+    ApiState { waiting: Some(ContainerStateWaiting { message, reason: Some(waiting.reason.to_owned()) }), ..ApiState::default() }
+}
+
+fn running_state(started_at: Timestamp) -> ApiState {
+    ApiState { running: Some(ContainerStateRunning { started_at: Some(Time(started_at)) }), ..ApiState::default() }
+}
+
+/// The state of a run that is over; empty for one that is not.
+fn terminated_state(run: &Observed) -> ApiState {
+    let terminated = match &run.state {
+        ContainerState::Created | ContainerState::Running { .. } => return ApiState::default(),
+        ContainerState::Exited { started_at, finished_at, exit_code, signal, oom_killed, error, message } => {
+            let reason = match (error, oom_killed, exit_code) {
+                (Some(_), _, _) => reason::START_ERROR,
+                (None, true, _) => reason::OOM_KILLED,
+                (None, false, 0) => reason::COMPLETED,
+                (None, false, _) => reason::ERROR,
+            };
+            ContainerStateTerminated {
+                container_id: Some(container_id(run)),
+                exit_code: *exit_code,
+                finished_at: Some(Time(*finished_at)),
+                message: error.clone().or_else(|| message.clone()).filter(|text| !text.is_empty()),
+                reason: Some(reason.to_owned()),
+                // Kubernetes sets the signal only where there is no exit code; shells and tools expect 128 + signal.
+                signal: signal.filter(|_| *exit_code == 0),
+                started_at: started_at.map(Time),
+            }
+        }
+        ContainerState::Unknown { started_at, found_at } => ContainerStateTerminated {
+            container_id: Some(container_id(run)),
+            exit_code: UNKNOWN_EXIT_CODE,
+            finished_at: Some(Time(*found_at)),
+            message: Some("The container was lost with its sandbox; how it ended is not known".to_owned()),
+            reason: Some(reason::CONTAINER_STATUS_UNKNOWN.to_owned()),
+            signal: None,
+            started_at: started_at.map(Time),
+        },
+    };
+    ApiState { terminated: Some(terminated), ..ApiState::default() }
+}

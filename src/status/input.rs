@@ -1,0 +1,69 @@
+//! What a pod's status is computed from.
+
+use crate::mux::DesiredPod;
+use crate::pod::ContainerName;
+use crate::runtime::ObservedPod;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodStatus;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// Why a container waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// One of [`super::reason`].
+    pub reason: &'static str,
+    /// A sentence for people; empty where the reason says it all.
+    pub message: String,
+}
+
+/// How a pod ended by itself. Kept on disk: a pod that finished stays so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodResult {
+    /// All containers did what they were for.
+    pub succeeded: bool,
+    /// `status.reason`, e.g. `DeadlineExceeded`.
+    pub reason: Option<String>,
+    /// `status.message`.
+    pub message: Option<String>,
+}
+
+impl PodResult {
+    /// Every container ended with exit code 0.
+    pub const fn succeeded() -> Self {
+        Self { succeeded: true, reason: None, message: None }
+    }
+
+    /// A container ended with another exit code and is not restarted.
+    pub const fn failed() -> Self {
+        Self { succeeded: false, reason: None, message: None }
+    }
+}
+
+/// Everything that [`super::pod_status`] looks at.
+#[derive(Debug)]
+pub struct StatusInput<'a> {
+    /// What the pod shall be.
+    pub desired: &'a DesiredPod,
+    /// What was seen of it.
+    pub observed: Option<&'a ObservedPod>,
+    /// Why containers wait, where there is a particular reason.
+    pub waiting: &'a BTreeMap<ContainerName, Waiting>,
+    /// How the pod ended, if it did.
+    pub result: Option<&'a PodResult>,
+    /// Containers that run but have a readiness or startup probe that did not succeed yet.
+    pub not_ready: &'a BTreeSet<ContainerName>,
+    /// The sandbox and its network are there.
+    pub sandbox_ready: bool,
+    /// Addresses of the pod, primary first.
+    pub pod_ips: &'a [IpAddr],
+    /// Addresses of this host, primary first.
+    pub host_ips: &'a [IpAddr],
+    /// When this host took the pod up.
+    pub started_at: Option<Timestamp>,
+    /// The status before, for the times at which conditions changed.
+    pub previous: Option<&'a PodStatus>,
+    /// Wall-clock time.
+    pub now: Timestamp,
+}

@@ -1,0 +1,70 @@
+//! The whole status of a pod.
+
+use super::condition::conditions;
+use super::container::container_status;
+use super::input::StatusInput;
+use super::phase::{PodPhase, pod_phase};
+use crate::pod::containers::{self, ContainerKind};
+use crate::pod::resources::{QosClass, qos_class};
+use crate::pod::restart::restart_policy;
+use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, PodIP, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// Computes what the API shows of a pod. The same input always gives the same status.
+pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
+    let pod = &input.desired.pod;
+    let mut inits: Vec<(ContainerKind, ContainerStatus)> = Vec::new();
+    for (kind, container) in containers::init(pod) {
+        // The first init container that is not done is the one that is being worked at; the others wait for it.
+        let waits = inits.iter().any(|(kind, status)| !is_done(*kind, status));
+        inits.push((kind, container_status(input, kind, container, waits)));
+    }
+    let waits = inits.iter().any(|(kind, status)| !is_done(*kind, status));
+    let mains: Vec<ContainerStatus> =
+        containers::main(pod).map(|container| container_status(input, ContainerKind::Main, container, waits)).collect();
+
+    let plain_inits: Vec<&ContainerStatus> =
+        inits.iter().filter(|(kind, _)| *kind == ContainerKind::Init).map(|(_, status)| status).collect();
+    let phase = pod_phase(restart_policy(pod), &plain_inits, &mains.iter().collect::<Vec<_>>(), input.result);
+
+    let main_has_run = mains.iter().any(|status| status.container_id.is_some());
+    let uninitialized: Vec<&str> = inits
+        .iter()
+        .filter(|(kind, status)| !main_has_run && !is_done(*kind, status))
+        .map(|(_, status)| status.name.as_str())
+        .collect();
+    let sidecars = inits.iter().filter(|(kind, _)| *kind == ContainerKind::Sidecar).map(|(_, status)| status);
+    let waited_for: Vec<&ContainerStatus> = sidecars.chain(&mains).collect();
+
+    let is_over = matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
+    let pod_ips: Vec<String> = if is_over { Vec::new() } else { input.pod_ips.iter().map(ToString::to_string).collect() };
+    let host_ips: Vec<String> = input.host_ips.iter().map(ToString::to_string).collect();
+    let qos = match qos_class(pod) {
+        QosClass::Guaranteed => "Guaranteed",
+        QosClass::Burstable => "Burstable",
+        QosClass::BestEffort => "BestEffort",
+    };
+    PodStatus {
+        phase: Some(phase.as_str().to_owned()),
+        reason: input.result.and_then(|result| result.reason.clone()),
+        message: input.result.and_then(|result| result.message.clone()),
+        conditions: Some(conditions(input, phase, &waited_for, &uninitialized)),
+        start_time: input.started_at.map(Time),
+        qos_class: Some(qos.to_owned()),
+        host_ip: host_ips.first().cloned(),
+        host_ips: (!host_ips.is_empty()).then(|| host_ips.into_iter().map(|ip| HostIP { ip }).collect()),
+        pod_ip: pod_ips.first().cloned(),
+        pod_ips: (!pod_ips.is_empty()).then(|| pod_ips.into_iter().map(|ip| PodIP { ip }).collect()),
+        init_container_statuses: (!inits.is_empty()).then(|| inits.into_iter().map(|(_, status)| status).collect()),
+        container_statuses: Some(mains),
+        ..PodStatus::default()
+    }
+}
+
+/// Whether the next container may start after this init container or sidecar.
+fn is_done(kind: ContainerKind, status: &ContainerStatus) -> bool {
+    match kind {
+        ContainerKind::Init => status.ready,
+        ContainerKind::Sidecar | ContainerKind::Main => status.started == Some(true),
+    }
+}

@@ -1,0 +1,64 @@
+//! What is cleaned up although nobody asks for it: remains of pods that nobody knows, log directories of pods that are gone.
+
+use crate::config::Paths;
+use crate::pod::PodUid;
+use crate::telemetry::error_chain;
+use crate::worker::{Services, record, remains};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Logs of a pod that is gone stay this long, for whoever still reads them (kubelet rule D17).
+const KEEP_LOGS: Duration = Duration::from_secs(60);
+
+/// State of the housekeeping.
+#[derive(Debug)]
+pub struct Housekeeping {
+    services: Arc<Services>,
+    /// Directories of pods that are in no record and no source.
+    remains: BTreeSet<PodUid>,
+}
+
+impl Housekeeping {
+    /// `remains` are the UIDs found at start that are not those of known pods.
+    pub fn new(services: Arc<Services>, remains: BTreeSet<PodUid>) -> Self {
+        Self { services, remains }
+    }
+
+    /// Cleans up. `is_known` tells the pods that must be left alone. Only to be called when every source was heard (kubelet rule B5).
+    pub async fn turn(&mut self, is_known: impl Fn(&PodUid) -> bool) {
+        self.remains.retain(|uid| !is_known(uid));
+        let mut left = BTreeSet::new();
+        for uid in std::mem::take(&mut self.remains) {
+            if !self.remove(&uid).await {
+                left.insert(uid);
+            }
+        }
+        self.remains = left;
+        let paths = self.services.paths.clone();
+        // A panic in there is one of removing files: the next turn tries again.
+        tokio::task::spawn_blocking(move || remove_old_logs(&paths)).await.ok();
+    }
+
+    /// Whether nothing is left of the pod.
+    async fn remove(&self, uid: &PodUid) -> bool {
+        tracing::info!(%uid, "remove what is left of an unknown pod");
+        let Services { runtime, volumes, network, paths, .. } = &*self.services;
+        let mut problems = Vec::new();
+        problems.extend(network.teardown(uid).await.err().map(|error| error_chain(&error).to_string()));
+        problems.extend(runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string()));
+        problems.extend(volumes.remove(uid).await.err().map(|error| error_chain(&error).to_string()));
+        problems.extend(runtime.remove_pod(uid).await.err().map(|error| error_chain(&error).to_string()));
+        problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
+        if !problems.is_empty() {
+            tracing::warn!(%uid, error = problems.join("; "), "cannot remove what is left of an unknown pod");
+        }
+        problems.is_empty()
+    }
+}
+
+fn remove_old_logs(paths: &Paths) {
+    if let Err(error) = remains::remove_old_logs(paths, KEEP_LOGS) {
+        tracing::warn!(error = %error_chain(&error), "cannot remove logs of pods that are gone");
+    }
+}

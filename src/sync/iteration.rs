@@ -1,0 +1,93 @@
+//! One turn of the sync loop. Its inputs are arguments, so that a test drives it turn by turn.
+
+use super::housekeeping::Housekeeping;
+use crate::mux::{PodOp, PodUpdate, SourcesReady};
+use crate::pod::PodUid;
+use crate::runtime::PodLifecycleEvent;
+use crate::worker::PodWorkers;
+use std::ops::ControlFlow;
+use tokio::sync::mpsc;
+use tokio::time::Interval;
+use tokio_util::sync::CancellationToken;
+
+/// Everything that the loop listens to.
+#[derive(Debug)]
+pub struct SyncInputs {
+    /// Operations of the mux.
+    pub updates: mpsc::Receiver<PodUpdate>,
+    /// Lifecycle events of the runtime.
+    pub events: mpsc::UnboundedReceiver<PodLifecycleEvent>,
+    /// Pods whose background work ended.
+    pub pokes: mpsc::UnboundedReceiver<PodUid>,
+    /// The slow safety net: every pod looks again, housekeeping runs.
+    pub tick: Interval,
+    /// The daemon shall stop. Pods go on.
+    pub shutdown: CancellationToken,
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was asked to.
+    Shutdown,
+    /// The mux or the runtime went away: nothing can be done without them.
+    InputClosed(&'static str),
+}
+
+/// Waits for one thing to happen and acts on it.
+pub async fn sync_loop_iteration(
+    inputs: &mut SyncInputs,
+    workers: &mut PodWorkers,
+    ready: &mut SourcesReady,
+    housekeeping: &mut Housekeeping,
+) -> ControlFlow<Ended> {
+    // Every arm is cancel-safe: `recv`, `tick` and `step` take nothing out before they win.
+    tokio::select! {
+        () = inputs.shutdown.cancelled() => return ControlFlow::Break(Ended::Shutdown),
+        update = inputs.updates.recv() => match update {
+            Some(update) => apply(&update, workers, ready, housekeeping).await,
+            None => return ControlFlow::Break(Ended::InputClosed("config operations")),
+        },
+        event = inputs.events.recv() => match event {
+            Some(event) => {
+                tracing::debug!(uid = %event.uid, event = ?event.kind, "lifecycle event");
+                workers.look(&event.uid);
+            }
+            None => return ControlFlow::Break(Ended::InputClosed("lifecycle events")),
+        },
+        Some(uid) = inputs.pokes.recv() => workers.look(&uid),
+        _ = inputs.tick.tick() => {
+            workers.look_at_all();
+            clean_up(workers, ready, housekeeping).await;
+        }
+        () = workers.step() => {}
+    }
+    ControlFlow::Continue(())
+}
+
+async fn apply(update: &PodUpdate, workers: &mut PodWorkers, ready: &mut SourcesReady, housekeeping: &mut Housekeeping) {
+    let was_ready = ready.all();
+    match update.op {
+        PodOp::Remove => {
+            for desired in &update.pods {
+                workers.remove(&desired.uid);
+            }
+        }
+        PodOp::Add | PodOp::Update | PodOp::Reconcile => {
+            for desired in &update.pods {
+                workers.sync(desired.clone());
+            }
+        }
+    }
+    ready.observe(update);
+    if ready.all() && !was_ready {
+        tracing::info!("every source was heard");
+        clean_up(workers, ready, housekeeping).await;
+    }
+}
+
+async fn clean_up(workers: &PodWorkers, ready: &SourcesReady, housekeeping: &mut Housekeeping) {
+    if ready.all() {
+        housekeeping.turn(|uid| workers.knows(uid)).await;
+    }
+}

@@ -1,0 +1,217 @@
+//! A host in memory: the real sync loop and workers, with a fake runtime, fake services and a clock that the test moves.
+
+use crate::config::Paths;
+use crate::manifest::{Origin, Position};
+use crate::mux::{DesiredPod, PodOp, PodUpdate, SourcesReady};
+use crate::pod::env::EnvFacts;
+use crate::pod::{NodeName, Pod, PodFullName, PodUid, SourceId};
+use crate::runtime::fake::FakeRuntime;
+use crate::runtime::{ContainerState, ObservedPod, Runtime, SandboxState};
+use crate::source::Revision;
+use crate::sync::{Housekeeping, Recovered, SyncInputs, sync_loop_iteration};
+use crate::sys::clock::Clock;
+use crate::worker::backoff::BackoffPolicy;
+use crate::worker::fakes::{AskedIncarnations, FakeImages, FakeNetwork, FakeVolumes, ShownStatuses, ToldEvents};
+use crate::worker::{PodWorkers, Services};
+use k8s_openapi::api::core::v1::PodStatus;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The daemon's part, which a crash takes away.
+struct Daemon {
+    inputs: SyncInputs,
+    workers: PodWorkers,
+    ready: SourcesReady,
+    housekeeping: Housekeeping,
+    updates: mpsc::Sender<PodUpdate>,
+}
+
+/// The host.
+pub(super) struct Host {
+    pub(super) runtime: Arc<FakeRuntime>,
+    pub(super) images: Arc<FakeImages>,
+    pub(super) volumes: Arc<FakeVolumes>,
+    pub(super) network: Arc<FakeNetwork>,
+    pub(super) statuses: Arc<ShownStatuses>,
+    pub(super) events: Arc<ToldEvents>,
+    pub(super) incarnations: Arc<AskedIncarnations>,
+    pub(super) paths: Paths,
+    clock: Clock,
+    _root: tempfile::TempDir,
+    daemon: Option<Daemon>,
+}
+
+pub(super) fn source() -> SourceId {
+    SourceId::new("manifests")
+}
+
+/// A pod called `name` with this spec (YAML); its UID is its name followed by `-uid`.
+pub(super) fn pod(name: &str, spec: &str) -> Arc<DesiredPod> {
+    pod_with_uid(name, &format!("{name}-uid"), spec)
+}
+
+pub(super) fn pod_with_uid(name: &str, uid: &str, spec: &str) -> Arc<DesiredPod> {
+    let yaml = format!("{{metadata: {{name: {name}, namespace: default, uid: {uid}}}, spec: {spec}}}");
+    let pod: Pod = serde_yaml::from_str(&yaml).unwrap();
+    Arc::new(DesiredPod {
+        uid: PodUid::new(uid),
+        full_name: PodFullName { name: name.into(), namespace: "default".into() },
+        source: source(),
+        revision: Revision("1".into()),
+        origin: Origin { file: "pod.yaml".into(), position: Position { line: 1, column: 1 } },
+        pod: Arc::new(pod),
+    })
+}
+
+impl Host {
+    /// A host on which a daemon was just started. The images `a` and `b` are present.
+    pub(super) async fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        let clock = Clock::starting_at("2025-06-01T12:00:00Z".parse().unwrap());
+        let images = Arc::new(FakeImages::default());
+        images.put("a");
+        images.put("b");
+        let mut host = Self {
+            runtime: Arc::new(FakeRuntime::new(clock)),
+            images,
+            volumes: Arc::default(),
+            network: Arc::default(),
+            statuses: Arc::default(),
+            events: Arc::default(),
+            incarnations: Arc::default(),
+            paths,
+            clock,
+            _root: root,
+            daemon: None,
+        };
+        host.start_daemon().await;
+        host
+    }
+
+    /// Starts the daemon, which finds what an earlier one left.
+    pub(super) async fn start_daemon(&mut self) {
+        let (updates, receiver) = mpsc::channel(8);
+        let (pokes, poked) = mpsc::unbounded_channel();
+        let services = Arc::new(Services {
+            runtime: Arc::clone(&self.runtime) as Arc<dyn Runtime>,
+            images: Arc::clone(&self.images) as _,
+            volumes: Arc::clone(&self.volumes) as _,
+            network: Arc::clone(&self.network) as _,
+            statuses: Arc::clone(&self.statuses) as _,
+            events: Arc::clone(&self.events) as _,
+            incarnations: Arc::clone(&self.incarnations) as _,
+            clock: self.clock,
+            paths: self.paths.clone(),
+            node: EnvFacts {
+                node_name: NodeName::new("node"),
+                host_ips: vec![[192, 0, 2, 1].into()],
+                pod_ips: Vec::new(),
+                allocatable_cpu_milli: 2000,
+                allocatable_memory_bytes: 1 << 30,
+                allocatable_ephemeral_storage_bytes: 1 << 30,
+            },
+            crash_loop: BackoffPolicy::crash_loop(Duration::from_secs(300)),
+            pids_limit: None,
+            pokes,
+        });
+        let mut workers = PodWorkers::new(Arc::clone(&services));
+        let recovered = Recovered::look(&self.paths, &*self.runtime, &*self.volumes).await.unwrap();
+        let remains = recovered.adopt(&mut workers);
+        self.daemon = Some(Daemon {
+            inputs: SyncInputs {
+                updates: receiver,
+                events: self.runtime.take_events().unwrap(),
+                pokes: poked,
+                tick: crate::sync::tick(),
+                shutdown: CancellationToken::new(),
+            },
+            workers,
+            ready: SourcesReady::new([source()]),
+            housekeeping: Housekeeping::new(services, remains),
+            updates,
+        });
+    }
+
+    /// The daemon dies at once; what runs goes on.
+    pub(super) fn kill_daemon(&mut self) {
+        self.daemon = None;
+        self.runtime.restart_daemon();
+    }
+
+    /// The mux says something.
+    pub(super) async fn say(&mut self, op: PodOp, pods: &[&Arc<DesiredPod>]) {
+        let update = PodUpdate { source: source(), op, pods: pods.iter().map(|pod| Arc::clone(pod)).collect() };
+        self.daemon.as_ref().unwrap().updates.send(update).await.unwrap();
+    }
+
+    /// Lets the daemon run for some time of the paused clock.
+    pub(super) async fn run(&mut self, seconds: u64) {
+        let Daemon { inputs, workers, ready, housekeeping, .. } = self.daemon.as_mut().unwrap();
+        let end = tokio::time::sleep(Duration::from_secs(seconds));
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                flow = sync_loop_iteration(inputs, workers, ready, housekeeping) => assert!(flow.is_continue()),
+                () = &mut end => return,
+            }
+        }
+    }
+
+    /// Lets the daemon do all that there is to do without time passing (much).
+    pub(super) async fn settle(&mut self) {
+        self.run_millis(100).await;
+    }
+
+    pub(super) async fn run_millis(&mut self, millis: u64) {
+        let Daemon { inputs, workers, ready, housekeeping, .. } = self.daemon.as_mut().unwrap();
+        let end = tokio::time::sleep(Duration::from_millis(millis));
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                flow = sync_loop_iteration(inputs, workers, ready, housekeeping) => assert!(flow.is_continue()),
+                () = &mut end => return,
+            }
+        }
+    }
+
+    pub(super) fn status(&self, uid: &PodUid) -> PodStatus {
+        self.statuses.get(uid).unwrap()
+    }
+
+    pub(super) fn observed(&self, uid: &PodUid) -> ObservedPod {
+        self.runtime.observed(uid).unwrap()
+    }
+
+    /// The pod's containers that run, as `name/attempt`.
+    pub(super) fn running(&self, uid: &PodUid) -> Vec<String> {
+        let Some(observed) = self.runtime.observed(uid) else { return Vec::new() };
+        if observed.sandbox.is_none_or(|sandbox| sandbox.state != SandboxState::Ready) {
+            return Vec::new();
+        }
+        let running = observed.containers.iter().filter(|c| matches!(c.state, ContainerState::Running { .. }));
+        running.map(|container| format!("{}/{}", container.name, container.attempt)).collect()
+    }
+
+    /// `phase`, and each container as `name=state(reason)`.
+    pub(super) fn summary(&self, uid: &PodUid) -> String {
+        let status = self.status(uid);
+        let mut words = vec![status.phase.clone().unwrap_or_default()];
+        let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+        for container in containers {
+            let state = container.state.clone().unwrap_or_default();
+            let word = match (state.waiting, state.running, state.terminated) {
+                (Some(waiting), _, _) => waiting.reason.unwrap_or_default(),
+                (_, Some(_), _) => "Running".to_owned(),
+                (_, _, Some(terminated)) => format!("{}({})", terminated.reason.unwrap_or_default(), terminated.exit_code),
+                (None, None, None) => "nothing".to_owned(),
+            };
+            words.push(format!("{}={word}", container.name));
+        }
+        words.join(" ")
+    }
+}

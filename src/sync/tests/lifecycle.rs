@@ -1,0 +1,115 @@
+//! Pods come, change, crash and go.
+
+use super::host::{Host, pod};
+use crate::mux::PodOp;
+use crate::runtime::fake::OnSignal;
+
+const ONE: &str = "{containers: [{name: web, image: a}]}";
+
+#[tokio::test(start_paused = true)]
+async fn an_added_pod_runs_and_a_removed_one_leaves_nothing() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    assert_eq!(host.running(&web.uid), ["web/0"]);
+    assert_eq!(host.summary(&web.uid), "Running web=Running");
+    assert_eq!(host.runtime.take_calls(), ["create_sandbox 0", "start_container web 0"]);
+    assert!(host.paths.pod_record(&web.uid).is_file());
+
+    host.say(PodOp::Remove, &[&web]).await;
+    host.settle().await;
+    assert_eq!(host.runtime.take_calls(), ["signal_container web 15", "stop_sandbox", "remove_pod"]);
+    assert!(host.runtime.pods().is_empty());
+    assert!(host.volumes.pods().is_empty());
+    assert!(host.network.pods().is_empty());
+    assert!(host.statuses.get(&web.uid).is_none());
+    assert!(!host.paths.pod(&web.uid).is_dir());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_restarts_only_the_container_that_changed() {
+    let mut host = Host::new().await;
+    let before = pod("web", "{containers: [{name: web, image: a}, {name: log, image: a}]}");
+    host.say(PodOp::Add, &[&before]).await;
+    host.settle().await;
+    host.runtime.take_calls();
+    let after = pod("web", "{containers: [{name: web, image: b}, {name: log, image: a}]}");
+    host.say(PodOp::Update, &[&after]).await;
+    host.settle().await;
+    assert_eq!(host.running(&after.uid), ["log/0", "web/1"]);
+    assert_eq!(host.runtime.take_calls(), ["signal_container web 15", "start_container web 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_container_runs_until_the_image_of_the_new_one_is_there() {
+    let mut host = Host::new().await;
+    host.say(PodOp::Add, &[&pod("web", ONE)]).await;
+    host.settle().await;
+    host.runtime.take_calls();
+    host.images.hold(true);
+    host.images.publish("new");
+    let after = pod("web", "{containers: [{name: web, image: new}]}");
+    host.say(PodOp::Update, &[&after]).await;
+    host.run(3600).await;
+    assert_eq!(host.running(&after.uid), ["web/0"]);
+    assert!(host.runtime.take_calls().is_empty());
+    host.images.hold(false);
+    host.settle().await;
+    assert_eq!(host.running(&after.uid), ["web/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_ignores_its_signal_is_killed_when_its_grace_is_over() {
+    let mut host = Host::new().await;
+    host.runtime.on_signal(OnSignal::Ignore);
+    let web = pod("web", "{terminationGracePeriodSeconds: 7, containers: [{name: web, image: a}]}");
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.say(PodOp::Remove, &[&web]).await;
+    host.run(6).await;
+    assert_eq!(host.running(&web.uid), ["web/0"]);
+    host.run(2).await;
+    assert!(host.runtime.pods().is_empty());
+    assert!(host.runtime.take_calls().contains(&"kill_container web".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crashing_container_is_restarted_at_once_and_then_after_10_and_20_seconds() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.runtime.exit(&web.uid, "web", 1);
+    host.settle().await;
+    assert_eq!(host.running(&web.uid), ["web/1"]);
+    for (pause, attempt) in [(10, 2), (20, 3), (40, 4)] {
+        host.runtime.exit(&web.uid, "web", 1);
+        host.run(pause - 1).await;
+        assert_eq!(host.summary(&web.uid), "Running web=CrashLoopBackOff");
+        assert!(host.running(&web.uid).is_empty());
+        host.run(2).await;
+        assert_eq!(host.running(&web.uid), [format!("web/{attempt}")]);
+    }
+    assert_eq!(host.observed(&web.uid).containers.len(), 2, "one dead run is kept");
+    assert!(host.events.take().iter().any(|event| event.starts_with("BackOff: Back-off restarting failed container web")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_daemon_finds_its_pods_again_and_restarts_nothing() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    let before = host.observed(&web.uid);
+    host.runtime.take_calls();
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.run(30).await;
+    assert_eq!(host.observed(&web.uid), before);
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(300).await;
+    assert_eq!(host.observed(&web.uid), before);
+    assert!(host.runtime.take_calls().is_empty());
+    assert_eq!(host.summary(&web.uid), "Running web=Running");
+}

@@ -1,0 +1,143 @@
+//! From a container's definition to a [`ContainerSpec`] in which everything is resolved.
+
+use super::definition::ContainerDefinition;
+use super::process;
+use super::services::Services;
+use crate::image::{ImageError, ProcessUser, ResolvedImage};
+use crate::mux::DesiredPod;
+use crate::pod::ContainerId;
+use crate::pod::containers;
+use crate::pod::env::{self, EnvFacts};
+use crate::pod::resources::{container_cgroup, oom_score_adj};
+use crate::pod::security::{container_security, run_as};
+use crate::runtime::{ContainerSpec, SandboxStatus};
+use crate::status::reason;
+use crate::volume::{ContainerMounts, VolumeError};
+use k8s_openapi::api::core::v1::Container;
+use std::net::IpAddr;
+
+/// Why a container cannot be made as its definition says.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AssembleError {
+    /// It is not in the pod: the plan is of another definition.
+    #[error("container {0} is not in its pod")]
+    NoContainer(String),
+    /// A variable has no value.
+    #[error("resolve environment")]
+    Environment(#[source] env::EnvError),
+    /// The user is not in the image.
+    #[error("resolve user")]
+    User(#[source] ImageError),
+    /// The user must not be root.
+    #[error("{0}")]
+    NonRoot(String),
+    /// Neither pod nor image names a program.
+    #[error("no command specified")]
+    NoCommand,
+    /// A volume is not there.
+    #[error("mount volumes")]
+    Mounts(#[source] VolumeError),
+}
+
+impl AssembleError {
+    /// The waiting reason (kubelet rule D8).
+    pub(super) const fn reason(&self) -> &'static str {
+        match self {
+            AssembleError::NoContainer(_) | AssembleError::NoCommand => reason::CREATE_CONTAINER_ERROR,
+            AssembleError::Environment(_) | AssembleError::User(_) | AssembleError::NonRoot(_) => {
+                reason::CREATE_CONTAINER_CONFIG_ERROR
+            }
+            AssembleError::Mounts(VolumeError::BadMount { .. }) => reason::CREATE_CONTAINER_CONFIG_ERROR,
+            AssembleError::Mounts(VolumeError::NotReady { .. }) => reason::CONTAINER_CREATING,
+        }
+    }
+}
+
+/// A container that is about to be started.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start<'a> {
+    /// Its pod.
+    pub(super) desired: &'a DesiredPod,
+    /// Its definition.
+    pub(super) definition: &'a ContainerDefinition,
+    /// The sandbox that it is started in.
+    pub(super) sandbox: &'a SandboxStatus,
+    /// Its image.
+    pub(super) image: &'a ResolvedImage,
+    /// Its restart count.
+    pub(super) attempt: u32,
+    /// Addresses of its pod.
+    pub(super) pod_ips: &'a [IpAddr],
+}
+
+impl Start<'_> {
+    /// Asks images and volumes for what the container needs, and puts it together.
+    pub(super) async fn assemble(&self, services: &Services) -> Result<ContainerSpec, AssembleError> {
+        let pod = &self.desired.pod;
+        let name = &self.definition.name;
+        let (_, container) = containers::find(pod, name.as_str()).ok_or_else(|| AssembleError::NoContainer(name.to_string()))?;
+        let facts = EnvFacts { pod_ips: self.pod_ips.to_vec(), ..services.node.clone() };
+        let declared = env::container_environment(pod, container, &facts).map_err(AssembleError::Environment)?;
+        let run_as = run_as(pod, container);
+        let wanted = process::user_to_resolve(&run_as, &self.image.config);
+        let resolved = services.images.resolve_user(self.image, &wanted).await.map_err(AssembleError::User)?;
+        let user = process::with_groups(&run_as, resolved);
+        process::check_non_root(&run_as, &user, &self.desired.full_name.to_string(), name.as_str())
+            .map_err(AssembleError::NonRoot)?;
+        let mounts = services
+            .volumes
+            .container_mounts(self.desired, name, self.attempt, self.pod_ips, &declared)
+            .await
+            .map_err(AssembleError::Mounts)?;
+        self.put_together(services, container, &declared, user, mounts)
+    }
+
+    fn put_together(
+        &self,
+        services: &Services,
+        container: &Container,
+        declared: &[(String, String)],
+        user: ProcessUser,
+        mounts: ContainerMounts,
+    ) -> Result<ContainerSpec, AssembleError> {
+        let DesiredPod { uid, full_name, pod, .. } = self.desired;
+        let image = &self.image.config;
+        let args = process::arguments(env::expanded_command(container, declared), env::expanded_args(container, declared), image);
+        if args.is_empty() {
+            return Err(AssembleError::NoCommand);
+        }
+        let hostname = match self.sandbox.spec.namespaces.host_network {
+            true => services.node.node_name.as_str(),
+            false => &self.sandbox.spec.hostname,
+        };
+        let tty = container.tty.unwrap_or(false);
+        Ok(ContainerSpec {
+            pod: uid.clone(),
+            full_name: full_name.clone(),
+            id: ContainerId::random(),
+            name: self.definition.name.clone(),
+            kind: self.definition.kind,
+            attempt: self.attempt,
+            sandbox_attempt: self.sandbox.spec.attempt,
+            hash: self.definition.hash.to_string(),
+            image_ref: self.definition.image.clone(),
+            image: self.image.clone(),
+            args,
+            env: process::environment(image, hostname, tty, declared),
+            cwd: process::working_directory(container.working_dir.as_deref(), image).into(),
+            user,
+            mounts: mounts.mounts,
+            shm_size: mounts.shm_size,
+            security: container_security(pod, container),
+            resources: container_cgroup(pod, container),
+            oom_score_adj: oom_score_adj(pod, container, services.node.allocatable_memory_bytes),
+            log_path: services.paths.container_log(full_name, uid, &container.name, self.attempt),
+            termination_log: Some(mounts.termination_log),
+            tty,
+            stdin: container.stdin.unwrap_or(false),
+            stdin_once: container.stdin_once.unwrap_or(false),
+            stop_signal: process::stop_signal(containers::stop_signal(container), image),
+            grace_secs: containers::termination_grace_secs(pod).max(1),
+        })
+    }
+}

@@ -1,0 +1,304 @@
+//! Takes the steps of a plan. Decides nothing: what came of a step is told by an [`Outcome`], which the worker's memory takes in.
+
+use super::assemble::Start;
+use super::definition::PodDefinition;
+use super::memory::{ImageWork, PodMemory};
+use super::plan::{Action, StopReason};
+use super::record::{self, PodRecord};
+use super::remains;
+use super::services::Services;
+use crate::image::{ImageError, PullPolicy, ResolvedImage};
+use crate::pod::{ContainerId, ContainerName};
+use crate::runtime::{RuntimeError, SandboxSpec, SandboxStatus, StartError};
+use crate::status::reason;
+use crate::telemetry::error_chain;
+use crate::telemetry::events::{EventType, Subject};
+use crate::volume::VolumeError;
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What came of a step.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Taken.
+    Done,
+    /// Goes on in the background; what needs it has to wait.
+    Pending,
+    /// The image is present.
+    Image(ResolvedImage),
+    /// The image has to be fetched.
+    ImageAbsent,
+    /// The sandbox lives.
+    Sandbox(SandboxStatus),
+    /// The pod has these addresses.
+    Addresses(Vec<IpAddr>),
+    /// Not taken.
+    Failed {
+        /// In the kubelet's words.
+        reason: &'static str,
+        /// What went wrong.
+        message: String,
+    },
+}
+
+impl Outcome {
+    fn failed(reason: &'static str, error: &(dyn Error + 'static)) -> Self {
+        Outcome::Failed { reason, message: error_chain(error).to_string() }
+    }
+
+    /// Whether the plan that the step belongs to still holds.
+    pub(super) const fn is_as_planned(&self) -> bool {
+        match self {
+            Outcome::Done | Outcome::Image(_) | Outcome::Sandbox(_) | Outcome::Addresses(_) => true,
+            Outcome::Pending | Outcome::ImageAbsent | Outcome::Failed { .. } => false,
+        }
+    }
+}
+
+/// The waiting reason of an image error (kubelet rule D8).
+pub(super) const fn image_reason(error: &ImageError) -> &'static str {
+    match error {
+        ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
+        ImageError::NeverPull(_) => reason::ERR_IMAGE_NEVER_PULL,
+        ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
+        ImageError::Inspect { .. } => reason::IMAGE_INSPECT_ERROR,
+        ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
+    }
+}
+
+/// Takes steps for one pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Executor<'a> {
+    pub(super) services: &'a Services,
+    pub(super) definition: &'a PodDefinition,
+    pub(super) memory: &'a PodMemory,
+    pub(super) sandbox: Option<&'a SandboxStatus>,
+    pub(super) record: &'a PodRecord,
+}
+
+impl Executor<'_> {
+    /// Takes one step.
+    pub(super) async fn take(&self, action: &Action) -> Outcome {
+        let runtime = &self.services.runtime;
+        let uid = &self.definition.desired.uid;
+        match action {
+            Action::WriteRecord => self.write_record().await,
+            Action::EnsureImage { container, reference, policy } => self.look_up(container, reference, *policy).await,
+            Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired).await {
+                Ok(()) => Outcome::Done,
+                Err(error) => self.volumes_failed(&error),
+            },
+            Action::StopContainer { container, id, signal, why, .. } => self.signal(container, id, *signal, *why).await,
+            Action::KillContainer { id, .. } => done(runtime.kill_container(uid, id).await),
+            Action::StopSandbox => self.stop_sandbox().await,
+            Action::CreateSandbox { attempt, .. } => self.create_sandbox(*attempt).await,
+            Action::ResizeSandbox => {
+                let attempt = self.sandbox.map_or(0, |sandbox| sandbox.spec.attempt);
+                match runtime.update_sandbox(&self.sandbox_spec(attempt)).await {
+                    Ok(sandbox) => Outcome::Sandbox(sandbox),
+                    Err(error) => Outcome::failed("FailedPodResize", &error),
+                }
+            }
+            Action::SetUpNetwork => self.set_up_network().await,
+            Action::RemoveContainer { id, .. } => done(runtime.remove_container(uid, id).await),
+            Action::StartContainer { container, attempt, .. } => self.start(container, *attempt).await,
+            Action::Finish(_) => Outcome::Done,
+            Action::RemoveVolumes => match self.services.volumes.remove(uid).await {
+                Ok(()) => Outcome::Done,
+                Err(error) => Outcome::failed("FailedUnMount", &error),
+            },
+            Action::ForgetPod => self.forget().await,
+        }
+    }
+
+    async fn write_record(&self) -> Outcome {
+        let (record, paths) = (self.record.clone(), self.services.paths.clone());
+        match tokio::task::spawn_blocking(move || record.write(&paths)).await {
+            Ok(Ok(())) => Outcome::Done,
+            Ok(Err(error)) => {
+                let message = error_chain(&error).to_string();
+                self.tell(None, EventType::Warning, "FailedToRecordPod", &message);
+                Outcome::Failed { reason: reason::CONTAINER_CREATING, message }
+            }
+            Err(error) => Outcome::failed(reason::CONTAINER_CREATING, &error),
+        }
+    }
+
+    /// Uses an image that is present where the policy allows it; fetching is left to the worker, which does not wait for it.
+    async fn look_up(&self, container: &ContainerName, reference: &str, policy: PullPolicy) -> Outcome {
+        let images = &self.services.images;
+        match policy {
+            PullPolicy::Always => Outcome::ImageAbsent,
+            PullPolicy::IfNotPresent => match images.ensure(reference, PullPolicy::Never).await {
+                Ok(image) => self.is_present(container, reference, image),
+                Err(ImageError::NeverPull(_)) => Outcome::ImageAbsent,
+                Err(error) => self.image_failed(container, reference, &error),
+            },
+            PullPolicy::Never => match images.ensure(reference, PullPolicy::Never).await {
+                Ok(image) => self.is_present(container, reference, image),
+                Err(error) => self.image_failed(container, reference, &error),
+            },
+        }
+    }
+
+    fn is_present(&self, container: &ContainerName, reference: &str, image: ResolvedImage) -> Outcome {
+        let message = format!("Container image \"{reference}\" already present on machine");
+        self.tell(Some(container), EventType::Normal, "Pulled", &message);
+        Outcome::Image(image)
+    }
+
+    /// Tells that an image cannot be had.
+    pub(super) fn image_failed(&self, container: &ContainerName, reference: &str, error: &ImageError) -> Outcome {
+        let (reason, message) = (image_reason(error), error_chain(error).to_string());
+        let event = match error {
+            ImageError::InvalidName { .. } => "InspectFailed",
+            ImageError::NeverPull(_) => "ErrImageNeverPull",
+            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } => "Failed",
+        };
+        self.tell(Some(container), EventType::Warning, event, &format!("Failed to pull image \"{reference}\": {message}"));
+        Outcome::Failed { reason, message }
+    }
+
+    fn volumes_failed(&self, error: &VolumeError) -> Outcome {
+        let message = error_chain(error).to_string();
+        self.tell(None, EventType::Warning, "FailedMount", &message);
+        let reason = match error {
+            VolumeError::NotReady { .. } => reason::CONTAINER_CREATING,
+            VolumeError::BadMount { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
+        };
+        Outcome::Failed { reason, message }
+    }
+
+    async fn signal(&self, container: &ContainerName, id: &ContainerId, signal: i32, why: StopReason) -> Outcome {
+        let message = format!("Stopping container {container}: {}", why.as_sentence());
+        self.tell(Some(container), EventType::Normal, "Killing", &message);
+        if let Err(error) = self.services.runtime.signal_container(&self.definition.desired.uid, id, signal).await {
+            // SIGKILL follows at the deadline, whatever became of the signal.
+            tracing::warn!(pod = %self.definition.desired.full_name, %container, error = %error_chain(&error), "cannot signal container");
+        }
+        Outcome::Pending
+    }
+
+    async fn stop_sandbox(&self) -> Outcome {
+        let uid = &self.definition.desired.uid;
+        let network = self.services.network.teardown(uid).await.err().map(|error| error_chain(&error).to_string());
+        let sandbox = self.services.runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string());
+        let problems: Vec<String> = network.into_iter().chain(sandbox).collect();
+        if problems.is_empty() {
+            return Outcome::Done;
+        }
+        let message = problems.join("; ");
+        self.tell(None, EventType::Warning, "FailedKillPod", &message);
+        Outcome::Failed { reason: "FailedKillPod", message }
+    }
+
+    fn sandbox_spec(&self, attempt: u32) -> SandboxSpec {
+        SandboxSpec { attempt, ..self.definition.sandbox.clone() }
+    }
+
+    async fn create_sandbox(&self, attempt: u32) -> Outcome {
+        if self.sandbox.is_some() {
+            self.tell(None, EventType::Normal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+        }
+        match self.services.runtime.create_sandbox(&self.sandbox_spec(attempt)).await {
+            Ok(sandbox) => Outcome::Sandbox(sandbox),
+            Err(error) => self.sandbox_failed(&error),
+        }
+    }
+
+    async fn set_up_network(&self) -> Outcome {
+        let netns = self.sandbox.and_then(|sandbox| sandbox.netns.as_deref());
+        match self.services.network.setup(&self.definition.desired.uid, &self.definition.desired.pod, netns).await {
+            Ok(status) => Outcome::Addresses(status.ips),
+            Err(error) => self.sandbox_failed(&error),
+        }
+    }
+
+    fn sandbox_failed(&self, error: &(dyn Error + 'static)) -> Outcome {
+        let message = error_chain(error).to_string();
+        self.tell(None, EventType::Warning, "FailedCreatePodSandBox", &message);
+        Outcome::Failed { reason: reason::CONTAINER_CREATING, message }
+    }
+
+    async fn start(&self, name: &ContainerName, attempt: u32) -> Outcome {
+        let definition = self.definition.container(name);
+        let (Some(definition), Some(sandbox), ImageWork::Present(image)) =
+            (definition, self.sandbox, &self.memory.container(name).image)
+        else {
+            return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "what it needs is gone".to_owned() };
+        };
+        let start = Start { desired: &self.definition.desired, definition, sandbox, image, attempt, pod_ips: &self.memory.pod_ips };
+        let spec = match start.assemble(self.services).await {
+            Ok(spec) => spec,
+            Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),
+        };
+        match self.services.runtime.start_container(&spec).await {
+            Ok(_) => {
+                self.tell(Some(name), EventType::Normal, "Created", &format!("Created container: {name}"));
+                self.tell(Some(name), EventType::Normal, "Started", &format!("Started container {name}"));
+                Outcome::Done
+            }
+            Err(error @ StartError::Create(_)) => {
+                self.start_failed(name, reason::CREATE_CONTAINER_ERROR, error_chain(&error).to_string())
+            }
+            Err(error @ StartError::Execute(_)) => {
+                self.start_failed(name, reason::RUN_CONTAINER_ERROR, error_chain(&error).to_string())
+            }
+            Err(error @ StartError::Runtime(_)) => {
+                self.start_failed(name, reason::CONTAINER_CREATING, error_chain(&error).to_string())
+            }
+        }
+    }
+
+    fn start_failed(&self, name: &ContainerName, reason: &'static str, message: String) -> Outcome {
+        self.tell(Some(name), EventType::Warning, "Failed", &format!("Error: {message}"));
+        Outcome::Failed { reason, message }
+    }
+
+    async fn forget(&self) -> Outcome {
+        let desired = Arc::clone(&self.definition.desired);
+        let paths = self.services.paths.clone();
+        let marked = tokio::task::spawn_blocking(move || remains::mark_logs(&paths, &desired)).await;
+        if let Ok(Err(error)) = marked {
+            // Logs that stay are better than a pod that stays.
+            tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "logs are not marked");
+        }
+        let uid = &self.definition.desired.uid;
+        if let Err(error) = self.services.runtime.remove_pod(uid).await {
+            return Outcome::failed("FailedKillPod", &error);
+        }
+        let (paths, uid) = (self.services.paths.clone(), uid.clone());
+        match tokio::task::spawn_blocking(move || record::remove(&paths, &uid)).await {
+            Ok(Ok(())) => Outcome::Done,
+            Ok(Err(error)) => Outcome::failed("FailedKillPod", &error),
+            Err(error) => Outcome::failed("FailedKillPod", &error),
+        }
+    }
+
+    /// Records an event about the pod or one of its containers.
+    pub(super) fn tell(&self, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
+        let subject = Subject::Pod {
+            uid: self.definition.desired.uid.clone(),
+            full_name: self.definition.desired.full_name.clone(),
+            field_path: container.map(|name| field_path(self.definition, name)),
+        };
+        self.services.events.record(&subject, kind, reason, message);
+    }
+}
+
+fn field_path(definition: &PodDefinition, name: &ContainerName) -> String {
+    use crate::pod::containers::ContainerKind;
+    match definition.container(name).map(|container| container.kind) {
+        Some(ContainerKind::Init | ContainerKind::Sidecar) => format!("spec.initContainers{{{name}}}"),
+        Some(ContainerKind::Main) | None => format!("spec.containers{{{name}}}"),
+    }
+}
+
+/// NotFound is success: what shall go is gone.
+fn done(result: Result<(), RuntimeError>) -> Outcome {
+    match result {
+        Ok(()) | Err(RuntimeError::NotFound(_)) => Outcome::Done,
+        Err(error) => Outcome::failed("FailedKillPod", &error),
+    }
+}

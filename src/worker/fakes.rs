@@ -1,0 +1,266 @@
+//! Services in memory, for tests of workers and of the sync loop.
+
+use super::services::Incarnations;
+use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
+use crate::mux::DesiredPod;
+use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
+use crate::pod::{ContainerName, Pod, PodUid};
+use crate::status::PodStatusSink;
+use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use crate::volume::{ContainerMounts, VolumeError, VolumeService};
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::PodStatus;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{broadcast, watch};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The image that [`FakeImages`] has under a reference.
+pub fn fake_image(reference: &str) -> ResolvedImage {
+    let config = ImageConfig { entrypoint: vec![format!("/{reference}")], ..ImageConfig::default() };
+    ResolvedImage { digest: format!("sha256:{reference}"), layers: vec![PathBuf::from("/fake/layer")], config }
+}
+
+/// Images that are present, and images that a registry has.
+#[derive(Debug)]
+pub struct FakeImages {
+    present: Mutex<BTreeSet<String>>,
+    registry: Mutex<BTreeSet<String>>,
+    is_held: watch::Sender<bool>,
+    progress: broadcast::Sender<PullProgress>,
+}
+
+impl Default for FakeImages {
+    fn default() -> Self {
+        Self {
+            present: Mutex::default(),
+            registry: Mutex::default(),
+            is_held: watch::Sender::new(false),
+            progress: broadcast::Sender::new(1),
+        }
+    }
+}
+
+impl FakeImages {
+    /// Makes an image present.
+    pub fn put(&self, reference: &str) {
+        lock(&self.present).insert(reference.to_owned());
+    }
+
+    /// Puts an image into the registry.
+    pub fn publish(&self, reference: &str) {
+        lock(&self.registry).insert(reference.to_owned());
+    }
+
+    /// While held, pulls do not end.
+    pub fn hold(&self, is_held: bool) {
+        self.is_held.send_replace(is_held);
+    }
+}
+
+#[async_trait]
+impl ImageService for FakeImages {
+    async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError> {
+        tokio::task::yield_now().await;
+        let is_present = lock(&self.present).contains(reference);
+        match policy {
+            PullPolicy::Never if !is_present => return Err(ImageError::NeverPull(reference.to_owned())),
+            PullPolicy::IfNotPresent | PullPolicy::Never if is_present => return Ok(fake_image(reference)),
+            PullPolicy::Always | PullPolicy::IfNotPresent | PullPolicy::Never => {}
+        }
+        self.is_held.subscribe().wait_for(|is_held| !is_held).await.ok();
+        if lock(&self.registry).contains(reference) {
+            self.put(reference);
+        } else if !is_present {
+            return Err(ImageError::Pull { reference: reference.to_owned(), reason: "no such image".to_owned() });
+        }
+        Ok(fake_image(reference))
+    }
+
+    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError> {
+        let uid = if user.is_empty() { Ok(0) } else { user.parse() };
+        match uid {
+            Ok(uid) => Ok(ProcessUser { uid, gid: uid, additional_gids: Vec::new() }),
+            Err(_) => Err(ImageError::NoUser { reference: image.digest.clone(), user: user.to_owned() }),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<ImageRecord>, ImageError> {
+        Ok(Vec::new())
+    }
+
+    async fn import(&self, _: PathBuf) -> Result<Vec<String>, ImageError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+        lock(&self.present).remove(reference);
+        Ok(())
+    }
+
+    fn progress(&self) -> broadcast::Receiver<PullProgress> {
+        self.progress.subscribe()
+    }
+}
+
+/// Volumes: which pods have some, and what fails.
+#[derive(Debug, Default)]
+pub struct FakeVolumes {
+    pods: Mutex<BTreeSet<PodUid>>,
+    failures: Mutex<VecDeque<String>>,
+}
+
+impl FakeVolumes {
+    /// The next preparation fails.
+    pub fn fail(&self, reason: &str) {
+        lock(&self.failures).push_back(reason.to_owned());
+    }
+
+    /// Pods with volumes.
+    pub fn pods(&self) -> Vec<PodUid> {
+        lock(&self.pods).iter().cloned().collect()
+    }
+}
+
+#[async_trait]
+impl VolumeService for FakeVolumes {
+    async fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+        match lock(&self.failures).pop_front() {
+            Some(reason) => Err(VolumeError::NotReady { volume: "fake".to_owned(), reason }),
+            None => {
+                lock(&self.pods).insert(pod.uid.clone());
+                Ok(())
+            }
+        }
+    }
+
+    async fn container_mounts(
+        &self,
+        pod: &DesiredPod,
+        container: &ContainerName,
+        attempt: u32,
+        _: &[IpAddr],
+        _: &[(String, String)],
+    ) -> Result<ContainerMounts, VolumeError> {
+        if !lock(&self.pods).contains(&pod.uid) {
+            return Err(VolumeError::NotReady { volume: "fake".to_owned(), reason: "not prepared".to_owned() });
+        }
+        let termination_log = PathBuf::from(format!("/fake/{container}/{attempt}"));
+        Ok(ContainerMounts { mounts: Vec::new(), termination_log, shm_size: None })
+    }
+
+    async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
+        lock(&self.pods).remove(uid);
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<PodUid>, VolumeError> {
+        Ok(self.pods())
+    }
+}
+
+/// A network that gives every pod the same address.
+#[derive(Debug, Default)]
+pub struct FakeNetwork {
+    pods: Mutex<BTreeSet<PodUid>>,
+}
+
+impl FakeNetwork {
+    /// Pods that have a network.
+    pub fn pods(&self) -> Vec<PodUid> {
+        lock(&self.pods).iter().cloned().collect()
+    }
+}
+
+#[async_trait]
+impl PodNetwork for FakeNetwork {
+    async fn setup(&self, uid: &PodUid, _: &Pod, _: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        lock(&self.pods).insert(uid.clone());
+        Ok(PodNetworkStatus { ips: vec![IpAddr::from([10, 0, 0, 7])] })
+    }
+
+    async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        lock(&self.pods).remove(uid);
+        Ok(())
+    }
+
+    async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        self.setup(uid, pod, netns).await
+    }
+}
+
+/// Keeps the last status of each pod, and how often it changed.
+#[derive(Debug, Default)]
+pub struct ShownStatuses {
+    shown: Mutex<BTreeMap<PodUid, (PodStatus, usize)>>,
+}
+
+impl ShownStatuses {
+    /// What is shown of a pod.
+    pub fn get(&self, uid: &PodUid) -> Option<PodStatus> {
+        lock(&self.shown).get(uid).map(|(status, _)| status.clone())
+    }
+
+    /// How often what is shown of a pod changed.
+    pub fn changes(&self, uid: &PodUid) -> usize {
+        lock(&self.shown).get(uid).map_or(0, |(_, changes)| *changes)
+    }
+}
+
+impl PodStatusSink for ShownStatuses {
+    fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus) {
+        let mut shown = lock(&self.shown);
+        let entry = shown.entry(desired.uid.clone()).or_default();
+        if entry.0 != status {
+            *entry = (status, entry.1 + 1);
+        }
+    }
+
+    fn withdraw(&self, uid: &PodUid) {
+        lock(&self.shown).remove(uid);
+    }
+}
+
+/// Keeps events as `Reason: message`.
+#[derive(Debug, Default)]
+pub struct ToldEvents {
+    told: Mutex<Vec<String>>,
+}
+
+impl ToldEvents {
+    /// What was told since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.told))
+    }
+}
+
+impl EventRecorder for ToldEvents {
+    fn record(&self, _: &Subject, _: EventType, reason: &str, message: &str) {
+        lock(&self.told).push(format!("{reason}: {message}"));
+    }
+}
+
+/// Keeps the pods that were asked to be made anew.
+#[derive(Debug, Default)]
+pub struct AskedIncarnations {
+    asked: Mutex<Vec<PodUid>>,
+}
+
+impl AskedIncarnations {
+    /// Who was asked for since the last call.
+    pub fn take(&self) -> Vec<PodUid> {
+        std::mem::take(&mut lock(&self.asked))
+    }
+}
+
+#[async_trait]
+impl Incarnations for AskedIncarnations {
+    async fn recreate(&self, uid: PodUid) {
+        lock(&self.asked).push(uid);
+    }
+}

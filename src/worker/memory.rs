@@ -1,0 +1,200 @@
+//! What a worker remembers of its pod between turns: facts that cannot be observed, and when to try again. **Pure**.
+//!
+//! All of it can be lost at any time (the daemon may die): then images are looked up again, volumes and network are prepared again
+//! (both idempotent), back-off is derived from records, and a container that is being stopped gets its signal and its grace once more.
+
+use super::backoff::{Backoff, BackoffPolicy, Failure};
+use super::definition::{ContainerDefinition, PodDefinition};
+use crate::image::ResolvedImage;
+use crate::pod::{ContainerId, ContainerName};
+use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState};
+use crate::sys::clock::{Moment, Now};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// One step of preparing a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    /// To be taken.
+    #[default]
+    Open,
+    /// Taken, for the present definition and sandbox.
+    Done,
+    /// Failed; to be tried again.
+    Failed(Failure),
+}
+
+/// Where the image for a container's next start is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ImageWork {
+    /// Nobody looked.
+    #[default]
+    Open,
+    /// Being fetched, after `previous` failures.
+    Pulling(Option<Failure>),
+    /// Present; used up by the next start, since `imagePullPolicy` counts for every start.
+    Present(Box<ResolvedImage>),
+    /// Cannot be had; to be tried again.
+    Failed(Failure),
+}
+
+/// A container that was asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// SIGKILL comes then.
+    pub deadline: Moment,
+    /// When SIGKILL was sent last.
+    pub killed: Option<Moment>,
+}
+
+/// Back-off of one definition of a container (kubelet rule D9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrashLoop {
+    /// The definition's hash; another definition starts afresh.
+    pub hash: String,
+    /// Its state.
+    pub backoff: Backoff,
+}
+
+/// What is remembered of one container name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerMemory {
+    /// The image for the next start.
+    pub image: ImageWork,
+    /// Why the last attempt to start it failed.
+    pub failure: Option<Failure>,
+    /// Its restarts.
+    pub crash_loop: Option<CrashLoop>,
+}
+
+/// What a worker remembers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodMemory {
+    /// The pod record on disk says what is being acted on.
+    pub record: Step,
+    /// `status.startTime`.
+    pub started_at: Option<Timestamp>,
+    /// The same on the clock that counts.
+    pub active_since: Option<Moment>,
+    /// Volumes of the present definition.
+    pub volumes: Step,
+    /// Volumes of this or an earlier definition were prepared in the present sandbox.
+    pub had_volumes: bool,
+    /// The sandbox's network, and what it got.
+    pub network: Step,
+    /// Addresses of the pod, primary first.
+    pub pod_ips: Vec<IpAddr>,
+    /// Why the sandbox could not be made or changed.
+    pub sandbox: Option<Failure>,
+    /// How often the sandbox was lost, and when last.
+    pub losses: Option<Backoff>,
+    /// When the loss of the present sandbox was seen.
+    pub lost_at: Option<Moment>,
+    /// Per container name.
+    pub containers: BTreeMap<ContainerName, ContainerMemory>,
+    /// Containers that were asked to stop and still run.
+    pub stops: BTreeMap<ContainerId, Stop>,
+    /// Containers whose end is, or will be, podstead's doing and says nothing about them.
+    pub signalled: BTreeSet<ContainerId>,
+    /// When the end of a container was seen first.
+    pub ends: BTreeMap<ContainerId, Moment>,
+    /// Why something could not be cleaned up.
+    pub cleanup: Option<Failure>,
+    /// Teardown steps of a removed pod that are done.
+    pub volumes_removed: bool,
+    /// Nothing of a removed pod is left.
+    pub forgotten: bool,
+}
+
+impl PodMemory {
+    /// What is remembered of `name`; nothing yet is a state too.
+    pub fn container(&self, name: &ContainerName) -> &ContainerMemory {
+        static NOTHING: ContainerMemory = ContainerMemory { image: ImageWork::Open, failure: None, crash_loop: None };
+        self.containers.get(name).unwrap_or(&NOTHING)
+    }
+
+    /// For changing it.
+    pub fn container_mut(&mut self, name: &ContainerName) -> &mut ContainerMemory {
+        self.containers.entry(name.clone()).or_default()
+    }
+
+    /// Takes note of what was observed: new ends, stops that came to their end, a lost sandbox.
+    pub fn observe(&mut self, observed: &ObservedPod, now: Now) {
+        for container in &observed.containers {
+            let ended_at = match &container.state {
+                ContainerState::Created | ContainerState::Running { .. } => continue,
+                ContainerState::Exited { finished_at, .. } => *finished_at,
+                ContainerState::Unknown { found_at, .. } => *found_at,
+            };
+            self.ends.entry(container.id.clone()).or_insert_with(|| now.moment_of(ended_at));
+            self.stops.remove(&container.id);
+        }
+        let is_present = |id: &ContainerId| observed.containers.iter().any(|container| container.id == *id);
+        self.ends.retain(|id, _| is_present(id));
+        self.stops.retain(|id, _| is_present(id));
+        self.signalled.retain(|id| is_present(id));
+        match observed.sandbox.as_ref().map(|sandbox| sandbox.state) {
+            Some(SandboxState::Ready) => self.lost_at = None,
+            Some(SandboxState::Lost) => {
+                self.lost_at.get_or_insert(now.moment);
+                self.network = Step::Open;
+                self.stops.clear();
+            }
+            Some(SandboxState::Stopped) | None => {
+                self.network = Step::Open;
+                self.stops.clear();
+            }
+        }
+    }
+
+    /// Derives back-off from the records of a pod that an earlier daemon ran.
+    pub fn adopt(&mut self, observed: &ObservedPod, policy: &BackoffPolicy, now: Now) {
+        self.observe(observed, now);
+        for container in &observed.containers {
+            let ContainerState::Exited { started_at, finished_at, .. } = &container.state else { continue };
+            let (started, finished) = (now.moment_of(started_at.unwrap_or(*finished_at)), now.moment_of(*finished_at));
+            if let Some(backoff) = policy.derive(container.attempt, started, finished) {
+                self.container_mut(&container.name).crash_loop = Some(CrashLoop { hash: container.hash.clone(), backoff });
+            }
+        }
+    }
+
+    /// The pod has a new definition: forgets what concerned the old one only.
+    /// A stop whose reason is gone (the edit was taken back) is not pursued; its signal cannot be called back.
+    pub fn redefine(&mut self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod) {
+        let is_current = |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.hash.is(&run.hash));
+        self.stops.retain(|id, _| !observed.containers.iter().any(|run| run.id == *id && is_current(run)));
+        self.record = Step::Open;
+        self.volumes = Step::Open;
+        self.sandbox = None;
+        self.containers.retain(|name, _| new.container(name).is_some());
+        for container in &new.containers {
+            let before = old.container(&container.name);
+            if before == Some(container) {
+                continue;
+            }
+            let memory = self.container_mut(&container.name);
+            memory.failure = None;
+            let same_image =
+                before.is_some_and(|before| before.image == container.image && before.pull_policy == container.pull_policy);
+            if !same_image {
+                memory.image = ImageWork::Open;
+            }
+        }
+    }
+
+    /// A container is started: uses up its image and takes its back-off one step further. `ended` is the end of its last run.
+    pub fn restarting(&mut self, container: &ContainerDefinition, ended: Option<Moment>, policy: &BackoffPolicy, now: Moment) {
+        let hash = container.hash.to_string();
+        let memory = self.container_mut(&container.name);
+        let state = memory.crash_loop.take().filter(|crash_loop| crash_loop.hash == hash);
+        memory.crash_loop = match ended {
+            Some(ended) => {
+                let backoff = policy.next(state.as_ref().map(|crash_loop| &crash_loop.backoff), ended, now);
+                Some(CrashLoop { hash, backoff })
+            }
+            None => state,
+        };
+    }
+}

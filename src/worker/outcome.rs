@@ -1,0 +1,130 @@
+//! What the worker's memory takes in of a step's outcome. **Pure**.
+
+use super::backoff::{Backoff, BackoffPolicy, Failure};
+use super::definition::PodDefinition;
+use super::execute::Outcome;
+use super::memory::{ImageWork, PodMemory, Step, Stop};
+use super::phase::WorkPhase;
+use super::plan::Action;
+use crate::pod::ContainerName;
+use crate::status::reason;
+use crate::sys::clock::{Moment, Now};
+
+impl PodMemory {
+    /// Takes note of what came of `action`.
+    pub(super) fn take_in(
+        &mut self,
+        action: &Action,
+        outcome: Outcome,
+        definition: &PodDefinition,
+        phase: &mut WorkPhase,
+        crash_loop: &BackoffPolicy,
+        now: Now,
+    ) {
+        let moment = now.moment;
+        match action {
+            Action::WriteRecord => self.record.take_in(outcome, moment),
+            Action::PrepareVolumes => {
+                self.volumes.take_in(outcome, moment);
+                self.had_volumes |= self.volumes == Step::Done;
+            }
+            Action::SetUpNetwork => {
+                if let Outcome::Addresses(ips) = &outcome {
+                    self.pod_ips.clone_from(ips);
+                }
+                self.network.take_in(outcome, moment);
+            }
+            Action::EnsureImage { container, .. } => self.image_looked_up(container, outcome, moment),
+            Action::StopContainer { id, grace, .. } => {
+                self.stops.insert(id.clone(), Stop { deadline: moment + *grace, killed: None });
+                self.signalled.insert(id.clone());
+            }
+            Action::KillContainer { id, .. } => {
+                self.signalled.insert(id.clone());
+                if let Some(stop) = self.stops.get_mut(id) {
+                    stop.killed = Some(moment);
+                }
+            }
+            Action::CreateSandbox { lost_at, .. } => {
+                self.sandbox = failure(self.sandbox.as_ref(), outcome, moment);
+                if self.sandbox.is_none() {
+                    self.network = Step::Open;
+                    self.losses = lost_at.map(|lost_at| next_loss(self.losses.as_ref(), lost_at, moment));
+                }
+            }
+            Action::ResizeSandbox => self.sandbox = failure(self.sandbox.as_ref(), outcome, moment),
+            Action::StartContainer { container, ended_at, .. } => {
+                if let Some(definition) = definition.container(container) {
+                    self.restarting(definition, *ended_at, crash_loop, moment);
+                }
+                let memory = self.container_mut(container);
+                memory.failure = failure(memory.failure.as_ref(), outcome, moment);
+                if memory.failure.is_none() {
+                    memory.image = ImageWork::Open;
+                }
+            }
+            Action::Finish(result) => {
+                phase.finish(result.clone(), definition.grace, moment);
+                self.record = Step::Open;
+            }
+            Action::StopSandbox | Action::RemoveContainer { .. } => {
+                self.cleanup = failure(self.cleanup.as_ref(), outcome, moment);
+            }
+            Action::RemoveVolumes => {
+                self.cleanup = failure(self.cleanup.as_ref(), outcome, moment);
+                self.volumes_removed = self.cleanup.is_none();
+            }
+            Action::ForgetPod => {
+                self.cleanup = failure(self.cleanup.as_ref(), outcome, moment);
+                self.forgotten = self.cleanup.is_none();
+            }
+        }
+    }
+
+    /// An image was looked up, or the fetching of one ended.
+    pub(super) fn image_looked_up(&mut self, container: &ContainerName, outcome: Outcome, now: Moment) {
+        let memory = self.container_mut(container);
+        let previous = match &memory.image {
+            ImageWork::Failed(failure) => Some(failure.clone()),
+            ImageWork::Pulling(previous) => previous.clone(),
+            ImageWork::Open | ImageWork::Present(_) => None,
+        };
+        memory.image = match outcome {
+            Outcome::Image(image) => ImageWork::Present(Box::new(image)),
+            Outcome::Failed { reason, message } => {
+                let policy = BackoffPolicy::image_pull();
+                ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
+            }
+            Outcome::ImageAbsent | Outcome::Pending | Outcome::Done | Outcome::Sandbox(_) | Outcome::Addresses(_) => {
+                ImageWork::Pulling(previous)
+            }
+        };
+    }
+}
+
+impl Step {
+    fn take_in(&mut self, outcome: Outcome, now: Moment) {
+        let previous = match self {
+            Step::Failed(failure) => Some(&*failure),
+            Step::Open | Step::Done => None,
+        };
+        *self = match failure(previous, outcome, now) {
+            Some(failure) => Step::Failed(failure),
+            None => Step::Done,
+        };
+    }
+}
+
+fn failure(previous: Option<&Failure>, outcome: Outcome, now: Moment) -> Option<Failure> {
+    match outcome {
+        Outcome::Failed { reason, message } => Some(Failure::again(previous, &BackoffPolicy::retry(), reason, message, now)),
+        Outcome::ImageAbsent => {
+            Some(Failure::again(previous, &BackoffPolicy::retry(), reason::ERR_IMAGE_PULL, "image is absent", now))
+        }
+        Outcome::Done | Outcome::Pending | Outcome::Image(_) | Outcome::Sandbox(_) | Outcome::Addresses(_) => None,
+    }
+}
+
+fn next_loss(losses: Option<&Backoff>, lost_at: Moment, now: Moment) -> Backoff {
+    BackoffPolicy::retry().next(losses, lost_at, now)
+}

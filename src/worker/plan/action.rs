@@ -1,0 +1,175 @@
+//! The steps that a plan is made of.
+
+use crate::image::PullPolicy;
+use crate::pod::{ContainerId, ContainerName};
+use crate::status::{PodResult, Waiting};
+use crate::sys::clock::Moment;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// One step. Displayed, it is a line of `podstead plan`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Make the record of the desired pod durable; nothing is started or stopped for it before (promise P3).
+    WriteRecord,
+    /// Make the image for the container's next start present.
+    EnsureImage {
+        /// The container.
+        container: ContainerName,
+        /// Reference as written.
+        reference: String,
+        /// When to ask the registry.
+        policy: PullPolicy,
+    },
+    /// Make the pod's volumes.
+    PrepareVolumes,
+    /// Ask a running container to stop. Goes on in the background: a later plan sends SIGKILL when `grace` is over.
+    StopContainer {
+        /// The container.
+        container: ContainerName,
+        /// Its run.
+        id: ContainerId,
+        /// Signal number.
+        signal: i32,
+        /// Time until SIGKILL.
+        grace: Duration,
+        /// Why.
+        why: StopReason,
+    },
+    /// Its grace is over.
+    KillContainer {
+        /// The container.
+        container: ContainerName,
+        /// Its run.
+        id: ContainerId,
+    },
+    /// Give the sandbox's network back and remove every trace of the sandbox from the kernel.
+    StopSandbox,
+    /// Make a sandbox.
+    CreateSandbox {
+        /// 0 for the pod's first.
+        attempt: u32,
+        /// When the one before was lost, if it was.
+        lost_at: Option<Moment>,
+    },
+    /// Change the limits of the pod's cgroup.
+    ResizeSandbox,
+    /// Set the sandbox's network up, or learn what it has.
+    SetUpNetwork,
+    /// Forget a dead run of a container.
+    RemoveContainer {
+        /// The container.
+        container: ContainerName,
+        /// The run.
+        id: ContainerId,
+    },
+    /// Create and start a container.
+    StartContainer {
+        /// The container.
+        container: ContainerName,
+        /// Its restart count.
+        attempt: u32,
+        /// When the run before ended, if this start follows the end of a run of the same definition.
+        ended_at: Option<Moment>,
+    },
+    /// The pod is over by itself: what still runs is stopped, and nothing is started again.
+    Finish(PodResult),
+    /// Remove the volumes of a removed pod.
+    RemoveVolumes,
+    /// Remove all that is left of a removed pod.
+    ForgetPod,
+}
+
+/// Why a container is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// Its definition changed.
+    DefinitionChanged,
+    /// The pod's sandbox, or an init container, changed.
+    PodChanged,
+    /// It is no longer in the pod.
+    NotInPod,
+    /// The pod ends.
+    PodEnds,
+}
+
+impl StopReason {
+    /// For the event.
+    pub const fn as_sentence(self) -> &'static str {
+        match self {
+            StopReason::DefinitionChanged => "its definition changed",
+            StopReason::PodChanged => "the definition of its pod changed",
+            StopReason::NotInPod => "it is no longer in its pod",
+            StopReason::PodEnds => "its pod ends",
+        }
+    }
+}
+
+impl Action {
+    /// Whether the step prepares something without touching what runs. Neighbours of this kind may be taken at the same time.
+    pub const fn is_preparation(&self) -> bool {
+        match self {
+            Action::WriteRecord | Action::EnsureImage { .. } | Action::PrepareVolumes | Action::CreateSandbox { .. } => true,
+            Action::StopContainer { .. }
+            | Action::KillContainer { .. }
+            | Action::StopSandbox
+            | Action::ResizeSandbox
+            | Action::SetUpNetwork
+            | Action::RemoveContainer { .. }
+            | Action::StartContainer { .. }
+            | Action::Finish(_)
+            | Action::RemoveVolumes
+            | Action::ForgetPod => false,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::WriteRecord => f.write_str("write record"),
+            Action::EnsureImage { container, reference, policy } => {
+                write!(f, "ensure image {reference} for {container} ({policy:?})")
+            }
+            Action::PrepareVolumes => f.write_str("prepare volumes"),
+            Action::StopContainer { container, signal, grace, why, .. } => {
+                write!(f, "stop container {container} (signal {signal}, grace {}s): {}", grace.as_secs(), why.as_sentence())
+            }
+            Action::KillContainer { container, .. } => write!(f, "kill container {container}"),
+            Action::StopSandbox => f.write_str("stop sandbox"),
+            Action::CreateSandbox { attempt, .. } => write!(f, "create sandbox {attempt}"),
+            Action::ResizeSandbox => f.write_str("resize sandbox"),
+            Action::SetUpNetwork => f.write_str("set up network"),
+            Action::RemoveContainer { container, id } => write!(f, "remove dead container {container} {id}"),
+            Action::StartContainer { container, attempt, .. } => write!(f, "start container {container} (restarts {attempt})"),
+            Action::Finish(result) => {
+                write!(f, "finish pod: {}", if result.succeeded { "Succeeded" } else { "Failed" })?;
+                match &result.reason {
+                    Some(reason) => write!(f, " ({reason})"),
+                    None => Ok(()),
+                }
+            }
+            Action::RemoveVolumes => f.write_str("remove volumes"),
+            Action::ForgetPod => f.write_str("forget pod"),
+        }
+    }
+}
+
+/// What is to be done now, and what is to be told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodActions {
+    /// In this order. They assume that each one succeeds; when one does not, or goes on in the background, a new plan is due.
+    pub actions: Vec<Action>,
+    /// When to plan again although nothing happened.
+    pub wake: Option<Moment>,
+    /// Why containers wait, where the reason is a particular one.
+    pub waiting: BTreeMap<ContainerName, Waiting>,
+}
+
+impl PodActions {
+    /// Plans again at `moment` at the latest.
+    pub(super) fn wake_at(&mut self, moment: Moment) {
+        self.wake = Some(self.wake.map_or(moment, |wake| wake.min(moment)));
+    }
+}

@@ -1,0 +1,74 @@
+//! A pod that ends or has ended.
+
+use super::stop::{Grace, stop_in_order};
+use super::{Action, PlanInput, PodActions, StopReason};
+use crate::runtime::SandboxState;
+use crate::worker::memory::Step;
+use crate::worker::phase::{Cause, Termination};
+
+/// Stops what runs, then the sandbox.
+pub(super) fn plan_terminating(input: PlanInput<'_>, termination: &Termination) -> PodActions {
+    let mut out = PodActions::default();
+    match &input.memory.record {
+        Step::Done => {}
+        Step::Open => out.actions.push(Action::WriteRecord),
+        // What is to end ends also when the disk is full.
+        Step::Failed(failure) if failure.is_due(input.now.moment) => out.actions.push(Action::WriteRecord),
+        Step::Failed(failure) => out.wake_at(failure.retry_at),
+    }
+    let running: Vec<_> = input.running().collect();
+    let grace = Grace::Until(termination.began + termination.grace);
+    if stop_in_order(&mut out, &input, &running, grace, StopReason::PodEnds) {
+        return out;
+    }
+    if plan_cleanup(&mut out, &input, has_sandbox(&input).then_some(Action::StopSandbox)) {
+        plan_removal(&mut out, &input, &termination.cause);
+    }
+    out
+}
+
+/// Removes what a removed pod left.
+pub(super) fn plan_terminated(input: PlanInput<'_>, cause: &Cause) -> PodActions {
+    let mut out = PodActions::default();
+    plan_removal(&mut out, &input, cause);
+    out
+}
+
+/// Whether nothing of the pod runs and its sandbox is gone.
+pub(crate) fn is_stopped(input: &PlanInput<'_>) -> bool {
+    !has_sandbox(input)
+}
+
+fn has_sandbox(input: &PlanInput<'_>) -> bool {
+    input.observed.sandbox.as_ref().is_some_and(|sandbox| match sandbox.state {
+        SandboxState::Ready | SandboxState::Lost => true,
+        SandboxState::Stopped => false,
+    })
+}
+
+fn plan_removal(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
+    match cause {
+        Cause::Finished(_) => {}
+        Cause::Removed(_) => {
+            let volumes = (!input.memory.volumes_removed).then_some(Action::RemoveVolumes);
+            if plan_cleanup(out, input, volumes) {
+                plan_cleanup(out, input, (!input.memory.forgotten).then_some(Action::ForgetPod));
+            }
+        }
+    }
+}
+
+/// Takes a step of cleaning up, unless one failed just now. Whether what follows may be planned too.
+fn plan_cleanup(out: &mut PodActions, input: &PlanInput<'_>, action: Option<Action>) -> bool {
+    match (&input.memory.cleanup, action) {
+        (_, None) => true,
+        (Some(failure), Some(_)) if !failure.is_due(input.now.moment) => {
+            out.wake_at(failure.retry_at);
+            false
+        }
+        (Some(_) | None, Some(action)) => {
+            out.actions.push(action);
+            true
+        }
+    }
+}

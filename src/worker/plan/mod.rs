@@ -1,0 +1,68 @@
+//! The plan: a pure function from what a pod shall be, what is observed and what is remembered to the next steps.
+//!
+//! * [`standing`]: where one container stands.
+//! * [`sync`]: a pod that shall run: its sandbox, and which containers are stopped and started.
+//! * [`sequence`]: in which order containers start (kubelet rules D6 to D8).
+//! * [`stop`]: in which order they stop (rule D12), and the way from signal to SIGKILL.
+//! * [`end`]: a pod that ends or has ended.
+//!
+//! A plan is optimistic: it lists all steps that can be foreseen, as if each succeeded. The executor goes as far as it gets and asks
+//! for a new plan. So the same function serves the worker, `podstead plan` and the golden tests.
+
+mod action;
+mod end;
+mod sequence;
+mod standing;
+mod stop;
+mod sync;
+
+pub use action::{Action, PodActions, StopReason};
+pub(super) use end::is_stopped;
+
+use super::backoff::BackoffPolicy;
+use super::definition::PodDefinition;
+use super::memory::PodMemory;
+use super::phase::WorkPhase;
+use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
+use crate::sys::clock::Now;
+
+/// What a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInput<'a> {
+    /// What the pod shall be.
+    pub definition: &'a PodDefinition,
+    /// What was seen of it.
+    pub observed: &'a ObservedPod,
+    /// Whether it shall run, ends or has ended.
+    pub phase: &'a WorkPhase,
+    /// What is remembered of it.
+    pub memory: &'a PodMemory,
+    /// Back-off of crashing containers.
+    pub crash_loop: &'a BackoffPolicy,
+    /// The time.
+    pub now: Now,
+}
+
+impl<'a> PlanInput<'a> {
+    /// The sandbox if it lives.
+    fn living_sandbox(&self) -> Option<&'a SandboxStatus> {
+        self.observed.sandbox.as_ref().filter(|sandbox| sandbox.state == SandboxState::Ready)
+    }
+
+    /// Containers that run, oldest first. In a sandbox that is gone nothing runs, whatever a record says.
+    fn running(&self) -> impl Iterator<Item = &'a ContainerStatus> + use<'a> {
+        let attempt = self.living_sandbox().map(|sandbox| sandbox.spec.attempt);
+        self.observed.containers.iter().filter(move |container| {
+            matches!(container.state, ContainerState::Running { .. }) && attempt == Some(container.sandbox_attempt)
+        })
+    }
+}
+
+/// Computes the next steps for a pod.
+pub fn compute_pod_actions(input: PlanInput<'_>) -> PodActions {
+    match input.phase {
+        WorkPhase::Sync => sync::plan(input),
+        WorkPhase::Terminating(termination) => end::plan_terminating(input, termination),
+        WorkPhase::Terminated(cause) => end::plan_terminated(input, cause),
+    }
+}

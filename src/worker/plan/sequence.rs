@@ -1,0 +1,107 @@
+//! In which order containers start: init containers one after the other, sidecars among them, then main containers (kubelet rules D6 to D8).
+
+use super::PlanInput;
+use super::standing::{Due, Standing, latest, standing};
+use crate::pod::containers::ContainerKind;
+use crate::runtime::ContainerStatus;
+use crate::status::PodResult;
+use crate::worker::definition::ContainerDefinition;
+
+/// A container that has to be started now or later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next<'a> {
+    /// Its definition.
+    pub(super) container: &'a ContainerDefinition,
+    /// How to start it.
+    pub(super) due: Due<'a>,
+    /// Its run of an earlier definition, which has to stop first.
+    pub(super) outdated: Option<&'a ContainerStatus>,
+    /// Its half-made run, which has to go first.
+    pub(super) half_made: Option<&'a ContainerStatus>,
+    /// An init container has to end first.
+    pub(super) is_later: bool,
+    /// What comes after it waits until it runs: a sidecar of a pod that is being initialised.
+    pub(super) holds_others: bool,
+}
+
+impl Next<'_> {
+    /// Whether the start makes something new, rather than bringing back what ended by itself.
+    pub(super) fn is_change(&self) -> bool {
+        self.due.ended_at.is_none()
+    }
+}
+
+/// What is left to start.
+#[derive(Debug)]
+pub(super) struct Sequence<'a> {
+    /// How the pod ended, if nothing is left to do for it.
+    pub(super) result: Option<PodResult>,
+    /// In the order of their start.
+    pub(super) next: Vec<Next<'a>>,
+    /// A main container of this definition and sandbox was started: init containers are over for good.
+    pub(super) is_initialized: bool,
+}
+
+/// Looks at all containers, for a sandbox with this attempt; `is_new` tells that it has to be made first.
+pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: bool) -> Sequence<'a> {
+    let definition = input.definition;
+    let is_here = |run: &ContainerStatus| !is_new && run.sandbox_attempt == sandbox_attempt;
+    let main_base = definition.containers.iter().find(|container| container.kind == ContainerKind::Main).map(|main| &main.hash);
+    let is_initialized =
+        input.observed.containers.iter().any(|run| {
+            run.kind == ContainerKind::Main && is_here(run) && main_base.is_some_and(|hash| hash.has_base_of(&run.hash))
+        });
+    // Progress is judged from the last init container that has run: those before it were done then.
+    let reached = definition.containers.iter().rposition(|container| {
+        container.kind != ContainerKind::Main
+            && latest(input, container).is_some_and(|run| is_here(run) && container.hash.is(&run.hash))
+    });
+
+    let mut next = Vec::new();
+    let mut result = None;
+    let mut is_blocked = false;
+    let (mut mains, mut succeeded, mut failed) = (0, 0, 0);
+    for (index, container) in definition.containers.iter().enumerate() {
+        let is_past = is_initialized || reached.is_some_and(|reached| index < reached);
+        if container.kind == ContainerKind::Init && is_past {
+            continue;
+        }
+        let (due, outdated, half_made) = match standing(input, container, sandbox_attempt, is_new) {
+            Standing::Running(_) => {
+                is_blocked |= container.kind == ContainerKind::Init;
+                mains += usize::from(container.kind == ContainerKind::Main);
+                continue;
+            }
+            Standing::Succeeded | Standing::Failed if container.kind == ContainerKind::Main => {
+                mains += 1;
+                let is_success = standing(input, container, sandbox_attempt, is_new) == Standing::Succeeded;
+                succeeded += usize::from(is_success);
+                failed += usize::from(!is_success);
+                continue;
+            }
+            Standing::Succeeded => continue,
+            Standing::Failed => {
+                result = Some(PodResult::failed());
+                continue;
+            }
+            Standing::Outdated(run) => (Due { previous: Some(run), ended_at: None }, Some(run), None),
+            Standing::HalfMade(run) => (Due { previous: None, ended_at: None }, None, Some(run)),
+            Standing::Due(due) => (due, None, None),
+        };
+        mains += usize::from(container.kind == ContainerKind::Main);
+        let keeps_alive = container.kind == ContainerKind::Sidecar && is_past;
+        next.push(Next {
+            container,
+            due,
+            outdated,
+            half_made,
+            is_later: is_blocked && !keeps_alive,
+            holds_others: container.kind == ContainerKind::Sidecar && !is_past,
+        });
+        is_blocked |= container.kind == ContainerKind::Init;
+    }
+    if mains > 0 && succeeded + failed == mains {
+        result = Some(if failed == 0 { PodResult::succeeded() } else { PodResult::failed() });
+    }
+    Sequence { result, next, is_initialized }
+}

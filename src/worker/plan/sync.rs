@@ -1,0 +1,391 @@
+//! A pod that shall run: which sandbox it needs, and which containers are stopped and started.
+//!
+//! Pull before stop (promise P5): a container whose definition changed goes on until everything that its new definition needs is
+//! there. Where the whole pod has to go (another sandbox, an edited init container), everything that all containers need.
+
+use super::sequence::{Next, Sequence, sequence};
+use super::stop::{Grace, stop_in_order, stop_one};
+use super::{Action, PlanInput, PodActions, StopReason};
+use crate::pod::containers::ContainerKind;
+use crate::runtime::{ContainerState, ContainerStatus, SandboxState};
+use crate::status::{PodResult, Waiting, reason};
+use crate::sys::clock::Moment;
+use crate::worker::backoff::{BackoffPolicy, Failure};
+use crate::worker::memory::{ImageWork, Step};
+
+/// Plans a pod that shall run.
+pub(super) fn plan(input: PlanInput<'_>) -> PodActions {
+    let mut plan = SyncPlan { input, out: PodActions::default() };
+    plan.fill();
+    plan.out
+}
+
+/// The sandbox that containers shall run in.
+enum Target {
+    /// The one that lives.
+    Living(u32),
+    /// One that has to be made: there is none, or it is lost.
+    Missing(u32),
+    /// One that has to be made instead of the living one.
+    Other(u32),
+}
+
+/// How far record and volumes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preparation {
+    /// All is there or can be tried now.
+    Complete,
+    /// They are there for an earlier definition: what has not changed may be restarted.
+    OfEarlierDefinition,
+    /// They are not there.
+    Missing,
+}
+
+impl Preparation {
+    fn allows(self, next: &Next<'_>) -> bool {
+        match self {
+            Preparation::Complete => true,
+            Preparation::OfEarlierDefinition => !next.is_change(),
+            Preparation::Missing => false,
+        }
+    }
+}
+
+struct SyncPlan<'a> {
+    input: PlanInput<'a>,
+    out: PodActions,
+}
+
+impl<'a> SyncPlan<'a> {
+    fn fill(&mut self) {
+        if self.is_over_deadline() {
+            let message = "Pod was active on the node longer than the specified deadline".to_owned();
+            let result = PodResult { succeeded: false, reason: Some(reason::DEADLINE_EXCEEDED.to_owned()), message: Some(message) };
+            self.out.actions.push(Action::Finish(result));
+            return;
+        }
+        let target = self.target();
+        let (attempt, is_new) = match target {
+            Target::Living(attempt) => (attempt, false),
+            Target::Missing(attempt) | Target::Other(attempt) => (attempt, true),
+        };
+        let Sequence { result, next, is_initialized } = sequence(&self.input, attempt, is_new);
+        if let Some(result) = result {
+            self.out.actions.push(Action::Finish(result));
+            return;
+        }
+        if self.has_lost_sandbox() {
+            self.out.actions.push(Action::StopSandbox);
+        }
+        let preparation = self.prepare(&next);
+        let is_open: Vec<bool> = next.iter().map(|next| preparation.allows(next) && self.is_open(next)).collect();
+        let all_open = is_open.iter().all(|is_open| *is_open);
+        let starts = self.startable(&next, &is_open);
+        let goes_on = match target {
+            Target::Living(_) => {
+                let outdated: Vec<_> = next.iter().filter_map(|next| next.outdated).chain(self.surplus()).collect();
+                let goes_on = if is_initialized || outdated.is_empty() {
+                    self.stop_changed(&next, &starts)
+                } else {
+                    self.stop_together(&outdated, all_open)
+                };
+                self.resize();
+                goes_on
+            }
+            Target::Missing(_) => true,
+            Target::Other(_) => {
+                let running: Vec<_> = self.input.running().collect();
+                let goes_on = self.stop_together(&running, all_open || running.is_empty());
+                if goes_on {
+                    self.out.actions.push(Action::StopSandbox);
+                }
+                goes_on
+            }
+        };
+        let has_sandbox = !is_new || (goes_on && preparation == Preparation::Complete && self.create(attempt));
+        if has_sandbox && self.set_up_network(is_new) {
+            for start in starts.iter().filter(|start| goes_on || !start.is_change()) {
+                self.start(start);
+            }
+        }
+        self.remove_dead();
+    }
+
+    fn is_over_deadline(&mut self) -> bool {
+        let (Some(deadline), Some(since)) = (self.input.definition.active_deadline, self.input.memory.active_since) else {
+            return false;
+        };
+        let end = since + deadline;
+        if self.input.now.moment < end {
+            self.out.wake_at(end);
+        }
+        self.input.now.moment >= end
+    }
+
+    fn target(&self) -> Target {
+        match &self.input.observed.sandbox {
+            Some(sandbox) => match sandbox.state {
+                SandboxState::Ready if self.input.definition.fits(&sandbox.spec) => Target::Living(sandbox.spec.attempt),
+                SandboxState::Ready => Target::Other(sandbox.spec.attempt.saturating_add(1)),
+                SandboxState::Lost | SandboxState::Stopped => Target::Missing(sandbox.spec.attempt.saturating_add(1)),
+            },
+            None => {
+                let last = self.input.observed.containers.iter().map(|container| container.sandbox_attempt).max();
+                Target::Missing(last.map_or(0, |attempt| attempt.saturating_add(1)))
+            }
+        }
+    }
+
+    fn has_lost_sandbox(&self) -> bool {
+        self.input.observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Lost)
+    }
+
+    /// Whether a step that may have failed is done or can be tried now.
+    fn is_due(&mut self, failure: Option<&Failure>) -> bool {
+        match failure {
+            Some(failure) if !failure.is_due(self.input.now.moment) => {
+                self.out.wake_at(failure.retry_at);
+                false
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Plans a step of preparation. Whether what needs it may be planned too.
+    fn step(&mut self, step: &Step, action: Action) -> bool {
+        match step {
+            Step::Done => true,
+            Step::Open => {
+                self.out.actions.push(action);
+                true
+            }
+            Step::Failed(failure) => {
+                let is_due = self.is_due(Some(failure));
+                if is_due {
+                    self.out.actions.push(action);
+                }
+                is_due
+            }
+        }
+    }
+
+    /// Record, images and volumes.
+    fn prepare(&mut self, next: &[Next<'a>]) -> Preparation {
+        let memory = self.input.memory;
+        let has_record = self.step(&memory.record, Action::WriteRecord);
+        if next.is_empty() {
+            return Preparation::Complete;
+        }
+        for next in next {
+            if self.backs_off_until(next).is_none() && self.is_image_due(next) {
+                self.out.actions.push(Action::EnsureImage {
+                    container: next.container.name.clone(),
+                    reference: next.container.image.clone(),
+                    policy: next.container.pull_policy,
+                });
+            }
+        }
+        if self.step(&memory.volumes, Action::PrepareVolumes) && has_record {
+            Preparation::Complete
+        } else if memory.had_volumes {
+            Preparation::OfEarlierDefinition
+        } else {
+            Preparation::Missing
+        }
+    }
+
+    fn is_image_due(&self, next: &Next<'_>) -> bool {
+        match &self.input.memory.container(&next.container.name).image {
+            ImageWork::Open => true,
+            ImageWork::Pulling(_) | ImageWork::Present(_) => false,
+            ImageWork::Failed(failure) => failure.is_due(self.input.now.moment),
+        }
+    }
+
+    /// Until when the container must not be restarted, if that is not over (kubelet rule D9).
+    fn backs_off_until(&self, next: &Next<'_>) -> Option<Moment> {
+        let ended_at = next.due.ended_at?;
+        let crash_loop = self.input.memory.container(&next.container.name).crash_loop.as_ref();
+        let backoff =
+            crash_loop.filter(|crash_loop| next.container.hash.is(&crash_loop.hash)).map(|crash_loop| &crash_loop.backoff);
+        let earliest = self.input.crash_loop.earliest(backoff, ended_at);
+        (earliest > self.input.now.moment).then_some(earliest)
+    }
+
+    /// Those of `next` that can be started as soon as sandbox and stops allow it.
+    fn startable(&mut self, next: &[Next<'a>], is_open: &[bool]) -> Vec<Next<'a>> {
+        let mut startable = Vec::new();
+        let (mut is_held, mut is_pulling) = (false, false);
+        for (next, is_open) in next.iter().zip(is_open) {
+            let is_first = next.due.previous.is_none();
+            let waits_for_others = next.is_later || is_held || (is_pulling && is_first);
+            if *is_open && !waits_for_others {
+                startable.push(*next);
+            } else {
+                is_held |= next.holds_others;
+            }
+            // Main containers start in the order of the spec: one that is about to be there is waited for.
+            let image = &self.input.memory.container(&next.container.name).image;
+            is_pulling |= is_first && next.container.kind == ContainerKind::Main && matches!(image, ImageWork::Pulling(None));
+        }
+        startable
+    }
+
+    /// Whether nothing about the container itself keeps it from being started.
+    fn is_open(&mut self, next: &Next<'a>) -> bool {
+        let name = &next.container.name;
+        let now = self.input.now.moment;
+        let memory = self.input.memory.container(name);
+        if let Some(until) = self.backs_off_until(next) {
+            let pause = memory.crash_loop.as_ref().map_or(0, |crash_loop| crash_loop.backoff.delay.as_secs());
+            let message = format!(
+                "back-off {}s restarting failed container={name} pod={}({})",
+                pause, self.input.definition.desired.full_name, self.input.definition.desired.uid
+            );
+            self.wait(next, reason::CRASH_LOOP_BACK_OFF, message);
+            self.out.wake_at(until);
+            return false;
+        }
+        if let Some(failure) = memory.failure.as_ref().filter(|failure| !failure.is_due(now)) {
+            self.wait(next, failure.reason, failure.message.clone());
+            self.out.wake_at(failure.retry_at);
+            return false;
+        }
+        match &memory.image {
+            ImageWork::Open | ImageWork::Present(_) => true,
+            ImageWork::Pulling(previous) => {
+                if let Some(failure) = previous {
+                    self.wait_for_image(next, failure);
+                }
+                false
+            }
+            ImageWork::Failed(failure) => {
+                self.wait_for_image(next, failure);
+                self.is_due(Some(failure))
+            }
+        }
+    }
+
+    fn wait(&mut self, next: &Next<'_>, reason: &'static str, message: String) {
+        // What waits for init containers says so and nothing else.
+        if !next.is_later {
+            self.out.waiting.insert(next.container.name.clone(), Waiting { reason, message });
+        }
+    }
+
+    fn wait_for_image(&mut self, next: &Next<'_>, failure: &Failure) {
+        if failure.reason == reason::ERR_IMAGE_PULL && failure.count > 1 {
+            let message =
+                format!("Back-off pulling image \"{}\": {}: {}", next.container.image, reason::ERR_IMAGE_PULL, failure.message);
+            self.wait(next, reason::IMAGE_PULL_BACK_OFF, message);
+        } else {
+            self.wait(next, failure.reason, failure.message.clone());
+        }
+    }
+
+    /// Running containers that are not in the pod any more.
+    fn surplus(&self) -> Vec<&'a ContainerStatus> {
+        let definition = self.input.definition;
+        let is_defined =
+            |run: &ContainerStatus| definition.container(&run.name).is_some_and(|container| container.kind == run.kind);
+        self.input.running().filter(|run| !is_defined(run)).collect()
+    }
+
+    /// Stops each container whose new definition can be started, and those that are no longer in the pod once the new ones can.
+    /// Whether changed containers can be started, that is: whether no end has to be waited for.
+    fn stop_changed(&mut self, next: &[Next<'a>], starts: &[Next<'a>]) -> bool {
+        let grace = Grace::Each(self.input.definition.grace);
+        let mut is_waiting = false;
+        for start in starts {
+            if let Some(run) = start.outdated {
+                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, StopReason::DefinitionChanged);
+            }
+        }
+        // A stop that was begun goes on, whatever became of its reason.
+        for run in
+            next.iter().filter_map(|next| next.outdated).filter(|run| starts.iter().all(|start| start.outdated != Some(*run)))
+        {
+            if self.input.memory.stops.contains_key(&run.id) {
+                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, StopReason::DefinitionChanged);
+            }
+        }
+        let is_new = |next: &&Next<'_>| next.due.previous.is_none();
+        let has_new = next.iter().filter(is_new).count() == starts.iter().filter(is_new).count();
+        for run in self.surplus() {
+            if has_new || self.input.memory.stops.contains_key(&run.id) {
+                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, StopReason::NotInPod);
+            }
+        }
+        !is_waiting
+    }
+
+    /// Stops all of `runs` once `is_ready`. Whether they are gone, as far as that can be foreseen.
+    fn stop_together(&mut self, runs: &[&'a ContainerStatus], is_ready: bool) -> bool {
+        let is_begun = runs.iter().any(|run| self.input.memory.stops.contains_key(&run.id));
+        if !is_ready && !is_begun {
+            return false;
+        }
+        let grace = Grace::Each(self.input.definition.grace);
+        !stop_in_order(&mut self.out, &self.input, runs, grace, StopReason::PodChanged)
+    }
+
+    fn resize(&mut self) {
+        let Some(sandbox) = self.input.living_sandbox() else { return };
+        if sandbox.spec.resources != self.input.definition.sandbox.resources && self.is_due(self.input.memory.sandbox.as_ref()) {
+            self.out.actions.push(Action::ResizeSandbox);
+        }
+    }
+
+    /// Plans the sandbox. Whether what needs it may be planned too.
+    fn create(&mut self, attempt: u32) -> bool {
+        let memory = self.input.memory;
+        if let Some(lost_at) = memory.lost_at {
+            let earliest = BackoffPolicy::retry().earliest(memory.losses.as_ref(), lost_at);
+            if earliest > self.input.now.moment {
+                self.out.wake_at(earliest);
+                return false;
+            }
+        }
+        let is_due = self.is_due(memory.sandbox.as_ref());
+        if is_due {
+            self.out.actions.push(Action::CreateSandbox { attempt, lost_at: memory.lost_at });
+        }
+        is_due
+    }
+
+    fn set_up_network(&mut self, is_new: bool) -> bool {
+        let memory = self.input.memory;
+        let step = if is_new && memory.network == Step::Done { &Step::Open } else { &memory.network };
+        self.step(step, Action::SetUpNetwork)
+    }
+
+    fn start(&mut self, next: &Next<'a>) {
+        let container = next.container.name.clone();
+        if let Some(run) = next.half_made {
+            self.out.actions.push(Action::KillContainer { container: container.clone(), id: run.id.clone() });
+            self.out.actions.push(Action::RemoveContainer { container: container.clone(), id: run.id.clone() });
+        }
+        // Over all roles of the name: the number names the log file.
+        let runs = self.input.observed.containers.iter().filter(|run| run.name == container && next.half_made != Some(run));
+        let attempt = runs.map(|run| run.attempt.saturating_add(1)).max().unwrap_or(0);
+        self.out.actions.push(Action::StartContainer { container, attempt, ended_at: next.due.ended_at });
+    }
+
+    /// Keeps one dead run of each container, none of those that are not in the pod (kubelet rule D17).
+    fn remove_dead(&mut self) {
+        if !self.is_due(self.input.memory.cleanup.as_ref()) {
+            return;
+        }
+        let definition = self.input.definition;
+        let is_dead = |run: &&ContainerStatus| matches!(run.state, ContainerState::Exited { .. } | ContainerState::Unknown { .. });
+        let dead: Vec<&ContainerStatus> = self.input.observed.containers.iter().filter(is_dead).collect();
+        for run in &dead {
+            let is_defined = definition.container(&run.name).is_some_and(|container| container.kind == run.kind);
+            let is_newest =
+                dead.iter().all(|other| other.name != run.name || other.kind != run.kind || other.attempt <= run.attempt);
+            if !is_defined || !is_newest {
+                self.out.actions.push(Action::RemoveContainer { container: run.name.clone(), id: run.id.clone() });
+            }
+        }
+    }
+}

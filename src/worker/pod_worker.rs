@@ -1,0 +1,328 @@
+//! The worker of one pod: turns, one after the other, each from looking to showing.
+//!
+//! A turn never waits for what may take long (a pull, a container that stops): that goes on in the background and asks for another turn.
+
+use super::definition::PodDefinition;
+use super::execute::{Executor, Outcome};
+use super::memory::{PodMemory, Step};
+use super::phase::{Cause, WorkPhase};
+use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
+use super::queue::Work;
+use super::record::PodRecord;
+use super::services::Services;
+use crate::image::{ImageError, PullPolicy, ResolvedImage};
+use crate::mux::DesiredPod;
+use crate::pod::identity::ANNOTATION_CONFIG_HASH;
+use crate::pod::{ContainerName, Pod};
+use crate::runtime::{ObservedPod, SandboxState};
+use crate::status::{StatusInput, Waiting, pod_status, reason};
+use crate::sys::clock::Moment;
+use crate::telemetry::error_chain;
+use crate::telemetry::events::EventType;
+use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::PodStatus;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// More rounds than any pod needs; a plan that never becomes empty must not spin.
+const MAX_ROUNDS: usize = 1000;
+/// After such a plan, and when the runtime does not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnEnd {
+    /// Another turn is due then, if nothing happens before.
+    Wait(Option<Moment>),
+    /// Nothing of the pod is left.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Pull {
+    container: ContainerName,
+    reference: String,
+    took: Duration,
+    result: Result<ResolvedImage, ImageError>,
+}
+
+/// The worker of one pod.
+#[derive(Debug)]
+pub(super) struct PodWorker {
+    definition: PodDefinition,
+    record: PodRecord,
+    phase: WorkPhase,
+    memory: PodMemory,
+    /// Images being fetched; aborted when the worker goes.
+    pulls: JoinSet<Pull>,
+    waiting: BTreeMap<ContainerName, Waiting>,
+    shown: Option<PodStatus>,
+}
+
+impl PodWorker {
+    /// A pod that was never seen before.
+    pub(super) fn new(desired: Arc<DesiredPod>, services: &Services) -> Self {
+        let now = services.clock.now();
+        let record = PodRecord::new((*desired).clone(), now.wall);
+        let memory = PodMemory { started_at: Some(now.wall), active_since: Some(now.moment), ..PodMemory::default() };
+        Self::with(PodDefinition::new(desired, services.pids_limit), record, WorkPhase::Sync, memory)
+    }
+
+    /// A pod that an earlier daemon recorded. What is observed of it tells the rest.
+    pub(super) fn recovered(record: PodRecord, observed: Option<&ObservedPod>, services: &Services) -> Self {
+        let now = services.clock.now();
+        let definition = PodDefinition::new(Arc::new(record.desired.clone()), services.pids_limit);
+        let mut phase = WorkPhase::Sync;
+        if let Some(result) = &record.result {
+            phase.finish(result.clone(), definition.grace, now.moment);
+        }
+        if record.is_removed {
+            phase.remove(definition.grace, now.moment);
+        }
+        let mut memory = PodMemory {
+            record: Step::Done,
+            started_at: Some(record.started_at),
+            active_since: Some(now.moment_of(record.started_at)),
+            ..PodMemory::default()
+        };
+        if let Some(observed) = observed {
+            memory.adopt(observed, &services.crash_loop, now);
+        }
+        Self::with(definition, record, phase, memory)
+    }
+
+    fn with(definition: PodDefinition, record: PodRecord, phase: WorkPhase, memory: PodMemory) -> Self {
+        Self { definition, record, phase, memory, pulls: JoinSet::new(), waiting: BTreeMap::new(), shown: None }
+    }
+
+    /// Does what there is to do now, and shows what came of it.
+    pub(super) async fn turn(&mut self, services: &Services, work: Work<Arc<DesiredPod>>) -> TurnEnd {
+        self.take_up(services, work).await;
+        self.collect_pulls(services);
+        if self.shown.is_none() {
+            let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
+            self.show(services, &observed);
+        }
+        for _ in 0..MAX_ROUNDS {
+            let observed = match self.observe(services).await {
+                Ok(observed) => observed,
+                Err(end) => return end,
+            };
+            let plan = self.plan(services, &observed);
+            self.tell_waiting(services, &plan);
+            self.waiting = plan.waiting;
+            if self.memory.forgotten {
+                services.statuses.withdraw(&self.definition.desired.uid);
+                return TurnEnd::Gone;
+            }
+            if plan.actions.is_empty() {
+                self.show(services, &observed);
+                return TurnEnd::Wait(plan.wake);
+            }
+            self.execute(services, &observed, plan.actions).await;
+        }
+        tracing::error!(pod = %self.definition.desired.full_name, "the plan does not come to an end");
+        TurnEnd::Wait(Some(services.clock.now().moment + PAUSE))
+    }
+
+    async fn take_up(&mut self, services: &Services, work: Work<Arc<DesiredPod>>) {
+        match work {
+            Work::Look => {}
+            Work::Remove => {
+                self.phase.remove(self.definition.grace, services.clock.now().moment);
+                self.record.is_removed = true;
+                self.memory.record = Step::Open;
+                self.pulls.shutdown().await;
+            }
+            Work::Sync(desired) => {
+                if self.record.result.is_some() && !has_same_content(&desired.pod, &self.definition.desired.pod) {
+                    services.incarnations.recreate(desired.uid.clone()).await;
+                } else if *desired != *self.definition.desired {
+                    self.redefine(services, desired).await;
+                }
+            }
+        }
+    }
+
+    async fn redefine(&mut self, services: &Services, desired: Arc<DesiredPod>) {
+        let definition = PodDefinition::new(desired, services.pids_limit);
+        self.record.desired = (*definition.desired).clone();
+        let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
+        self.memory.redefine(&self.definition, &definition, &observed);
+        self.definition = definition;
+    }
+
+    fn nothing_observed(&self) -> ObservedPod {
+        ObservedPod { uid: self.definition.desired.uid.clone(), sandbox: None, containers: Vec::new() }
+    }
+
+    async fn observe(&mut self, services: &Services) -> Result<ObservedPod, TurnEnd> {
+        let now = services.clock.now();
+        match services.runtime.observe(&self.definition.desired.uid).await {
+            Ok(observed) => {
+                let observed = observed.unwrap_or_else(|| self.nothing_observed());
+                self.memory.observe(&observed, now);
+                Ok(observed)
+            }
+            Err(error) => {
+                tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "cannot observe pod");
+                Err(TurnEnd::Wait(Some(now.moment + PAUSE)))
+            }
+        }
+    }
+
+    fn plan(&mut self, services: &Services, observed: &ObservedPod) -> PodActions {
+        let phase = self.phase.clone();
+        let input = PlanInput {
+            definition: &self.definition,
+            observed,
+            phase: &phase,
+            memory: &self.memory,
+            crash_loop: &services.crash_loop,
+            now: services.clock.now(),
+        };
+        if is_stopped(&input) {
+            self.phase.stopped();
+        }
+        compute_pod_actions(PlanInput { phase: &self.phase, ..input })
+    }
+
+    /// Takes the steps one after the other, preparations at once, until one does not go as planned.
+    async fn execute(&mut self, services: &Services, observed: &ObservedPod, actions: Vec<Action>) {
+        let mut sandbox = observed.sandbox.clone();
+        let mut rest = actions.as_slice();
+        while !rest.is_empty() {
+            let preparations = rest.iter().take_while(|action| action.is_preparation()).count();
+            let (wave, later) = rest.split_at(preparations.max(1));
+            rest = later;
+            let executor = Executor {
+                services,
+                definition: &self.definition,
+                memory: &self.memory,
+                sandbox: sandbox.as_ref(),
+                record: &self.record,
+            };
+            let outcomes = join_all(wave.iter().map(|action| executor.take(action))).await;
+            let mut is_as_planned = true;
+            for (action, outcome) in wave.iter().zip(outcomes) {
+                is_as_planned &= outcome.is_as_planned();
+                if let Outcome::Sandbox(status) = &outcome {
+                    sandbox = Some(status.clone());
+                }
+                if let (Action::EnsureImage { container, reference, policy }, Outcome::ImageAbsent) = (action, &outcome) {
+                    self.pull(services, container, reference, *policy);
+                }
+                self.take_in(services, action, outcome);
+            }
+            if !is_as_planned {
+                return;
+            }
+        }
+    }
+
+    fn take_in(&mut self, services: &Services, action: &Action, outcome: Outcome) {
+        tracing::debug!(pod = %self.definition.desired.full_name, %action, ?outcome, "step");
+        let (definition, phase) = (&self.definition, &mut self.phase);
+        self.memory.take_in(action, outcome, definition, phase, &services.crash_loop, services.clock.now());
+        if let (Action::Finish(_), Some(Cause::Finished(result))) = (action, self.phase.cause()) {
+            self.record.result = Some(result.clone());
+        }
+    }
+
+    fn pull(&mut self, services: &Services, container: &ContainerName, reference: &str, policy: PullPolicy) {
+        let message = format!("Pulling image \"{reference}\"");
+        self.tell(services, Some(container), EventType::Normal, "Pulling", &message);
+        let (images, pokes) = (Arc::clone(&services.images), services.pokes.clone());
+        let (uid, container, reference) = (self.definition.desired.uid.clone(), container.clone(), reference.to_owned());
+        self.pulls.spawn(async move {
+            let begun = tokio::time::Instant::now();
+            let result = images.ensure(&reference, policy).await;
+            // Without a sync loop there is nobody to go on.
+            pokes.send(uid).ok();
+            Pull { container, reference, took: begun.elapsed(), result }
+        });
+    }
+
+    fn collect_pulls(&mut self, services: &Services) {
+        while let Some(joined) = self.pulls.try_join_next() {
+            let pull = match joined {
+                Ok(pull) => pull,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => continue,
+            };
+            let Pull { container, reference, took, result } = pull;
+            if self.definition.container(&container).is_none_or(|definition| definition.image != reference) {
+                continue;
+            }
+            let outcome = match result {
+                Ok(image) => {
+                    let message = format!("Successfully pulled image \"{reference}\" in {}ms", took.as_millis());
+                    self.tell(services, Some(&container), EventType::Normal, "Pulled", &message);
+                    Outcome::Image(image)
+                }
+                Err(error) => self.executor(services).image_failed(&container, &reference, &error),
+            };
+            self.memory.image_looked_up(&container, outcome, services.clock.now().moment);
+        }
+    }
+
+    fn executor<'a>(&'a self, services: &'a Services) -> Executor<'a> {
+        Executor { services, definition: &self.definition, memory: &self.memory, sandbox: None, record: &self.record }
+    }
+
+    fn tell(&self, services: &Services, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
+        self.executor(services).tell(container, kind, reason, message);
+    }
+
+    /// Tells of back-offs that begin.
+    fn tell_waiting(&self, services: &Services, plan: &PodActions) {
+        for (container, waiting) in &plan.waiting {
+            if self.waiting.get(container) == Some(waiting) {
+                continue;
+            }
+            match waiting.reason {
+                reason::CRASH_LOOP_BACK_OFF => {
+                    let name = &self.definition.desired.full_name;
+                    let message = format!("Back-off restarting failed container {container} in pod {name}");
+                    self.tell(services, Some(container), EventType::Warning, "BackOff", &message);
+                }
+                reason::IMAGE_PULL_BACK_OFF => {
+                    self.tell(services, Some(container), EventType::Normal, "BackOff", &waiting.message);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Computes the status and publishes it.
+    fn show(&mut self, services: &Services, observed: &ObservedPod) {
+        let is_ready = observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
+        let status = pod_status(&StatusInput {
+            desired: &self.definition.desired,
+            observed: Some(observed),
+            waiting: &self.waiting,
+            result: self.record.result.as_ref(),
+            not_ready: &BTreeSet::new(),
+            sandbox_ready: is_ready && self.memory.network == Step::Done,
+            pod_ips: &self.memory.pod_ips,
+            host_ips: &services.node.host_ips,
+            started_at: self.memory.started_at,
+            previous: self.shown.as_ref(),
+            now: services.clock.now().wall,
+        });
+        services.statuses.publish(&self.definition.desired, status.clone());
+        self.shown = Some(status);
+    }
+}
+
+/// Whether two manifests say the same, whatever revision they are from.
+fn has_same_content(one: &Pod, other: &Pod) -> bool {
+    let hash =
+        |pod: &Pod| pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH).cloned());
+    match (hash(one), hash(other)) {
+        (Some(one), Some(other)) => one == other,
+        (Some(_), None) | (None, Some(_)) | (None, None) => one == other,
+    }
+}

@@ -1,0 +1,230 @@
+//! All workers: who has work, who may run, whose time has come.
+//!
+//! One owner (the sync loop) calls this; turns run as tasks of their own, each with its worker moved in and handed back at its end. So
+//! there are no locks, and at most one turn of a pod runs because there is only one worker to move.
+
+use super::exclusion::NameExclusion;
+use super::pod_worker::{PodWorker, TurnEnd};
+use super::queue::WorkQueue;
+use super::record::PodRecord;
+use super::services::Services;
+use crate::mux::DesiredPod;
+use crate::pod::{PodFullName, PodUid};
+use crate::runtime::ObservedPod;
+use crate::sys::clock::Moment;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// One pod's place.
+#[derive(Debug)]
+struct Slot {
+    full_name: PodFullName,
+    queue: WorkQueue<Arc<DesiredPod>>,
+    seat: Seat,
+    /// When it wants a turn although nothing happens.
+    wake: Option<Moment>,
+    /// A definition that came for this UID after the pod was removed (kubelet rule C10).
+    successor: Option<Arc<DesiredPod>>,
+}
+
+/// Where the worker is.
+#[derive(Debug)]
+enum Seat {
+    /// Not made yet: the pod has never had a turn.
+    Empty,
+    /// Resting.
+    Resting(Box<PodWorker>),
+    /// In its turn.
+    Away,
+}
+
+/// The workers of all pods.
+#[derive(Debug)]
+pub struct PodWorkers {
+    services: Arc<Services>,
+    slots: HashMap<PodUid, Slot>,
+    names: NameExclusion,
+    wakes: BTreeSet<(Moment, PodUid)>,
+    turns: JoinSet<(PodUid, Box<PodWorker>, TurnEnd)>,
+}
+
+impl PodWorkers {
+    /// No pods yet.
+    pub fn new(services: Arc<Services>) -> Self {
+        Self { services, slots: HashMap::new(), names: NameExclusion::default(), wakes: BTreeSet::new(), turns: JoinSet::new() }
+    }
+
+    /// Whether no turn runs.
+    pub fn is_idle(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Whether there is a pod of this UID.
+    pub fn knows(&self, uid: &PodUid) -> bool {
+        self.slots.contains_key(uid)
+    }
+
+    /// Lets the turns under way come to their end; none begins.
+    pub async fn drain(&mut self) {
+        while self.turns.join_next().await.is_some() {}
+    }
+
+    /// Takes over a pod that an earlier daemon recorded. It has its first turn after `delay`, or (`None`: only) when it is asked for.
+    pub fn recover(&mut self, record: PodRecord, observed: Option<&ObservedPod>, delay: Option<Duration>) {
+        let (uid, full_name) = (record.desired.uid.clone(), record.desired.full_name.clone());
+        let mut queue = WorkQueue::new();
+        if record.is_removed {
+            queue.remove();
+        }
+        let worker = PodWorker::recovered(record, observed, &self.services);
+        self.names.claim(&full_name, &uid);
+        let slot = Slot { full_name, queue, seat: Seat::Resting(Box::new(worker)), wake: None, successor: None };
+        self.slots.insert(uid.clone(), slot);
+        if let Some(delay) = delay {
+            self.wake_at(&uid, self.services.clock.now().moment + delay);
+        }
+    }
+
+    /// The pod shall be so.
+    pub fn sync(&mut self, desired: Arc<DesiredPod>) {
+        let uid = desired.uid.clone();
+        let slot = self.slots.entry(uid.clone()).or_insert_with(|| Slot {
+            full_name: desired.full_name.clone(),
+            queue: WorkQueue::new(),
+            seat: Seat::Empty,
+            wake: None,
+            successor: None,
+        });
+        self.names.claim(&slot.full_name, &uid);
+        if let Err(desired) = slot.queue.sync(desired) {
+            slot.successor = Some(desired);
+        }
+        self.begin(&uid);
+    }
+
+    /// The pod is no longer wanted.
+    pub fn remove(&mut self, uid: &PodUid) {
+        let Some(slot) = self.slots.get_mut(uid) else { return };
+        slot.successor = None;
+        if matches!(slot.seat, Seat::Empty) {
+            self.forget(uid);
+        } else {
+            slot.queue.remove();
+            self.begin(uid);
+        }
+    }
+
+    /// Something happened to the pod.
+    pub fn look(&mut self, uid: &PodUid) {
+        if let Some(slot) = self.slots.get_mut(uid).filter(|slot| !matches!(slot.seat, Seat::Empty)) {
+            slot.queue.look();
+            self.begin(uid);
+        }
+    }
+
+    /// Every pod looks again.
+    pub fn look_at_all(&mut self) {
+        let uids: Vec<PodUid> = self.slots.keys().cloned().collect();
+        for uid in uids {
+            self.look(&uid);
+        }
+    }
+
+    /// Waits for the end of a turn or for the time of the next one, and acts on it. Waits for ever when there is neither.
+    /// Cancel-safe: what ended is taken out only when it is acted on.
+    pub async fn step(&mut self) {
+        let next = self.wakes.first().map(|(moment, _)| self.services.clock.instant(*moment));
+        let timer = async {
+            match next {
+                Some(instant) => tokio::time::sleep_until(instant).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(joined) = self.turns.join_next() => match joined {
+                Ok((uid, worker, end)) => self.end(&uid, worker, end),
+                // A turn that panicked leaves its pod in no known state: the daemon starts anew, which is a recovery.
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => {}
+            },
+            () = timer => self.wake(),
+        }
+    }
+
+    fn wake(&mut self) {
+        let now = self.services.clock.now().moment;
+        while let Some((moment, uid)) = self.wakes.first().cloned().filter(|(moment, _)| *moment <= now) {
+            self.wakes.remove(&(moment, uid.clone()));
+            if let Some(slot) = self.slots.get_mut(&uid) {
+                slot.wake = None;
+            }
+            self.look(&uid);
+        }
+    }
+
+    fn wake_at(&mut self, uid: &PodUid, moment: Moment) {
+        self.cancel_wake(uid);
+        if let Some(slot) = self.slots.get_mut(uid) {
+            slot.wake = Some(moment);
+            self.wakes.insert((moment, uid.clone()));
+        }
+    }
+
+    fn cancel_wake(&mut self, uid: &PodUid) {
+        if let Some(moment) = self.slots.get_mut(uid).and_then(|slot| slot.wake.take()) {
+            self.wakes.remove(&(moment, uid.clone()));
+        }
+    }
+
+    /// Begins a turn if the pod has its name, has work and has none running.
+    fn begin(&mut self, uid: &PodUid) {
+        let Some(slot) = self.slots.get_mut(uid) else { return };
+        if !self.names.has(&slot.full_name, uid) && matches!(slot.seat, Seat::Empty) {
+            return;
+        }
+        let Some(work) = slot.queue.begin() else { return };
+        let mut worker = match (std::mem::replace(&mut slot.seat, Seat::Away), &work) {
+            (Seat::Resting(worker), _) => worker,
+            (Seat::Empty, super::queue::Work::Sync(desired)) => Box::new(PodWorker::new(Arc::clone(desired), &self.services)),
+            (Seat::Empty | Seat::Away, _) => {
+                slot.queue.end();
+                return;
+            }
+        };
+        self.cancel_wake(uid);
+        let (services, uid) = (Arc::clone(&self.services), uid.clone());
+        self.turns.spawn(async move {
+            let end = worker.turn(&services, work).await;
+            (uid, worker, end)
+        });
+    }
+
+    fn end(&mut self, uid: &PodUid, worker: Box<PodWorker>, end: TurnEnd) {
+        let Some(slot) = self.slots.get_mut(uid) else { return };
+        slot.queue.end();
+        slot.seat = Seat::Resting(worker);
+        match end {
+            TurnEnd::Wait(Some(moment)) => self.wake_at(uid, moment),
+            TurnEnd::Wait(None) => {}
+            TurnEnd::Gone => {
+                self.forget(uid);
+                return;
+            }
+        }
+        self.begin(uid);
+    }
+
+    /// Forgets a pod of which nothing is left, and lets the next one of its name begin.
+    fn forget(&mut self, uid: &PodUid) {
+        self.cancel_wake(uid);
+        let Some(slot) = self.slots.remove(uid) else { return };
+        if let Some(next) = self.names.release(&slot.full_name, uid) {
+            self.begin(&next);
+        }
+        if let Some(successor) = slot.successor {
+            self.sync(successor);
+        }
+    }
+}

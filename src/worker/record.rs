@@ -1,0 +1,186 @@
+//! The pod record: what has to survive the daemon. One versioned JSON file per pod, [`Paths::pod_record`].
+//!
+//! It keeps the pod's UID through a restart, lets the pod run while its source cannot be read, and keeps a finished pod finished. Of an
+//! update only the definition is on disk before it is acted on; if even that is lost, the source delivers it again.
+
+use crate::config::Paths;
+use crate::manifest::{Origin, Position};
+use crate::mux::DesiredPod;
+use crate::pod::{Pod, PodUid, SourceId};
+use crate::runtime::ObservedPod;
+use crate::source::Revision;
+use crate::status::PodResult;
+use crate::sys::atomic_file;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodSpec;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const VERSION: u32 = 1;
+/// What an orphan's containers get between signal and SIGKILL (kubelet rule C7).
+const ORPHAN_GRACE_SECS: i64 = 1;
+
+/// What is remembered of a pod on disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PodRecord {
+    version: u32,
+    /// What is being acted on.
+    pub desired: DesiredPod,
+    /// `status.startTime`.
+    pub started_at: Timestamp,
+    /// How it ended, if it did by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<PodResult>,
+    /// It is no longer wanted and being removed.
+    #[serde(default)]
+    pub is_removed: bool,
+}
+
+/// Why a record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// It could not be written.
+    #[error("write pod record {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It could not be read.
+    #[error("read pod record {}", path.display())]
+    Read {
+        /// The file, or the directory of all pods.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It cannot be understood: cut short by a power cut, or from a newer podstead.
+    #[error("understand pod record {}", path.display())]
+    Decode {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It is of a version that this podstead does not know.
+    #[error("pod record {} is of version {version}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+}
+
+/// The records of all pods, and the UIDs of those that could not be read.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// As read.
+    pub records: Vec<PodRecord>,
+    /// Set aside under another name.
+    pub unreadable: Vec<(PodUid, RecordError)>,
+    /// Directories of pods without a record.
+    pub without: Vec<PodUid>,
+}
+
+impl PodRecord {
+    /// A record of a pod that is not removed.
+    pub const fn new(desired: DesiredPod, started_at: Timestamp) -> Self {
+        Self { version: VERSION, desired, started_at, result: None, is_removed: false }
+    }
+
+    /// A stand-in for a lost record, from what the sandbox says of itself. It keeps the pod's UID, so that containers that a source still
+    /// wants as they are go on.
+    pub fn rebuilt(observed: &ObservedPod) -> Option<Self> {
+        let sandbox = observed.sandbox.as_ref()?;
+        let full_name = sandbox.spec.full_name.clone();
+        let mut pod = Pod::default();
+        pod.metadata.name = Some(full_name.name.clone());
+        pod.metadata.namespace = Some(full_name.namespace.clone());
+        pod.metadata.uid = Some(observed.uid.to_string());
+        pod.spec = Some(PodSpec { termination_grace_period_seconds: Some(ORPHAN_GRACE_SECS), ..PodSpec::default() });
+        let desired = DesiredPod {
+            uid: observed.uid.clone(),
+            full_name,
+            source: SourceId::new("unknown"),
+            revision: Revision(String::new()),
+            origin: Origin { file: String::new(), position: Position { line: 1, column: 1 } },
+            pod: pod.into(),
+        };
+        Some(Self::new(desired, sandbox.created_at))
+    }
+
+    /// Writes it durably, making the pod's directory where needed.
+    pub fn write(&self, paths: &Paths) -> Result<(), RecordError> {
+        let path = paths.pod_record(&self.desired.uid);
+        self.write_to(&path, &paths.pod(&self.desired.uid)).map_err(|source| RecordError::Write { path, source })
+    }
+
+    fn write_to(&self, path: &Path, directory: &Path) -> io::Result<()> {
+        if !directory.try_exists()? {
+            fs::create_dir_all(directory)?;
+            atomic_file::sync_parent(directory)?;
+        }
+        atomic_file::write_durable(path, &serde_json::to_vec(self)?, 0o600)
+    }
+
+    fn read(path: &Path) -> Result<Option<Self>, RecordError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(RecordError::Read { path: path.to_owned(), source }),
+        };
+        let record: Self =
+            serde_json::from_slice(&bytes).map_err(|source| RecordError::Decode { path: path.to_owned(), source })?;
+        match record.version {
+            VERSION => Ok(Some(record)),
+            version => Err(RecordError::Version { path: path.to_owned(), version }),
+        }
+    }
+}
+
+/// Reads the records of all pods. One that cannot be understood is set aside as `pod.json.bad`, so that its content is not lost.
+pub fn read_all(paths: &Paths) -> Result<Records, RecordError> {
+    let directory = paths.pods();
+    let failed = |source| RecordError::Read { path: directory.clone(), source };
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Records::default()),
+        Err(source) => return Err(failed(source)),
+    };
+    let mut all = Records::default();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let Some(uid) = entry.file_name().to_str().map(PodUid::new) else { continue };
+        let path = paths.pod_record(&uid);
+        match PodRecord::read(&path) {
+            Ok(Some(record)) if record.desired.uid == uid => all.records.push(record),
+            Ok(Some(_) | None) => all.without.push(uid),
+            Err(error) => {
+                fs::rename(&path, path.with_extension("json.bad")).ok();
+                all.unreadable.push((uid, error));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Removes a pod's record and its directory if nothing else is in it. NotFound is success.
+pub fn remove(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
+    let path = paths.pod_record(uid);
+    fs::remove_file(path.with_extension("json.bad")).ok();
+    let removed = match fs::remove_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    removed.map_err(|source| RecordError::Write { path, source })?;
+    // Not empty or not there: both are somebody else's matter.
+    fs::remove_dir(paths.pod(uid)).ok();
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Log directories of pods that are gone: they outlive the pod a little, for whoever still reads them (kubelet rule D17).
+//!
+//! Only directories that a pod of podstead left are removed, since a kubelet on the same host would use the same root. So each gets a
+//! mark, an empty file of its name in [`Paths::gone`], when its pod goes.
+
+use crate::config::Paths;
+use crate::mux::DesiredPod;
+use crate::sys::atomic_file;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why logs could not be marked or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemainsError {
+    /// The mark could not be made or read.
+    #[error("mark logs as left behind in {}", path.display())]
+    Mark {
+        /// The mark, or the directory of all marks.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The log directory could not be removed.
+    #[error("remove logs {}", path.display())]
+    Remove {
+        /// The log directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Marks the pod's log directory, if it has one.
+pub(super) fn mark_logs(paths: &Paths, desired: &DesiredPod) -> Result<(), RemainsError> {
+    let logs = paths.pod_logs(&desired.full_name, &desired.uid);
+    let Some(name) = logs.file_name() else { return Ok(()) };
+    if !logs.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    let mark = paths.gone().join(name);
+    let write = || {
+        fs::create_dir_all(paths.gone())?;
+        atomic_file::write_durable(&mark, b"", 0o600)
+    };
+    write().map_err(|source| RemainsError::Mark { path: mark.clone(), source })
+}
+
+/// Removes the log directories that were marked longer than `keep` ago.
+pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError> {
+    let directory = paths.gone();
+    let failed = |source| RemainsError::Mark { path: directory.clone(), source };
+    let marks = match fs::read_dir(&directory) {
+        Ok(marks) => marks,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(failed(source)),
+    };
+    for mark in marks {
+        let mark = mark.map_err(failed)?;
+        let modified = mark.metadata().and_then(|metadata| metadata.modified()).map_err(failed)?;
+        // A clock that was set back makes a mark from the future: its time has come too.
+        if modified.elapsed().is_ok_and(|age| age < keep) {
+            continue;
+        }
+        let logs = paths.logs.join(mark.file_name());
+        match fs::remove_dir_all(&logs) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(RemainsError::Remove { path: logs, source: error });
+            }
+            Ok(()) | Err(_) => fs::remove_file(mark.path()).map_err(failed)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_marked_logs_are_removed_and_only_after_their_time() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        fs::create_dir_all(paths.logs.join("default_web_1/web")).unwrap();
+        fs::create_dir_all(paths.logs.join("default_foreign_2/web")).unwrap();
+        fs::create_dir_all(paths.gone()).unwrap();
+        fs::write(paths.gone().join("default_web_1"), b"").unwrap();
+
+        remove_old_logs(&paths, Duration::from_secs(3600)).unwrap();
+        assert!(paths.logs.join("default_web_1").is_dir(), "its time has not come");
+        remove_old_logs(&paths, Duration::ZERO).unwrap();
+        assert!(!paths.logs.join("default_web_1").is_dir());
+        assert!(paths.logs.join("default_foreign_2").is_dir());
+        assert_eq!(fs::read_dir(paths.gone()).unwrap().count(), 0);
+        remove_old_logs(&paths, Duration::ZERO).unwrap();
+    }
+}

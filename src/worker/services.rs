@@ -1,0 +1,62 @@
+//! What workers need of the rest of the daemon.
+
+use super::backoff::BackoffPolicy;
+use crate::config::Paths;
+use crate::image::ImageService;
+use crate::network::PodNetwork;
+use crate::pod::PodUid;
+use crate::pod::env::EnvFacts;
+use crate::runtime::Runtime;
+use crate::status::PodStatusSink;
+use crate::sys::clock::Clock;
+use crate::telemetry::events::EventRecorder;
+use crate::volume::VolumeService;
+use async_trait::async_trait;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Makes another incarnation of a pod that finished and was edited afterwards; the config mux does.
+#[async_trait]
+pub trait Incarnations: Send + Sync + fmt::Debug + 'static {
+    /// Asks for REMOVE of `uid` and ADD with a new one. Never waits for the sync loop.
+    async fn recreate(&self, uid: PodUid);
+}
+
+#[async_trait]
+impl Incarnations for crate::mux::MuxHandle {
+    async fn recreate(&self, uid: PodUid) {
+        crate::mux::MuxHandle::recreate(self, uid).await;
+    }
+}
+
+/// Everything that a worker works with. One for all workers.
+#[derive(Debug)]
+pub struct Services {
+    /// Runs sandboxes and containers.
+    pub runtime: Arc<dyn Runtime>,
+    /// Has images.
+    pub images: Arc<dyn ImageService>,
+    /// Makes volumes.
+    pub volumes: Arc<dyn VolumeService>,
+    /// Gives sandboxes their network.
+    pub network: Arc<dyn PodNetwork>,
+    /// Shows pods.
+    pub statuses: Arc<dyn PodStatusSink>,
+    /// Tells what happened.
+    pub events: Arc<dyn EventRecorder>,
+    /// Makes finished pods anew.
+    pub incarnations: Arc<dyn Incarnations>,
+    /// The time.
+    pub clock: Clock,
+    /// Where things lie.
+    pub paths: Paths,
+    /// What containers can learn of this host; without addresses of a pod.
+    pub node: EnvFacts,
+    /// Back-off of crashing containers.
+    pub crash_loop: BackoffPolicy,
+    /// The host's limit of processes in one pod.
+    pub pids_limit: Option<i64>,
+    /// Pods whose background work ended, so that they want a turn. Unbounded: at most one entry per pull under way.
+    pub pokes: mpsc::UnboundedSender<PodUid>,
+}
