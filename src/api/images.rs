@@ -71,7 +71,7 @@ impl From<&ImageError> for ApiFailure {
     fn from(error: &ImageError) -> Self {
         let message = crate::telemetry::error_chain(error).to_string();
         match error {
-            ImageError::InvalidName { .. } => Self::bad_request(message),
+            ImageError::InvalidName { .. } | ImageError::Import { .. } => Self::bad_request(message),
             ImageError::NeverPull(reference) => Self { message, ..Self::not_found("images", reference) },
             ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } => Self::internal(message),
         }

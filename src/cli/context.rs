@@ -1,19 +1,11 @@
 //! What every subcommand gets: global options, resolved.
 
+use super::client::Client;
 use super::{ColorChoice, Global};
 use crate::config::{Config, ConfigError};
+use std::future::Future;
 use std::io::IsTerminal;
-use std::path::PathBuf;
-
-/// The daemon's socket does not answer.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot reach the daemon at {}: {reason}; is podstead running? (systemctl status podstead)", socket.display())]
-pub(super) struct DaemonUnreachable {
-    /// The socket.
-    pub socket: PathBuf,
-    /// What was seen.
-    pub reason: String,
-}
+use std::path::{Path, PathBuf};
 
 /// Global options and what follows from them.
 #[derive(Clone, Debug)]
@@ -28,7 +20,7 @@ impl Context {
     }
 
     /// The configuration file as told by `--config` or `PODSTEAD_CONFIG`.
-    pub fn config_path(&self) -> &std::path::Path {
+    pub fn config_path(&self) -> &Path {
         &self.global.config
     }
 
@@ -43,6 +35,19 @@ impl Context {
             Some(socket) => Ok(socket.clone()),
             None => Ok(self.load_config()?.paths.api_socket()),
         }
+    }
+
+    /// For asking the daemon.
+    pub(super) fn client(&self) -> Result<Client, ConfigError> {
+        Ok(Client::new(self.socket()?))
+    }
+
+    /// Runs a client's work on a runtime of one thread. A thread that still reads stdin does not hold the end up.
+    pub(super) fn block_on<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let result = runtime.block_on(work);
+        runtime.shutdown_background();
+        result
     }
 
     /// Whether output on stdout shall be coloured.

@@ -3,13 +3,25 @@
 //! Exit codes: 0 done; 1 what was asked for is not so or could not be done (no such pod, problems in manifests, a plan that is not
 //! empty); 2 the command was not understood, or the daemon could not be asked. `exec` and `attach` end with the code of the process.
 
+mod client;
 mod completion;
 mod config;
 mod context;
 mod daemon;
+mod describe;
+mod get;
+mod image;
+mod logs;
+mod output;
 mod plan;
+mod pod_name;
+mod pods;
+mod session;
+mod status;
+mod table;
 mod validate;
 mod version;
+mod watch;
 
 pub use context::Context;
 
@@ -29,8 +41,9 @@ pub const EXIT_UNUSABLE: u8 = 2;
 pub struct Cli {
     #[command(flatten)]
     global: Global,
+    /// What to do [default: status]
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 /// Options that every subcommand takes.
@@ -60,6 +73,20 @@ pub enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show how this host is, what is wrong and what to do about it
+    Status(status::StatusArgs),
+    /// Show pods, events, sources or images
+    Get(get::GetArgs),
+    /// Show everything about one pod
+    Describe(describe::DescribeArgs),
+    /// Show what a container wrote
+    Logs(logs::LogsArgs),
+    /// Run a program in a container
+    Exec(session::exec::ExecArgs),
+    /// Connect to a container's streams
+    Attach(session::attach::AttachArgs),
+    /// List, import, pull and remove images
+    Image(image::ImageArgs),
     /// Run the daemon
     Daemon(daemon::DaemonArgs),
     /// Check manifests without a daemon
@@ -78,7 +105,15 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let context = Context::new(cli.global);
-    let result = match cli.command {
+    let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));
+    let result = match command {
+        Command::Status(args) => status::run(&args, &context),
+        Command::Get(args) => get::run(&args, &context),
+        Command::Describe(args) => describe::run(&args, &context),
+        Command::Logs(args) => logs::run(&args, &context),
+        Command::Exec(args) => session::exec::run(&args, &context),
+        Command::Attach(args) => session::attach::run(&args, &context),
+        Command::Image(args) => image::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
@@ -92,13 +127,22 @@ pub fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
-            ExitCode::from(if error.is::<context::DaemonUnreachable>() { EXIT_UNUSABLE } else { EXIT_FAILED })
+            ExitCode::from(if is_unreachable(&error) { EXIT_UNUSABLE } else { EXIT_FAILED })
         }
     }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
+}
+
+fn is_unreachable(error: &anyhow::Error) -> bool {
+    let is = |error: &client::ClientError| matches!(error, client::ClientError::Unreachable(_));
+    error.chain().any(|cause| {
+        let direct = cause.downcast_ref::<client::ClientError>().is_some_and(is);
+        let nested = cause.downcast_ref::<pods::FindPodError>();
+        direct || nested.is_some_and(|error| matches!(error, pods::FindPodError::Client(error) if is(error)))
+    })
 }
 
 fn report(error: &anyhow::Error) {

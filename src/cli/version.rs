@@ -1,6 +1,8 @@
 //! `podstead version`: of this command and of the daemon.
 
 use super::Context;
+use super::client::{OWN, Target};
+use crate::api::DaemonObject;
 use clap::Args;
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,7 +15,12 @@ pub(super) struct VersionArgs {
     client: bool,
 }
 
-pub(super) fn run(_args: &VersionArgs, _context: &Context) -> anyhow::Result<ExitCode> {
-    writeln!(std::io::stdout(), "podstead {}", env!("CARGO_PKG_VERSION"))?;
+pub(super) fn run(args: &VersionArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    writeln!(std::io::stdout(), "client: {}", env!("CARGO_PKG_VERSION"))?;
+    if !args.client {
+        let client = context.client()?;
+        let daemon: DaemonObject = context.block_on(async { Ok(client.get(Target::new(OWN, &["daemon"])).await?) })?;
+        writeln!(std::io::stdout(), "daemon: {}", daemon.version)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -96,6 +96,16 @@ impl Paths {
         self.pod(uid).join("volumes")
     }
 
+    /// Data of an emptyDir volume.
+    pub fn empty_dir(&self, uid: &PodUid, volume: &str) -> PathBuf {
+        self.volumes(uid).join("empty-dir").join(volume)
+    }
+
+    /// Pins of the paths below volumes that containers mount (`subPath`).
+    pub fn sub_paths(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("subpaths")
+    }
+
     /// Host files of a pod: hosts, resolv.conf, hostname, termination logs.
     pub fn host_files(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("etc")
@@ -119,6 +129,31 @@ impl Paths {
     /// Pins of the pod's namespaces: `net`, `ipc`, `uts`.
     pub fn namespaces(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("ns")
+    }
+
+    /// What the shim was told at its start.
+    pub fn shim_config(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("shim.json")
+    }
+
+    /// Where the pod's `/dev/shm` is mounted.
+    pub fn shared_memory(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("shm")
+    }
+
+    /// OCI bundles of the pod's containers, one directory each.
+    pub fn bundles(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("bundles")
+    }
+
+    /// The OCI bundle of one container.
+    pub fn bundle(&self, uid: &PodUid, id: &ContainerId) -> PathBuf {
+        self.bundles(uid).join(id)
+    }
+
+    /// libcontainer's own state of the pod's containers.
+    pub fn oci_state(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("oci")
     }
 
     /// Log directory of a pod (kubelet rule D18).

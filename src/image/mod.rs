@@ -3,7 +3,32 @@
 //! A listed image is a whole image: layers are unpacked into a staging directory, verified, synced and renamed before a reference
 //! names them, so that a power cut leaves either all of an image or none of it.
 
+mod commit;
+pub mod compression;
+pub mod digest;
+mod disk;
+pub mod document;
+mod explain;
+mod import;
+mod in_use;
+mod index;
+pub mod layer;
+mod layout;
+pub mod platform;
+mod preload;
+pub mod reference;
+pub mod registry_config;
+pub mod stack;
+pub mod staging;
+pub mod store;
+pub mod tar;
+pub mod unpack;
+mod user;
+
 pub use crate::pod::containers::PullPolicy;
+pub use disk::StoreError;
+pub use registry_config::RegistryConfig;
+pub use store::{ImageStore, ImageStoreConfig};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -73,6 +98,14 @@ pub enum ImageError {
         /// As written.
         reference: String,
         /// What the registry, the network or the content said.
+        reason: String,
+    },
+    /// An archive cannot be imported.
+    #[error("import {path:?}: {reason}")]
+    Import {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it, or what the disk said.
         reason: String,
     },
     /// `ImageInspectError`: the store cannot be read.

@@ -20,6 +20,7 @@ pub mod quantity;
 pub mod resources;
 pub mod restart;
 pub mod security;
+pub mod signal;
 mod support;
 mod validate;
 

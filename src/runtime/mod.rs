@@ -7,6 +7,8 @@
 #[cfg(any(test, feature = "testing"))]
 pub mod fake;
 pub mod oci;
+pub mod protocol;
+pub mod record;
 pub mod types;
 
 pub use types::*;

@@ -143,6 +143,10 @@ pub struct ContainerSpec {
     pub log_path: PathBuf,
     /// Host file behind `terminationMessagePath`, read after the exit.
     pub termination_log: Option<PathBuf>,
+    /// `terminationMessagePolicy: FallbackToLogsOnError`: after a failure with an empty message, the end of the log is the message
+    /// (kubelet rule D19).
+    #[serde(default)]
+    pub fallback_to_logs: bool,
     /// Allocate a terminal.
     pub tty: bool,
     /// Keep stdin open for attach.

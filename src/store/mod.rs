@@ -3,6 +3,12 @@
 //! In: [`crate::source::SourceReport`]s. Out: [`Set`]s (the whole content of a source, exactly as client-go's undelta store pushes it),
 //! durable before they are handed on (promise P3), and the problems of the objects that keep an earlier version.
 
+pub mod check;
+pub mod undelta;
+
+pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
+pub use undelta::UndeltaStore;
+
 use crate::manifest::{ObjectKey, Origin, Problem};
 use crate::pod::{Pod, SourceId};
 use crate::source::Revision;

@@ -2,8 +2,18 @@
 
 pub mod atomic_file;
 pub mod beneath;
+pub mod boot;
 pub mod cgroup;
 pub mod clock;
+pub mod descriptor_passing;
+pub mod file_lease;
 pub mod kernel;
+pub mod mount_tree;
 pub mod mounts;
+pub mod namespaces;
+pub mod overlay;
+pub mod pidfd;
+pub mod process;
 pub mod remove_tree;
+pub mod self_exec;
+pub mod terminal;

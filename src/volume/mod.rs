@@ -1,7 +1,30 @@
 //! Volumes and the files that every pod gets (`/etc/hosts`, `/etc/resolv.conf`, `/etc/hostname`, the termination log).
 //!
-//! In: a pod. Out: bind mounts for each container. Everything lives under the pod's state directory, except tmpfs mounts, which are
-//! made in place and found again after a restart of the daemon.
+//! In: a pod. Out: bind mounts for each container. Everything lives under the pod's state directory:
+//!
+//! ```text
+//! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`
+//! subpaths/<container>/<n>              pin (bind mount) of the path below a volume that mount n of the container names
+//! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
+//! etc/termination/<container>/<attempt> termination messages
+//! ```
+//!
+//! Mounts are made in the host's mount namespace and found again by their place: after a restart of the daemon they are there, after a
+//! reboot they are made anew. A pin is what makes `subPath` safe: the path is resolved once, by the kernel, without leaving the volume,
+//! and what was found is what the container gets, whatever a container of the pod renames in between.
+
+mod empty_dir;
+mod host_files;
+mod host_path;
+mod mount_list;
+mod removal;
+mod sub_path;
+#[cfg(test)]
+mod tests;
+mod volumes;
+
+pub use host_files::NodeFiles;
+pub use volumes::Volumes;
 
 use crate::mux::DesiredPod;
 use crate::pod::{ContainerName, PodUid};
@@ -33,6 +56,29 @@ pub enum VolumeError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Something of a pod that is gone could not be unmounted or deleted; the rest was. Tried again by housekeeping.
+    #[error("remove volumes of pod {uid}: {reason}")]
+    Removal {
+        /// The pod.
+        uid: PodUid,
+        /// What was left, and why.
+        reason: String,
+    },
+    /// The pods on disk could not be listed.
+    #[error("list pods in {path:?}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the disk said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl VolumeError {
+    fn not_ready(volume: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::NotReady { volume: volume.into(), reason: reason.into() }
+    }
 }
 
 /// Mounts of one container, with the place of its termination message.

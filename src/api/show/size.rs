@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn sizes_have_one_decimal_and_a_binary_unit() {
         let cases =
-            [(0, "0B"), (1023, "1023B"), (1024, "1.0KiB"), (1536, "1.5KiB"), (24_536_680, "23.4MiB"), (u64::MAX, "16777216.0TiB")];
+            [(0, "0B"), (1023, "1023B"), (1024, "1.0KiB"), (1536, "1.5KiB"), (24_536_680, "23.4MiB"), (u64::MAX, "16777215.9TiB")];
         for (bytes, expected) in cases {
             assert_eq!(human_size(bytes), expected);
         }

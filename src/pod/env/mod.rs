@@ -9,6 +9,7 @@ mod resource;
 
 pub use expand::expand;
 pub use field::{FieldRef, FieldRefError, field_ref_value};
+pub(super) use resource::parse_resource;
 pub use resource::{ResourceFieldError, resource_field_value};
 
 use super::containers::{list, text};

@@ -24,13 +24,13 @@ pub enum ResourceFieldError {
 
 /// Which of a container's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
+pub(in crate::pod) enum Bound {
     Limit,
     Request,
 }
 
 /// `limits.cpu` as bound and resource name.
-pub(crate) fn parse_resource(resource: &str) -> Result<(Bound, &str), ResourceFieldError> {
+pub(in crate::pod) fn parse_resource(resource: &str) -> Result<(Bound, &str), ResourceFieldError> {
     let (bound, name) = match resource.split_once('.') {
         Some(("limits", name)) => (Bound::Limit, name),
         Some(("requests", name)) => (Bound::Request, name),

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 /// Limits and weights of one cgroup, in the kernel's units. `None` leaves the kernel's default. Formulas: kubelet rule D24.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct CgroupResources {
     /// cgroup v1 `cpu.shares` (2..=262144); converted to `cpu.weight` on v2.
     pub cpu_shares: Option<u64>,

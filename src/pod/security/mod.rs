@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Which of the host's namespaces a pod uses, and whether its containers share one PID namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct PodNamespaces {
     /// `spec.hostNetwork`; then the UTS namespace is the host's too (kubelet rule D23).
     pub host_network: bool,

@@ -1,16 +1,102 @@
-//! What the API server checks when a Pod is created (kubelet rule A20).
+//! What the API server checks when a Pod is created (kubelet rule A20), one file for each area.
+//!
+//! In: a defaulted Pod with its name as written. Out: every rule that it breaks. A check reports and goes on, and a part that is not
+//! there is reported by whoever requires it, once. What podstead does not support is not judged here but in `support`; a field may be
+//! reported by both.
+//!
+//! Stricter than the API server where it takes what no host can run: relative mount and host paths, unknown capabilities, names whose
+//! log directory would be too long, negative grace periods.
+
+mod containers;
+mod dns;
+mod env;
+mod lifecycle;
+mod metadata;
+mod mounts;
+mod names;
+mod ports;
+mod probes;
+mod resources;
+mod scheduling;
+mod security;
+mod spec;
+mod volumes;
 
 use super::Pod;
 use super::admit::{AdmitContext, metadata_path, spec_path};
-use super::containers::text;
-use super::field::Problems;
+use super::field::{FieldPath, Problems};
+use names::Rule;
 
 /// Reports every rule that a defaulted Pod breaks.
-pub(super) fn pod(pod: &Pod, _context: &AdmitContext, problems: &mut Problems) {
-    if text(&pod.metadata.name).is_empty() {
-        problems.required(&metadata_path().child("name"), "");
+pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
+    metadata::check(&pod.metadata, context, &metadata_path(), problems);
+    match &pod.spec {
+        Some(spec) => spec::check(pod, spec, context, &spec_path(), problems),
+        None => problems.required(&spec_path(), ""),
     }
-    if pod.spec.is_none() {
-        problems.required(&spec_path(), "");
+}
+
+impl Problems {
+    /// Reports a text that is empty as missing, and one that breaks its rule as invalid.
+    fn required_text(&mut self, path: &FieldPath, text: &str, rule: fn(&str) -> Rule) {
+        if text.is_empty() {
+            self.required(path, "");
+        } else {
+            self.rule(path, text, rule(text));
+        }
+    }
+
+    /// Reports a text that is there and breaks its rule.
+    fn optional_text(&mut self, path: &FieldPath, text: &str, rule: fn(&str) -> Rule) {
+        if !text.is_empty() {
+            self.rule(path, text, rule(text));
+        }
+    }
+
+    /// Reports a word that is not allowed; an empty one as missing.
+    fn one_of(&mut self, path: &FieldPath, word: &str, allowed: &[&str]) {
+        if word.is_empty() {
+            self.required(path, &format!("one of {}", allowed.join(", ")));
+        } else if !allowed.contains(&word) {
+            self.not_one_of(path, word, allowed);
+        }
+    }
+
+    /// Reports `value` if it broke a rule.
+    fn rule(&mut self, path: &FieldPath, value: impl std::fmt::Debug, rule: Rule) {
+        if let Err(message) = rule {
+            self.invalid(path, value, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    //! Tables of `(spec, problems)` for the tests of each area.
+
+    use super::*;
+    use crate::pod::{NodeName, defaults};
+
+    /// `field: message` of each problem of a pod that is defaulted first.
+    pub(super) fn problems_of(yaml: &str) -> Vec<String> {
+        let mut pod: Pod = serde_yaml::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}"));
+        defaults::apply(&mut pod);
+        let mut problems = Problems::default();
+        super::pod(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
+        problems.into_vec().into_iter().map(|problem| format!("{}: {}", problem.field, problem.message)).collect()
+    }
+
+    #[track_caller]
+    pub(super) fn check_spec(spec: &str, expected: &[&str]) {
+        let yaml = format!("{{metadata: {{name: web, namespace: shop}}, spec: {{{spec}}}}}");
+        assert_eq!(problems_of(&yaml), expected, "{spec}");
+    }
+
+    /// A pod with one container; `{P}` in an expected text stands for that container's place.
+    #[track_caller]
+    pub(super) fn check_container(container: &str, rest: &str, expected: &[&str]) {
+        let expected: Vec<_> = expected.iter().map(|text| text.replace("{P}", "spec.containers[0]")).collect();
+        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+        check_spec(&format!("containers: [{{name: a, image: 'x:1', {container}}}], {rest}"), &expected);
     }
 }

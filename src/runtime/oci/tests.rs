@@ -38,6 +38,7 @@ fn container() -> ContainerSpec {
         oom_score_adj: 1000,
         log_path: "/var/log/pods/x/web/0.log".into(),
         termination_log: None,
+        fallback_to_logs: false,
         tty: false,
         stdin: false,
         stdin_once: false,

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use super::{DirectoryError, DirectoryOptions};
 use crate::pod::SourceId;
 use crate::source::{Place, Revision, SourceReport};
-use std::error::Error;
+use crate::telemetry::error_chain;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -169,7 +169,7 @@ impl Reporter {
                 }
             }
             Err(error) => {
-                let text = chain(&error);
+                let text = error_chain(&error).to_string();
                 if self.failure.as_ref() != Some(&text) {
                     self.failure = Some(text.clone());
                     self.send(SourceReport::Failed(text))?;
@@ -189,15 +189,4 @@ impl Reporter {
     fn send(&self, report: SourceReport) -> Result<(), Unwanted> {
         self.reports.blocking_send((self.id.clone(), report)).map_err(|_| Unwanted)
     }
-}
-
-/// An error with all its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -107,6 +107,17 @@ impl Cgroups {
         Ok(())
     }
 
+    /// Moves a process into a group that was made by libcontainer, in the hierarchies that it made it in. 0 is the caller.
+    pub fn join(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
+        for root in self.hierarchies.all() {
+            match write(&below(root, path).join("cgroup.procs"), &pid.to_string()) {
+                Err(CgroupError::Write { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
     /// The pods that have groups, their own or their shim's, with the path of each group: for finding orphans.
     pub fn list(&self) -> Result<Vec<(PodUid, PathBuf)>, CgroupError> {
         let mut found = Vec::new();

@@ -1,0 +1,77 @@
+//! What can go wrong when the daemon is asked.
+
+use http_body_util::{BodyExt, Limited};
+use hyper::Response;
+use hyper::body::Incoming;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Largest failure that is read; messages are a line or two.
+const MAX_FAILURE_BYTES: usize = 256 << 10;
+
+/// The daemon's socket does not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach the daemon at {}: {reason}; is podstead running? (systemctl status podstead)", socket.display())]
+pub(in crate::cli) struct DaemonUnreachable {
+    /// The socket.
+    pub(in crate::cli) socket: PathBuf,
+    /// What was seen.
+    pub(in crate::cli) reason: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum ClientError {
+    /// Nobody listens.
+    #[error(transparent)]
+    Unreachable(#[from] DaemonUnreachable),
+    /// The connection broke: the daemon went down in the middle of it.
+    #[error("the connection to the daemon broke")]
+    Broken {
+        /// What was seen.
+        #[source]
+        source: hyper::Error,
+    },
+    /// The daemon refused; the message is its own.
+    #[error("{message}")]
+    Refused {
+        /// HTTP status code.
+        code: u16,
+        /// For people.
+        message: String,
+    },
+    /// The answer is not what this version expects.
+    #[error("the daemon's answer is not understood; is it of another version? (podstead version)")]
+    NotUnderstood {
+        /// What does not fit.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The request cannot be expressed.
+    #[error("make the request")]
+    BadRequest(#[source] hyper::http::Error),
+    /// The streams of exec or attach could not be opened, or broke.
+    #[error("the session with the container broke")]
+    Session {
+        /// What was seen.
+        #[source]
+        source: Box<tokio_tungstenite::tungstenite::Error>,
+    },
+}
+
+/// The message of a `Status` object, or the text that came instead of one.
+pub(super) fn message_of(body: &[u8], code: u16) -> String {
+    let status: Option<Value> = serde_json::from_slice(body).ok();
+    match status.as_ref().and_then(|status| status["message"].as_str()) {
+        Some(message) => message.to_owned(),
+        None if body.is_empty() => format!("the daemon answered {code}"),
+        None => String::from_utf8_lossy(body).trim().to_owned(),
+    }
+}
+
+pub(super) async fn refusal(response: Response<Incoming>) -> ClientError {
+    let code = response.status().as_u16();
+    let body = Limited::new(response.into_body(), MAX_FAILURE_BYTES).collect().await;
+    let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    ClientError::Refused { code, message: message_of(&body, code) }
+}

@@ -1,0 +1,29 @@
+//! Opening the streams of exec and attach.
+
+use super::error::message_of;
+use super::{Client, ClientError, Target};
+use crate::api::channels;
+use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use tokio::net::UnixStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+impl Client {
+    /// Opens a WebSocket; a refusal has the daemon's message.
+    pub(in crate::cli) async fn open(&self, target: Target) -> Result<WebSocketStream<UnixStream>, ClientError> {
+        let stream = self.connect().await?;
+        let failed = |source: Error| ClientError::Session { source: Box::new(source) };
+        let mut request = format!("ws://podstead{}", target.uri()).into_client_request().map_err(failed)?;
+        request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(channels::V5));
+        match tokio_tungstenite::client_async(request, stream).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(Error::Http(response)) => {
+                let code = response.status().as_u16();
+                let body = response.body().as_deref().unwrap_or_default();
+                Err(ClientError::Refused { code, message: message_of(body, code) })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Containers of a pod, with spec and status side by side.
+
+use super::writer::Description;
+use crate::api::show::age_since;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, EnvVar, ResourceRequirements};
+
+/// All containers of one kind; nothing when there are none.
+pub(super) fn containers(
+    text: &mut Description,
+    heading: &str,
+    containers: Option<&[Container]>,
+    statuses: Option<&[ContainerStatus]>,
+    now: Timestamp,
+) {
+    let containers = containers.unwrap_or_default();
+    if containers.is_empty() {
+        return;
+    }
+    text.heading(heading);
+    for container in containers {
+        text.indented_heading(1, &container.name);
+        let status = statuses.unwrap_or_default().iter().find(|status| status.name == container.name);
+        definition(text, container);
+        if let Some(status) = status {
+            observed(text, status, now);
+        }
+    }
+}
+
+fn definition(text: &mut Description, container: &Container) {
+    let mut field = |name: &str, value: String| {
+        if !value.is_empty() {
+            text.indented(2, name, &value);
+        }
+    };
+    field("Image", container.image.clone().unwrap_or_default());
+    field("Command", container.command.as_deref().unwrap_or_default().join("\n"));
+    field("Args", container.args.as_deref().unwrap_or_default().join("\n"));
+    let ports = container.ports.iter().flatten().map(|port| {
+        let host = port.host_port.map(|host| format!(" on host port {host}")).unwrap_or_default();
+        format!("{}/{}{host}", port.container_port, port.protocol.as_deref().unwrap_or("TCP"))
+    });
+    field("Ports", ports.collect::<Vec<_>>().join(", "));
+    field("Limits", amounts(container.resources.as_ref(), |resources| resources.limits.as_ref()));
+    field("Requests", amounts(container.resources.as_ref(), |resources| resources.requests.as_ref()));
+    field("Environment", container.env.iter().flatten().map(variable).collect::<Vec<_>>().join("\n"));
+    let mounts = container.volume_mounts.iter().flatten().map(|mount| {
+        let mode = if mount.read_only == Some(true) { "read-only" } else { "writable" };
+        format!("{} from {} ({mode})", mount.mount_path, mount.name)
+    });
+    field("Mounts", mounts.collect::<Vec<_>>().join("\n"));
+}
+
+type Amounts = std::collections::BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
+
+fn amounts(resources: Option<&ResourceRequirements>, which: fn(&ResourceRequirements) -> Option<&Amounts>) -> String {
+    let amounts = resources.and_then(which).into_iter().flatten();
+    amounts.map(|(name, amount)| format!("{name} {}", amount.0)).collect::<Vec<_>>().join(", ")
+}
+
+/// A value that comes from elsewhere is not resolved: it may be a secret.
+fn variable(variable: &EnvVar) -> String {
+    let source = variable.value_from.as_ref().map(|source| {
+        if let Some(field) = &source.field_ref {
+            format!("<field {}>", field.field_path)
+        } else if let Some(key) = &source.config_map_key_ref {
+            format!("<key {} of config map {}>", key.key, key.name)
+        } else if let Some(key) = &source.secret_key_ref {
+            format!("<key {} of secret {}>", key.key, key.name)
+        } else if let Some(resource) = &source.resource_field_ref {
+            format!("<resource {}>", resource.resource)
+        } else {
+            "<elsewhere>".to_owned()
+        }
+    });
+    format!("{}={}", variable.name, source.or_else(|| variable.value.clone()).unwrap_or_default().replace('\n', " "))
+}
+
+fn observed(text: &mut Description, status: &ContainerStatus, now: Timestamp) {
+    text.indented(2, "State", &state(status.state.as_ref(), now));
+    if let Some(last) = &status.last_state
+        && *last != ContainerState::default()
+    {
+        text.indented(2, "Last State", &state(Some(last), now));
+    }
+    text.indented(2, "Ready", &status.ready.to_string());
+    text.indented(2, "Restarts", &status.restart_count.to_string());
+    for (name, value) in [("Container ID", status.container_id.as_deref()), ("Image ID", Some(status.image_id.as_str()))] {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            text.indented(2, name, value);
+        }
+    }
+}
+
+fn state(state: Option<&ContainerState>, now: Timestamp) -> String {
+    let Some(state) = state else { return "Unknown".to_owned() };
+    if let Some(running) = &state.running {
+        let since = running.started_at.as_ref().map(|time| time.0);
+        return format!("Running for {}", age_since(since, now));
+    }
+    if let Some(terminated) = &state.terminated {
+        let reason = terminated.reason.as_deref().unwrap_or("Terminated");
+        let how = match terminated.signal.filter(|signal| *signal != 0) {
+            Some(signal) => format!("signal {signal}"),
+            None => format!("exit code {}", terminated.exit_code),
+        };
+        let ago = age_since(terminated.finished_at.as_ref().map(|time| time.0), now);
+        let ran = match (&terminated.started_at, &terminated.finished_at) {
+            (Some(start), Some(end)) => format!(" after {}", age_since(Some(start.0), end.0)),
+            _ => String::new(),
+        };
+        let message = terminated.message.as_deref().map(|message| format!("\n{}", message.trim_end())).unwrap_or_default();
+        return format!("{reason}, {how}{ran}, {ago} ago{message}");
+    }
+    let waiting = state.waiting.as_ref();
+    let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or("Waiting");
+    match waiting.and_then(|waiting| waiting.message.as_deref()) {
+        Some(message) => format!("{reason}: {message}"),
+        None => reason.to_owned(),
+    }
+}

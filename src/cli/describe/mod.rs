@@ -1,0 +1,215 @@
+//! `podstead describe`.
+
+mod container;
+mod writer;
+
+use super::Context;
+use super::client::{Client, ClientError};
+use super::get::{seen_column, type_cell};
+use super::pods::{PodNamespaceArgs, ServedList, annotation, collection, find, name_of, namespace_of};
+use super::table::{Cell, Table};
+use crate::api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use crate::api::show::{PodRow, age_since};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Pod, PodSpec, PodStatus, Volume};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use writer::Description;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct DescribeArgs {
+    #[command(subcommand)]
+    kind: DescribeKind,
+}
+
+#[derive(Debug, Subcommand)]
+enum DescribeKind {
+    /// All there is to say about a pod, with its events
+    #[command(visible_aliases = ["pods", "po"])]
+    Pod {
+        /// The pod; the node's name at its end may be left out
+        name: String,
+        #[command(flatten)]
+        namespace: PodNamespaceArgs,
+    },
+}
+
+pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    context.block_on(async {
+        match &args.kind {
+            DescribeKind::Pod { name, namespace } => {
+                let pod = find(&client, name, namespace.namespace.as_deref()).await?;
+                let events = events_of(&client, &pod).await?;
+                let now = Timestamp::now();
+                let mut out = io::stdout().lock();
+                out.write_all(describe(&pod, now).as_bytes())?;
+                write_events(&mut out, &events, now, context.color())?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn events_of(client: &Client, pod: &Pod) -> Result<Vec<Event>, ClientError> {
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let fields = format!("involvedObject.kind=Pod,involvedObject.name={},involvedObject.uid={uid}", name_of(pod));
+    let list: ServedList = client.get(collection("events", Some(namespace_of(pod))).with("fieldSelector", &fields)).await?;
+    let typed: Result<Vec<Event>, _> = list.items.into_iter().map(serde_json::from_value).collect();
+    let mut events = typed.map_err(|source| ClientError::NotUnderstood { source })?;
+    events.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
+    Ok(events)
+}
+
+fn write_events(out: &mut impl Write, events: &[Event], now: Timestamp, color: bool) -> io::Result<()> {
+    if events.is_empty() {
+        return writeln!(out, "Events:              <none>");
+    }
+    writeln!(out, "Events:")?;
+    let rows: Vec<Vec<Cell>> = events
+        .iter()
+        .map(|event| {
+            vec![
+                format!("  {}", seen_column(event, now)).into(),
+                type_cell(event),
+                event.reason.as_deref().unwrap_or_default().into(),
+                event.message.as_deref().unwrap_or_default().into(),
+            ]
+        })
+        .collect();
+    Table::new(vec!["  AGE", "TYPE", "REASON", "MESSAGE"], color).write(out, &rows)
+}
+
+/// Everything but the events.
+fn describe(pod: &Pod, now: Timestamp) -> String {
+    let empty_spec = PodSpec::default();
+    let empty_status = PodStatus::default();
+    let spec = pod.spec.as_ref().unwrap_or(&empty_spec);
+    let status = pod.status.as_ref().unwrap_or(&empty_status);
+    let row = PodRow::of(pod);
+    let mut text = Description::default();
+    text.field("Name", name_of(pod));
+    text.field("Namespace", namespace_of(pod));
+    text.field("UID", pod.metadata.uid.as_deref().unwrap_or_default());
+    text.field("Node", spec.node_name.as_deref().unwrap_or_default());
+    text.field("Source", annotation(pod, SOURCE_ANNOTATION).unwrap_or("<none>"));
+    text.field("Revision", annotation(pod, REVISION_ANNOTATION).unwrap_or("<none>"));
+    text.field("Written in", annotation(pod, ORIGIN_ANNOTATION).unwrap_or("<none>"));
+    if let Some(created) = pod.metadata.creation_timestamp.as_ref() {
+        text.field("Created", &format!("{} ({} ago)", created.0, age_since(Some(created.0), now)));
+    }
+    text.entries("Labels", pod.metadata.labels.as_ref());
+    text.entries("Annotations", Some(&foreign_annotations(pod)));
+    text.field("Status", &row.status);
+    text.field("Ready", &row.ready_column());
+    if let Some(reason) = &status.reason {
+        text.field("Reason", reason);
+    }
+    if let Some(message) = &status.message {
+        text.field("Message", message);
+    }
+    let ips: Vec<&str> = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
+    text.field("IPs", if ips.is_empty() { "<none>".to_owned() } else { ips.join(", ") }.as_str());
+    text.field("QoS Class", status.qos_class.as_deref().unwrap_or("<none>"));
+    if spec.host_network == Some(true) {
+        text.field("Host Network", "true");
+    }
+    container::containers(
+        &mut text,
+        "Init Containers",
+        spec.init_containers.as_deref(),
+        status.init_container_statuses.as_deref(),
+        now,
+    );
+    container::containers(&mut text, "Containers", Some(&spec.containers), status.container_statuses.as_deref(), now);
+    conditions(&mut text, status, now);
+    volumes(&mut text, spec.volumes.as_deref().unwrap_or_default());
+    text.finish()
+}
+
+/// Annotations that are not told in fields of their own.
+fn foreign_annotations(pod: &Pod) -> BTreeMap<String, String> {
+    let own = [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION];
+    let all = pod.metadata.annotations.iter().flatten();
+    all.filter(|(key, _)| !own.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn conditions(text: &mut Description, status: &PodStatus, now: Timestamp) {
+    let Some(conditions) = status.conditions.as_ref().filter(|conditions| !conditions.is_empty()) else { return };
+    text.heading("Conditions");
+    for condition in conditions {
+        let since = condition.last_transition_time.as_ref().map(|time| format!("for {}", age_since(Some(time.0), now)));
+        let why = condition.message.as_deref().or(condition.reason.as_deref());
+        let parts: Vec<&str> = [Some(condition.status.as_str()), since.as_deref(), why].into_iter().flatten().collect();
+        text.indented(1, &condition.type_, &parts.join(", "));
+    }
+}
+
+fn volumes(text: &mut Description, volumes: &[Volume]) {
+    if volumes.is_empty() {
+        return;
+    }
+    text.heading("Volumes");
+    for volume in volumes {
+        text.indented(1, &volume.name, &volume_kind(volume));
+    }
+}
+
+fn volume_kind(volume: &Volume) -> String {
+    if let Some(host_path) = &volume.host_path {
+        let kind = host_path.type_.as_deref().filter(|kind| !kind.is_empty());
+        return format!("hostPath {}{}", host_path.path, kind.map(|kind| format!(" ({kind})")).unwrap_or_default());
+    }
+    if let Some(empty_dir) = &volume.empty_dir {
+        let medium = empty_dir.medium.as_deref().filter(|medium| !medium.is_empty()).unwrap_or("disk");
+        let limit = empty_dir.size_limit.as_ref().map(|limit| format!(", at most {}", limit.0)).unwrap_or_default();
+        return format!("emptyDir on {}{limit}", medium.to_lowercase());
+    }
+    // Of any other kind: its one field besides the name says which.
+    let json = serde_json::to_value(volume).unwrap_or_default();
+    let kind = json.as_object().and_then(|fields| fields.keys().find(|key| *key != "name").cloned());
+    kind.unwrap_or_else(|| "emptyDir on disk".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_in_trouble_is_described() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {
+                "name": "web-edge", "namespace": "default", "uid": "u-1", "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": {"app": "web", "tier": "front"},
+                "annotations": {"podstead.dev/source": "manifests", "podstead.dev/revision": "abc", "podstead.dev/origin": "web.yaml:3:1"},
+            },
+            "spec": {
+                "nodeName": "edge",
+                "containers": [{
+                    "name": "web", "image": "nginx:1.27", "command": ["nginx"], "args": ["-g", "daemon off;"],
+                    "ports": [{"containerPort": 80, "protocol": "TCP", "hostPort": 8080}],
+                    "env": [{"name": "A", "value": "1"}, {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+                    "resources": {"limits": {"memory": "64Mi"}},
+                    "volumeMounts": [{"name": "cfg", "mountPath": "/etc/web", "readOnly": true}],
+                }],
+                "volumes": [{"name": "cfg", "hostPath": {"path": "/srv", "type": "Directory"}}, {"name": "tmp", "emptyDir": {"medium": "Memory"}}],
+            },
+            "status": {
+                "phase": "Running", "qosClass": "Burstable",
+                "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": "2026-01-01T00:04:00Z"}],
+                "containerStatuses": [{
+                    "name": "web", "image": "nginx:1.27", "imageID": "sha256:00", "ready": false, "restartCount": 3,
+                    "containerID": "podstead://0123",
+                    "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}},
+                    "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": "2026-01-01T00:03:50Z", "finishedAt": "2026-01-01T00:04:00Z"}},
+                }],
+            },
+        }))
+        .unwrap();
+        insta::assert_snapshot!(describe(&pod, "2026-01-01T00:05:00Z".parse().unwrap()));
+    }
+}

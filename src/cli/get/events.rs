@@ -1,0 +1,138 @@
+//! `podstead get events`.
+
+use super::OutputArgs;
+use crate::api::show::{age_since, human_duration};
+use crate::cli::client::{Client, ClientError};
+use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::cli::pods::{NamespaceArgs, ServedList, collection, find, name_of, namespace_of};
+use crate::cli::table::{Cell, Style, Table};
+use crate::cli::watch::{WatchEvent, watch};
+use clap::Args;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use serde_json::Value;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct EventsArgs {
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+    /// Only events of this pod
+    #[arg(long = "for", value_name = "POD")]
+    pod: Option<String>,
+    /// Only events of this type
+    #[arg(long, value_name = "TYPE", value_parser = ["Normal", "Warning"])]
+    r#type: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Go on and tell new ones
+    #[arg(short, long)]
+    watch: bool,
+}
+
+pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+    let mut namespace = args.namespace.namespace.clone();
+    let mut fields = Vec::new();
+    if let Some(name) = &args.pod {
+        let pod = find(client, name, namespace.as_deref()).await?;
+        namespace = Some(namespace_of(&pod).to_owned());
+        fields.push(format!("involvedObject.kind=Pod,involvedObject.name={}", name_of(&pod)));
+    }
+    fields.extend(args.r#type.iter().map(|kind| format!("type={kind}")));
+    let target = || collection("events", namespace.as_deref()).with("fieldSelector", &fields.join(","));
+    let list: ServedList = client.get(target()).await?;
+    let mut items = list.items;
+    // The newest last, where a terminal shows it.
+    items.sort_by_cached_key(last_seen);
+    let mut headings = vec!["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"];
+    if args.namespace.all_namespaces {
+        headings.insert(0, "NAMESPACE");
+    }
+    let table = Table::new(headings, color);
+    let table = if args.output.no_headers { table.without_headings() } else { table };
+    let mut printer = Printer { args, table };
+    printer.print(&items, false)?;
+    if args.watch {
+        let mut events = watch(client, target(), &list.metadata.resource_version).await?;
+        while let Some(event) = events.next().await? {
+            match event {
+                WatchEvent::Changed(object) => printer.print(&[object], true)?,
+                // It is only forgotten.
+                WatchEvent::Deleted(_) => {}
+            }
+        }
+    } else if items.is_empty() {
+        say_nothing_found(namespace.as_deref())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn last_seen(event: &Value) -> Option<Timestamp> {
+    event["lastTimestamp"].as_str()?.parse().ok()
+}
+
+struct Printer<'a> {
+    args: &'a EventsArgs,
+    table: Table,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, events: &[Value], single: bool) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.args.output.output.is_table() {
+            let now = Timestamp::now();
+            let typed = |value: &Value| serde_json::from_value::<Event>(value.clone());
+            let rows: Result<Vec<_>, _> = events.iter().map(|event| Ok(self.row(&typed(event)?, now))).collect();
+            let rows = rows.map_err(|source| ClientError::NotUnderstood { source })?;
+            if !rows.is_empty() {
+                self.table.write(&mut out, &rows)?;
+            }
+        } else {
+            write_objects(&mut out, self.args.output.output, "event", events, single)?;
+        }
+        Ok(out.flush()?)
+    }
+
+    fn row(&self, event: &Event, now: Timestamp) -> Vec<Cell> {
+        let object = &event.involved_object;
+        let kind = object.kind.as_deref().unwrap_or_default().to_lowercase();
+        let mut subject = format!("{kind}/{}", object.name.as_deref().unwrap_or_default());
+        if let (OutputFormat::Wide, Some(part)) = (self.args.output.output, &object.field_path) {
+            subject = format!("{subject} {part}");
+        }
+        let mut cells = vec![
+            seen_column(event, now).into(),
+            type_cell(event),
+            event.reason.as_deref().unwrap_or_default().into(),
+            subject.into(),
+            event.message.as_deref().unwrap_or_default().into(),
+        ];
+        if self.args.namespace.all_namespaces {
+            cells.insert(0, event.metadata.namespace.as_deref().unwrap_or_default().into());
+        }
+        cells
+    }
+}
+
+/// Normal or Warning.
+pub(in crate::cli) fn type_cell(event: &Event) -> Cell {
+    match event.type_.as_deref() {
+        Some("Warning") => Cell::styled("Warning", Style::Bad),
+        kind => kind.unwrap_or_default().into(),
+    }
+}
+
+/// `3m` or `3m (x5 over 10m)`.
+pub(in crate::cli) fn seen_column(event: &Event, now: Timestamp) -> String {
+    let first = event.first_timestamp.as_ref().map(|time| time.0);
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let seen = age_since(last, now);
+    match (event.count, first, last) {
+        (Some(count), Some(first), Some(last)) if count > 1 => {
+            format!("{seen} (x{count} over {})", human_duration(last.duration_since(first).as_secs()))
+        }
+        _ => seen,
+    }
+}

@@ -1,0 +1,62 @@
+//! `podstead get`: objects in columns, or as they are.
+
+mod events;
+mod images;
+mod pods;
+mod sources;
+
+pub(super) use events::{seen_column, type_cell};
+pub(super) use images::{ImagesArgs, run as list_images};
+pub(super) use pods::style_of;
+pub(super) use sources::short_revision;
+
+use super::Context;
+use super::output::OutputFormat;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct GetArgs {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// Pods of this host
+    #[command(visible_aliases = ["pod", "po"])]
+    Pods(pods::PodsArgs),
+    /// What happened lately
+    #[command(visible_aliases = ["event", "ev"])]
+    Events(events::EventsArgs),
+    /// Where manifests come from, and how that is
+    #[command(visible_alias = "source")]
+    Sources(sources::SourcesArgs),
+    /// Images on this host
+    #[command(visible_alias = "image")]
+    Images(images::ImagesArgs),
+}
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, Args)]
+struct OutputArgs {
+    /// Form of the output
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
+    /// Leave the headings out
+    #[arg(long)]
+    no_headers: bool,
+}
+
+pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    context.block_on(async {
+        match &args.kind {
+            Kind::Pods(args) => pods::run(args, &client, context.color()).await,
+            Kind::Events(args) => events::run(args, &client, context.color()).await,
+            Kind::Sources(args) => sources::run(args, &client, context.color()).await,
+            Kind::Images(args) => images::run(args, &client, context.color()).await,
+        }
+    })
+}

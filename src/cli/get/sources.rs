@@ -1,0 +1,81 @@
+//! `podstead get sources`.
+
+use super::OutputArgs;
+use crate::api::SourceObject;
+use crate::api::show::age_since;
+use crate::cli::client::{Client, ClientError, OWN, Target};
+use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::cli::pods::ServedList;
+use crate::cli::table::{Cell, Style, Table};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::io;
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SourcesArgs {
+    /// Only this source
+    name: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+    let items: Vec<Value> = match &args.name {
+        Some(name) => vec![client.get(Target::new(OWN, &["sources", name])).await?],
+        None => client.get::<ServedList>(Target::new(OWN, &["sources"])).await?.items,
+    };
+    let mut out = io::stdout().lock();
+    let format = args.output.output;
+    if !format.is_table() {
+        write_objects(&mut out, format, "source", &items, args.name.is_some())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if items.is_empty() {
+        say_nothing_found(None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let typed: Result<Vec<SourceObject>, _> = items.into_iter().map(serde_json::from_value).collect();
+    let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
+    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "PROBLEMS", "READ", "STATUS"];
+    if format == OutputFormat::Wide {
+        headings.extend(["FETCHED", "LOCATION"]);
+    }
+    let table = Table::new(headings, color);
+    let mut table = if args.output.no_headers { table.without_headings() } else { table };
+    let now = Timestamp::now();
+    let rows: Vec<_> = typed.iter().map(|source| row(source, format == OutputFormat::Wide, now)).collect();
+    table.write(&mut out, &rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
+    let status = &source.status;
+    let revision = |revision: &Option<String>| short_revision(revision.as_deref().unwrap_or("<none>")).to_owned();
+    let problems = status.problems.len();
+    let mut cells: Vec<Cell> = vec![
+        source.metadata.name.as_str().into(),
+        source.spec.kind.as_str().into(),
+        revision(&status.accepted_revision).into(),
+        status.pods.to_string().into(),
+        Cell::styled(problems.to_string(), if problems > 0 { Style::Bad } else { Style::Plain }),
+        status.fetched_at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now)).into(),
+        match &status.last_error {
+            Some(error) => Cell::styled(error, Style::Bad),
+            None => Cell::styled("ok", Style::Good),
+        },
+    ];
+    if wide {
+        cells.push(revision(&status.fetched_revision).into());
+        cells.push(source.spec.location.as_str().into());
+    }
+    cells
+}
+
+/// The beginning of a revision: enough to tell revisions apart.
+pub(in crate::cli) fn short_revision(revision: &str) -> &str {
+    let digits = revision.split_once(':').map_or(revision, |(_, digits)| digits);
+    digits.get(..12).unwrap_or(digits)
+}

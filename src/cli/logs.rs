@@ -1,0 +1,239 @@
+//! `podstead logs`.
+
+use super::Context;
+use super::client::{Client, Target};
+use super::pods::{PodNamespaceArgs, find, name_of, pod_target};
+use super::table::Style;
+use bytes::Bytes;
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// Pieces waiting to be written, of all containers together: the daemon waits when the terminal does.
+const QUEUE: usize = 16;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct LogsArgs {
+    /// The pod; the node's name at its end may be left out
+    pod: String,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
+    /// The container; may be given several times [default: the pod's only or first one]
+    #[arg(short, long = "container", value_name = "NAME", conflicts_with = "all_containers")]
+    containers: Vec<String>,
+    /// All containers of the pod, init containers first
+    #[arg(long)]
+    all_containers: bool,
+    /// Go on until the container ends
+    #[arg(short, long)]
+    follow: bool,
+    /// The run before this one, e.g. the one that crashed
+    #[arg(short, long)]
+    previous: bool,
+    /// Only so many lines from the end
+    #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = parse_tail)]
+    tail: Option<Tail>,
+    /// Only lines that are not older, e.g. 30s, 5m, 2h, 1d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "since_time")]
+    since: Option<SignedDuration>,
+    /// Only lines from this time on, e.g. 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since_time: Option<Timestamp>,
+    /// Put the time before each line
+    #[arg(long)]
+    timestamps: bool,
+    /// Put the container before each line [default: with several containers]
+    #[arg(long)]
+    prefix: bool,
+}
+
+/// A number of lines, or all (-1, as in kubectl).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    All,
+    Lines(u64),
+}
+
+fn parse_tail(text: &str) -> Result<Tail, String> {
+    match text {
+        "-1" => Ok(Tail::All),
+        _ => text.parse().map(Tail::Lines).map_err(|_| "not a number of lines".to_owned()),
+    }
+}
+
+/// `30s`, `5m`, `1h30m`, `2d`; a bare number is seconds.
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || "not a duration such as 30s, 5m or 1h30m".to_owned();
+    let mut seconds: i64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, unit_and_rest) = rest.split_at(digits);
+        let unit = unit_and_rest.chars().next();
+        let factor = match unit {
+            Some('s') => 1,
+            None if number.len() == text.len() => 1,
+            Some('m') => 60,
+            Some('h') => 3600,
+            Some('d') => 86_400,
+            _ => return Err(wrong()),
+        };
+        let amount = number.parse::<i64>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(wrong)?;
+        seconds = seconds.checked_add(amount).ok_or_else(wrong)?;
+        rest = unit_and_rest.get(1..).unwrap_or_default();
+    }
+    if seconds > 0 { Ok(SignedDuration::from_secs(seconds)) } else { Err(wrong()) }
+}
+
+pub(super) fn run(args: &LogsArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    context.block_on(async {
+        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let containers = containers(args, &pod)?;
+        match containers.as_slice() {
+            [container] if !args.prefix => copy(&client, target(args, &pod, container)).await?,
+            several if args.follow => follow_all(&client, args, &pod, several, context.color()).await?,
+            several => {
+                for (index, container) in several.iter().enumerate() {
+                    let prefix = prefix(&pod, container, index, context.color());
+                    copy_lines(&client, target(args, &pod, container), &prefix).await?;
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The containers that are meant; says on stderr which one was chosen of several.
+fn containers(args: &LogsArgs, pod: &Pod) -> anyhow::Result<Vec<String>> {
+    if !args.containers.is_empty() {
+        return Ok(args.containers.clone());
+    }
+    let spec = pod.spec.clone().unwrap_or_default();
+    let main: Vec<String> = spec.containers.into_iter().map(|container| container.name).collect();
+    let init: Vec<String> = spec.init_containers.unwrap_or_default().into_iter().map(|container| container.name).collect();
+    if args.all_containers {
+        return Ok(init.into_iter().chain(main).collect());
+    }
+    let default = super::pods::annotation(pod, "kubectl.kubernetes.io/default-container").map(str::to_owned);
+    match default.or_else(|| main.first().cloned()) {
+        Some(container) => {
+            if main.len() > 1 {
+                let others = main.join(", ");
+                writeln!(io::stderr(), "container {container} of {others}; choose with -c, or take --all-containers")?;
+            }
+            Ok(vec![container])
+        }
+        None => anyhow::bail!("pod {:?} has no containers", name_of(pod)),
+    }
+}
+
+fn target(args: &LogsArgs, pod: &Pod, container: &str) -> Target {
+    let tail = args.tail.and_then(|tail| match tail {
+        Tail::All => None,
+        Tail::Lines(lines) => Some(lines),
+    });
+    pod_target(pod, &["log"])
+        .with("container", container)
+        .with_flag("follow", args.follow)
+        .with_flag("previous", args.previous)
+        .with_flag("timestamps", args.timestamps)
+        .with_some("tailLines", tail)
+        .with_some("sinceSeconds", args.since.map(|since| since.as_secs()))
+        .with_some("sinceTime", args.since_time)
+}
+
+/// Bytes as they come.
+async fn copy(client: &Client, target: Target) -> anyhow::Result<()> {
+    let mut lines = client.get_lines(target).await?;
+    while let Some(bytes) = lines.next_piece().await? {
+        write(&bytes)?;
+    }
+    Ok(())
+}
+
+async fn copy_lines(client: &Client, target: Target, prefix: &str) -> anyhow::Result<()> {
+    let mut lines = client.get_lines(target).await?;
+    while let Some(line) = lines.next_line().await? {
+        write(&prefixed(prefix, &line))?;
+    }
+    Ok(())
+}
+
+/// All containers at once, whole lines as they come. One that has no log does not keep the others from being followed.
+async fn follow_all(client: &Client, args: &LogsArgs, pod: &Pod, containers: &[String], color: bool) -> anyhow::Result<()> {
+    let (sender, mut received) = mpsc::channel::<Bytes>(QUEUE);
+    let mut tasks = tokio::task::JoinSet::new();
+    for (index, container) in containers.iter().enumerate() {
+        let (client, target, sender) = (client.clone(), target(args, pod, container), sender.clone());
+        let (prefix, container) = (prefix(pod, container, index, color), container.clone());
+        tasks.spawn(async move {
+            let follow = async {
+                let mut lines = client.get_lines(target).await?;
+                while let Some(line) = lines.next_line().await? {
+                    if sender.send(prefixed(&prefix, &line)).await.is_err() {
+                        break;
+                    }
+                }
+                Ok::<_, super::client::ClientError>(())
+            };
+            if let Err(error) = follow.await {
+                writeln!(io::stderr(), "{container}: {}", crate::telemetry::error_chain(&error)).ok();
+            }
+        });
+    }
+    drop(sender);
+    while let Some(line) = received.recv().await {
+        write(&line)?;
+    }
+    Ok(())
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+fn prefix(pod: &Pod, container: &str, index: usize, color: bool) -> String {
+    const STYLES: [Style; 4] = [Style::Good, Style::Pending, Style::Bold, Style::Dim];
+    let text = format!("[{}/{container}]", name_of(pod));
+    format!("{} ", STYLES[index % STYLES.len()].paint(&text, color))
+}
+
+/// The line with the prefix before it; a last line without a newline gets one, since another container's may follow.
+fn prefixed(prefix: &str, line: &[u8]) -> Bytes {
+    let mut whole = Vec::with_capacity(prefix.len() + line.len() + 1);
+    whole.extend_from_slice(prefix.as_bytes());
+    whole.extend_from_slice(line);
+    if !line.ends_with(b"\n") {
+        whole.push(b'\n');
+    }
+    Bytes::from(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        for (text, seconds) in [("30s", 30), ("5m", 300), ("1h30m", 5400), ("2d", 172_800), ("45", 45)] {
+            assert_eq!(parse_duration(text), Ok(SignedDuration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "0s", "5x", "m", "-5m", "1h30", "999999999999999d"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tail_of_minus_one_is_all() {
+        assert_eq!(parse_tail("-1"), Ok(Tail::All));
+        assert_eq!(parse_tail("20"), Ok(Tail::Lines(20)));
+        assert!(parse_tail("-2").is_err());
+    }
+}

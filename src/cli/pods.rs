@@ -1,0 +1,123 @@
+//! Pods as the daemon tells them, for all subcommands that deal with pods.
+
+use super::client::{Client, ClientError, Target};
+use super::pod_name::{self, PodNameError};
+use crate::api::published::SOURCE_ANNOTATION;
+use clap::Args;
+use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Which namespaces are meant. Unlike in a cluster, all of them unless told otherwise: one host has few pods.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct NamespaceArgs {
+    /// Only this namespace [default: all]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
+    pub(super) namespace: Option<String>,
+    /// All namespaces, and a column that names them
+    #[arg(short = 'A', long)]
+    pub(super) all_namespaces: bool,
+}
+
+/// The namespace of the one pod that is meant.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct PodNamespaceArgs {
+    /// Namespace of the pod; not needed while its name is unique
+    #[arg(short, long, value_name = "NAME")]
+    pub(super) namespace: Option<String>,
+}
+
+/// A list as served.
+#[derive(Debug, Deserialize)]
+pub(super) struct ServedList {
+    /// With the version that a watch goes on from.
+    pub(super) metadata: ServedListMetadata,
+    /// The objects.
+    pub(super) items: Vec<Value>,
+}
+
+/// `metadata` of a list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ServedListMetadata {
+    /// The version that a watch goes on from.
+    pub(super) resource_version: String,
+}
+
+/// The path of pods, or of another kind, in a namespace or in all.
+pub(super) fn collection(plural: &str, namespace: Option<&str>) -> Target {
+    match namespace {
+        Some(namespace) => Target::new("/api/v1/namespaces", &[namespace, plural]),
+        None => Target::new("/api/v1", &[plural]),
+    }
+}
+
+/// A pod as served, and typed.
+#[derive(Clone, Debug)]
+pub(super) struct ServedPod {
+    /// As served.
+    pub(super) value: Value,
+    /// Typed.
+    pub(super) pod: Pod,
+}
+
+impl ServedPod {
+    /// From an object.
+    pub(super) fn parse(value: Value) -> Result<Self, ClientError> {
+        let pod = serde_json::from_value(value.clone()).map_err(|source| ClientError::NotUnderstood { source })?;
+        Ok(Self { value, pod })
+    }
+}
+
+/// Why a pod that was named cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FindPodError {
+    /// The daemon did not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The name means no pod.
+    #[error(transparent)]
+    Name(#[from] PodNameError),
+}
+
+/// All pods of a namespace or of all.
+pub(super) async fn list(client: &Client, namespace: Option<&str>) -> Result<Vec<Pod>, ClientError> {
+    let list: ServedList = client.get(collection("pods", namespace)).await?;
+    list.items
+        .into_iter()
+        .map(|value| serde_json::from_value(value).map_err(|source| ClientError::NotUnderstood { source }))
+        .collect()
+}
+
+/// The pod that a name on the command line means.
+pub(super) async fn find(client: &Client, name: &str, namespace: Option<&str>) -> Result<Pod, FindPodError> {
+    let pods = list(client, namespace).await?;
+    Ok(pod_name::find(&pods, name, namespace)?.clone())
+}
+
+/// The path of a pod, or of a subresource of it.
+pub(super) fn pod_target(pod: &Pod, subresource: &[&str]) -> Target {
+    let mut segments = vec![namespace_of(pod), "pods", name_of(pod)];
+    segments.extend_from_slice(subresource);
+    Target::new("/api/v1/namespaces", &segments)
+}
+
+/// Its name.
+pub(super) fn name_of(pod: &Pod) -> &str {
+    pod.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Its namespace.
+pub(super) fn namespace_of(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+/// The source that it comes from.
+pub(super) fn source_of(pod: &Pod) -> &str {
+    annotation(pod, SOURCE_ANNOTATION).unwrap_or("<none>")
+}
+
+/// The value of an annotation.
+pub(super) fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
+    pod.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+}

@@ -1,0 +1,61 @@
+//! `podstead attach`.
+
+use super::Streams;
+use crate::cli::Context;
+use crate::cli::pods::{PodNamespaceArgs, find, pod_target};
+use clap::Args;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AttachArgs {
+    /// Send stdin to the container
+    #[arg(short = 'i', long)]
+    stdin: bool,
+    /// The container has a terminal: send single keys (ctrl-p ctrl-q leaves it alone)
+    #[arg(short, long)]
+    tty: bool,
+    /// The container [default: the pod's only one, or the one its annotation names]
+    #[arg(short, long, value_name = "NAME")]
+    container: Option<String>,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
+    /// The pod; the node's name at its end may be left out
+    pod: String,
+}
+
+pub(in crate::cli) fn run(args: &AttachArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    context.block_on(async {
+        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let container = container(&pod, args.container.as_deref());
+        let has = |field: fn(&Container) -> Option<bool>| container.is_some_and(|container| field(container) == Some(true));
+        let stdin = args.stdin && has(|container| container.stdin);
+        let tty = args.tty && has(|container| container.tty);
+        if args.stdin && !stdin {
+            writeln!(io::stderr(), "the container takes no stdin (stdin: true is not in its manifest): -i is ignored")?;
+        }
+        if args.tty && !tty {
+            writeln!(io::stderr(), "the container has no terminal (tty: true is not in its manifest): -t is ignored")?;
+        }
+        let target = pod_target(&pod, &["attach"])
+            .with_some("container", args.container.as_ref())
+            .with_flag("stdin", stdin)
+            .with_flag("stdout", true)
+            .with_flag("stderr", !tty)
+            .with_flag("tty", tty);
+        let socket = client.open(target).await?;
+        super::run(socket, Streams { stdin, tty, detachable: tty }).await
+    })
+}
+
+/// The container that is meant, if the client can tell; else the daemon says what is wrong.
+fn container<'a>(pod: &'a Pod, name: Option<&str>) -> Option<&'a Container> {
+    let containers = &pod.spec.as_ref()?.containers;
+    match name {
+        Some(name) => containers.iter().find(|container| container.name == name),
+        None => containers.first(),
+    }
+}

@@ -1,0 +1,60 @@
+//! `podstead exec`.
+
+use super::{Streams, terminal};
+use crate::cli::Context;
+use crate::cli::pods::{PodNamespaceArgs, find, pod_target};
+use clap::Args;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExecArgs {
+    /// Send stdin to the program
+    #[arg(short = 'i', long)]
+    stdin: bool,
+    /// Give the program a terminal
+    #[arg(short, long)]
+    tty: bool,
+    /// The container [default: the pod's only one, or the one its annotation names]
+    #[arg(short, long, value_name = "NAME")]
+    container: Option<String>,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
+    /// The pod; the node's name at its end may be left out
+    pod: String,
+    /// Program and arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(in crate::cli) fn run(args: &ExecArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    let tty = args.tty && terminal_wanted(args.stdin)?;
+    context.block_on(async {
+        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let mut target = pod_target(&pod, &["exec"])
+            .with_some("container", args.container.as_ref())
+            .with_flag("stdin", args.stdin)
+            .with_flag("stdout", true)
+            .with_flag("stderr", !tty)
+            .with_flag("tty", tty);
+        if let Some((columns, rows)) = terminal::size().filter(|_| tty) {
+            target = target.with("columns", &columns.to_string()).with("rows", &rows.to_string());
+        }
+        for argument in &args.command {
+            target = target.with("command", argument);
+        }
+        let socket = client.open(target).await?;
+        super::run(socket, Streams { stdin: args.stdin, tty, detachable: false }).await
+    })
+}
+
+/// A terminal on the other side is of no use when the input here is a pipe, and its echo would be in the output.
+fn terminal_wanted(stdin: bool) -> io::Result<bool> {
+    if stdin && !io::stdin().is_terminal() {
+        writeln!(io::stderr(), "stdin is no terminal: -t is ignored")?;
+        return Ok(false);
+    }
+    Ok(true)
+}

@@ -1,0 +1,139 @@
+//! `podstead exec` and `podstead attach`: this terminal's streams, connected to a container's.
+
+pub(super) mod attach;
+mod detach;
+pub(super) mod exec;
+mod input;
+mod terminal;
+
+use super::client::ClientError;
+use crate::api::channels::{ClientMessage, Ending, ServerMessage, TerminalSize};
+use bytes::Bytes;
+use detach::DetachKeys;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use terminal::RawTerminal;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+/// What is connected.
+#[derive(Clone, Copy, Debug)]
+struct Streams {
+    /// Send this terminal's input.
+    stdin: bool,
+    /// The other side has a terminal: send single keys, tell sizes.
+    tty: bool,
+    /// Leave the container alone on ctrl-p ctrl-q.
+    detachable: bool,
+}
+
+/// How a session ended.
+#[derive(Debug)]
+enum End {
+    Process(Ending),
+    Detached,
+    Signalled,
+}
+
+type Socket = WebSocketStream<UnixStream>;
+
+/// Runs until the process ends, the user detaches or a signal asks to stop. The terminal is restored on every way out.
+async fn run(socket: Socket, streams: Streams) -> anyhow::Result<ExitCode> {
+    let raw = if streams.tty && streams.stdin { RawTerminal::enter()? } else { None };
+    let end = connect(socket, streams).await;
+    drop(raw);
+    match end? {
+        End::Process(Ending::Exited(code)) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
+        End::Process(Ending::Failed(message)) => anyhow::bail!(message),
+        End::Detached => {
+            writeln!(io::stderr(), "detached; the container goes on")?;
+            Ok(ExitCode::SUCCESS)
+        }
+        // As a shell tells it.
+        End::Signalled => Ok(ExitCode::from(130)),
+    }
+}
+
+async fn connect(socket: Socket, streams: Streams) -> anyhow::Result<End> {
+    let (mut sink, mut stream) = socket.split();
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut stops = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+    let mut input = streams.stdin.then(input::read_stdin);
+    let mut keys = streams.detachable.then(DetachKeys::default);
+    if streams.tty
+        && let Some((width, height)) = terminal::size()
+    {
+        send(&mut sink, &ClientMessage::Resize(TerminalSize { width, height })).await?;
+    }
+    let [interrupt, terminate, hangup] = &mut stops;
+    loop {
+        // Cancel-safe: channels, signals and the message stream lose nothing when another arm wins.
+        tokio::select! {
+            message = stream.next() => match message {
+                Some(Ok(Message::Binary(bytes))) => if let Some(ending) = output(&bytes)? {
+                    close(&mut sink, &mut stream).await;
+                    return Ok(End::Process(ending));
+                },
+                Some(Ok(Message::Close(_))) | None => {
+                    return Ok(End::Process(Ending::Failed("the daemon closed the session without saying how the process ended".into())));
+                }
+                Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Err(error)) => return Err(session_error(error).into()),
+            },
+            bytes = input::next(&mut input) => match bytes {
+                Some(bytes) => match keys.as_mut().map_or(Some(bytes.clone()), |keys| keys.filter(&bytes)) {
+                    Some(bytes) if bytes.is_empty() => {}
+                    Some(bytes) => send(&mut sink, &ClientMessage::Stdin(bytes)).await?,
+                    None => return Ok(End::Detached),
+                },
+                None => {
+                    input = None;
+                    send(&mut sink, &ClientMessage::CloseStdin).await?;
+                }
+            },
+            Some(()) = resized.recv(), if streams.tty => if let Some((width, height)) = terminal::size() {
+                send(&mut sink, &ClientMessage::Resize(TerminalSize { width, height })).await?;
+            },
+            _ = interrupt.recv() => return Ok(End::Signalled),
+            _ = terminate.recv() => return Ok(End::Signalled),
+            _ = hangup.recv() => return Ok(End::Signalled),
+        }
+    }
+}
+
+/// Writes what came; the ending if it was that.
+fn output(message: &Bytes) -> io::Result<Option<Ending>> {
+    match ServerMessage::decode(message) {
+        Some(ServerMessage::Stdout(bytes)) => write(&mut io::stdout().lock(), &bytes)?,
+        Some(ServerMessage::Stderr(bytes)) => write(&mut io::stderr().lock(), &bytes)?,
+        Some(ServerMessage::Ended(ending)) => return Ok(Some(ending)),
+        None => {}
+    }
+    Ok(None)
+}
+
+fn write(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+async fn send(sink: &mut SplitSink<Socket, Message>, message: &ClientMessage) -> Result<(), ClientError> {
+    match sink.send(Message::Binary(message.encode())).await {
+        // The process has ended; how, is about to be read.
+        Err(_) | Ok(()) => Ok(()),
+    }
+}
+
+async fn close(sink: &mut SplitSink<Socket, Message>, stream: &mut SplitStream<Socket>) {
+    if sink.send(Message::Close(None)).await.is_ok() {
+        while let Some(Ok(_)) = stream.next().await {}
+    }
+}
+
+fn session_error(source: tokio_tungstenite::tungstenite::Error) -> ClientError {
+    ClientError::Session { source: Box::new(source) }
+}

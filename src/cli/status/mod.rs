@@ -1,0 +1,36 @@
+//! `podstead status`: how this host is, what is wrong, and what to do about it.
+
+mod advice;
+mod report;
+
+use super::client::{Client, OWN, Target};
+use super::pods::{ServedList, list};
+use super::{Context, EXIT_FAILED};
+use crate::api::{DaemonObject, SourceObject};
+use clap::Args;
+use jiff::Timestamp;
+use report::Report;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Default, Args)]
+pub(super) struct StatusArgs {
+    /// End with 1 when something is not as it should be
+    #[arg(long)]
+    exit_code: bool,
+}
+
+pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    let report = context.block_on(async { ask(&client).await })?;
+    io::stdout().lock().write_all(report.text(Timestamp::now(), context.color()).as_bytes())?;
+    Ok(if args.exit_code && !report.is_well() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
+}
+
+async fn ask(client: &Client) -> anyhow::Result<Report> {
+    let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
+    let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
+    let sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    Ok(Report { daemon, sources, pods: list(client, None).await? })
+}

@@ -1,0 +1,228 @@
+//! The text of `podstead status`. **Pure**.
+
+use super::advice::advice;
+use crate::api::show::{PodRow, age_since};
+use crate::api::{DaemonObject, SourceObject};
+use crate::cli::get::{short_revision, style_of};
+use crate::cli::pods::{name_of, namespace_of};
+use crate::cli::table::Style;
+use crate::manifest::Severity;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use std::fmt::Write;
+
+/// Problems told per source; the rest is counted.
+const MAX_PROBLEMS: usize = 20;
+
+/// What was asked of the daemon.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    pub(super) daemon: DaemonObject,
+    pub(super) sources: Vec<SourceObject>,
+    pub(super) pods: Vec<Pod>,
+}
+
+/// The container that a pod's status is about, with why and since when.
+struct Culprit<'a> {
+    container: Option<&'a str>,
+    message: Option<&'a str>,
+    since: Option<Timestamp>,
+}
+
+impl Report {
+    /// Whether everything is as it should be.
+    pub(super) fn is_well(&self) -> bool {
+        let sources = self.sources.iter().all(|source| source.status.last_error.is_none() && source.status.problems.is_empty());
+        sources && self.daemon.waiting_for_sources.is_empty() && self.pods.iter().all(|pod| PodRow::of(pod).is_well())
+    }
+
+    /// The whole screen.
+    pub(super) fn text(&self, now: Timestamp, color: bool) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        self.write(&mut text, now, color).ok();
+        text
+    }
+
+    fn write(&self, text: &mut String, now: Timestamp, color: bool) -> std::fmt::Result {
+        let daemon = &self.daemon;
+        let title = format!("podstead {} on {}", daemon.version, daemon.node_name);
+        let up = age_since(Some(daemon.started_at), now);
+        writeln!(text, "{}, up {up} (pid {})", Style::Bold.paint(&title, color), daemon.pid)?;
+        for source in &self.sources {
+            writeln!(text)?;
+            write_source(text, source, now, color)?;
+        }
+        for name in daemon.waiting_for_sources.iter().filter(|name| !self.sources.iter().any(|s| s.metadata.name == **name)) {
+            writeln!(text, "\nsource {name}: {}", Style::Pending.paint("has not delivered anything yet", color))?;
+        }
+        writeln!(text)?;
+        self.write_pods(text, now, color)
+    }
+
+    fn write_pods(&self, text: &mut String, now: Timestamp, color: bool) -> std::fmt::Result {
+        let rows: Vec<(&Pod, PodRow)> = self.pods.iter().map(|pod| (pod, PodRow::of(pod))).collect();
+        let unwell: Vec<_> = rows.iter().filter(|(_, row)| !row.is_well()).collect();
+        let well = rows.len() - unwell.len();
+        match (rows.len(), unwell.len()) {
+            (0, _) => writeln!(text, "no pods")?,
+            (all, 0) => writeln!(text, "{}, {}", pods(all), Style::Good.paint("all well", color))?,
+            (all, _) => {
+                writeln!(text, "{}, {well} well, {}", pods(all), Style::Bad.paint(&format!("{} not", unwell.len()), color))?
+            }
+        }
+        for (pod, row) in unwell {
+            let culprit = culprit(pod);
+            let name = if namespace_of(pod) == "default" {
+                name_of(pod).to_owned()
+            } else {
+                format!("{}/{}", namespace_of(pod), name_of(pod))
+            };
+            let since = culprit.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
+            let restarts = if row.restarts > 0 { format!(", {} restarts", row.restarts) } else { String::new() };
+            writeln!(text, "  {name}: {}{since}{restarts}", style_of(row).paint(&row.status, color))?;
+            if let Some(message) = culprit.message {
+                writeln!(text, "      {}", first_line(message))?;
+            }
+            let namespace = if namespace_of(pod) == "default" { String::new() } else { format!(" -n {}", namespace_of(pod)) };
+            let command_name = format!("{}{namespace}", name_of(pod));
+            if let Some(advice) = advice(&row.status, &command_name, culprit.container) {
+                writeln!(text, "      -> {advice}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color: bool) -> std::fmt::Result {
+    let status = &source.status;
+    let title = format!("source {} ({} {})", source.metadata.name, source.spec.kind, source.spec.location);
+    writeln!(text, "{}", Style::Bold.paint(&title, color))?;
+    let read = status.fetched_at.map_or_else(|| "never read".to_owned(), |at| format!("read {} ago", age_since(Some(at), now)));
+    match (&status.fetched_revision, &status.accepted_revision) {
+        (Some(fetched), Some(accepted)) if fetched != accepted => {
+            let (fetched, accepted) = (short_revision(fetched), short_revision(accepted));
+            writeln!(text, "  accepted {accepted} ({}), fetched {fetched}, {read}", pods(status.pods))?;
+        }
+        (_, Some(accepted)) => writeln!(text, "  accepted {} ({}), {read}", short_revision(accepted), pods(status.pods))?,
+        (Some(fetched), None) => writeln!(text, "  nothing accepted yet, fetched {}, {read}", short_revision(fetched))?,
+        (None, None) => writeln!(text, "  nothing accepted yet, {read}")?,
+    }
+    if let Some(error) = &status.last_error {
+        writeln!(text, "  {}", Style::Bad.paint(error, color))?;
+        writeln!(text, "      its pods go on as last accepted")?;
+    }
+    for problem in status.problems.iter().take(MAX_PROBLEMS) {
+        let style = match problem.severity {
+            Severity::Error => Style::Bad,
+            Severity::Warning => Style::Pending,
+        };
+        writeln!(text, "  {}", style.paint(&problem.to_string(), color))?;
+    }
+    if let Some(more) = status.problems.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
+        writeln!(text, "  and {more} more (podstead get sources {} -o yaml)", source.metadata.name)?;
+    }
+    Ok(())
+}
+
+fn pods(number: usize) -> String {
+    if number == 1 { "1 pod".to_owned() } else { format!("{number} pods") }
+}
+
+/// Finds the first container that is not as it should be.
+fn culprit(pod: &Pod) -> Culprit<'_> {
+    let Some(status) = &pod.status else { return Culprit { container: None, message: None, since: None } };
+    let not_ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status != "True");
+    let since =
+        not_ready.and_then(|condition| condition.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0);
+    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let container = all.into_iter().find(|container| !container.ready && !has_completed(container));
+    let state = container.and_then(|container| container.state.as_ref());
+    let waiting = state.and_then(|state| state.waiting.as_ref()?.message.as_deref());
+    let terminated = state.and_then(|state| state.terminated.as_ref()?.message.as_deref());
+    let message = status.message.as_deref().or(waiting).or(terminated);
+    Culprit { container: container.map(|container| container.name.as_str()), message, since }
+}
+
+fn has_completed(container: &ContainerStatus) -> bool {
+    container.state.as_ref().and_then(|state| state.terminated.as_ref()).is_some_and(|terminated| terminated.exit_code == 0)
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report() -> Report {
+        serde_json::from_value::<Vec<serde_json::Value>>(json!([
+            {
+                "version": "0.1.0", "nodeName": "edge", "startedAt": "2026-01-01T00:00:00Z", "pid": 712, "waitingForSources": ["fleet"],
+            },
+            [{
+                "apiVersion": "podstead.dev/v1alpha1", "kind": "Source", "metadata": {"name": "manifests"},
+                "spec": {"kind": "directory", "location": "/etc/podstead/manifests"},
+                "status": {
+                    "fetchedRevision": "sha256:bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:59:50Z",
+                    "acceptedRevision": "sha256:aaaaaaaaaaaaaaaa", "pods": 2, "lastError": "list directory: input/output error",
+                    "problems": [{
+                        "severity": "error", "code": "unknown-field", "file": "web.yaml", "position": {"line": 19, "column": 3},
+                        "field": "spec.hostNetwrok", "message": "unknown field", "hint": "did you mean \"hostNetwork\"?", "object": null,
+                    }],
+                },
+            }],
+            [
+                {
+                    "metadata": {"name": "web-edge", "namespace": "default"},
+                    "spec": {"containers": [{"name": "app"}, {"name": "side"}]},
+                    "status": {
+                        "phase": "Running",
+                        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:55:00Z"}],
+                        "containerStatuses": [
+                            {"name": "app", "ready": true, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}}},
+                            {
+                                "name": "side", "ready": false, "restartCount": 6, "image": "", "imageID": "",
+                                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 2m40s restarting failed container=side"}},
+                            },
+                        ],
+                    },
+                },
+                {
+                    "metadata": {"name": "dns-edge", "namespace": "kube-system"},
+                    "spec": {"containers": [{"name": "dns"}]},
+                    "status": {
+                        "phase": "Running",
+                        "containerStatuses": [{"name": "dns", "ready": true, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}}}],
+                    },
+                },
+            ],
+        ]))
+        .map(|mut parts| {
+            let pods = serde_json::from_value(parts.remove(2)).unwrap();
+            let sources = serde_json::from_value(parts.remove(1)).unwrap();
+            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods }
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_reason_time_and_remedy() {
+        let report = report();
+        assert!(!report.is_well());
+        insta::assert_snapshot!(report.text("2026-01-01T01:00:00Z".parse().unwrap(), false));
+    }
+
+    #[test]
+    fn a_host_that_is_well_says_so_in_few_lines() {
+        let mut report = report();
+        report.pods.remove(0);
+        report.daemon.waiting_for_sources.clear();
+        report.sources[0].status.last_error = None;
+        report.sources[0].status.problems.clear();
+        assert!(report.is_well());
+        assert!(report.text(Timestamp::UNIX_EPOCH, false).ends_with("\n\n1 pod, all well\n"));
+    }
+}

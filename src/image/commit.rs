@@ -1,0 +1,222 @@
+//! From staged layers to a whole image that survives a power cut.
+//!
+//! The order is what makes it so: all content is written and verified in staging; one `syncfs` makes it durable; then it is renamed
+//! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
+//! on disk, and what a crash leaves without a reference is removed at the next start.
+
+use super::digest::Digest;
+use super::document::{Configuration, DocumentError, ImageManifest, Manifest};
+use super::layer::StagedLayer;
+use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
+use super::stack::LayerStack;
+use super::staging::{Staging, StagingDirectory};
+use rustix::fs::{
+    Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens,
+    openat2,
+};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// An image whose documents are known and whose missing layers are staged.
+#[derive(Debug)]
+pub(super) struct NewImage {
+    /// As it came, or as made for one that came without.
+    pub(super) manifest: Vec<u8>,
+    /// As it came.
+    pub(super) config: Vec<u8>,
+    /// Layers that the store does not have, by chain id.
+    pub(super) staged: BTreeMap<Digest, StagedLayer>,
+}
+
+/// Why an image cannot be made durable.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CommitError {
+    /// Its documents.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// A layer is neither staged nor in the store.
+    #[error("layer {0} is missing")]
+    Missing(Digest),
+    /// A staged layer is not the one of the configuration.
+    #[error("layer has diff id {actual} instead of {expected}: the image is damaged")]
+    DiffId {
+        /// In the configuration.
+        expected: Digest,
+        /// Staged.
+        actual: Digest,
+    },
+    /// The disk.
+    #[error("{operation}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// What the disk said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn failed(operation: &'static str) -> impl FnOnce(io::Error) -> CommitError {
+    move |source| CommitError::Io { operation, source }
+}
+
+/// Makes the image durable, without a reference yet; returns the digest of its manifest.
+pub(super) fn commit(layout: &Layout, staging: &Staging, image: NewImage) -> Result<Digest, CommitError> {
+    let NewImage { manifest, config, staged } = image;
+    let parsed = match Manifest::parse(&manifest)? {
+        Manifest::Image(parsed) => parsed,
+        Manifest::Index(_) => return Err(DocumentError::NotAnImage("an index".into()).into()),
+    };
+    let configuration = Configuration::parse(&config, parsed.layers.len())?;
+    let blobs = [&manifest, &config].map(|content| (Digest::of(content), content));
+    if parsed.config.digest != blobs[1].0 {
+        return Err(DocumentError::NotAnImage("a manifest with another configuration".into()).into());
+    }
+    let publish = prepare_layers(layout, &configuration, staged)?;
+    let documents = staging.directory().map_err(failed("write manifest and configuration"))?;
+    let mut written = Vec::new();
+    for (digest, content) in blobs {
+        let path = documents.path().join(digest.hex());
+        std::fs::write(&path, content).map_err(failed("write manifest and configuration"))?;
+        written.push((path, layout.blob(digest)));
+    }
+    sync_file_system(staging.path()).map_err(failed("sync the image"))?;
+    publish_layers(layout, publish)?;
+    for (from, to) in written {
+        std::fs::rename(from, to).map_err(failed("publish manifest and configuration"))?;
+    }
+    sync_directory(&layout.blobs()).map_err(failed("sync the blobs' directory"))?;
+    Ok(blobs[0].0)
+}
+
+/// Makes those of the staged layers durable under which nothing is missing, so that a pull that failed need not fetch them again.
+pub(super) fn salvage(
+    layout: &Layout,
+    staging: &Staging,
+    configuration: &Configuration,
+    mut staged: BTreeMap<Digest, StagedLayer>,
+) -> Result<usize, CommitError> {
+    let mut whole = Configuration { diff_ids: Vec::new(), ..configuration.clone() };
+    for (chain, diff_id) in configuration.chain_ids().into_iter().zip(&configuration.diff_ids) {
+        if !staged.contains_key(&chain) && !layout.layer(chain).is_dir() {
+            break;
+        }
+        whole.diff_ids.push(*diff_id);
+    }
+    let chains = whole.chain_ids();
+    staged.retain(|chain, _| chains.contains(chain));
+    if staged.is_empty() {
+        return Ok(0);
+    }
+    let publish = prepare_layers(layout, &whole, staged)?;
+    sync_file_system(staging.path()).map_err(failed("sync the layers"))?;
+    let count = publish.len();
+    publish_layers(layout, publish)?;
+    Ok(count)
+}
+
+/// Completes the staged layers: looks of implicit parents, records. Lowest first, for each needs those below.
+fn prepare_layers(
+    layout: &Layout,
+    configuration: &Configuration,
+    mut staged: BTreeMap<Digest, StagedLayer>,
+) -> Result<Vec<(StagingDirectory, Digest)>, CommitError> {
+    let mut below: Vec<PathBuf> = Vec::new();
+    let mut publish = Vec::new();
+    for (chain, diff_id) in configuration.chain_ids().into_iter().zip(&configuration.diff_ids) {
+        let Some(layer) = staged.remove(&chain) else {
+            match layout.layer(chain).is_dir() {
+                true => below.push(layout.tree(chain)),
+                false => return Err(CommitError::Missing(chain)),
+            }
+            continue;
+        };
+        let StagedLayer { directory, blob, blob_size: _, diff_id: actual, unpacked } = layer;
+        if actual != *diff_id {
+            return Err(CommitError::DiffId { expected: *diff_id, actual });
+        }
+        complete_implicit(&directory.tree(), &below, &unpacked.implicit).map_err(failed("complete directories"))?;
+        if unpacked.lost_xattrs > 0 {
+            tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
+        }
+        let record =
+            LayerRecord { version: VERSION, diff_id: actual, blob, bytes: unpacked.bytes, opaque_root: unpacked.opaque_root };
+        let text = serde_json::to_vec(&record)
+            .map_err(|error| CommitError::Io { operation: "write the layer's record", source: error.into() })?;
+        std::fs::write(directory.path().join(LAYER_RECORD), text).map_err(failed("write the layer's record"))?;
+        below.push(directory.tree());
+        publish.push((directory, chain));
+    }
+    Ok(publish)
+}
+
+fn publish_layers(layout: &Layout, publish: Vec<(StagingDirectory, Digest)>) -> Result<(), CommitError> {
+    if publish.is_empty() {
+        return Ok(());
+    }
+    for (directory, chain) in publish {
+        directory.publish(&layout.layer(chain)).map_err(failed("publish a layer"))?;
+    }
+    sync_directory(&layout.layers()).map_err(failed("sync the layers' directory"))
+}
+
+/// Directories that have no entry of their own look as in the layers below, as if something had been written into them there.
+fn complete_implicit(tree: &Path, below: &[PathBuf], implicit: &[Vec<u8>]) -> io::Result<()> {
+    if implicit.is_empty() {
+        return Ok(());
+    }
+    let root: OwnedFd = File::open(tree)?.into();
+    let stack = LayerStack::new(below);
+    // Deepest first, for completing one sets nothing of its parents; a path sorts after its parents.
+    for path in implicit.iter().rev() {
+        let resolve = rustix::fs::ResolveFlags::IN_ROOT | rustix::fs::ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(directory) = openat2(&root, &path[..], flags, Mode::empty(), resolve) else {
+            // Replaced by something else later in the archive.
+            continue;
+        };
+        match stack.directory(path)? {
+            Some(model) => copy_looks(&model, &directory)?,
+            None => futimens(&directory, &times(0, 0))?,
+        }
+    }
+    Ok(())
+}
+
+fn copy_looks(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    let stat = fstat(from)?;
+    fchown(to, Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))?;
+    fchmod(to, Mode::from_raw_mode(stat.st_mode))?;
+    let mut names = vec![0_u8; 64 << 10];
+    let length = flistxattr(from, &mut names[..])?;
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty() && !name.starts_with(b"trusted.overlay.")) {
+        let mut value = vec![0_u8; 64 << 10];
+        let length = fgetxattr(from, name, &mut value[..])?;
+        fsetxattr(to, name, &value[..length], XattrFlags::empty())?;
+    }
+    futimens(to, &times(stat.st_mtime, stat.st_mtime_nsec as i64))?;
+    Ok(())
+}
+
+fn times(seconds: i64, nanoseconds: i64) -> Timestamps {
+    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    Timestamps { last_access: time, last_modification: time }
+}
+
+fn sync_file_system(path: &Path) -> io::Result<()> {
+    rustix::fs::syncfs(File::open(path)?)?;
+    Ok(())
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// The manifest for an image that came as `docker save` writes it; sizes are those of the layers as they came.
+pub(super) fn manifest_of_saved(config: &[u8], layers: &[(Digest, u64)]) -> Result<Vec<u8>, CommitError> {
+    serde_json::to_vec(&ImageManifest::of_saved(config, layers))
+        .map_err(|error| CommitError::Io { operation: "write a manifest", source: error.into() })
+}

@@ -1,0 +1,238 @@
+//! The store on disk and its picture in memory, kept in step. Everything here blocks.
+
+use super::commit::{self, CommitError, NewImage};
+use super::digest::Digest;
+use super::document::Configuration;
+use super::explain::explain;
+use super::import::{self, ImportError};
+use super::index::{Index, LoadError};
+use super::layer::StagedLayer;
+use super::layout::{Layout, VERSION};
+use super::reference::Reference;
+use super::staging::{Staging, private_directory};
+use super::unpack::Limits;
+use super::{ImageRecord, ResolvedImage};
+use crate::sys::atomic_file;
+use rustix::fs::{FlockOperation, flock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+
+/// Why the store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A directory or file of it.
+    #[error("{operation} of image store {root:?}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// The store.
+        root: PathBuf,
+        /// What the disk said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process has it open.
+    #[error("image store {0:?} is in use by another podstead")]
+    Locked(PathBuf),
+    /// Made by a newer podstead.
+    #[error("image store {root:?} has layout version {version:?}, this podstead knows {VERSION}")]
+    Version {
+        /// The store.
+        root: PathBuf,
+        /// As written.
+        version: String,
+    },
+    /// A registry's entry in the configuration.
+    #[error("{0}")]
+    Registry(String),
+}
+
+/// An opened store.
+#[derive(Debug)]
+pub(super) struct Disk {
+    layout: Layout,
+    staging: Staging,
+    limits: Limits,
+    index: Mutex<Index>,
+    /// Layers given out since the start: somebody may be about to mount them.
+    given_out: Mutex<BTreeSet<PathBuf>>,
+    /// Held shared by whoever makes an image, exclusively by who removes what no image needs.
+    making: RwLock<()>,
+    _lock: File,
+}
+
+impl Disk {
+    /// Opens the store at `root`, made if missing. What a crash left behind is removed; what is not whole is forgotten, its reference
+    /// set aside, and told in the list returned.
+    pub(super) fn open(root: &Path, limits: Limits) -> Result<(Self, Vec<String>), StoreError> {
+        let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
+        let layout = Layout::new(root);
+        std::fs::create_dir_all(root).map_err(failed("create directory"))?;
+        for directory in [layout.blobs(), layout.layers(), layout.refs()] {
+            private_directory(&directory).map_err(failed("create directory"))?;
+        }
+        let lock = File::options().create(true).truncate(false).write(true).open(layout.lock()).map_err(failed("open the lock"))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(StoreError::Locked(root.to_owned())),
+            Err(error) => return Err(failed("take the lock")(error.into())),
+        }
+        check_version(&layout)?;
+        let staging = Staging::open(layout.staging()).map_err(failed("empty staging"))?;
+        let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
+        let (index, given_out, making) = (Mutex::new(index), Mutex::default(), RwLock::default());
+        let disk = Self { layout, staging, limits, index, given_out, making, _lock: lock };
+        // A reference that cannot even be read may name anything: nothing is unused then.
+        let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
+        if !broken.is_empty() {
+            // An archive may have what is damaged: let it be imported again.
+            atomic_file::remove_durable(&disk.layout.preloaded()).map_err(failed("forget imports"))?;
+        }
+        let mut problems: Vec<String> = broken.into_iter().map(|(path, error)| set_aside(&path, &error)).collect();
+        if understood && let Err(error) = disk.sweep() {
+            problems.push(format!("cannot remove unused layers: {error}"));
+        }
+        Ok((disk, problems))
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn making(&self) -> RwLockReadGuard<'_, ()> {
+        self.making.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The image that `reference` names, if it is whole, with what the registry once said that the reference is.
+    /// Its layers stay as long as this process lives.
+    pub(super) fn find(&self, reference: &Reference) -> Option<(Digest, ResolvedImage)> {
+        let index = self.index();
+        let (record, image) = index.find(reference)?;
+        let resolved = image.resolved();
+        self.given_out.lock().unwrap_or_else(PoisonError::into_inner).extend(resolved.layers.iter().cloned());
+        Some((record.target, resolved))
+    }
+
+    pub(super) fn list(&self) -> Vec<ImageRecord> {
+        self.index().list()
+    }
+
+    /// Makes `reference` name a committed image, durably.
+    pub(super) fn name(&self, reference: &Reference, target: Digest, manifest: Digest) -> Result<(), CommitError> {
+        Ok(self.index().name(&self.layout, reference, target, manifest)?)
+    }
+
+    /// Whether an image with this manifest is whole already.
+    pub(super) fn has_manifest(&self, manifest: Digest) -> bool {
+        self.index().is_whole(manifest)
+    }
+
+    pub(super) fn has_layer(&self, chain: Digest) -> bool {
+        self.layout.layer(chain).is_dir()
+    }
+
+    /// Where the preload task keeps what it remembers.
+    pub(super) fn preloaded(&self) -> PathBuf {
+        self.layout.preloaded()
+    }
+
+    pub(super) fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Makes an image durable and names it.
+    pub(super) fn commit(&self, image: NewImage, reference: &Reference, target: Digest) -> Result<(), CommitError> {
+        let _making = self.making();
+        let manifest = commit::commit(&self.layout, &self.staging, image)?;
+        self.name(reference, target, manifest)
+    }
+
+    /// Keeps what a failed pull has got whole; returns how many layers.
+    pub(super) fn salvage(
+        &self,
+        configuration: &Configuration,
+        staged: BTreeMap<Digest, StagedLayer>,
+    ) -> Result<usize, CommitError> {
+        let _making = self.making();
+        commit::salvage(&self.layout, &self.staging, configuration, staged)
+    }
+
+    /// Imports an archive; returns the references that it brought.
+    pub(super) fn import(&self, path: &Path) -> Result<Vec<String>, ImportError> {
+        let _making = self.making();
+        let mut names = Vec::new();
+        for image in import::import(&self.layout, &self.staging, &self.limits, path)? {
+            for reference in image.references {
+                self.name(&reference, image.target, image.manifest)?;
+                names.push(reference.to_string());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Forgets a reference and removes what nothing needs any more. `false` if it is not known.
+    pub(super) fn remove(&self, reference: &Reference) -> io::Result<bool> {
+        let known = self.index().remove(&self.layout, &reference.to_string())?;
+        if known {
+            self.sweep()?;
+        }
+        Ok(known)
+    }
+
+    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted. While an image is being made
+    /// nothing is removed: its layers are not named yet. The next call finds them.
+    fn sweep(&self) -> io::Result<()> {
+        let Ok(_alone) = self.making.try_write() else { return Ok(()) };
+        let (chains, blobs) = {
+            let index = self.index();
+            (index.chains(), index.blobs())
+        };
+        let given_out = self.given_out.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut layers = unused(&self.layout.layers(), &chains)?;
+        layers.retain(|chain| !given_out.contains(&self.layout.tree(*chain)));
+        let mounted = super::in_use::mounted(&layers)?;
+        for chain in layers.difference(&mounted) {
+            tracing::info!(layer = %chain, "removing an unused layer");
+            self.staging.discard(&self.layout.layer(*chain))?;
+        }
+        for blob in unused(&self.layout.blobs(), &blobs)? {
+            std::fs::remove_file(self.layout.blob(blob))?;
+        }
+        Ok(())
+    }
+}
+
+fn unused(directory: &Path, used: &BTreeSet<Digest>) -> io::Result<BTreeSet<Digest>> {
+    let names = std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+    let digests = names.iter().filter_map(|name| Digest::from_hex(name.to_str()?).ok());
+    Ok(digests.filter(|digest| !used.contains(digest)).collect())
+}
+
+/// Takes an unusable reference out of the way; says so.
+fn set_aside(path: &Path, error: &LoadError) -> String {
+    let message = format!("image reference {} is unusable and set aside: {}", path.display(), explain(error));
+    match std::fs::rename(path, path.with_extension("broken")) {
+        Ok(()) => message,
+        Err(error) => format!("{message}; it cannot be renamed: {error}"),
+    }
+}
+
+fn check_version(layout: &Layout) -> Result<(), StoreError> {
+    let failed = |operation| move |source| StoreError::Io { operation, root: layout.root().to_owned(), source };
+    match std::fs::read_to_string(layout.version()) {
+        Ok(text) if text.trim() == VERSION.to_string() => Ok(()),
+        Ok(text) => Err(StoreError::Version { root: layout.root().to_owned(), version: text.trim().to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            atomic_file::write_durable(&layout.version(), format!("{VERSION}\n").as_bytes(), 0o644)
+                .map_err(failed("write the version"))
+        }
+        Err(error) => Err(failed("read the version")(error)),
+    }
+}

@@ -1,0 +1,322 @@
+//! The JSON documents of images: index, manifest, configuration, and what `docker save` writes. **Pure**.
+//!
+//! Read leniently, as everybody reads them: unknown fields are ignored, `null` is absence.
+
+use super::ImageConfig;
+use super::digest::Digest;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+/// What a manifest request accepts.
+pub const MANIFEST_MEDIA_TYPES: [&str; 4] = [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_INDEX];
+/// OCI image manifest.
+pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// OCI image index: one manifest per platform.
+pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// Docker image manifest, schema 2.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+/// Docker manifest list.
+pub const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+/// More layers than any overlay mount takes.
+const LAYERS_MAX: usize = 500;
+
+/// Why a document cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// Not JSON, or not of the expected shape.
+    #[error("parse {what}")]
+    Json {
+        /// Which document.
+        what: &'static str,
+        /// Where and why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Schema version 1, withdrawn by everybody.
+    #[error("manifest has schema version {0}, only 2 is supported")]
+    SchemaVersion(u32),
+    /// Not an image, e.g. a Helm chart or a signature.
+    #[error("{0:?} is not a container image")]
+    NotAnImage(String),
+    /// Manifest and configuration disagree.
+    #[error("manifest has {layers} layers and the configuration {diff_ids} diff ids")]
+    LayerCount {
+        /// In the manifest.
+        layers: usize,
+        /// In the configuration.
+        diff_ids: usize,
+    },
+    /// More than can be mounted.
+    #[error("image has {0} layers, more than can be mounted")]
+    TooManyLayers(usize),
+    /// Nothing in the index is for this host.
+    #[error("image has no variant for {wanted}, only for {offered}")]
+    NoPlatform {
+        /// This host's.
+        wanted: String,
+        /// Those in the index.
+        offered: String,
+    },
+}
+
+/// A pointer to content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// What the content is.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub media_type: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// For which platform, in an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    /// Free text, e.g. the image's name.
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Operating system and processor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Platform {
+    /// `linux`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub os: String,
+    /// Go's name: `amd64`, `arm64`, `arm`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub architecture: String,
+    /// `v7`, `v8`.
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
+    pub variant: String,
+}
+
+/// A manifest or an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Manifest {
+    /// One image.
+    Image(ImageManifest),
+    /// Images for several platforms.
+    Index(Vec<Descriptor>),
+}
+
+/// The manifest of one image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageManifest {
+    /// Always 2.
+    pub schema_version: u32,
+    /// What it is.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub media_type: String,
+    /// The image's configuration.
+    pub config: Descriptor,
+    /// Its layers, lowest first.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub layers: Vec<Descriptor>,
+}
+
+/// What an image's configuration says that podstead uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// Of the content.
+    pub platform: Platform,
+    /// Of the process.
+    pub process: ImageConfig,
+    /// Digests of the uncompressed layers, lowest first.
+    pub diff_ids: Vec<Digest>,
+}
+
+/// An entry of `manifest.json`, the table of contents of `docker save`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SavedImage {
+    /// Path of the configuration in the archive.
+    pub config: String,
+    /// References.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub repo_tags: Vec<String>,
+    /// Paths of the layers in the archive, lowest first.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub layers: Vec<String>,
+}
+
+impl Manifest {
+    /// Reads a manifest or an index; tells them apart by what they contain, since media types are often missing or wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Either {
+            schema_version: u32,
+            #[serde(default)]
+            media_type: Option<String>,
+            #[serde(default)]
+            manifests: Option<Vec<Descriptor>>,
+            #[serde(default)]
+            config: Option<Descriptor>,
+            #[serde(default)]
+            layers: Option<Vec<Descriptor>>,
+        }
+        let json = |source| DocumentError::Json { what: "manifest", source };
+        let Either { schema_version, media_type, manifests, config, layers } = serde_json::from_slice(bytes).map_err(json)?;
+        if schema_version != 2 {
+            return Err(DocumentError::SchemaVersion(schema_version));
+        }
+        let media_type = media_type.unwrap_or_default();
+        match (manifests, config) {
+            (Some(manifests), None) => Ok(Self::Index(manifests)),
+            (None, Some(config)) => {
+                let layers = layers.unwrap_or_default();
+                if layers.len() > LAYERS_MAX {
+                    return Err(DocumentError::TooManyLayers(layers.len()));
+                }
+                Ok(Self::Image(ImageManifest { schema_version, media_type, config, layers }))
+            }
+            // Both at once is how one content could be read as two different images (CVE-2021-41190).
+            (Some(_), Some(_)) | (None, None) => Err(DocumentError::NotAnImage(media_type)),
+        }
+    }
+}
+
+impl ImageManifest {
+    /// The manifest of an image that came without one, from `docker save`: its layers are named by their diff ids.
+    pub fn of_saved(config: &[u8], layers: &[(Digest, u64)]) -> Self {
+        let descriptor = |media_type: &str, digest, size| Descriptor {
+            media_type: media_type.to_owned(),
+            digest,
+            size,
+            platform: None,
+            annotations: BTreeMap::new(),
+        };
+        Self {
+            schema_version: 2,
+            media_type: OCI_MANIFEST.to_owned(),
+            config: descriptor(OCI_CONFIG, Digest::of(config), config.len() as u64),
+            layers: layers.iter().map(|(digest, size)| descriptor(OCI_LAYER, *digest, *size)).collect(),
+        }
+    }
+}
+
+impl Configuration {
+    /// Reads a configuration; `layers` is how many layers the manifest has.
+    pub fn parse(bytes: &[u8], layers: usize) -> Result<Self, DocumentError> {
+        #[derive(Deserialize)]
+        struct Written {
+            #[serde(flatten)]
+            platform: Platform,
+            #[serde(default, deserialize_with = "null_is_default")]
+            config: Process,
+            #[serde(default)]
+            rootfs: Option<RootFs>,
+        }
+        #[derive(Deserialize)]
+        struct RootFs {
+            #[serde(default, deserialize_with = "null_is_default")]
+            diff_ids: Vec<Digest>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "PascalCase", default)]
+        struct Process {
+            #[serde(deserialize_with = "null_is_default")]
+            entrypoint: Vec<String>,
+            #[serde(deserialize_with = "null_is_default")]
+            cmd: Vec<String>,
+            #[serde(deserialize_with = "null_is_default")]
+            env: Vec<String>,
+            #[serde(deserialize_with = "null_is_default")]
+            user: String,
+            #[serde(deserialize_with = "null_is_default")]
+            working_dir: String,
+            #[serde(deserialize_with = "null_is_default")]
+            stop_signal: String,
+            #[serde(deserialize_with = "null_is_default")]
+            labels: BTreeMap<String, String>,
+        }
+        let json = |source| DocumentError::Json { what: "image configuration", source };
+        let Written { platform, config, rootfs } = serde_json::from_slice(bytes).map_err(json)?;
+        let diff_ids =
+            rootfs.ok_or_else(|| DocumentError::NotAnImage("a manifest whose configuration has no rootfs".into()))?.diff_ids;
+        if diff_ids.len() != layers {
+            return Err(DocumentError::LayerCount { layers, diff_ids: diff_ids.len() });
+        }
+        let Process { entrypoint, cmd, env, user, working_dir, stop_signal, labels } = config;
+        let stop_signal = Some(stop_signal).filter(|signal| !signal.is_empty());
+        Ok(Self { platform, process: ImageConfig { entrypoint, cmd, env, user, working_dir, stop_signal, labels }, diff_ids })
+    }
+
+    /// The names of the layers on disk, lowest first.
+    pub fn chain_ids(&self) -> Vec<Digest> {
+        let mut parent = None;
+        let link = |diff_id: &Digest| {
+            let chain = Digest::chain(parent, *diff_id);
+            parent = Some(chain);
+            chain
+        };
+        self.diff_ids.iter().map(link).collect()
+    }
+}
+
+/// Reads `manifest.json` of `docker save`.
+pub fn parse_saved(bytes: &[u8]) -> Result<Vec<SavedImage>, DocumentError> {
+    serde_json::from_slice(bytes).map_err(|source| DocumentError::Json { what: "manifest.json", source })
+}
+
+/// Go writes absent lists and maps as `null`.
+fn null_is_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZERO: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+    fn manifest(text: &str) -> Result<Manifest, DocumentError> {
+        Manifest::parse(text.replace("ZERO", ZERO).as_bytes())
+    }
+
+    #[test]
+    fn manifest_and_index_are_told_apart_by_content() {
+        let image = manifest(
+            r#"{"schemaVersion":2,"config":{"digest":"ZERO","size":3},"layers":[{"mediaType":"x","digest":"ZERO","size":4}]}"#,
+        );
+        assert!(matches!(image.unwrap(), Manifest::Image(image) if image.layers.len() == 1));
+        let index = manifest(r#"{"schemaVersion":2,"manifests":[{"digest":"ZERO","size":3,"platform":null,"annotations":null}]}"#);
+        assert!(matches!(index.unwrap(), Manifest::Index(entries) if entries.len() == 1));
+    }
+
+    #[test]
+    fn a_document_that_is_manifest_and_index_at_once_is_refused() {
+        let both = r#"{"schemaVersion":2,"config":{"digest":"ZERO","size":3},"layers":[],"manifests":[]}"#;
+        assert!(matches!(manifest(both), Err(DocumentError::NotAnImage(_))));
+    }
+
+    #[test]
+    fn schema_one_and_other_things_are_refused() {
+        assert!(matches!(manifest(r#"{"schemaVersion":1}"#), Err(DocumentError::SchemaVersion(1))));
+        assert!(
+            matches!(manifest(r#"{"schemaVersion":2,"mediaType":"text/plain"}"#), Err(DocumentError::NotAnImage(t)) if t == "text/plain")
+        );
+        assert!(matches!(manifest("[]"), Err(DocumentError::Json { .. })));
+    }
+
+    #[test]
+    fn the_configuration_gives_process_and_layers_and_null_is_absence() {
+        let text = format!(
+            r#"{{"architecture":"arm64","os":"linux","variant":null,"config":{{"Entrypoint":null,"Cmd":["a","b"],"Env":["X=1"],"User":"www",
+            "WorkingDir":"/srv","StopSignal":"SIGQUIT","Labels":null,"ExposedPorts":{{"80/tcp":{{}}}}}},"rootfs":{{"type":"layers","diff_ids":["{ZERO}"]}},"history":[]}}"#
+        );
+        let configuration = Configuration::parse(text.as_bytes(), 1).unwrap();
+        assert_eq!(configuration.platform.architecture, "arm64");
+        assert_eq!(configuration.process.cmd, ["a", "b"]);
+        assert_eq!(configuration.process.entrypoint, [""; 0]);
+        assert_eq!(configuration.process.stop_signal.as_deref(), Some("SIGQUIT"));
+        assert_eq!(configuration.chain_ids(), configuration.diff_ids);
+        assert!(matches!(Configuration::parse(text.as_bytes(), 2), Err(DocumentError::LayerCount { layers: 2, diff_ids: 1 })));
+        assert!(matches!(Configuration::parse(b"{}", 0), Err(DocumentError::NotAnImage(_))));
+    }
+}

@@ -1,0 +1,43 @@
+//! Errors for people: the whole chain of causes in one line, and what to do first where that is known.
+
+use std::error::Error;
+use std::io;
+
+/// `error` and its causes, separated by colons. A full disk is said first.
+pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut full = false;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        full |= error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded));
+        let message = error.to_string();
+        // Some wrappers repeat what they wrap.
+        if !text.ends_with(&message) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    match full {
+        true => format!("the disk of the image store is full: {text}"),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layer::LayerError;
+    use super::*;
+
+    #[test]
+    fn all_causes_are_told_and_a_full_disk_first() {
+        let error = LayerError::Read(io::Error::other("cable"));
+        assert_eq!(explain(&error), "read layer: cable");
+        let error = LayerError::Read(io::Error::from_raw_os_error(28));
+        assert_eq!(explain(&error), "the disk of the image store is full: read layer: No space left on device (os error 28)");
+    }
+}

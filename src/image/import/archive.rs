@@ -1,0 +1,173 @@
+//! One pass over an archive: documents are kept, layers are unpacked into staging.
+
+use super::super::compression::{self, Decoder};
+use super::super::digest::Digest;
+use super::super::layer::{Expected, LayerError, StagedLayer, stage_layer};
+use super::super::staging::Staging;
+use super::super::tar::{EntryKind, Seekable, Source, Streamed, TarReader};
+use super::super::unpack::Limits;
+use super::ImportError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Largest document that is kept, and how much all of them may be.
+const DOCUMENT_MAX: u64 = 8 << 20;
+const DOCUMENTS_MAX: u64 = 64 << 20;
+/// Enough for the magic of a tar header.
+const SNIFF: usize = 512;
+
+/// An archive file.
+pub(super) struct Archive {
+    path: PathBuf,
+    seekable: bool,
+}
+
+/// What a pass unpacks.
+pub(super) enum Want {
+    /// Nothing.
+    Documents,
+    /// Whatever looks like a layer.
+    Everything,
+    /// These files.
+    Paths(BTreeSet<String>),
+}
+
+/// What a pass found.
+#[derive(Default)]
+pub(super) struct Pass {
+    pub(super) documents: Documents,
+    pub(super) staged: BTreeMap<String, StagedLayer>,
+}
+
+/// The small files of an archive, and where the others are.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    /// Content by path.
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+    /// Links by path: `docker save` links layers that images share.
+    pub(super) links: BTreeMap<String, String>,
+    /// Sizes of all files.
+    pub(super) sizes: BTreeMap<String, u64>,
+}
+
+impl Archive {
+    pub(super) fn open(path: &Path) -> Result<Self, ImportError> {
+        let mut file = open_file(path)?;
+        let start = file.fill_buf().map_err(ImportError::Open)?;
+        Ok(Self { path: path.to_owned(), seekable: !compression::is_gzip(start) && !compression::is_zstd(start) })
+    }
+
+    /// Whether looking at the documents costs little.
+    pub(super) fn is_seekable(&self) -> bool {
+        self.seekable
+    }
+
+    pub(super) fn read(&self, want: &Want, staging: &Staging, limits: &Limits) -> Result<Pass, ImportError> {
+        let file = open_file(&self.path)?;
+        let source: Box<dyn Source> = match self.seekable {
+            true => Box::new(Seekable::new(file.into_inner()).map_err(ImportError::Open)?),
+            false => Box::new(Streamed(Decoder::new(file).map_err(ImportError::Open)?)),
+        };
+        let mut reader = TarReader::new(source);
+        let mut pass = Pass::default();
+        let mut kept = 0;
+        while let Some(entry) = reader.next_entry()? {
+            let path = normal(&String::from_utf8_lossy(&entry.path), "");
+            match entry.kind {
+                EntryKind::File => {}
+                EntryKind::Symlink => {
+                    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+                    pass.documents.links.insert(path.clone(), normal(&String::from_utf8_lossy(&entry.link), directory));
+                    continue;
+                }
+                EntryKind::HardLink => {
+                    pass.documents.links.insert(path, normal(&String::from_utf8_lossy(&entry.link), ""));
+                    continue;
+                }
+                EntryKind::Directory | EntryKind::CharDevice | EntryKind::BlockDevice | EntryKind::Fifo => continue,
+            }
+            pass.documents.sizes.insert(path.clone(), entry.size);
+            let start = reader.peek(SNIFF)?;
+            if is_document(start) && entry.size <= DOCUMENT_MAX {
+                kept += entry.size;
+                if kept > DOCUMENTS_MAX {
+                    return Err(ImportError::Documents(DOCUMENTS_MAX));
+                }
+                let mut content = Vec::new();
+                reader.read_to_end(&mut content).map_err(ImportError::Open)?;
+                pass.documents.files.insert(path, content);
+                continue;
+            }
+            let wanted = match want {
+                Want::Documents => false,
+                Want::Everything => compression::is_gzip(start) || compression::is_zstd(start) || compression::is_tar(start),
+                Want::Paths(paths) => paths.contains(&path),
+            };
+            if wanted {
+                let staged = staging.directory().map_err(LayerError::Stage);
+                let expected = Expected { blob: digest_in(&path), diff_id: None };
+                let staged = staged.and_then(|directory| stage_layer(&mut reader, directory, expected, limits));
+                pass.staged.insert(path.clone(), staged.map_err(|source| ImportError::Layer { path, source })?);
+            }
+        }
+        // To the end, so that damage behind the last entry (a wrong gzip checksum) is seen.
+        if !self.seekable {
+            reader.drain()?;
+        }
+        Ok(pass)
+    }
+}
+
+fn open_file(path: &Path) -> Result<BufReader<File>, ImportError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // Opening a FIFO would wait for a writer.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(ImportError::Open)?;
+    match file.metadata().map_err(ImportError::Open)?.is_file() {
+        true => Ok(BufReader::with_capacity(256 << 10, file)),
+        false => Err(ImportError::NotAFile),
+    }
+}
+
+fn is_document(start: &[u8]) -> bool {
+    matches!(start.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
+}
+
+/// What a blob of an OCI layout promises to be.
+fn digest_in(path: &str) -> Option<Digest> {
+    Digest::from_hex(path.strip_prefix("blobs/sha256/")?).ok()
+}
+
+/// A path relative to the archive's root, seen from `directory`.
+fn normal(path: &str, directory: &str) -> String {
+    let absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = if absolute { Vec::new() } else { directory.split('/').filter(|part| !part.is_empty()).collect() };
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_in_one_form() {
+        for (path, directory, wanted) in [
+            ("./a/b", "", "a/b"),
+            ("../x/layer.tar", "abc", "x/layer.tar"),
+            ("/a", "b", "a"),
+            ("../../..", "a", ""),
+            ("l", "a/b", "a/b/l"),
+        ] {
+            assert_eq!(normal(path, directory), wanted, "{path} in {directory}");
+        }
+    }
+}

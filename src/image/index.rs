@@ -1,0 +1,260 @@
+//! What the store holds, in memory: references and the whole images that they name, read from disk once and kept in step.
+
+use super::commit::CommitError;
+use super::digest::Digest;
+use super::document::{Configuration, DocumentError, Manifest};
+use super::layout::{LAYER_RECORD, LayerRecord, Layout, RefRecord, VERSION};
+use super::reference::Reference;
+use super::{ImageConfig, ImageRecord, ResolvedImage};
+use crate::sys::atomic_file;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an image on disk is not whole.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    /// A file of it.
+    #[error("read {path:?}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the disk said.
+        #[source]
+        source: io::Error,
+    },
+    /// A document of it has another content than its name says.
+    #[error("{path:?} is damaged")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A record is not JSON of its shape.
+    #[error("parse {path:?}")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Made by a newer podstead.
+    #[error("{path:?} has version {version}, which is not known")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// A document of it says something impossible.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+impl LoadError {
+    /// The file concerned, if it is about one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Read { path, .. } | Self::Damaged { path } | Self::Record { path, .. } | Self::Version { path, .. } => Some(path),
+            Self::Document(_) => None,
+        }
+    }
+}
+
+/// A whole image.
+#[derive(Clone, Debug)]
+pub(super) struct StoredImage {
+    pub(super) digest: Digest,
+    config_digest: Digest,
+    config: ImageConfig,
+    /// All layers, lowest first.
+    chains: Vec<Digest>,
+    /// Those that show, lowest first.
+    layers: Vec<PathBuf>,
+    bytes: u64,
+}
+
+impl StoredImage {
+    /// Reads the image with this manifest.
+    fn load(layout: &Layout, digest: Digest) -> Result<Self, LoadError> {
+        let manifest = match Manifest::parse(&read_blob(layout, digest)?)? {
+            Manifest::Image(manifest) => manifest,
+            Manifest::Index(_) => return Err(DocumentError::NotAnImage("an index".into()).into()),
+        };
+        let configuration = Configuration::parse(&read_blob(layout, manifest.config.digest)?, manifest.layers.len())?;
+        let chains = configuration.chain_ids();
+        let mut layers = Vec::new();
+        let mut bytes = 0;
+        for chain in &chains {
+            let record: LayerRecord = read_record(&layout.layer(*chain).join(LAYER_RECORD), |record: &LayerRecord| record.version)?;
+            bytes += record.bytes;
+            if record.opaque_root {
+                layers.clear();
+            }
+            layers.push(layout.tree(*chain));
+        }
+        Ok(Self { digest, config_digest: manifest.config.digest, config: configuration.process, chains, layers, bytes })
+    }
+
+    pub(super) fn resolved(&self) -> ResolvedImage {
+        ResolvedImage { digest: self.digest.to_string(), layers: self.layers.clone(), config: self.config.clone() }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.layers.iter().all(|layer| layer.is_dir())
+    }
+}
+
+/// References and images.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    refs: BTreeMap<String, RefRecord>,
+    images: BTreeMap<Digest, StoredImage>,
+}
+
+impl Index {
+    /// Reads the store. What cannot be used is returned beside: each with its file, which is left alone.
+    pub(super) fn load(layout: &Layout) -> io::Result<(Self, Vec<(PathBuf, LoadError)>)> {
+        let mut index = Self::default();
+        let mut broken = Vec::new();
+        for entry in std::fs::read_dir(layout.refs())? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match read_record(&path, |record: &RefRecord| record.version).and_then(|record| index.insert(layout, record)) {
+                Ok(()) => {}
+                Err(error) => broken.push((path, error)),
+            }
+        }
+        Ok((index, broken))
+    }
+
+    fn insert(&mut self, layout: &Layout, record: RefRecord) -> Result<(), LoadError> {
+        if !self.images.contains_key(&record.manifest) {
+            self.images.insert(record.manifest, StoredImage::load(layout, record.manifest)?);
+        }
+        self.refs.insert(record.reference.clone(), record);
+        Ok(())
+    }
+
+    /// Makes `reference` name a committed image, durably.
+    pub(super) fn name(
+        &mut self,
+        layout: &Layout,
+        reference: &Reference,
+        target: Digest,
+        manifest: Digest,
+    ) -> Result<(), NameError> {
+        let reference = reference.to_string();
+        let record = RefRecord { version: VERSION, reference, target, manifest, created_at: Timestamp::now() };
+        if self.refs.get(&record.reference).is_some_and(|known| known.target == target && known.manifest == manifest) {
+            return Ok(());
+        }
+        let path = layout.reference(&record.reference);
+        let text = serde_json::to_vec(&record).map_err(|error| NameError::Write(error.into()))?;
+        // An image that cannot be read back must not get a name.
+        if !self.images.contains_key(&manifest) {
+            self.images.insert(manifest, StoredImage::load(layout, manifest)?);
+        }
+        atomic_file::write_durable(&path, &text, 0o600).map_err(NameError::Write)?;
+        self.refs.insert(record.reference.clone(), record);
+        self.forget_unnamed();
+        Ok(())
+    }
+
+    /// The whole image that `reference` names, with its record. With a digest any reference to that content will do.
+    pub(super) fn find(&self, reference: &Reference) -> Option<(&RefRecord, &StoredImage)> {
+        let record = match reference.digest() {
+            None => self.refs.get(&reference.to_string()),
+            Some(digest) => self.refs.values().find(|record| record.target == digest || record.manifest == digest),
+        }?;
+        let image = self.images.get(&record.manifest)?;
+        image.is_whole().then_some((record, image))
+    }
+
+    /// Whether there is a whole image with this manifest.
+    pub(super) fn is_whole(&self, manifest: Digest) -> bool {
+        self.images.get(&manifest).is_some_and(StoredImage::is_whole)
+    }
+
+    /// Forgets a reference, durably. `false` if it is not known.
+    pub(super) fn remove(&mut self, layout: &Layout, reference: &str) -> io::Result<bool> {
+        if !self.refs.contains_key(reference) {
+            return Ok(false);
+        }
+        atomic_file::remove_durable(&layout.reference(reference))?;
+        self.refs.remove(reference);
+        self.forget_unnamed();
+        Ok(true)
+    }
+
+    fn forget_unnamed(&mut self) {
+        let named: BTreeSet<Digest> = self.refs.values().map(|record| record.manifest).collect();
+        self.images.retain(|digest, _| named.contains(digest));
+    }
+
+    /// All whole images.
+    pub(super) fn list(&self) -> Vec<ImageRecord> {
+        let whole = self.images.values().filter(|image| image.is_whole());
+        let record = |image: &StoredImage| {
+            let refs: Vec<&RefRecord> = self.refs.values().filter(|record| record.manifest == image.digest).collect();
+            ImageRecord {
+                references: refs.iter().map(|record| record.reference.clone()).collect(),
+                digest: image.digest.to_string(),
+                size_bytes: image.bytes,
+                created_at: refs.iter().map(|record| record.created_at).min().unwrap_or_default(),
+            }
+        };
+        whole.map(record).collect()
+    }
+
+    /// Layers that some reference needs.
+    pub(super) fn chains(&self) -> BTreeSet<Digest> {
+        self.images.values().flat_map(|image| image.chains.iter().copied()).collect()
+    }
+
+    /// Blobs that some reference needs.
+    pub(super) fn blobs(&self) -> BTreeSet<Digest> {
+        self.images.values().flat_map(|image| [image.digest, image.config_digest]).collect()
+    }
+}
+
+/// Why a reference cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NameError {
+    /// The image cannot be read back.
+    #[error("read the image back")]
+    Load(#[from] LoadError),
+    /// The reference's file.
+    #[error("write the reference")]
+    Write(#[source] io::Error),
+}
+
+impl From<NameError> for CommitError {
+    fn from(error: NameError) -> Self {
+        match error {
+            NameError::Write(source) => Self::Io { operation: "write the reference", source },
+            NameError::Load(error) => Self::Io { operation: "read the image back", source: io::Error::other(error) },
+        }
+    }
+}
+
+fn read_blob(layout: &Layout, digest: Digest) -> Result<Vec<u8>, LoadError> {
+    let path = layout.blob(digest);
+    match std::fs::read(&path) {
+        Ok(content) if Digest::of(&content) == digest => Ok(content),
+        Ok(_) => Err(LoadError::Damaged { path }),
+        Err(source) => Err(LoadError::Read { path, source }),
+    }
+}
+
+fn read_record<T: serde::de::DeserializeOwned>(path: &Path, version: impl FnOnce(&T) -> u32) -> Result<T, LoadError> {
+    let content = std::fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    let record: T = serde_json::from_slice(&content).map_err(|source| LoadError::Record { path: path.to_owned(), source })?;
+    match version(&record) {
+        VERSION => Ok(record),
+        version => Err(LoadError::Version { path: path.to_owned(), version }),
+    }
+}

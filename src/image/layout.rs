@@ -1,0 +1,116 @@
+//! Where things lie in the image store, and what the plain files in it say.
+//!
+//! ```text
+//! version           the layout's version
+//! lock              held while the store is open
+//! blobs/<digest>    manifests and configurations, as they came
+//! layers/<chain>/   fs/ and layer.json
+//! refs/<hash>.json  what a reference names
+//! staging/          what is being made; emptied at start
+//! preloaded.json    which archives were imported
+//! preload/          archives put here are imported, unless the configuration names another directory
+//! ```
+
+use super::digest::Digest;
+use super::staging::TREE;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The only version so far.
+pub(super) const VERSION: u32 = 1;
+
+/// Paths below the store's root.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn version(&self) -> PathBuf {
+        self.root.join("version")
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    pub(super) fn blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+
+    pub(super) fn blob(&self, digest: Digest) -> PathBuf {
+        self.blobs().join(digest.hex())
+    }
+
+    pub(super) fn layers(&self) -> PathBuf {
+        self.root.join("layers")
+    }
+
+    pub(super) fn layer(&self, chain: Digest) -> PathBuf {
+        self.layers().join(chain.hex())
+    }
+
+    pub(super) fn tree(&self, chain: Digest) -> PathBuf {
+        self.layer(chain).join(TREE)
+    }
+
+    pub(super) fn refs(&self) -> PathBuf {
+        self.root.join("refs")
+    }
+
+    /// A reference may be longer than a file name, and has slashes: the file is named by its hash and says it inside.
+    pub(super) fn reference(&self, reference: &str) -> PathBuf {
+        self.refs().join(format!("{}.json", &Digest::of(reference.as_bytes()).hex()[..32]))
+    }
+
+    /// What the preload task remembers.
+    pub(super) fn preloaded(&self) -> PathBuf {
+        self.root.join("preloaded.json")
+    }
+
+    pub(super) fn staging(&self) -> PathBuf {
+        self.root.join("staging")
+    }
+}
+
+/// Name of the record in a layer's directory.
+pub(super) const LAYER_RECORD: &str = "layer.json";
+
+/// What is known of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LayerRecord {
+    /// Of this record.
+    pub(super) version: u32,
+    /// Digest of the archive that it was unpacked from.
+    pub(super) diff_id: Digest,
+    /// Digest of the bytes that came.
+    pub(super) blob: Digest,
+    /// Bytes of content of all files.
+    pub(super) bytes: u64,
+    /// Nothing below this layer shows.
+    pub(super) opaque_root: bool,
+}
+
+/// What a reference names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RefRecord {
+    /// Of this record.
+    pub(super) version: u32,
+    /// Fully qualified.
+    pub(super) reference: String,
+    /// What the registry said the reference is: an index or a manifest. Another answer means that the tag has moved.
+    pub(super) target: Digest,
+    /// The manifest of this platform.
+    pub(super) manifest: Digest,
+    /// When the image became whole under this reference.
+    pub(super) created_at: Timestamp,
+}

@@ -1,0 +1,142 @@
+//! Where layers are made: emptied at start, on the file system of the store, so that a finished layer only has to be renamed.
+
+use super::unpack::remove_tree;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The tree of a layer inside its directory, beside its record.
+pub const TREE: &str = "fs";
+
+/// The staging directory.
+#[derive(Clone, Debug)]
+pub struct Staging {
+    path: Arc<PathBuf>,
+    next: Arc<AtomicU64>,
+}
+
+impl Staging {
+    /// Removes what a crash left at `path` and begins anew.
+    pub fn open(path: PathBuf) -> io::Result<Self> {
+        remove_tree(&path)?;
+        private_directory(&path)?;
+        Ok(Self { path: Arc::new(path), next: Arc::default() })
+    }
+
+    /// A new directory with an empty tree that belongs to root and has mode 0755, as a container's `/` has if no layer says otherwise.
+    pub fn directory(&self) -> io::Result<StagingDirectory> {
+        let directory = StagingDirectory { path: Some(self.fresh()) };
+        private_directory(directory.path())?;
+        let tree = directory.tree();
+        std::fs::create_dir(&tree)?;
+        std::fs::set_permissions(&tree, std::fs::Permissions::from_mode(0o755))?;
+        Ok(directory)
+    }
+
+    /// A path that nothing has.
+    pub fn fresh(&self) -> PathBuf {
+        self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Removes the tree at `path` so that a power cut leaves either all of it or nothing: it moves here first.
+    pub fn discard(&self, path: &Path) -> io::Result<()> {
+        let doomed = self.fresh();
+        match std::fs::rename(path, &doomed) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            result => result?,
+        }
+        crate::sys::atomic_file::sync_parent(path)?;
+        remove_tree(&doomed)
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A directory in staging, removed when dropped.
+#[derive(Debug)]
+pub struct StagingDirectory {
+    /// `None` once it moved away.
+    path: Option<PathBuf>,
+}
+
+impl StagingDirectory {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Where the layer's files go.
+    pub fn tree(&self) -> PathBuf {
+        self.path().join(TREE)
+    }
+
+    /// Renames it to `target`. If that exists it is as good, and this one is removed.
+    pub fn publish(mut self, target: &Path) -> io::Result<()> {
+        match std::fs::rename(self.path(), target) {
+            Ok(()) => {
+                self.path = None;
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for StagingDirectory {
+    fn drop(&mut self) {
+        if let Some(path) = self.path.take()
+            && let Err(error) = remove_tree(&path)
+        {
+            // The next start empties the staging directory.
+            tracing::warn!(path = %path.display(), %error, "cannot remove a staging directory");
+        }
+    }
+}
+
+/// Makes a directory that only root may enter: images hold setuid programs. One that exists is fine.
+pub fn private_directory(path: &Path) -> io::Result<()> {
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_crash_left_is_gone_after_opening() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("staging");
+        std::fs::create_dir_all(path.join("0/fs/etc")).unwrap();
+        let staging = Staging::open(path.clone()).unwrap();
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+        let layer = staging.directory().unwrap();
+        assert!(layer.tree().is_dir());
+        drop(layer);
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_second_of_two_equal_layers_gives_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let staging = Staging::open(directory.path().join("staging")).unwrap();
+        let target = directory.path().join("layer");
+        let (first, second) = (staging.directory().unwrap(), staging.directory().unwrap());
+        std::fs::write(first.tree().join("first"), b"").unwrap();
+        first.publish(&target).unwrap();
+        second.publish(&target).unwrap();
+        assert!(target.join("fs/first").is_file());
+        assert_eq!(std::fs::read_dir(staging.path()).unwrap().count(), 0);
+        staging.discard(&target).unwrap();
+        staging.discard(&target).unwrap();
+        assert!(!target.is_dir());
+    }
+}

@@ -1,0 +1,154 @@
+//! The image store as others see it: [`ImageService`] over what is on disk and what registries have.
+
+use super::ProcessUser;
+use super::digest::Digest;
+use super::disk::{Disk, StoreError};
+use super::explain::explain;
+use super::preload::{Busy, Preload, Preloading};
+use super::reference::Reference;
+use super::registry_config::RegistryConfig;
+use super::unpack::Limits;
+use super::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, ResolvedImage, user};
+use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use async_trait::async_trait;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::{broadcast, watch};
+
+/// Progress reports kept for a receiver that lags behind.
+const PROGRESS_QUEUE: usize = 256;
+
+/// How the store works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageStoreConfig {
+    /// Registries that are not reached the default way.
+    pub registries: Vec<RegistryConfig>,
+    /// Archives in this directory are imported; `None` for no such directory.
+    pub preload: Option<PathBuf>,
+    /// What one layer may be at most.
+    pub limits: Limits,
+    /// Layers fetched and unpacked at once, over all pulls.
+    pub parallel_layers: usize,
+}
+
+impl Default for ImageStoreConfig {
+    fn default() -> Self {
+        Self { registries: Vec::new(), preload: None, limits: Limits::default(), parallel_layers: 3 }
+    }
+}
+
+/// Images on this host's disk, and the way to get more.
+#[derive(Debug)]
+pub struct ImageStore {
+    disk: Arc<Disk>,
+    config: ImageStoreConfig,
+    progress: broadcast::Sender<PullProgress>,
+    preloading: watch::Sender<Preloading>,
+    events: Arc<dyn EventRecorder>,
+}
+
+impl ImageStore {
+    /// Opens the store at `root`, made if missing. What a crash left behind is removed; an image that is not whole is forgotten and
+    /// reported. Blocks.
+    pub fn open(root: &Path, config: ImageStoreConfig, events: Arc<dyn EventRecorder>) -> Result<Arc<Self>, StoreError> {
+        let (disk, problems) = Disk::open(root, config.limits)?;
+        for problem in problems {
+            tracing::error!("{problem}");
+            events.record(&Subject::Node, EventType::Warning, "ImageDamaged", &problem);
+        }
+        let (progress, preloading) = (broadcast::Sender::new(PROGRESS_QUEUE), watch::Sender::default());
+        Ok(Arc::new(Self { disk: Arc::new(disk), config, progress, preloading, events }))
+    }
+
+    /// The task that imports what is in the preload directory; never ends. From this call on, [`ImageService::ensure`] does not miss an
+    /// image before the archives that are there now have been imported.
+    pub fn run_preload(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        let busy = self.config.preload.is_some().then(|| Busy::begin(self.preloading.clone()));
+        let store = Arc::clone(self);
+        async move {
+            match (&store.config.preload, busy) {
+                (Some(directory), Some(busy)) => {
+                    let events = Arc::clone(&store.events);
+                    Preload::new(directory.clone(), store.disk.preloaded(), events).run(Arc::clone(&store), busy).await;
+                }
+                (_, None) | (None, _) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The image, if it is on disk or an archive that is about to be imported brings it.
+    async fn find(&self, reference: &Reference) -> Option<(Digest, ResolvedImage)> {
+        let mut preloading = self.preloading.subscribe();
+        loop {
+            let busy = preloading.borrow_and_update().busy;
+            let found = self.disk.find(reference);
+            // The sender lives as long as the store.
+            if found.is_some() || !busy || preloading.changed().await.is_err() {
+                return found;
+            }
+        }
+    }
+}
+
+fn parse(reference: &str) -> Result<Reference, ImageError> {
+    reference.parse().map_err(|reason| ImageError::InvalidName { reference: reference.to_owned(), reason })
+}
+
+/// Runs `work` where it may block; `failed` makes an error of a panic.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ImageError> + Send + 'static,
+    failed: impl FnOnce(String) -> ImageError,
+) -> Result<T, ImageError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error.to_string())))
+}
+
+#[async_trait]
+impl ImageService for ImageStore {
+    async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError> {
+        let parsed = parse(reference)?;
+        match (self.find(&parsed).await, policy) {
+            (Some((_, image)), PullPolicy::Never | PullPolicy::IfNotPresent) => Ok(image),
+            (None, PullPolicy::Never) => Err(ImageError::NeverPull(reference.to_owned())),
+            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => match found {
+                Some((_, image)) => Ok(image),
+                None => Err(ImageError::Pull { reference: reference.to_owned(), reason: "no registry can be asked".into() }),
+            },
+        }
+    }
+
+    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError> {
+        let (image, user, digest) = (image.clone(), user.to_owned(), image.digest.clone());
+        blocking(move || user::resolve(&image, &user), |reason| ImageError::Inspect { reference: digest, reason }).await
+    }
+
+    async fn list(&self) -> Result<Vec<ImageRecord>, ImageError> {
+        Ok(self.disk.list())
+    }
+
+    async fn import(&self, path: PathBuf) -> Result<Vec<String>, ImageError> {
+        let disk = Arc::clone(&self.disk);
+        let failed = |path: PathBuf| move |reason| ImageError::Import { path, reason };
+        let (archive, on_error) = (path.clone(), failed(path.clone()));
+        blocking(move || disk.import(&archive).map_err(|error| on_error(explain(&error))), failed(path)).await
+    }
+
+    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+        let parsed = parse(reference)?;
+        let disk = Arc::clone(&self.disk);
+        let failed = |reference: &str| {
+            let reference = reference.to_owned();
+            move |reason| ImageError::Inspect { reference, reason }
+        };
+        let on_error = failed(reference);
+        let work = move || match disk.remove(&parsed) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(on_error("it is not present".into())),
+            Err(error) => Err(on_error(explain(&error))),
+        };
+        blocking(work, failed(reference)).await
+    }
+
+    fn progress(&self) -> broadcast::Receiver<PullProgress> {
+        self.progress.subscribe()
+    }
+}

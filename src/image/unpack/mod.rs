@@ -1,0 +1,164 @@
+//! Applies a layer archive to a directory, as an overlayfs lower layer, with no way out of it.
+//!
+//! In: a tar stream and an empty directory. Out: the directory, with whiteouts and opaque marks as overlayfs has them, and
+//! [`Unpacked`]: what was done and which parents were made without an entry of their own. Nothing is synced.
+//!
+//! No way out: parents are opened by `openat2` with the target as root, so that neither `..` nor absolute paths nor symlinks lead
+//! elsewhere; everything else is made exclusively, by name in an open directory; what overlayfs gives a meaning of its own
+//! (0:0 devices, `trusted.overlay.*`) is refused or dropped. Limits bound entries, bytes, depth and name lengths.
+
+mod path;
+mod remove;
+mod tree;
+mod xattr;
+
+pub use path::BadPath;
+pub use remove::remove_tree;
+pub use xattr::OPAQUE;
+
+use super::tar::{Entry, EntryKind, Source, TarError, TarReader};
+use std::io;
+use std::os::fd::OwnedFd;
+use tree::Tree;
+
+/// What a layer may be at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Entries of the archive.
+    pub entries: u64,
+    /// Bytes of content of all files.
+    pub bytes: u64,
+    /// Components of a path.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    /// Ten times more than the largest images have.
+    fn default() -> Self {
+        Self { entries: 2_000_000, bytes: 64 << 30, depth: 256 }
+    }
+}
+
+/// What was unpacked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unpacked {
+    /// Entries of the archive.
+    pub entries: u64,
+    /// Bytes of content of all files.
+    pub bytes: u64,
+    /// Directories made because something in them has an entry and they have none. They should look as in the layer below.
+    pub implicit: Vec<Vec<u8>>,
+    /// The root itself is opaque: nothing below this layer shows. overlayfs ignores such a mark on a root.
+    pub opaque_root: bool,
+    /// Extended attributes that the file system cannot store.
+    pub lost_xattrs: u64,
+}
+
+/// Why a layer cannot be unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// The archive.
+    #[error(transparent)]
+    Tar(#[from] TarError),
+    /// A path that leads nowhere good.
+    #[error("archive entry {entry:?}")]
+    Path {
+        /// As written.
+        entry: String,
+        /// What is wrong with it.
+        #[source]
+        source: BadPath,
+    },
+    /// Something that no layer may contain.
+    #[error("archive entry {entry:?} {reason}")]
+    Refused {
+        /// As written.
+        entry: String,
+        /// What it is.
+        reason: &'static str,
+    },
+    /// The file system.
+    #[error("{operation} {entry:?}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// The entry's path.
+        entry: String,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+    /// Too much of something.
+    #[error("layer has more than {limit} {what}")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How much is allowed.
+        limit: u64,
+    },
+}
+
+/// Unpacks `source` into the empty directory `root` and reads `source` to its end.
+pub fn unpack<R: Source>(source: R, root: OwnedFd, limits: &Limits) -> Result<Unpacked, UnpackError> {
+    let mut reader = TarReader::new(source);
+    let mut tree = Tree::new(root, limits.depth);
+    let mut done = Unpacked::default();
+    while let Some(entry) = reader.next_entry()? {
+        done.entries += 1;
+        if done.entries > limits.entries {
+            return Err(UnpackError::Limit { what: "entries", limit: limits.entries });
+        }
+        done.bytes = done.bytes.saturating_add(entry.size);
+        if done.bytes > limits.bytes {
+            return Err(UnpackError::Limit { what: "bytes", limit: limits.bytes });
+        }
+        apply(&mut tree, &mut reader, &entry, limits)?;
+    }
+    reader.drain()?;
+    let finished = tree.finish()?;
+    Ok(Unpacked { implicit: finished.implicit, opaque_root: finished.opaque_root, lost_xattrs: finished.lost_xattrs, ..done })
+}
+
+fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry, limits: &Limits) -> Result<(), UnpackError> {
+    let bad_path = |source| UnpackError::Path { entry: lossy(&entry.path), source };
+    let path = path::clean(&entry.path, limits.depth).map_err(bad_path)?;
+    if path.is_empty() {
+        return match entry.kind {
+            EntryKind::Directory => tree.root_attributes(entry),
+            _ => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is the root but not a directory" }),
+        };
+    }
+    match path::whiteout(&path).map_err(bad_path)? {
+        path::Whiteout::No => {}
+        path::Whiteout::Of(target) => return tree.whiteout(&target),
+        path::Whiteout::Opaque(directory) => return tree.opaque(&directory),
+        path::Whiteout::Ignored => return Ok(()),
+    }
+    match entry.kind {
+        EntryKind::Directory => tree.directory(&path, entry),
+        EntryKind::File => tree.file(&path, entry, reader),
+        EntryKind::Symlink => match entry.link.is_empty() {
+            false => tree.symlink(&path, entry),
+            true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a link to nothing" }),
+        },
+        EntryKind::HardLink => {
+            let target = path::clean(&entry.link, limits.depth).map_err(bad_path)?;
+            match target.is_empty() {
+                false => tree.hard_link(&path, &target),
+                true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a hard link to the root" }),
+            }
+        }
+        EntryKind::CharDevice | EntryKind::BlockDevice | EntryKind::Fifo => match (entry.kind, entry.device.unwrap_or_default()) {
+            // This is overlayfs's whiteout: a layer that brings one hides files without saying so.
+            (EntryKind::CharDevice, (0, 0)) => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a device 0:0" }),
+            _ => tree.node(&path, entry),
+        },
+    }
+}
+
+fn lossy(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+#[cfg(test)]
+mod hostile;

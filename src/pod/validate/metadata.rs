@@ -1,0 +1,120 @@
+//! Names, labels and annotations.
+
+use super::names::{dns_label, dns_subdomain, label_value, qualified_name};
+use crate::pod::admit::{AdmitContext, static_pod_name};
+use crate::pod::containers::text;
+use crate::pod::field::{FieldPath, Problems};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::collections::BTreeMap;
+
+const MAX_NAME: usize = 253;
+/// Keys and values of all annotations together.
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
+/// Longest name of a file or directory.
+const NAME_MAX: usize = 255;
+/// `_` twice and a UID.
+const LOG_DIRECTORY_REST: usize = 2 + 36;
+
+/// Checks metadata that has been reduced to what an author may write.
+pub(super) fn check(metadata: &ObjectMeta, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
+    let name = text(&metadata.name);
+    let namespace = text(&metadata.namespace);
+    problems.required_text(&path.child("name"), name, dns_subdomain);
+    problems.optional_text(&path.child("namespace"), namespace, dns_label);
+    check_length(name, namespace, context, &path.child("name"), problems);
+    labels(metadata.labels.as_ref(), &path.child("labels"), problems);
+    annotations(metadata.annotations.as_ref(), &path.child("annotations"), problems);
+}
+
+/// Map of label keys and values, e.g. `metadata.labels`, `nodeSelector`.
+pub(super) fn labels(labels: Option<&BTreeMap<String, String>>, path: &FieldPath, problems: &mut Problems) {
+    for (key, value) in labels.into_iter().flatten() {
+        let path = path.key(key);
+        problems.rule(&path, key, qualified_name(key));
+        problems.rule(&path, value, label_value(value));
+    }
+}
+
+fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath, problems: &mut Problems) {
+    let mut bytes = 0;
+    for (key, value) in annotations.into_iter().flatten() {
+        bytes += key.len() + value.len();
+        // Upper case is allowed in the prefix of annotations only.
+        problems.rule(&path.key(key), key, qualified_name(&key.to_lowercase()));
+    }
+    if bytes > MAX_ANNOTATIONS_BYTES {
+        problems.too_long(path, MAX_ANNOTATIONS_BYTES, "bytes, keys and values of all annotations together");
+    }
+}
+
+/// The name with the node's suffix must be a name, too, and the pod's log directory must be one that can be made.
+fn check_length(name: &str, namespace: &str, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
+    if name.is_empty() || dns_subdomain(name).is_err() {
+        return;
+    }
+    let full = static_pod_name(name, &context.node).len();
+    let limit = MAX_NAME.min(NAME_MAX.saturating_sub(LOG_DIRECTORY_REST + namespace.len()));
+    if full > limit {
+        let suffix = full - name.len();
+        problems.too_long(path, limit.saturating_sub(suffix), "bytes, so that node name, namespace and UID fit into one file name");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pod::validate::testing::problems_of;
+
+    #[track_caller]
+    fn check(metadata: &str, expected: &[&str]) {
+        assert_eq!(
+            problems_of(&format!("{{metadata: {{{metadata}}}, spec: {{containers: [{{name: a, image: x}}]}}}}")),
+            expected,
+            "{metadata}"
+        );
+    }
+
+    const SUBDOMAIN: &str = "must be 1 to 253 lower-case letters, digits, '-' or '.', each part between dots starting and ending with a letter or digit";
+    const LABEL: &str = "must be 1 to 63 lower-case letters, digits or '-', starting and ending with a letter or digit";
+
+    #[test]
+    fn names_are_checked() {
+        check("name: web.a-1, namespace: shop", &[]);
+        check("", &["metadata.name: is required"]);
+        check("name: ''", &["metadata.name: is required"]);
+        check("name: Web", &[&format!("metadata.name: invalid value \"Web\": {SUBDOMAIN}")]);
+        check("name: web, namespace: a.b", &[&format!("metadata.namespace: invalid value \"a.b\": {LABEL}")]);
+    }
+
+    #[test]
+    fn a_name_must_leave_room_for_node_namespace_and_uid() {
+        // 255 - 36 of the UID - 2 of `_` - 4 of the namespace - 5 of `-edge`.
+        check(&format!("name: {}, namespace: shop", "a".repeat(208)), &[]);
+        check(
+            &format!("name: {}, namespace: shop", "a".repeat(209)),
+            &["metadata.name: too long: must be at most 208 bytes, so that node name, namespace and UID fit into one file name"],
+        );
+    }
+
+    #[test]
+    fn labels_and_annotations_are_checked() {
+        check("name: a, labels: {app: web, example.org/x: ''}, annotations: {Example.org/X: any text}", &[]);
+        check(
+            "name: a, labels: {'a b': c, d: 'e f'}",
+            &[
+                "metadata.labels[a b]: invalid value \"a b\": must be a name of 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit, optionally behind a DNS subdomain and '/'",
+                "metadata.labels[d]: invalid value \"e f\": must be empty or 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit",
+            ],
+        );
+        check(
+            "name: a, annotations: {'-': c}",
+            &[
+                "metadata.annotations[-]: invalid value \"-\": must be a name of 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit, optionally behind a DNS subdomain and '/'",
+            ],
+        );
+        check(&format!("name: a, annotations: {{b: {}}}", "x".repeat(256 * 1024 - 1)), &[]);
+        check(
+            &format!("name: a, annotations: {{b: {}}}", "x".repeat(256 * 1024)),
+            &["metadata.annotations: too long: must be at most 262144 bytes, keys and values of all annotations together"],
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Volume mounts and block devices of a container.
+
+use super::names::{Rule, inner_path, no_nul, no_steps_back};
+use crate::pod::containers::{list, text};
+use crate::pod::field::{FieldPath, Problems};
+use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
+use std::collections::HashSet;
+
+/// Mounts and devices of one container.
+pub(super) fn check(container: &Container, volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
+    let privileged = container.security_context.as_ref().and_then(|context| context.privileged) == Some(true);
+    let mut places = HashSet::new();
+    for (index, mount) in list(&container.volume_mounts).iter().enumerate() {
+        let path = path.child("volumeMounts").index(index);
+        check_volume(&mount.name, volumes, &path, problems);
+        check_mount_path(&mount.mount_path, &mut places, &path.child("mountPath"), problems);
+        check_sub_path(mount, &path, problems);
+        check_propagation(mount, privileged, &path, problems);
+    }
+    let mut names: HashSet<&str> = list(&container.volume_mounts).iter().map(|mount| mount.name.as_str()).collect();
+    for (index, device) in list(&container.volume_devices).iter().enumerate() {
+        let path = path.child("volumeDevices").index(index);
+        check_volume(&device.name, volumes, &path, problems);
+        if !names.insert(&device.name) {
+            problems.duplicate(&path.child("name"), &device.name);
+        }
+        check_mount_path(&device.device_path, &mut places, &path.child("devicePath"), problems);
+    }
+}
+
+fn check_volume(name: &str, volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
+    let path = path.child("name");
+    if name.is_empty() {
+        problems.required(&path, "");
+    } else if !volumes.iter().any(|volume| volume.name == name) {
+        problems.invalid(&path, name, "the pod has no volume of that name");
+        let nearest = volumes.iter().map(|volume| (strsim::damerau_levenshtein(&volume.name, name), &volume.name)).min();
+        problems.hint(
+            nearest.filter(|(distance, known)| *distance <= known.len() / 3).map(|(_, known)| format!("did you mean {known:?}?")),
+        );
+    }
+}
+
+/// `/a//b/` and `/a/b` are one place.
+fn check_mount_path(text: &str, places: &mut HashSet<Vec<String>>, path: &FieldPath, problems: &mut Problems) {
+    if text.is_empty() {
+        problems.required(path, "");
+        return;
+    }
+    let place: Vec<_> = text.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect();
+    let rule: Rule = if !text.starts_with('/') {
+        Err("must be an absolute path")
+    } else if place.is_empty() {
+        Err("must not be the container's root")
+    } else {
+        no_steps_back(text).and_then(|()| no_nul(text))
+    };
+    problems.rule(path, text, rule);
+    if rule.is_ok() && !places.insert(place) {
+        problems.duplicate(path, text);
+    }
+}
+
+fn check_sub_path(mount: &VolumeMount, path: &FieldPath, problems: &mut Problems) {
+    let sub_path = text(&mount.sub_path);
+    let expression = text(&mount.sub_path_expr);
+    problems.optional_text(&path.child("subPath"), sub_path, |text| inner_path(text).and_then(|()| no_nul(text)));
+    problems.optional_text(&path.child("subPathExpr"), expression, |text| inner_path(text).and_then(|()| no_nul(text)));
+    if !sub_path.is_empty() && !expression.is_empty() {
+        problems.forbidden(&path.child("subPathExpr"), "may not be set together with subPath");
+    }
+}
+
+fn check_propagation(mount: &VolumeMount, privileged: bool, path: &FieldPath, problems: &mut Problems) {
+    let propagation = text(&mount.mount_propagation);
+    if !propagation.is_empty() {
+        problems.one_of(&path.child("mountPropagation"), propagation, &["None", "HostToContainer", "Bidirectional"]);
+    }
+    if propagation == "Bidirectional" && !privileged {
+        problems.forbidden(&path.child("mountPropagation"), "Bidirectional is for privileged containers only");
+    }
+    let recursive = text(&mount.recursive_read_only);
+    let path = path.child("recursiveReadOnly");
+    if recursive.is_empty() {
+        return;
+    }
+    problems.one_of(&path, recursive, &["Disabled", "IfPossible", "Enabled"]);
+    if recursive == "IfPossible" || recursive == "Enabled" {
+        if mount.read_only != Some(true) {
+            problems.forbidden(&path, "may be set only where readOnly is true");
+        }
+        if !matches!(propagation, "" | "None") {
+            problems.forbidden(&path, "may be set only where mountPropagation is None");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pod::validate::testing::check_container;
+
+    #[track_caller]
+    fn check(mounts: &str, expected: &[&str]) {
+        check_container(&format!("volumeMounts: [{mounts}]"), "volumes: [{name: cache}, {name: logs}]", expected);
+    }
+
+    #[test]
+    fn a_mount_names_a_volume_and_a_place() {
+        check("{name: cache, mountPath: /c}, {name: cache, mountPath: /d}, {name: logs, mountPath: /c/d}", &[]);
+        check("{}", &["{P}.volumeMounts[0].name: is required", "{P}.volumeMounts[0].mountPath: is required"]);
+        check(
+            "{name: cash, mountPath: /c}",
+            &["{P}.volumeMounts[0].name: invalid value \"cash\": the pod has no volume of that name"],
+        );
+        for (mount_path, message) in [
+            ("data", "must be an absolute path"),
+            ("/", "must not be the container's root"),
+            ("/./", "must not be the container's root"),
+            ("/a/../b", "must not contain '..'"),
+        ] {
+            check(
+                &format!("{{name: cache, mountPath: {mount_path}}}"),
+                &[&format!("{{P}}.volumeMounts[0].mountPath: invalid value {mount_path:?}: {message}")],
+            );
+        }
+    }
+
+    #[test]
+    fn a_place_is_taken_once_however_it_is_written() {
+        check(
+            "{name: cache, mountPath: /c}, {name: logs, mountPath: /c}",
+            &["{P}.volumeMounts[1].mountPath: duplicate value \"/c\""],
+        );
+        check(
+            "{name: cache, mountPath: /a/b}, {name: logs, mountPath: /a//b/}",
+            &["{P}.volumeMounts[1].mountPath: duplicate value \"/a//b/\""],
+        );
+    }
+
+    #[test]
+    fn a_sub_path_stays_inside() {
+        check("{name: cache, mountPath: /c, subPath: a/b}, {name: cache, mountPath: /d, subPathExpr: $(POD)}", &[]);
+        check(
+            "{name: cache, mountPath: /c, subPath: /a}",
+            &["{P}.volumeMounts[0].subPath: invalid value \"/a\": must be a relative path"],
+        );
+        check(
+            "{name: cache, mountPath: /c, subPath: a/../..}",
+            &["{P}.volumeMounts[0].subPath: invalid value \"a/../..\": must not contain '..'"],
+        );
+        check(
+            "{name: cache, mountPath: /c, subPathExpr: ../$(A)}",
+            &["{P}.volumeMounts[0].subPathExpr: invalid value \"../$(A)\": must not contain '..'"],
+        );
+        check(
+            "{name: cache, mountPath: /c, subPath: a, subPathExpr: b}",
+            &["{P}.volumeMounts[0].subPathExpr: forbidden: may not be set together with subPath"],
+        );
+    }
+
+    #[test]
+    fn mounts_propagate_back_from_privileged_containers_only() {
+        check("{name: cache, mountPath: /c, mountPropagation: HostToContainer}", &[]);
+        check(
+            "{name: cache, mountPath: /c, mountPropagation: Bidirectional}",
+            &["{P}.volumeMounts[0].mountPropagation: forbidden: Bidirectional is for privileged containers only"],
+        );
+        check_container(
+            "securityContext: {privileged: true}, volumeMounts: [{name: cache, mountPath: /c, mountPropagation: Bidirectional}]",
+            "volumes: [{name: cache}]",
+            &[],
+        );
+        check(
+            "{name: cache, mountPath: /c, mountPropagation: shared}",
+            &[
+                "{P}.volumeMounts[0].mountPropagation: invalid value \"shared\": must be one of \"None\", \"HostToContainer\", \"Bidirectional\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn recursive_read_only_needs_read_only() {
+        check(
+            "{name: cache, mountPath: /c, readOnly: true, recursiveReadOnly: Enabled}, {name: cache, mountPath: /d, recursiveReadOnly: Disabled}",
+            &[],
+        );
+        check(
+            "{name: cache, mountPath: /c, mountPropagation: HostToContainer, recursiveReadOnly: IfPossible}",
+            &[
+                "{P}.volumeMounts[0].recursiveReadOnly: forbidden: may be set only where readOnly is true",
+                "{P}.volumeMounts[0].recursiveReadOnly: forbidden: may be set only where mountPropagation is None",
+            ],
+        );
+        check(
+            "{name: cache, mountPath: /c, recursiveReadOnly: yes please}",
+            &[
+                "{P}.volumeMounts[0].recursiveReadOnly: invalid value \"yes please\": must be one of \"Disabled\", \"IfPossible\", \"Enabled\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_device_takes_a_name_and_a_place_of_its_own() {
+        check_container(
+            "volumeMounts: [{name: cache, mountPath: /c}], volumeDevices: [{name: cache, devicePath: /c}, {name: logs}]",
+            "volumes: [{name: cache}, {name: logs}]",
+            &[
+                "{P}.volumeDevices[0].name: duplicate value \"cache\"",
+                "{P}.volumeDevices[0].devicePath: duplicate value \"/c\"",
+                "{P}.volumeDevices[1].devicePath: is required",
+            ],
+        );
+    }
+}

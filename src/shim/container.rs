@@ -1,0 +1,182 @@
+//! One container as its shim sees it: its record, its process, its streams, its log.
+
+use super::log::{LineSplitter, LogFile, StreamName};
+use super::poller::{ClientKey, ContainerKey};
+use super::streams::Streams;
+use crate::pod::ContainerId;
+use crate::runtime::protocol::LogLimits;
+use crate::runtime::record::{ContainerRecord, Durability, RecordError};
+use crate::runtime::{ContainerSpec, ContainerState, ContainerStatus};
+use jiff::Timestamp;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A container. Everything of its spec that the shim does not need is on disk only: a shim is small.
+#[derive(Debug)]
+pub(super) struct Container {
+    pub(super) key: ContainerKey,
+    pub(super) status: ContainerStatus,
+    pub(super) process: Process,
+    pub(super) streams: Streams,
+    pub(super) log: LogFile,
+    stdout: LineSplitter,
+    stderr: LineSplitter,
+    pub(super) has_terminal: bool,
+    pub(super) stdin: StdinPolicy,
+    pub(super) termination_log: Option<PathBuf>,
+    pub(super) fallback_to_logs: bool,
+    /// How long it may take to stop when nobody says otherwise.
+    pub(super) grace: Duration,
+    /// Clients that see its output.
+    pub(super) attached: Vec<ClientKey>,
+    /// The last record could not be written: it is tried again.
+    pub(super) record_is_behind: bool,
+}
+
+/// Where its first process is.
+#[derive(Debug)]
+pub(super) enum Process {
+    /// A helper is at work and has not made it yet. Entered at the start request.
+    Awaited,
+    /// It exists but may not have executed the program yet. Entered when the helper says its id.
+    Created(Handle),
+    /// It has executed the program. Entered when the helper says so.
+    Running(Handle),
+    /// It has ended while the helper was at work; what the helper says next decides what is recorded. Entered by the reaper.
+    EndedEarly(Ending),
+    /// It has ended, or never was, and that is recorded.
+    Gone,
+}
+
+/// A living or unreaped process: its id is its own until the shim waits for it.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) pid: u32,
+    /// Absent when the kernel had no descriptor to give.
+    pub(super) descriptor: Option<OwnedFd>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// Its exit code, or 128 + the signal.
+    pub(super) exit_code: i32,
+    pub(super) signal: Option<i32>,
+}
+
+/// What becomes of stdin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StdinPolicy {
+    /// `/dev/null`.
+    None,
+    /// Open as long as the container lives.
+    Kept,
+    /// Closed after the first attach ended.
+    Once,
+}
+
+impl Handle {
+    pub(super) fn new(pid: u32) -> Self {
+        Self { pid, descriptor: crate::sys::pidfd::open(pid).ok() }
+    }
+
+    /// Sends a signal. ESRCH if it has ended.
+    pub(super) fn signal(&self, signal: i32) -> nix::Result<()> {
+        match &self.descriptor {
+            Some(process) => crate::sys::pidfd::send_signal(process, signal),
+            None => Err(nix::Error::EBADF),
+        }
+    }
+}
+
+impl Process {
+    pub(super) fn handle(&self) -> Option<&Handle> {
+        match self {
+            Self::Created(handle) | Self::Running(handle) => Some(handle),
+            Self::Awaited | Self::EndedEarly(_) | Self::Gone => None,
+        }
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.handle().map(|handle| handle.pid)
+    }
+}
+
+impl Container {
+    pub(super) fn new(key: ContainerKey, spec: &ContainerSpec, log_limits: LogLimits, now: Timestamp) -> Self {
+        Self {
+            key,
+            status: ContainerStatus {
+                id: spec.id.clone(),
+                name: spec.name.clone(),
+                kind: spec.kind,
+                attempt: spec.attempt,
+                sandbox_attempt: spec.sandbox_attempt,
+                hash: spec.hash.clone(),
+                image_ref: spec.image_ref.clone(),
+                image_id: spec.image.digest.clone(),
+                stop_signal: spec.stop_signal,
+                created_at: now,
+                log_path: spec.log_path.clone(),
+                state: ContainerState::Created,
+            },
+            process: Process::Awaited,
+            streams: Streams::default(),
+            log: LogFile::new(spec.log_path.clone(), log_limits),
+            stdout: LineSplitter::default(),
+            stderr: LineSplitter::default(),
+            has_terminal: spec.tty,
+            stdin: match (spec.stdin, spec.stdin_once) {
+                (false, _) => StdinPolicy::None,
+                (true, false) => StdinPolicy::Kept,
+                (true, true) => StdinPolicy::Once,
+            },
+            termination_log: spec.termination_log.clone(),
+            fallback_to_logs: spec.fallback_to_logs,
+            grace: Duration::from_secs(spec.grace_secs),
+            attached: Vec::new(),
+            record_is_behind: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> &ContainerId {
+        &self.status.id
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.process, Process::Gone)
+    }
+
+    /// Writes output to the log.
+    pub(super) fn log_output(&mut self, stream: StreamName, bytes: &[u8], now: Timestamp, batch: &mut Vec<u8>) {
+        let splitter = match stream {
+            StreamName::Stdout => &mut self.stdout,
+            StreamName::Stderr => &mut self.stderr,
+        };
+        self.log.write(stream, splitter, bytes, now, batch);
+    }
+
+    /// Ends one stream's log; the file closes with the second.
+    pub(super) fn end_output(&mut self, stream: StreamName, now: Timestamp) {
+        let splitter = match stream {
+            StreamName::Stdout => &mut self.stdout,
+            StreamName::Stderr => &mut self.stderr,
+        };
+        self.log.finish(stream, splitter, now);
+        if !self.streams.is_open(StreamName::Stdout) && !self.streams.is_open(StreamName::Stderr) {
+            self.log.close(now);
+        }
+    }
+
+    /// Writes its record into the pod's directory of records, which is made if it is missing.
+    pub(super) fn write_record(&mut self, path: &Path, durability: Durability) -> Result<(), RecordError> {
+        let record = ContainerRecord::new(self.status.clone());
+        let written = record.write(path, durability).or_else(|error| match path.parent() {
+            Some(directory) if std::fs::create_dir_all(directory).is_ok() => record.write(path, durability),
+            Some(_) | None => Err(error),
+        });
+        self.record_is_behind = written.is_err();
+        written
+    }
+}

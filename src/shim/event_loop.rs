@@ -1,0 +1,251 @@
+//! The shim of one pod: what it holds, and one turn of its loop.
+
+use super::client::{Client, ReadEnd, Role};
+use super::container::{Container, Ending};
+use super::exec_process::ExecProcess;
+use super::helper_job::HelperJob;
+use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source};
+use super::shared_pid::SharedPidInit;
+use crate::config::Paths;
+use crate::pod::ContainerId;
+use crate::runtime::protocol::{Answer, Refusal, ShimConfig, ShimEvent, ShimHello, ToClient};
+use crate::sys::cgroup::Cgroups;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::signalfd::SignalFd;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Bytes read at once from a pipe or a connection; half of what a pipe holds, so that one busy container leaves turns to the others.
+const SCRATCH: usize = 32 * 1024;
+
+/// Exits of processes that no helper has named yet; more than this many cannot be meant for one.
+pub(super) const EARLY_EXITS: usize = 64;
+
+/// How soon that which failed for the moment (a full disk, a busy cgroup) is tried again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Why a shim cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoopError {
+    /// The kernel refused to set up what everything is waited for with.
+    #[error("watch {0}")]
+    Watch(&'static str, #[source] nix::Error),
+}
+
+/// All state of a shim. Its methods are in the files that they are about: requests, starting, reaper, output.
+#[derive(Debug)]
+pub(super) struct PodShim {
+    pub(super) config: ShimConfig,
+    pub(super) paths: Paths,
+    pub(super) poller: Poller,
+    listener: UnixListener,
+    signals: SignalFd,
+    /// Found when first needed.
+    pub(super) cgroups: Option<Cgroups>,
+    pub(super) clients: BTreeMap<ClientKey, Client>,
+    /// In the order of their making.
+    pub(super) containers: BTreeMap<ContainerKey, Container>,
+    pub(super) execs: BTreeMap<ExecKey, ExecProcess>,
+    pub(super) jobs: BTreeMap<JobKey, HelperJob>,
+    /// Exits seen while helpers were at work, which may yet name them.
+    pub(super) early_exits: Vec<(u32, Ending)>,
+    /// Groups of dead containers that were still busy.
+    pub(super) cgroups_to_remove: Vec<PathBuf>,
+    /// First process of the pod's own PID namespace, with `shareProcessNamespace`.
+    pub(super) shared_pid: Option<SharedPidInit>,
+    /// Who asked for the end.
+    pub(super) shutdown: Option<(ClientKey, u64)>,
+    /// The host shuts down: what still runs then is killed.
+    pub(super) host_shutdown: Option<Instant>,
+    pub(super) scratch: Vec<u8>,
+    pub(super) batch: Vec<u8>,
+    next_key: u64,
+}
+
+impl PodShim {
+    pub(super) fn new(
+        config: ShimConfig,
+        listener: UnixListener,
+        signals: SignalFd,
+        shared_pid: Option<SharedPidInit>,
+    ) -> Result<Self, LoopError> {
+        let mut poller = Poller::new().map_err(|source| LoopError::Watch("epoll", source))?;
+        poller.add(&listener, Source::Listener, EpollFlags::EPOLLIN).map_err(|source| LoopError::Watch("socket", source))?;
+        poller.add(&signals, Source::Signals, EpollFlags::EPOLLIN).map_err(|source| LoopError::Watch("signals", source))?;
+        let paths = config.paths();
+        Ok(Self {
+            config,
+            paths,
+            poller,
+            listener,
+            signals,
+            cgroups: None,
+            clients: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            execs: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            early_exits: Vec::new(),
+            cgroups_to_remove: Vec::new(),
+            shared_pid,
+            shutdown: None,
+            host_shutdown: None,
+            scratch: vec![0; SCRATCH],
+            batch: Vec::new(),
+            next_key: 0,
+        })
+    }
+
+    /// Serves until shutdown was asked for and all containers are dead.
+    pub(super) fn run(&mut self) -> Result<(), LoopError> {
+        while !self.is_finished() {
+            let events = self.poller.wait(self.until_next_deadline()).map_err(|source| LoopError::Watch("events", source))?;
+            for (token, flags) in events {
+                // An earlier event of this turn may have closed it.
+                if let Some(source) = self.poller.source(token) {
+                    self.turn(source, flags);
+                }
+            }
+            self.tend(Instant::now());
+        }
+        self.answer_shutdown();
+        Ok(())
+    }
+
+    fn turn(&mut self, source: Source, flags: EpollFlags) {
+        match source {
+            Source::Listener => self.accept(),
+            Source::Signals => {
+                while let Ok(Some(signal)) = self.signals.read_signal() {
+                    if i32::try_from(signal.ssi_signo) == Ok(libc::SIGTERM) {
+                        self.begin_host_shutdown(Instant::now());
+                    }
+                }
+                self.reap();
+            }
+            Source::Client(key) => self.serve_client(key, flags),
+            Source::Output(owner, stream) => self.read_output(owner, stream),
+            Source::Input(owner) => self.feed_input(owner, flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP)),
+            Source::Helper(key) => self.listen_to_helper(key),
+        }
+    }
+
+    /// What time brings: helpers that took too long, and things to try again.
+    fn tend(&mut self, now: Instant) {
+        let late: Vec<JobKey> = self.jobs.iter().filter(|(_, job)| job.deadline <= now).map(|(key, _)| *key).collect();
+        for key in late {
+            self.abandon_helper(key);
+        }
+        if self.host_shutdown.is_some_and(|deadline| deadline <= now) {
+            self.host_shutdown = Some(now + RETRY);
+            self.kill_all();
+        }
+        self.retry_cgroup_removals();
+        self.retry_records();
+    }
+
+    fn until_next_deadline(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let helper = self.jobs.values().map(|job| job.deadline.saturating_duration_since(now)).min();
+        let unfinished = !self.cgroups_to_remove.is_empty() || self.containers.values().any(|container| container.record_is_behind);
+        let shutdown = self.host_shutdown.map(|deadline| deadline.saturating_duration_since(now));
+        [helper, shutdown, unfinished.then_some(RETRY)].into_iter().flatten().min()
+    }
+
+    fn is_finished(&self) -> bool {
+        let is_ending = self.shutdown.is_some() || self.host_shutdown.is_some();
+        is_ending && self.jobs.is_empty() && self.containers.values().all(Container::is_gone)
+    }
+
+    fn answer_shutdown(&mut self) {
+        if let Some((key, id)) = self.shutdown.take() {
+            self.respond(key, id, Ok(Answer::Done));
+            if let Some(client) = self.clients.get_mut(&key) {
+                client.flush_before_end();
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        // One at a time: epoll tells again if there are more. A client that is gone already is no error.
+        let Ok((stream, _)) = self.listener.accept() else { return };
+        let key = ClientKey(self.new_key());
+        if let Ok(client) = Client::new(stream, key, &mut self.poller) {
+            self.clients.insert(key, client);
+            let hello = ShimHello {
+                protocol: crate::runtime::protocol::PROTOCOL_VERSION,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+                created_at: self.config.created_at,
+                spec: self.config.spec.clone(),
+            };
+            self.send(key, &ToClient::Hello(Box::new(hello)));
+        }
+    }
+
+    /// Sends to a client; one that cannot be sent to is dropped.
+    pub(super) fn send(&mut self, key: ClientKey, message: &ToClient) {
+        let gone = self.clients.get_mut(&key).is_some_and(|client| client.send(message, &self.poller) == ReadEnd::Closed);
+        if gone {
+            self.drop_client(key);
+        }
+    }
+
+    pub(super) fn respond(&mut self, key: ClientKey, id: u64, result: Result<Answer, Refusal>) {
+        self.send(key, &ToClient::Response { id, result });
+    }
+
+    /// Tells all subscribers.
+    pub(super) fn announce(&mut self, event: ShimEvent) {
+        let message = ToClient::Event(Box::new(event));
+        let subscribers: Vec<ClientKey> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| matches!(client.role, Role::Requests { subscribed: true }))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in subscribers {
+            self.send(key, &message);
+        }
+    }
+
+    pub(super) fn container_by_id(&self, id: &ContainerId) -> Option<ContainerKey> {
+        self.containers.values().find(|container| container.id() == id).map(|container| container.key)
+    }
+
+    pub(super) fn new_key(&mut self) -> u64 {
+        self.next_key += 1;
+        self.next_key
+    }
+
+    /// The path of a container's group.
+    pub(super) fn container_cgroup(&self, id: &ContainerId) -> PathBuf {
+        Cgroups::container(&self.config.cgroup, id)
+    }
+
+    /// The host's cgroups; found at first need.
+    pub(super) fn cgroups(&mut self) -> Option<&Cgroups> {
+        if self.cgroups.is_none() {
+            match Cgroups::detect(&self.config.cgroup_slice) {
+                Ok(found) => self.cgroups = Some(found),
+                Err(error) => complain("detect cgroups", &error),
+            }
+        }
+        self.cgroups.as_ref()
+    }
+}
+
+/// Notes what nobody can be told now. Standard error is a file in the pod's run directory.
+pub(super) fn complain(what: &str, error: &dyn std::error::Error) {
+    use std::io::Write;
+    let mut text = format!("{} {what}: {error}", jiff::Timestamp::now());
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    let _full_disk: io::Result<()> = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,152 @@
+//! Creating and starting a container with libcontainer.
+
+use super::execute::{ExactExecutor, Outcome};
+use super::report::Report;
+use super::{Attempt, Failure, home, mounts, trace};
+use crate::pod::ContainerId;
+use crate::runtime::oci::{SandboxView, oci_spec, parse_profile};
+use crate::runtime::protocol::ShimConfig;
+use crate::runtime::{ContainerSpec, SeccompProfile};
+use crate::sys::kernel::{self, KernelFacts};
+use crate::sys::namespaces::Namespace;
+use crate::sys::{descriptor_passing, overlay};
+use libcontainer::container::Container;
+use libcontainer::container::builder::ContainerBuilder;
+use libcontainer::oci_spec::runtime::Spec;
+use libcontainer::syscall::syscall::SyscallType;
+use nix::mount::{MsFlags, mount};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// Where libcontainer connects to hand over the terminal.
+const CONSOLE_SOCKET: &str = "console.sock";
+
+/// The spec as libcontainer reads it, and as exec reads it later.
+pub(super) const CONFIG_FILE: &str = "config.json";
+
+/// Creates the container, tells the shim, and starts it when the shim agrees.
+pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<(), Failure> {
+    let id = ContainerId::new(id);
+    let (paths, uid) = (config.paths(), &config.spec.uid);
+    let bundle = paths.bundle(uid, &id);
+    let mut spec = mounts::read_spec(&bundle)?;
+
+    mounts::isolate(&mut spec, &bundle)?;
+    let rootfs = bundle.join("rootfs");
+    overlay::mount(&spec.image.layers, &paths.container_layer(uid, &id), &rootfs).attempt("mount the root file system")?;
+    let root = mounts::open_root(&rootfs)?;
+    mounts::make_directory(&root, &spec.cwd)?;
+    if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
+        spec.env.push(format!("HOME={}", home::home_of(&root, spec.user.uid)));
+    }
+    drop(root);
+
+    let view = sandbox_view(config, &spec, rootfs)?;
+    grow_shared_memory(&view, &spec)?;
+    let oci = oci_spec(&spec, &view).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
+    oci.save(bundle.join(CONFIG_FILE)).attempt("write the OCI spec")?;
+
+    let trace = trace::collect();
+    let (outcome, far_outcome) = Outcome::new().attempt("make a pipe")?;
+    let (mut container, terminal) = create(&id, &paths.oci_state(uid), &bundle, far_outcome, &oci).map_err(|error| {
+        let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
+        Failure::create(if said.is_empty() { error } else { said })
+    })?;
+    let pid = container.pid().and_then(|pid| u32::try_from(pid.as_raw()).ok());
+    report.created(pid.ok_or_else(|| Failure::create("libcontainer named no process"))?, terminal)?;
+    container.start().attempt("start")?;
+    match outcome.wait() {
+        None => Ok(()),
+        Some(reason) => Err(Failure::execute(reason)),
+    }
+}
+
+/// libcontainer's part. The builder, and with it the near copy of the outcome's far end, is gone when it returns.
+fn create(
+    id: &ContainerId,
+    state: &Path,
+    bundle: &Path,
+    outcome: OwnedFd,
+    oci: &Spec,
+) -> Result<(Container, Option<OwnedFd>), String> {
+    let explain = |error: &dyn std::error::Error| crate::shim::explain(error);
+    let has_terminal = oci.process().as_ref().and_then(|process| process.terminal()).unwrap_or_default();
+    let console = match has_terminal {
+        true => Some(listen(bundle).map_err(|error| format!("listen for the terminal: {error}"))?),
+        false => None,
+    };
+    let builder = ContainerBuilder::new(id.to_string(), SyscallType::default())
+        .with_root_path(state)
+        .map_err(|error| explain(&error))?
+        .with_executor(ExactExecutor::new(outcome))
+        .with_console_socket(console.is_some().then(|| bundle.join(CONSOLE_SOCKET)))
+        .as_init(bundle)
+        .with_systemd(false)
+        .with_detach(true)
+        .as_sibling(true);
+    let container = builder.build().map_err(|error| explain(&error))?;
+    let terminal = match console {
+        Some(listener) => Some(receive_terminal(&listener)?),
+        None => None,
+    };
+    Ok((container, terminal))
+}
+
+/// Bound by a relative name: socket addresses are short, paths may be long.
+fn listen(bundle: &Path) -> std::io::Result<UnixListener> {
+    std::env::set_current_dir(bundle)?;
+    let listener = UnixListener::bind(CONSOLE_SOCKET);
+    std::env::set_current_dir("/")?;
+    listener
+}
+
+fn receive_terminal(listener: &UnixListener) -> Result<OwnedFd, String> {
+    let received = listener.accept().and_then(|(socket, _)| {
+        let (mut bytes, mut descriptors) = ([0; 256], Vec::new());
+        descriptor_passing::receive(&socket, &mut bytes, &mut descriptors)?;
+        Ok(descriptors.pop())
+    });
+    received.map_err(|error| format!("receive the terminal: {error}"))?.ok_or_else(|| "libcontainer sent no terminal".to_owned())
+}
+
+fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> Result<SandboxView, Failure> {
+    let (paths, uid, namespaces) = (config.paths(), &config.spec.uid, config.spec.namespaces);
+    let pin = |namespace: Namespace, own: bool| own.then(|| paths.namespaces(uid).join(namespace.file_name()));
+    let localhost_seccomp = match &spec.security.seccomp {
+        SeccompProfile::Localhost(path) => {
+            let what = format!("seccomp profile {}", path.display());
+            let text = std::fs::read(path).attempt(&what)?;
+            Some(parse_profile(&text).attempt(&what)?)
+        }
+        SeccompProfile::RuntimeDefault | SeccompProfile::Unconfined => None,
+    };
+    Ok(SandboxView {
+        namespaces,
+        net: pin(Namespace::Net, !namespaces.host_network),
+        ipc: pin(Namespace::Ipc, !namespaces.host_ipc),
+        uts: pin(Namespace::Uts, !namespaces.host_network),
+        pid: pin(Namespace::Pid, namespaces.share_process && !namespaces.host_pid),
+        cgroup: config.cgroup.clone(),
+        dev_shm: (!namespaces.host_ipc).then(|| paths.shared_memory(uid)),
+        rootfs,
+        facts: KernelFacts::probe().attempt("look at the kernel")?,
+        host_devices: match spec.security.privileged {
+            true => kernel::host_devices().attempt("list devices")?,
+            false => Vec::new(),
+        },
+        localhost_seccomp,
+    })
+}
+
+/// One `/dev/shm` serves the whole pod: it is as large as the container that wants most.
+fn grow_shared_memory(view: &SandboxView, spec: &ContainerSpec) -> Result<(), Failure> {
+    let (Some(target), Some(wanted)) = (&view.dev_shm, spec.shm_size) else { return Ok(()) };
+    let now = nix::sys::statvfs::statvfs(target).attempt("look at /dev/shm")?;
+    if now.blocks().saturating_mul(now.fragment_size()) >= wanted {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let size = format!("size={wanted}");
+    mount(None::<&str>, target, None::<&str>, flags, Some(size.as_str())).attempt("resize /dev/shm")
+}

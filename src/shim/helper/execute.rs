@@ -1,0 +1,140 @@
+//! Executing a program with the error that execve gave, in the words that people know from other runtimes.
+
+use libcontainer::oci_spec::runtime::Spec;
+use libcontainer::workload::{Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError};
+use nix::errno::Errno;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Where a program is looked for when the environment does not say.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The end of a pipe that closes when the program is executed, and else says why it was not.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    reader: File,
+}
+
+impl Outcome {
+    /// A pipe: its near end, and the end for the process that executes.
+    pub(super) fn new() -> io::Result<(Self, OwnedFd)> {
+        let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+        Ok((Self { reader: File::from(reader) }, writer))
+    }
+
+    /// Waits. `None` when the program was executed. All other copies of the far end must be closed.
+    pub(super) fn wait(mut self) -> Option<String> {
+        let mut text = Vec::new();
+        // What came before an error is the answer.
+        let _broken = self.reader.read_to_end(&mut text);
+        (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Executes a program with exactly the given environment. Returns only with the reason why it could not, in words.
+pub(super) fn execute(arguments: &[String], environment: &[String]) -> String {
+    let Some(name) = arguments.first() else { return "no program was given".to_owned() };
+    let words = |words: &[String]| words.iter().map(|word| CString::new(word.as_str())).collect::<Result<Vec<_>, _>>();
+    let (Ok(argv), Ok(envp)) = (words(arguments), words(environment)) else {
+        return format!("exec {name:?}: an argument or variable has a zero byte");
+    };
+    let path = environment.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(DEFAULT_PATH);
+    let mut denied = None;
+    for candidate in candidates(name, path) {
+        let Ok(program) = CString::new(candidate) else { continue };
+        let Err(error) = nix::unistd::execve(&program, &argv, &envp);
+        match error {
+            // As execvp: what is not there or may not be executed is passed over, anything else ends the search.
+            Errno::ENOENT | Errno::ENOTDIR if !name.contains('/') => {}
+            Errno::EACCES if !name.contains('/') => denied = Some(error),
+            other => return explain(name, other),
+        }
+    }
+    match denied {
+        Some(error) => explain(name, error),
+        None => format!("exec {name:?}: executable file not found in $PATH"),
+    }
+}
+
+fn candidates(name: &str, path: &str) -> Vec<String> {
+    if name.contains('/') {
+        return vec![name.to_owned()];
+    }
+    path.split(':')
+        .map(|directory| if directory.is_empty() { format!("./{name}") } else { format!("{directory}/{name}") })
+        .collect()
+}
+
+fn explain(name: &str, error: Errno) -> String {
+    match error {
+        Errno::ENOENT => format!("exec {name:?}: no such file or directory"),
+        Errno::EACCES => format!("exec {name:?}: permission denied"),
+        Errno::ENOEXEC => format!("exec {name:?}: exec format error"),
+        other => format!("exec {name:?}: {}", other.desc()),
+    }
+}
+
+/// libcontainer's last step. Unlike its own, it executes what the user may execute (mode 0750 included) and keeps the environment's order.
+#[derive(Clone, Debug)]
+pub(super) struct ExactExecutor {
+    outcome: Arc<OwnedFd>,
+}
+
+impl ExactExecutor {
+    /// Reports failure to `outcome`.
+    pub(super) fn new(outcome: OwnedFd) -> Self {
+        Self { outcome: Arc::new(outcome) }
+    }
+}
+
+impl Executor for ExactExecutor {
+    fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
+        let process = spec.process().as_ref();
+        let arguments = process.and_then(|process| process.args().as_deref()).unwrap_or_default();
+        let environment = process.and_then(|process| process.env().as_deref()).unwrap_or_default();
+        fail(&self.outcome, &execute(arguments, environment))
+    }
+
+    fn validate(&self, _: &Spec) -> Result<(), ExecutorValidationError> {
+        Ok(())
+    }
+
+    /// The environment is handed to execve; this process keeps its own, empty one.
+    fn setup_envs(&self, _: HashMap<String, String>) -> Result<(), ExecutorSetEnvsError> {
+        Ok(())
+    }
+}
+
+/// Says why and ends the process.
+pub(super) fn fail(outcome: &OwnedFd, reason: &str) -> ! {
+    // The near end reads an early end as "the process is gone" in any case.
+    let _closed = outcome.try_clone().and_then(|pipe| File::from(pipe).write_all(reason.as_bytes()));
+    crate::sys::process::exit_at_once(127)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_told_as_other_runtimes_tell_it() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            execute(&words(&["no-such-program"]), &words(&["PATH=/bin:/usr/bin"])),
+            r#"exec "no-such-program": executable file not found in $PATH"#
+        );
+        assert_eq!(execute(&words(&["/no/such"]), &[]), r#"exec "/no/such": no such file or directory"#);
+        assert_eq!(execute(&words(&["/etc/passwd"]), &[]), r#"exec "/etc/passwd": permission denied"#);
+        assert_eq!(execute(&words(&["/etc"]), &[]), r#"exec "/etc": permission denied"#);
+    }
+
+    #[test]
+    fn an_empty_entry_of_the_path_is_the_working_directory() {
+        assert_eq!(candidates("a", "/bin::/x"), ["/bin/a", "./a", "/x/a"]);
+        assert_eq!(candidates("./a", "/bin"), ["./a"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! A helper from the shim's side: its start, what it says, its end.
+
+use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source, Token};
+use super::streams::FarEnds;
+use crate::runtime::protocol::frame::{self, FrameDecoder, FrameKind};
+use crate::sys::self_exec::OWN_BINARY;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::epoll::EpollFlags;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// What a helper says, as JSON in [`FrameKind::Message`] frames.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum HelperMessage {
+    /// The process exists, as a child of the shim, and has not executed the program. With a terminal, its master comes along.
+    Created {
+        /// Its id on the host.
+        pid: u32,
+    },
+    /// The program has been executed. The last message.
+    Started,
+    /// It could not be done. The last message.
+    Failed {
+        /// Where.
+        stage: Stage,
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// Where a start failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Stage {
+    /// Before the program was executed.
+    Create,
+    /// By execve.
+    Execute,
+}
+
+/// What the helper is to do, told on its command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Start a container.
+    Start(ContainerKey),
+    /// Run a process in a container.
+    Exec(ExecKey),
+}
+
+/// What it takes to start a helper.
+#[derive(Debug)]
+pub(super) struct HelperOrder<'a> {
+    pub(super) purpose: Purpose,
+    /// Its command line behind `helper`; the number of its socket is added.
+    pub(super) arguments: &'a [&'a OsStr],
+    /// They become its stdio and close here.
+    pub(super) far_ends: Option<FarEnds>,
+    /// Keeps its number there.
+    pub(super) inherited: Option<&'a OwnedFd>,
+    pub(super) reply_to: (ClientKey, u64),
+    pub(super) deadline: Instant,
+}
+
+/// A helper at work.
+#[derive(Debug)]
+pub(super) struct HelperJob {
+    pub(super) purpose: Purpose,
+    pub(super) pid: u32,
+    /// Who gets the answer, if it is still there: connection and request.
+    pub(super) reply_to: (ClientKey, u64),
+    /// Killed if it is not done by then.
+    pub(super) deadline: Instant,
+    /// The helper itself has ended.
+    pub(super) has_exited: bool,
+    socket: UnixStream,
+    token: Token,
+    decoder: FrameDecoder,
+    /// Descriptors that came with messages.
+    received: Vec<OwnedFd>,
+}
+
+impl HelperJob {
+    /// Starts a helper.
+    pub(super) fn spawn(key: JobKey, order: HelperOrder<'_>, poller: &mut Poller) -> io::Result<Self> {
+        let HelperOrder { purpose, arguments, far_ends, inherited, reply_to, deadline } = order;
+        let (near, far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        // Single-threaded: nothing else is started while these descriptors can be inherited.
+        fcntl(&far, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        if let Some(descriptor) = inherited {
+            fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
+        let (stdin, stdout, stderr) = match far_ends {
+            Some(FarEnds { stdin, stdout, stderr }) => {
+                (stdin.map_or_else(Stdio::null, Stdio::from), Stdio::from(stdout), Stdio::from(stderr))
+            }
+            None => (Stdio::null(), Stdio::null(), Stdio::null()),
+        };
+        let child = Command::new(OWN_BINARY)
+            .arg("helper")
+            .args(arguments)
+            .arg(far.as_raw_fd().to_string())
+            .env_clear()
+            .current_dir(Path::new("/"))
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr)
+            .spawn();
+        if let Some(descriptor) = inherited {
+            fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+        }
+        let child = child?;
+        let token = poller.add(&near, Source::Helper(key), EpollFlags::EPOLLIN)?;
+        Ok(Self {
+            purpose,
+            pid: child.id(),
+            reply_to,
+            deadline,
+            has_exited: false,
+            socket: near,
+            token,
+            decoder: FrameDecoder::default(),
+            received: Vec::new(),
+        })
+    }
+
+    /// Lets a helper that has created its process execute the program.
+    pub(super) fn permit(&mut self) {
+        let mut frame = Vec::new();
+        if frame::encode(FrameKind::Message, b"", &mut frame).is_ok() {
+            // A helper that is gone is noticed by its end.
+            let _gone = self.socket.write_all(&frame);
+        }
+    }
+
+    /// Reads what there is. `None` in the end when the helper and all that it made have closed the socket.
+    pub(super) fn read(&mut self, scratch: &mut [u8]) -> Option<()> {
+        loop {
+            match crate::sys::descriptor_passing::receive(&self.socket, scratch, &mut self.received) {
+                Ok(0) => return None,
+                Ok(count) => self.decoder.push(&scratch[..count]),
+                Err(nix::Error::EINTR) => {}
+                Err(nix::Error::EAGAIN) => return Some(()),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// The next message that has come whole. What cannot be understood is a failure.
+    pub(super) fn next_message(&mut self) -> Option<HelperMessage> {
+        let garbled = |reason: String| HelperMessage::Failed { stage: Stage::Create, reason };
+        match self.decoder.next_frame() {
+            Ok(Some((_, payload))) => {
+                Some(serde_json::from_slice(payload).unwrap_or_else(|error| garbled(format!("message of the helper: {error}"))))
+            }
+            Ok(None) => None,
+            Err(error) => Some(garbled(format!("message of the helper: {error}"))),
+        }
+    }
+
+    /// The terminal that came with [`HelperMessage::Created`].
+    pub(super) fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.received.pop()
+    }
+
+    /// Ends the registration.
+    pub(super) fn unregister(&self, poller: &mut Poller) {
+        poller.remove(self.token, &self.socket);
+    }
+}

@@ -1,0 +1,240 @@
+//! From `podstead-shim pod CONFIG` to a running shim.
+//!
+//! ```text
+//! started by the daemon ── joins the shim's cgroup ── forks ──┬── makes and pins the namespaces ────────────┬── waits ── exits 0
+//!                                                            └── the shim: own session, socket, /dev/shm ──┴── ready ── serves
+//! ```
+//! Both halves work at the same time. The first process ends when the shim is ready, so that its exit code tells the daemon all it has
+//! to wait for, and the shim is nobody's child.
+
+use super::event_loop::{LoopError, PodShim};
+use super::shared_pid::SharedPidInit;
+use crate::runtime::protocol::ShimConfig;
+use crate::sys::cgroup::{CgroupError, Cgroups};
+use crate::sys::namespaces::{self, Namespace, NamespaceError};
+use crate::sys::process::{Fork, exit_at_once, fork, ignore_signal};
+use crate::sys::self_exec;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::CloneFlags;
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::{Mode, umask};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a pod's `/dev/shm` until a container asks for more.
+const SHARED_MEMORY: &str = "mode=1777,size=65536k";
+
+/// The shim is killed for want of memory after everything else (kubelet rule D25, sandbox).
+const OOM_SCORE_ADJ: &str = "-998";
+
+/// What one half tells the other.
+const DONE: u8 = b'+';
+
+/// Why there is no shim.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LaunchError {
+    /// The file is not there or cannot be read.
+    #[error("read {}", _0.display())]
+    ReadConfig(PathBuf, #[source] io::Error),
+    /// The file is not what the daemon writes.
+    #[error("decode {}", _0.display())]
+    DecodeConfig(PathBuf, #[source] serde_json::Error),
+    /// The shim would have stayed in the daemon's cgroup.
+    #[error("join the shim's cgroup")]
+    Cgroup(#[source] CgroupError),
+    /// No second process.
+    #[error("fork")]
+    Fork(#[source] nix::Error),
+    /// The two halves cannot talk.
+    #[error("make a socket pair")]
+    SocketPair(#[source] io::Error),
+    /// A namespace was refused.
+    #[error("make namespaces")]
+    Namespaces(#[source] NamespaceError),
+    /// The socket was refused.
+    #[error("listen on {}", _0.display())]
+    Listen(PathBuf, #[source] io::Error),
+    /// `/dev/shm` was refused.
+    #[error("mount {}", _0.display())]
+    SharedMemory(PathBuf, #[source] io::Error),
+    /// A process attribute was refused.
+    #[error("{0}")]
+    Attribute(&'static str, #[source] nix::Error),
+    /// The file for what nobody can be told was refused.
+    #[error("open {}", _0.display())]
+    OwnLog(PathBuf, #[source] io::Error),
+    /// The other half failed and has said why.
+    #[error("{0}")]
+    OtherHalf(String),
+    /// The shim cannot wait for anything.
+    #[error("serve")]
+    Serve(#[source] LoopError),
+}
+
+/// Becomes the shim of the pod that `config` describes. Returns in the process that was started when the shim is ready, and in the shim
+/// when it has ended.
+pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
+    // A kernel that cannot do it is older than what libcontainer needs; nothing is lost by going on to the error that says so.
+    let _protection = self_exec::run_from_read_only_mount();
+    let text = fs::read(config).map_err(|source| LaunchError::ReadConfig(config.to_owned(), source))?;
+    let config: ShimConfig =
+        serde_json::from_slice(&text).map_err(|source| LaunchError::DecodeConfig(config.to_owned(), source))?;
+    let cgroups = Cgroups::detect(&config.cgroup_slice).map_err(LaunchError::Cgroup)?;
+    cgroups.attach(&cgroups.shim(&config.spec.uid), 0).map_err(LaunchError::Cgroup)?;
+    umask(Mode::S_IWGRP | Mode::S_IWOTH);
+
+    let (mut first_half, second_half) = UnixStream::pair().map_err(LaunchError::SocketPair)?;
+    match fork(CloneFlags::empty()).map_err(LaunchError::Fork)? {
+        Fork::Child => {
+            drop(first_half);
+            become_shim(config, second_half)
+        }
+        Fork::Parent(shim) => {
+            drop(second_half);
+            let result = make_namespaces(&config).and_then(|()| wait_until_ready(&mut first_half));
+            if result.is_err()
+                && let Ok(shim) = crate::sys::pidfd::open(shim)
+            {
+                let _gone = crate::sys::pidfd::send_signal(&shim, libc::SIGKILL);
+            }
+            result
+        }
+    }
+}
+
+fn wait_until_ready(shim: &mut UnixStream) -> Result<(), LaunchError> {
+    // A shim that has failed already is read below.
+    let _gone = shim.write_all(&[DONE]);
+    let mut text = Vec::new();
+    // A broken read is like a shim that said nothing.
+    let _gone = shim.read_to_end(&mut text);
+    match text.as_slice() {
+        [DONE] => Ok(()),
+        [] => Err(LaunchError::OtherHalf("the shim died while it started".to_owned())),
+        text => Err(LaunchError::OtherHalf(String::from_utf8_lossy(text).into_owned())),
+    }
+}
+
+/// Makes, pins and sets up the namespaces that are the pod's own; this process is in them afterwards.
+fn make_namespaces(config: &ShimConfig) -> Result<(), LaunchError> {
+    let spec = &config.spec;
+    let directory = config.paths().namespaces(&spec.uid);
+    let mut own = Vec::new();
+    if !spec.namespaces.host_network {
+        own.extend([Namespace::Net, Namespace::Uts]);
+    }
+    if !spec.namespaces.host_ipc {
+        own.push(Namespace::Ipc);
+    }
+    namespaces::make(&own).map_err(LaunchError::Namespaces)?;
+    if own.contains(&Namespace::Uts) {
+        namespaces::set_hostname(&spec.hostname).map_err(LaunchError::Namespaces)?;
+    }
+    for (name, value) in &spec.sysctls {
+        namespaces::set_sysctl(name, value).map_err(LaunchError::Namespaces)?;
+    }
+    for namespace in own {
+        namespaces::pin("self", namespace, &directory).map_err(LaunchError::Namespaces)?;
+    }
+    Ok(())
+}
+
+/// The other half: never returns to the caller of [`run`] before the shim ends.
+fn become_shim(config: ShimConfig, mut first_half: UnixStream) -> Result<(), LaunchError> {
+    let result = prepare(&config, &mut first_half);
+    match result {
+        Ok((listener, signals, shared_pid)) => {
+            let told = first_half.write_all(&[DONE]);
+            drop(first_half);
+            if told.is_err() {
+                // Nobody waits for this shim any more.
+                return Ok(());
+            }
+            let mut shim = PodShim::new(config, listener, signals, shared_pid).map_err(LaunchError::Serve)?;
+            shim.run().map_err(LaunchError::Serve)
+        }
+        Err(error) => {
+            let _gone = first_half.write_all(super::explain(&error).as_bytes());
+            exit_at_once(1)
+        }
+    }
+}
+
+type Prepared = (UnixListener, SignalFd, Option<SharedPidInit>);
+
+fn prepare(config: &ShimConfig, first_half: &mut UnixStream) -> Result<Prepared, LaunchError> {
+    let (paths, uid) = (config.paths(), &config.spec.uid);
+    nix::unistd::setsid().map_err(|source| LaunchError::Attribute("start a session", source))?;
+    prctl::set_child_subreaper(true).map_err(|source| LaunchError::Attribute("become subreaper", source))?;
+    prctl::set_name(c"podstead-shim").map_err(|source| LaunchError::Attribute("set process name", source))?;
+    // Without CAP_SYS_RESOURCE it may not be lowered.
+    let _not_allowed = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
+    let _root_is_there = std::env::set_current_dir("/");
+    // Nothing but a request, SIGTERM or SIGKILL ends a shim.
+    [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE].into_iter().for_each(ignore_signal);
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.add(Signal::SIGTERM);
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None).map_err(|source| LaunchError::Attribute("block signals", source))?;
+    let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .map_err(|source| LaunchError::Attribute("watch signals", source))?;
+    redirect_stdio(&paths.pod_run(uid).join("shim.log"))?;
+    mount_shared_memory(config)?;
+
+    let socket = paths.shim_socket(uid);
+    let listener = listen(&socket).map_err(|source| LaunchError::Listen(socket, source))?;
+    let mut done = [0];
+    first_half.read_exact(&mut done).map_err(|_| LaunchError::OtherHalf("the namespaces were not made".to_owned()))?;
+    let shared_pid = match config.spec.namespaces.share_process && !config.spec.namespaces.host_pid {
+        true => Some(SharedPidInit::start(config).map_err(LaunchError::Namespaces)?),
+        false => None,
+    };
+    Ok((listener, signals, shared_pid))
+}
+
+/// The daemon's descriptors go; what the shim cannot tell anyone goes into a file.
+fn redirect_stdio(log: &Path) -> Result<(), LaunchError> {
+    let error = |source| LaunchError::OwnLog(log.to_owned(), source);
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(error)?;
+    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(log).map_err(error)?;
+    let duplicated = nix::unistd::dup2_stdin(null.as_fd())
+        .and_then(|()| nix::unistd::dup2_stdout(null.as_fd()))
+        .and_then(|()| nix::unistd::dup2_stderr(log.as_fd()));
+    duplicated.map_err(|source| LaunchError::Attribute("redirect stdio", source))
+}
+
+fn mount_shared_memory(config: &ShimConfig) -> Result<(), LaunchError> {
+    if config.spec.namespaces.host_ipc {
+        return Ok(());
+    }
+    let target = config.paths().shared_memory(&config.spec.uid);
+    let error = |source| LaunchError::SharedMemory(target.clone(), source);
+    DirBuilder::new().recursive(true).mode(0o700).create(&target).map_err(error)?;
+    // What an earlier sandbox of this pod left must not be seen.
+    while umount2(&target, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("shm"), &target, Some("tmpfs"), flags, Some(SHARED_MEMORY)).map_err(|source| error(source.into()))
+}
+
+/// Socket addresses are short, paths may be long: bound by a name relative to its directory, which this process leaves again.
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let (directory, name) = (socket.parent().ok_or_else(invalid)?, socket.file_name().ok_or_else(invalid)?);
+    match fs::remove_file(socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    std::env::set_current_dir(directory)?;
+    let listener = UnixListener::bind(name);
+    std::env::set_current_dir("/")?;
+    let listener = listener?;
+    fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

@@ -1,0 +1,134 @@
+//! From pipes and terminals to logs and sessions, and back to stdin.
+
+use super::client::ReadEnd;
+use super::event_loop::PodShim;
+use super::log::StreamName;
+use super::poller::{ClientKey, ContainerKey, ExecKey, StreamOwner};
+use super::streams::Reading;
+use crate::runtime::protocol::frame::FrameKind;
+use jiff::Timestamp;
+
+/// The most that is read of a stream after its process has ended: what a pipe holds, many times over. More means that another process
+/// still writes to it.
+const MAX_DRAINED: usize = 1 << 20;
+
+impl PodShim {
+    /// Reads one stream once; others get their turn.
+    pub(super) fn read_output(&mut self, owner: StreamOwner, stream: StreamName) {
+        self.read_once(owner, stream);
+    }
+
+    /// Reads what is there of both streams.
+    pub(super) fn drain_output(&mut self, owner: StreamOwner) {
+        for stream in [StreamName::Stdout, StreamName::Stderr] {
+            let mut drained = 0;
+            while drained < MAX_DRAINED
+                && let Reading::Bytes(count) = self.read_once(owner, stream)
+            {
+                drained += count;
+            }
+        }
+    }
+
+    fn read_once(&mut self, owner: StreamOwner, stream: StreamName) -> Reading {
+        match owner {
+            StreamOwner::Container(key) => self.read_container(key, stream),
+            StreamOwner::Exec(key) => self.read_exec(key, stream),
+        }
+    }
+
+    fn read_container(&mut self, key: ContainerKey, stream: StreamName) -> Reading {
+        let Some(container) = self.containers.get_mut(&key) else { return Reading::Nothing };
+        let reading = container.streams.read(stream, &mut self.scratch, &mut self.poller);
+        match reading {
+            Reading::Bytes(count) => {
+                container.log_output(stream, &self.scratch[..count], Timestamp::now(), &mut self.batch);
+                if !container.attached.is_empty() {
+                    let attached = container.attached.clone();
+                    self.show(&attached, stream, count);
+                }
+            }
+            Reading::Ended => container.end_output(stream, Timestamp::now()),
+            Reading::Nothing => {}
+        }
+        reading
+    }
+
+    /// Shows what was just read to attached clients. One that does not keep up misses output and is told how much: the log has it all,
+    /// and the container must not wait.
+    fn show(&mut self, attached: &[ClientKey], stream: StreamName, count: usize) {
+        let kind = frame_kind(stream);
+        let mut gone = Vec::new();
+        for key in attached {
+            let Some(client) = self.clients.get_mut(key) else { continue };
+            if client.is_congested() {
+                client.missed += count as u64;
+                continue;
+            }
+            let mut end = ReadEnd::Open;
+            if client.missed > 0 {
+                let notice =
+                    format!("\r\n[podstead: {} bytes skipped, the reader is too slow]\r\n", std::mem::take(&mut client.missed));
+                end = client.send_frame(FrameKind::Stderr, notice.as_bytes(), &self.poller);
+            }
+            if end == ReadEnd::Closed || client.send_frame(kind, &self.scratch[..count], &self.poller) == ReadEnd::Closed {
+                gone.push(*key);
+            }
+        }
+        for key in gone {
+            self.drop_client(key);
+        }
+    }
+
+    fn read_exec(&mut self, key: ExecKey, stream: StreamName) -> Reading {
+        let Some(exec) = self.execs.get_mut(&key) else { return Reading::Nothing };
+        let reading = exec.streams.read(stream, &mut self.scratch, &mut self.poller);
+        if let (Reading::Bytes(count), Some(client_key)) = (&reading, exec.client)
+            && let Some(client) = self.clients.get_mut(&client_key)
+        {
+            if client.send_frame(frame_kind(stream), &self.scratch[..*count], &self.poller) == ReadEnd::Closed {
+                self.drop_client(client_key);
+            } else if client.is_congested() {
+                exec.streams.pause(true, &self.poller);
+            }
+        }
+        reading
+    }
+
+    /// A client has read what was waiting for it: its exec may write again.
+    pub(super) fn resume_output_for(&mut self, key: ClientKey) {
+        if self.clients.get(&key).is_some_and(|client| !client.is_congested()) {
+            for exec in self.execs.values_mut().filter(|exec| exec.client == Some(key)) {
+                exec.streams.pause(false, &self.poller);
+            }
+        }
+    }
+
+    /// A process has room in its stdin, or has closed it: whoever waited to send more may go on.
+    pub(super) fn feed_input(&mut self, owner: StreamOwner, broken: bool) {
+        let (streams, clients) = match owner {
+            StreamOwner::Container(key) => match self.containers.get_mut(&key) {
+                Some(container) => (&mut container.streams, container.attached.clone()),
+                None => return,
+            },
+            StreamOwner::Exec(key) => match self.execs.get_mut(&key) {
+                Some(exec) => (&mut exec.streams, exec.client.into_iter().collect()),
+                None => return,
+            },
+        };
+        if streams.feed_stdin(broken, &mut self.poller) {
+            for key in clients {
+                if let Some(client) = self.clients.get_mut(&key) {
+                    client.listen(true, &self.poller);
+                }
+            }
+        }
+    }
+}
+
+fn frame_kind(stream: StreamName) -> FrameKind {
+    match stream {
+        StreamName::Stdout => FrameKind::Stdout,
+        StreamName::Stderr => FrameKind::Stderr,
+    }
+}

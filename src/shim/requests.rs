@@ -1,0 +1,279 @@
+//! What clients ask for.
+
+use super::client::{ReadEnd, Role};
+use super::container::StdinPolicy;
+use super::event_loop::{PodShim, complain};
+use super::poller::{ClientKey, ContainerKey, StreamOwner};
+use crate::pod::ContainerId;
+use crate::runtime::protocol::frame::{FrameKind, parse_resize};
+use crate::runtime::protocol::{Answer, ClientHello, Operation, Refusal, Request, RequestHeader, ShimStatus};
+use nix::errno::Errno;
+use nix::sys::epoll::EpollFlags;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+impl PodShim {
+    /// A connection has bytes, room, or ended.
+    pub(super) fn serve_client(&mut self, key: ClientKey, flags: EpollFlags) {
+        let Some(client) = self.clients.get_mut(&key) else { return };
+        let mut end = ReadEnd::Open;
+        if flags.contains(EpollFlags::EPOLLOUT) {
+            end = client.flush(&self.poller);
+        }
+        if end == ReadEnd::Open && flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+            end = client.read(&mut self.scratch);
+        }
+        if end == ReadEnd::Closed || !self.serve_frames(key) {
+            self.drop_client(key);
+        } else if flags.contains(EpollFlags::EPOLLOUT) {
+            self.resume_output_for(key);
+        }
+    }
+
+    /// Serves all whole frames. False when the connection cannot be understood any more.
+    fn serve_frames(&mut self, key: ClientKey) -> bool {
+        loop {
+            let Some(client) = self.clients.get_mut(&key) else { return true };
+            let (kind, payload) = match client.decoder.next_frame() {
+                Ok(Some((kind, payload))) => (kind, payload.to_vec()),
+                Ok(None) => return true,
+                Err(_) => return false,
+            };
+            match client.role {
+                Role::Requests { .. } if !client.greeted => match serde_json::from_slice::<ClientHello>(&payload) {
+                    Ok(_) if kind == FrameKind::Message => client.greeted = true,
+                    Ok(_) | Err(_) => return false,
+                },
+                Role::Requests { .. } => {
+                    if kind == FrameKind::Message {
+                        self.serve_request(key, &payload);
+                    }
+                }
+                Role::Exec(exec) => self.serve_stream(key, StreamOwner::Exec(exec), kind, &payload),
+                Role::Attached(container) => self.serve_stream(key, StreamOwner::Container(container), kind, &payload),
+            }
+        }
+    }
+
+    fn serve_request(&mut self, client: ClientKey, payload: &[u8]) {
+        let request = match serde_json::from_slice::<Request>(payload) {
+            Ok(request) => request,
+            Err(error) => {
+                // Without an id there is nobody to answer.
+                if let Ok(RequestHeader { id }) = serde_json::from_slice(payload) {
+                    self.respond(client, id, Err(Refusal::UnknownOperation(error.to_string())));
+                }
+                return;
+            }
+        };
+        let id = request.id;
+        if (self.shutdown.is_some() || self.host_shutdown.is_some()) && starts_something(&request.operation) {
+            self.respond(client, id, Err(Refusal::Failed("the sandbox is being stopped".to_owned())));
+            return;
+        }
+        match request.operation {
+            Operation::Start(spec) => self.start_container(client, id, *spec),
+            Operation::Exec { container, spec } => self.start_exec(client, id, &container, &spec),
+            Operation::Attach { container } => self.attach(client, id, &container),
+            Operation::Signal { container, signal } => {
+                let result = self.signal(&container, signal);
+                self.respond(client, id, result);
+            }
+            Operation::Kill { container } => {
+                let result = self.known(&container).map(|key| {
+                    self.kill(key);
+                    Answer::Done
+                });
+                self.respond(client, id, result);
+            }
+            Operation::Resize { container, columns, rows } => {
+                let result = self.known(&container).map(|key| {
+                    if let Some(container) = self.containers.get(&key).filter(|container| container.has_terminal) {
+                        container.streams.resize(columns, rows);
+                    }
+                    Answer::Done
+                });
+                self.respond(client, id, result);
+            }
+            Operation::Status => {
+                let status = self.status();
+                self.respond(client, id, Ok(Answer::Status(status)));
+            }
+            Operation::Subscribe => {
+                if let Some(client) = self.clients.get_mut(&client) {
+                    client.role = Role::Requests { subscribed: true };
+                }
+                let status = self.status();
+                self.respond(client, id, Ok(Answer::Status(status)));
+            }
+            Operation::Remove { container } => {
+                let result = self.remove(&container);
+                self.respond(client, id, result);
+            }
+            Operation::Shutdown => {
+                self.shutdown = Some((client, id));
+                self.kill_all();
+            }
+        }
+    }
+
+    fn status(&self) -> ShimStatus {
+        ShimStatus { containers: self.containers.values().map(|container| container.status.clone()).collect() }
+    }
+
+    fn known(&self, id: &ContainerId) -> Result<ContainerKey, Refusal> {
+        self.container_by_id(id).ok_or_else(|| Refusal::NotFound(id.clone()))
+    }
+
+    fn signal(&mut self, id: &ContainerId, signal: i32) -> Result<Answer, Refusal> {
+        let key = self.known(id)?;
+        let handle = self.containers.get(&key).and_then(|container| container.process.handle());
+        match handle.map(|handle| handle.signal(signal)) {
+            None | Some(Ok(()) | Err(Errno::ESRCH)) => Ok(Answer::Done),
+            Some(Err(error)) => Err(Refusal::Failed(format!("send signal {signal} to container {id}: {error}"))),
+        }
+    }
+
+    /// Kills everything in a container, or the helper that is making it. That it is dead is told by its exit.
+    pub(super) fn kill(&mut self, key: ContainerKey) {
+        let Some(container) = self.containers.get(&key).filter(|container| !container.is_gone()) else { return };
+        let cgroup = self.container_cgroup(&container.status.id);
+        self.kill_cgroup(&cgroup);
+        if let Some(Err(error)) = self
+            .containers
+            .get(&key)
+            .and_then(|container| container.process.handle())
+            .map(|handle| handle.signal(libc::SIGKILL))
+            .filter(|result| *result != Err(Errno::ESRCH))
+        {
+            complain("kill container", &error);
+        }
+        self.abandon_helper_of(key);
+    }
+
+    fn remove(&mut self, id: &ContainerId) -> Result<Answer, Refusal> {
+        let Some(key) = self.container_by_id(id) else { return Ok(Answer::Done) };
+        if self.containers.get(&key).is_some_and(|container| !container.is_gone()) {
+            return Err(Refusal::Failed(format!("container {id} is not dead")));
+        }
+        let uid = &self.config.spec.uid;
+        for directory in [self.paths.bundle(uid, id), self.paths.oci_state(uid).join(id)] {
+            remove_tree(&directory).map_err(|error| Refusal::Failed(format!("remove {}: {error}", directory.display())))?;
+        }
+        if let Some(mut container) = self.containers.remove(&key) {
+            container.streams.close(&mut self.poller);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn attach(&mut self, client: ClientKey, id: u64, container: &ContainerId) {
+        let attached = self.known(container).and_then(|key| match self.containers.get_mut(&key) {
+            Some(container) if container.process.handle().is_some() => {
+                container.attached.push(client);
+                Ok(key)
+            }
+            Some(_) | None => Err(Refusal::Failed(format!("container {container} is not running"))),
+        });
+        match attached {
+            Ok(key) => {
+                self.respond(client, id, Ok(Answer::SessionOpen));
+                if let Some(client) = self.clients.get_mut(&client) {
+                    client.role = Role::Attached(key);
+                }
+            }
+            Err(refusal) => self.respond(client, id, Err(refusal)),
+        }
+    }
+
+    /// A frame of a session.
+    fn serve_stream(&mut self, client: ClientKey, owner: StreamOwner, kind: FrameKind, payload: &[u8]) {
+        let Some((streams, has_terminal)) = (match owner {
+            StreamOwner::Container(key) => {
+                self.containers.get_mut(&key).map(|container| (&mut container.streams, container.has_terminal))
+            }
+            StreamOwner::Exec(key) => self.execs.get_mut(&key).map(|exec| (&mut exec.streams, exec.has_terminal)),
+        }) else {
+            return;
+        };
+        match kind {
+            FrameKind::Stdin => {
+                if !streams.write_stdin(payload, &mut self.poller)
+                    && let Some(client) = self.clients.get_mut(&client)
+                {
+                    client.listen(false, &self.poller);
+                }
+            }
+            // The end of a terminal's input is typed, not closed.
+            FrameKind::CloseStdin if has_terminal => {}
+            FrameKind::CloseStdin => match owner {
+                StreamOwner::Exec(_) => streams.close_stdin(&mut self.poller),
+                StreamOwner::Container(key) => self.end_attached_stdin(key),
+            },
+            FrameKind::Resize => {
+                if let (true, Some((columns, rows))) = (has_terminal, parse_resize(payload)) {
+                    streams.resize(columns, rows);
+                }
+            }
+            FrameKind::Message | FrameKind::Stdout | FrameKind::Stderr | FrameKind::Exit => {}
+        }
+    }
+
+    fn end_attached_stdin(&mut self, key: ContainerKey) {
+        if let Some(container) = self.containers.get_mut(&key).filter(|container| container.stdin == StdinPolicy::Once) {
+            container.streams.close_stdin(&mut self.poller);
+        }
+    }
+
+    /// Forgets a connection: its exec is killed, its container goes on.
+    pub(super) fn drop_client(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.remove(&key) else { return };
+        client.unregister(&mut self.poller);
+        match client.role {
+            Role::Requests { .. } => {}
+            Role::Exec(exec) => {
+                if let Some(exec) = self.execs.get_mut(&exec) {
+                    exec.client = None;
+                    exec.streams.pause(false, &self.poller);
+                    exec.kill();
+                }
+            }
+            Role::Attached(container) => {
+                if let Some(container) = self.containers.get_mut(&container) {
+                    container.attached.retain(|attached| *attached != key);
+                }
+                self.end_attached_stdin(container);
+            }
+        }
+    }
+
+    /// Tries again to write records that a full disk refused.
+    pub(super) fn retry_records(&mut self) {
+        let uid = self.config.spec.uid.clone();
+        for container in self.containers.values_mut().filter(|container| container.record_is_behind) {
+            let path = self.paths.container_record(&uid, container.id());
+            // It was complained about when it failed first.
+            let _still_full = container.write_record(&path, crate::runtime::record::Durability::PowerCut);
+        }
+    }
+}
+
+fn starts_something(operation: &Operation) -> bool {
+    match operation {
+        Operation::Start(_) | Operation::Exec { .. } | Operation::Attach { .. } => true,
+        Operation::Signal { .. }
+        | Operation::Kill { .. }
+        | Operation::Resize { .. }
+        | Operation::Status
+        | Operation::Subscribe
+        | Operation::Remove { .. }
+        | Operation::Shutdown => false,
+    }
+}
+
+pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

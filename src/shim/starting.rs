@@ -1,0 +1,346 @@
+//! Starting containers and exec processes: the helper does it, this listens to the helper.
+
+use super::client::Role;
+use super::container::{Container, Handle, Process};
+use super::event_loop::{PodShim, complain};
+use super::exec_process::ExecProcess;
+use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, Stage};
+use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
+use super::streams::{self, Streams};
+use crate::pod::ContainerId;
+use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
+use crate::runtime::record::Durability;
+use crate::runtime::{ContainerSpec, ContainerState, ExecSpec};
+use crate::sys::atomic_file::write_atomic;
+use jiff::Timestamp;
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Exit code of a container whose program could not be executed (kubelet: RunContainerError).
+const START_ERROR: i32 = 128;
+
+/// The container's spec in its bundle, for helpers.
+pub(super) const SPEC_FILE: &str = "spec.json";
+
+impl PodShim {
+    pub(super) fn start_container(&mut self, client: ClientKey, id: u64, spec: ContainerSpec) {
+        if let Some(known) = self.container_by_id(&spec.id).and_then(|key| self.containers.get(&key)) {
+            let result = match &known.status.state {
+                ContainerState::Running { .. } => Ok(Answer::Container(Box::new(known.status.clone()))),
+                ContainerState::Created | ContainerState::Exited { .. } | ContainerState::Unknown { .. } => {
+                    Err(Refusal::Failed(format!("container {} was started before", spec.id)))
+                }
+            };
+            return self.respond(client, id, result);
+        }
+        let key = ContainerKey(self.new_key());
+        let container = Container::new(key, &spec, self.config.log_limits, Timestamp::now());
+        self.containers.insert(key, container);
+        if let Err(reason) = self.launch_start_helper(client, id, key, &spec) {
+            self.start_failed(key, &reason);
+            self.respond(client, id, Err(Refusal::Create(reason)));
+        }
+    }
+
+    /// Starts the helper first and writes the record of intent while it works: the program is executed only after both.
+    fn launch_start_helper(&mut self, client: ClientKey, id: u64, key: ContainerKey, spec: &ContainerSpec) -> Result<(), String> {
+        let uid = self.config.spec.uid.clone();
+        let bundle = self.paths.bundle(&uid, &spec.id);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&bundle)
+            .map_err(|error| format!("make {}: {error}", bundle.display()))?;
+        let text = serde_json::to_vec(spec).map_err(|error| format!("encode spec: {error}"))?;
+        write_atomic(&bundle.join(SPEC_FILE), &text, 0o600).map_err(|error| format!("write spec: {error}"))?;
+        let far_ends = if spec.tty {
+            None
+        } else {
+            let (near, far) = streams::pipes(spec.stdin, spec.user.uid).map_err(|error| format!("make pipes: {error}"))?;
+            let opened = Streams::open(StreamOwner::Container(key), near, &mut self.poller);
+            let opened = opened.map_err(|error| format!("watch pipes: {error}"))?;
+            if let Some(container) = self.containers.get_mut(&key) {
+                container.streams = opened;
+            }
+            Some(far)
+        };
+        let config = self.paths.shim_config(&uid);
+        let arguments = [OsStr::new("start"), config.as_os_str(), OsStr::new(spec.id.as_str())];
+        let job = JobKey(self.new_key());
+        let deadline = Instant::now() + Duration::from_secs(self.config.helper_timeout_secs);
+        let order = HelperOrder {
+            purpose: Purpose::Start(key),
+            arguments: &arguments,
+            far_ends,
+            inherited: None,
+            reply_to: (client, id),
+            deadline,
+        };
+        let started = HelperJob::spawn(job, order, &mut self.poller);
+        self.jobs.insert(job, started.map_err(|error| format!("start helper: {error}"))?);
+        let record = self.paths.container_record(&uid, &spec.id);
+        if let Some(container) = self.containers.get_mut(&key)
+            && let Err(error) = container.write_record(&record, Durability::PowerCut)
+        {
+            complain("record of intent", &error);
+            let reason = format!("{error}: {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
+            self.kill_helper(job);
+            return Err(reason);
+        }
+        Ok(())
+    }
+
+    pub(super) fn start_exec(&mut self, client: ClientKey, id: u64, container: &ContainerId, spec: &ExecSpec) {
+        if let Err(reason) = self.launch_exec_helper(client, id, container, spec) {
+            self.respond(client, id, Err(reason));
+        }
+    }
+
+    fn launch_exec_helper(&mut self, client: ClientKey, id: u64, container: &ContainerId, spec: &ExecSpec) -> Result<(), Refusal> {
+        let (key, job) = (ExecKey(self.new_key()), JobKey(self.new_key()));
+        let container_key = self.container_by_id(container).ok_or_else(|| Refusal::NotFound(container.clone()))?;
+        let process = self.containers.get(&container_key).map(|container| &container.process);
+        let Some(Process::Running(Handle { pid, descriptor: Some(descriptor) })) = process else {
+            return Err(Refusal::Failed(format!("container {container} is not running")));
+        };
+        let process = format!("{pid}:{}", descriptor.as_raw_fd());
+        let spec_text = serde_json::to_string(spec).map_err(|error| Refusal::Failed(format!("encode exec: {error}")))?;
+        let (near, far) = match spec.tty {
+            Some(_) => (None, None),
+            None => {
+                let (near, far) = streams::pipes(spec.stdin, 0).map_err(|error| Refusal::Failed(format!("make pipes: {error}")))?;
+                (Some(near), Some(far))
+            }
+        };
+        let config = self.paths.shim_config(&self.config.spec.uid);
+        let arguments =
+            [OsStr::new("exec"), config.as_os_str(), OsStr::new(container.as_str()), OsStr::new(&process), OsStr::new(&spec_text)];
+        let deadline = Instant::now() + Duration::from_secs(self.config.helper_timeout_secs);
+        let order = HelperOrder {
+            purpose: Purpose::Exec(key),
+            arguments: &arguments,
+            far_ends: far,
+            inherited: Some(descriptor),
+            reply_to: (client, id),
+            deadline,
+        };
+        let started = HelperJob::spawn(job, order, &mut self.poller);
+        self.jobs.insert(job, started.map_err(|error| Refusal::Failed(format!("start helper: {error}")))?);
+        self.execs.insert(key, ExecProcess::new(client, spec, near));
+        Ok(())
+    }
+
+    /// A helper said something.
+    pub(super) fn listen_to_helper(&mut self, key: JobKey) {
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        let is_open = job.read(&mut self.scratch).is_some();
+        while let Some(message) = self.jobs.get_mut(&key).and_then(HelperJob::next_message) {
+            match message {
+                HelperMessage::Created { pid } => self.process_created(key, pid),
+                HelperMessage::Started => self.finish_job(key, Ok(())),
+                HelperMessage::Failed { stage, reason } => self.finish_job(key, Err((stage, reason))),
+            }
+        }
+        // Nobody is left who could say more.
+        let is_mute = !is_open || self.jobs.get(&key).is_some_and(|job| job.has_exited);
+        if is_mute && self.jobs.contains_key(&key) {
+            self.kill_helper(key);
+            self.finish_job(key, Err((Stage::Create, "the helper ended without an answer".to_owned())));
+        }
+    }
+
+    fn process_created(&mut self, key: JobKey, pid: u32) {
+        let early = self.early_exits.iter().position(|(exited, _)| *exited == pid).map(|at| self.early_exits.swap_remove(at).1);
+        let process = early.map_or_else(|| Process::Created(Handle::new(pid)), Process::EndedEarly);
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        let terminal = job.take_terminal();
+        match job.purpose {
+            Purpose::Start(container_key) => {
+                if let Some(container) = self.containers.get_mut(&container_key) {
+                    container.process = process;
+                    let with_stdin = container.stdin != super::container::StdinPolicy::None;
+                    if let Some(master) = terminal {
+                        let owner = StreamOwner::Container(container_key);
+                        match Streams::terminal(owner, master, with_stdin, &mut self.poller) {
+                            Ok(streams) => container.streams = streams,
+                            Err(error) => complain("watch terminal", &error),
+                        }
+                    }
+                }
+            }
+            Purpose::Exec(exec_key) => {
+                if let Some(exec) = self.execs.get_mut(&exec_key) {
+                    exec.process = process;
+                    let with_stdin = exec.with_stdin;
+                    if let Some(master) = terminal {
+                        match Streams::terminal(StreamOwner::Exec(exec_key), master, with_stdin, &mut self.poller) {
+                            Ok(streams) => {
+                                // No output before the session is open.
+                                exec.streams = streams;
+                                exec.streams.pause(true, &self.poller);
+                            }
+                            Err(error) => complain("watch terminal", &error),
+                        }
+                    }
+                }
+            }
+        }
+        job.permit();
+    }
+
+    fn finish_job(&mut self, key: JobKey, result: Result<(), (Stage, String)>) {
+        let Some(job) = self.jobs.remove(&key) else { return };
+        job.unregister(&mut self.poller);
+        if self.jobs.is_empty() {
+            self.early_exits.clear();
+        }
+        let (client, id) = job.reply_to;
+        match (job.purpose, result) {
+            (Purpose::Start(container), Ok(())) => self.start_succeeded(container, client, id),
+            (Purpose::Start(container), Err((stage, reason))) => {
+                self.start_failed(container, &reason);
+                self.respond(client, id, Err(refusal(stage, reason)));
+            }
+            (Purpose::Exec(exec), Ok(())) => self.open_exec_session(exec, client, id),
+            (Purpose::Exec(exec), Err((stage, reason))) => {
+                if let Some(mut failed) = self.execs.remove(&exec) {
+                    failed.kill();
+                    failed.streams.close(&mut self.poller);
+                }
+                self.respond(client, id, Err(refusal(stage, reason)));
+            }
+        }
+    }
+
+    fn start_succeeded(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
+        let Some(container) = self.containers.get_mut(&key) else { return };
+        let started_at = Timestamp::now();
+        match std::mem::replace(&mut container.process, Process::Gone) {
+            Process::Created(handle) | Process::Running(handle) => {
+                container.status.state = ContainerState::Running { pid: handle.pid, started_at };
+                container.process = Process::Running(handle);
+                let path = self.paths.container_record(&self.config.spec.uid, container.id());
+                if let Err(error) = container.write_record(&path, Durability::ProcessDeath) {
+                    complain("record of start", &error);
+                }
+                let status = container.status.clone();
+                self.respond(client, id, Ok(Answer::Container(Box::new(status.clone()))));
+                self.announce(ShimEvent { kind: ShimEventKind::Started, container: status });
+            }
+            Process::EndedEarly(ending) => {
+                container.status.state = ContainerState::Running { pid: 0, started_at };
+                self.container_ended(key, ending);
+                if let Some(container) = self.containers.get(&key) {
+                    let status = container.status.clone();
+                    self.respond(client, id, Ok(Answer::Container(Box::new(status))));
+                }
+            }
+            Process::Awaited | Process::Gone => {
+                self.start_failed(key, "the helper named no process");
+                self.respond(client, id, Err(Refusal::Create("the helper named no process".to_owned())));
+            }
+        }
+    }
+
+    /// Leaves nothing of a failed start but its record.
+    pub(super) fn start_failed(&mut self, key: ContainerKey, reason: &str) {
+        let Some(container) = self.containers.get_mut(&key) else { return };
+        let now = Timestamp::now();
+        if let Some(handle) = container.process.handle() {
+            // It may sleep in a trap of its own; what is left of it goes with its group below.
+            let _gone = handle.signal(libc::SIGKILL);
+        }
+        container.process = Process::Gone;
+        container.status.state = ContainerState::Exited {
+            started_at: None,
+            finished_at: now,
+            exit_code: START_ERROR,
+            signal: None,
+            oom_killed: false,
+            error: Some(reason.to_owned()),
+            message: None,
+        };
+        container.streams.close(&mut self.poller);
+        container.log.close(now);
+        let status = container.status.clone();
+        self.record_durably(key);
+        let cgroup = self.container_cgroup(&status.id);
+        self.kill_cgroup(&cgroup);
+        self.remove_cgroup(cgroup);
+        let uid = &self.config.spec.uid;
+        for directory in [self.paths.bundle(uid, &status.id), self.paths.oci_state(uid).join(&status.id)] {
+            if let Err(error) = super::requests::remove_tree(&directory) {
+                complain("remove what a failed start left", &error);
+            }
+        }
+        self.announce(ShimEvent { kind: ShimEventKind::Died, container: status });
+    }
+
+    fn open_exec_session(&mut self, key: ExecKey, client: ClientKey, id: u64) {
+        let Some(exec) = self.execs.get_mut(&key) else { return };
+        if let Some(near) = exec.waiting.take() {
+            match Streams::open(StreamOwner::Exec(key), near, &mut self.poller) {
+                Ok(streams) => exec.streams = streams,
+                Err(error) => complain("watch pipes", &error),
+            }
+        }
+        exec.streams.pause(false, &self.poller);
+        let ending = exec.ending();
+        if let Process::Created(handle) = std::mem::replace(&mut exec.process, Process::Gone) {
+            exec.process = Process::Running(handle);
+        }
+        if exec.client.is_none() {
+            exec.kill();
+        }
+        self.respond(client, id, Ok(Answer::SessionOpen));
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.role = Role::Exec(key);
+        }
+        if let Some(ending) = ending {
+            self.exec_ended(key, ending);
+        }
+    }
+
+    /// A helper that took too long.
+    pub(super) fn abandon_helper(&mut self, key: JobKey) {
+        let limit = self.config.helper_timeout_secs;
+        self.kill_helper(key);
+        self.finish_job(key, Err((Stage::Create, format!("not done after {limit} s"))));
+    }
+
+    /// The container is killed while it is being made.
+    pub(super) fn abandon_helper_of(&mut self, container: ContainerKey) {
+        let job = self.jobs.iter().find(|(_, job)| job.purpose == Purpose::Start(container)).map(|(key, _)| *key);
+        if let Some(key) = job {
+            self.kill_helper(key);
+            self.finish_job(key, Err((Stage::Create, "killed while it was being started".to_owned())));
+        }
+    }
+
+    fn kill_helper(&mut self, key: JobKey) {
+        if let Some(job) = self.jobs.get(&key).filter(|job| !job.has_exited) {
+            let _gone = Handle::new(job.pid).signal(libc::SIGKILL);
+        }
+    }
+
+    /// Writes a record that has to outlive a power cut; a full disk is tried again later.
+    pub(super) fn record_durably(&mut self, key: ContainerKey) {
+        if let Some(container) = self.containers.get_mut(&key) {
+            let path: &Path = &self.paths.container_record(&self.config.spec.uid, container.id());
+            if let Err(error) = container.write_record(path, Durability::PowerCut) {
+                complain("record of exit", &error);
+            }
+        }
+    }
+}
+
+fn refusal(stage: Stage, reason: String) -> Refusal {
+    match stage {
+        Stage::Create => Refusal::Create(reason),
+        Stage::Execute => Refusal::Execute(reason),
+    }
+}

@@ -1,0 +1,171 @@
+//! The whole judgement on one file: decoding, admission of its pods, and the place of everything that is wrong.
+//!
+//! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
+
+use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity};
+use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a check needs to know beside the file.
+#[derive(Clone, Debug)]
+pub struct CheckContext {
+    /// What one file may cost.
+    pub limits: Limits,
+    /// What pods are admitted for.
+    pub admit: AdmitContext,
+}
+
+/// An object that can be used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AcceptedObject {
+    /// Defaulted, validated and named for this node. Has a UID only where the manifest fixes one.
+    Pod(Arc<Pod>),
+    /// As written.
+    ConfigMap(Arc<ConfigMap>),
+    /// As written.
+    Secret(Arc<Secret>),
+}
+
+/// An object that can be used, and where it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Its identity in its source.
+    pub key: ObjectKey,
+    /// Where it begins.
+    pub origin: Origin,
+    /// The object.
+    pub object: AcceptedObject,
+}
+
+/// The judgement on one file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checked {
+    /// What can be used, in file order.
+    pub accepted: Vec<Accepted>,
+    /// What is wrong, in file order: errors refuse their object, warnings do not.
+    pub problems: Vec<Problem>,
+    /// What is in the file and refused; `None` where its identity cannot be told (see [`manifest::Decoded::broken`]).
+    pub broken: Vec<Option<ObjectKey>>,
+}
+
+/// Judges the bytes of one file; `file` is its name in problems and origins.
+pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
+    let decoded = manifest::decode(file, bytes, &context.limits);
+    let mut checked = Checked { accepted: Vec::new(), problems: decoded.problems, broken: decoded.broken };
+    for DecodedObject { key, object, origin, positions } in decoded.objects {
+        let object = match object {
+            Object::ConfigMap(config_map) => Some(AcceptedObject::ConfigMap(config_map.into())),
+            Object::Secret(secret) => Some(AcceptedObject::Secret(secret.into())),
+            Object::Pod(pod) => {
+                let (pod, problems) = admitted(*pod, context);
+                checked.problems.extend(problems.into_iter().map(|problem| placed(problem, &key, &origin, &positions)));
+                pod.map(|pod| AcceptedObject::Pod(pod.into()))
+            }
+        };
+        match object {
+            Some(object) => checked.accepted.push(Accepted { key, origin, object }),
+            None => checked.broken.push(Some(key)),
+        }
+    }
+    checked.problems.sort_by_key(|problem| problem.position);
+    checked
+}
+
+/// Admits a pod and gives it back the UID that its manifest fixes (kubelet rule A18), which admission takes for a server's.
+fn admitted(mut pod: Pod, context: &CheckContext) -> (Option<Pod>, Vec<FieldProblem>) {
+    let uid = pod.metadata.uid.take().filter(|uid| !uid.is_empty());
+    let mut verdict = admit(pod, &context.admit);
+    if let Some(uid) = uid {
+        if is_uid(&uid) {
+            if let Some(pod) = &mut verdict.pod {
+                pod.metadata.uid = Some(uid);
+            }
+        } else {
+            verdict.pod = None;
+            verdict.problems.push(FieldProblem {
+                severity: Severity::Error,
+                code: code::INVALID.to_owned(),
+                field: "metadata.uid".to_owned(),
+                message: format!("invalid value {uid:?}: must be at most 63 lower-case letters, digits or dashes, as in a UUID"),
+                hint: Some("leave it out: a UID is given to the pod".to_owned()),
+            });
+        }
+    }
+    (verdict.pod, verdict.problems)
+}
+
+/// Whether a UID may stand in names of directories and cgroups.
+fn is_uid(uid: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    uid.len() <= 63 && uid.chars().all(inner) && !uid.starts_with('-') && !uid.ends_with('-')
+}
+
+fn placed(problem: FieldProblem, key: &ObjectKey, origin: &Origin, positions: &PositionMap) -> Problem {
+    let FieldProblem { severity, code, field, message, hint } = problem;
+    Problem {
+        severity,
+        code,
+        file: origin.file.clone(),
+        position: Some(positions.position(&field).unwrap_or(origin.position)),
+        field: positions.field_in_file(&field),
+        message,
+        hint,
+        object: Some(key.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::NodeName;
+
+    fn checked(text: &str) -> Checked {
+        let context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+        check("web.yaml", text.as_bytes(), &context)
+    }
+
+    fn pod_of(accepted: &Accepted) -> &Pod {
+        match &accepted.object {
+            AcceptedObject::Pod(pod) => pod,
+            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => panic!("no pod"),
+        }
+    }
+
+    const GOOD: &str = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: web\n    image: nginx\n";
+
+    #[test]
+    fn a_good_pod_is_defaulted_and_named_for_the_node() {
+        let checked = checked(GOOD);
+        assert_eq!((checked.problems, checked.broken), (vec![], vec![]));
+        let pod = pod_of(&checked.accepted[0]);
+        assert_eq!(pod.metadata.name.as_deref(), Some("web-edge"));
+        assert_eq!(pod.spec.as_ref().unwrap().restart_policy.as_deref(), Some("Always"));
+        assert_eq!(checked.accepted[0].key.name, "web");
+        assert_eq!(pod.metadata.uid, None);
+    }
+
+    #[test]
+    fn one_bad_document_leaves_the_others() {
+        let text = format!("{GOOD}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{a: b}}\n---\nkind: [\n");
+        let checked = checked(&text);
+        assert_eq!(checked.accepted.len(), 2);
+        assert_eq!(checked.broken, [None]);
+        assert_eq!(checked.problems.len(), 1);
+    }
+
+    #[test]
+    fn a_fixed_uid_is_kept_if_it_can_name_a_directory() {
+        let with = |uid: &str| checked(&GOOD.replace("  name: web\nspec", &format!("  name: web\n  uid: {uid}\nspec")));
+        let good = with("0f3e-9");
+        assert_eq!(good.problems, []);
+        assert_eq!(pod_of(&good.accepted[0]).metadata.uid.as_deref(), Some("0f3e-9"));
+        for bad in ["../../etc", "a/b", "-a", "A", "\"\\0\"", &"a".repeat(64)] {
+            let checked = with(bad);
+            assert_eq!(checked.accepted, [], "{bad}");
+            assert_eq!(checked.problems[0].field, "metadata.uid");
+            assert_eq!(checked.problems[0].position.unwrap().line, 5);
+        }
+    }
+}

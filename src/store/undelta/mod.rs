@@ -1,0 +1,164 @@
+//! What one source holds, object by object, through all that can be wrong with its files. **Pure**.
+//!
+//! As client-go's undelta store, every change pushes the whole content. Unlike the kubelet's, a failure is not an absence (promise P2):
+//!
+//! * An object that is refused, a file that cannot be read or told apart, or that was truncated to nothing: what it gave before stays.
+//! * An object is gone when its file is gone, or is good and does not hold it any more. When in the same revision some file *becomes*
+//!   unreadable, the object may have moved into it, and stays until that file can be read.
+//! * Two files with one object: the first in lexical order gives it, and goes on giving it while it is broken.
+//!
+//! Only files whose bytes changed are judged again (promise P6).
+
+mod share;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use super::check::{Accepted, AcceptedObject, Checked};
+use super::{Set, SetPod};
+use crate::manifest::{ObjectKey, Problem, Severity};
+use crate::pod::SourceId;
+use crate::source::{Artifact, Revision};
+use serde::{Deserialize, Serialize};
+use share::Share;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How a file is judged: [`check`](super::check::check) in the product.
+pub type Judge<'a> = &'a dyn Fn(&str, &[u8]) -> Checked;
+
+/// What is kept on disk of one file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptFile {
+    /// What it gives.
+    pub objects: Vec<Accepted>,
+    /// Any other object may be in it as well: it could not be read, or not be told apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unclear: bool,
+}
+
+/// What is kept on disk, by file.
+pub type KeptFiles = BTreeMap<String, KeptFile>;
+
+/// The content of one source. A value: applying an artifact makes another one, which replaces it once it is durable.
+#[derive(Clone, Debug, Default)]
+pub struct UndeltaStore {
+    files: BTreeMap<String, Arc<Share>>,
+}
+
+impl UndeltaStore {
+    /// The content that was accepted before a restart. Every file is judged again when it is read.
+    pub fn restore(files: KeptFiles) -> Self {
+        Self { files: files.into_iter().map(|(name, file)| (name, Arc::new(Share::restored(file)))).collect() }
+    }
+
+    /// What has to be kept on disk to restore it.
+    pub fn kept(&self) -> KeptFiles {
+        let files = self
+            .files
+            .iter()
+            .map(|(name, share)| (name.clone(), KeptFile { objects: share.objects().to_vec(), unclear: share.is_unclear() }));
+        files.filter(|(_, file)| !file.objects.is_empty() || file.unclear).collect()
+    }
+
+    /// Whether [`UndeltaStore::kept`] of both is the same.
+    pub fn keeps_the_same_as(&self, other: &UndeltaStore) -> bool {
+        self.kept() == other.kept()
+    }
+
+    /// Whether it gives no object at all.
+    pub fn is_empty(&self) -> bool {
+        self.files.values().all(|share| share.objects().is_empty())
+    }
+
+    /// The content after `artifact`.
+    #[must_use]
+    pub fn apply(&self, artifact: &Artifact, judge: Judge<'_>) -> UndeltaStore {
+        let files =
+            artifact.files.iter().map(|(name, content)| (name.clone(), Share::next(self.files.get(name), name, content, judge)));
+        let mut next = UndeltaStore { files: files.collect() };
+        for orphan in self.orphans(&next) {
+            if let Some(name) = next.adopter_of(&orphan.key, self)
+                && let Some(share) = next.files.get_mut(&name)
+            {
+                Arc::make_mut(share).adopt(orphan);
+            }
+        }
+        next
+    }
+
+    /// The whole content as a SET.
+    pub fn set(&self, source: &SourceId, revision: &Revision) -> Set {
+        let mut set = Set {
+            source: source.clone(),
+            revision: revision.clone(),
+            pods: BTreeMap::new(),
+            config_maps: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            problems: self.files.values().flat_map(|share| share.problems().iter().cloned()).collect(),
+        };
+        for (key, (winner, losers)) in self.claims() {
+            match &winner.object {
+                AcceptedObject::Pod(pod) => {
+                    set.pods.insert(key.clone(), SetPod { pod: pod.clone(), origin: winner.origin.clone() });
+                }
+                AcceptedObject::ConfigMap(config_map) => {
+                    set.config_maps.insert(key.clone(), config_map.clone());
+                }
+                AcceptedObject::Secret(secret) => {
+                    set.secrets.insert(key.clone(), secret.clone());
+                }
+            }
+            set.problems.extend(losers.into_iter().map(|loser| duplicate(winner, loser)));
+        }
+        set
+    }
+
+    /// Every object: the one that is used, and those that are not because an earlier file has the same.
+    fn claims(&self) -> BTreeMap<&ObjectKey, (&Accepted, Vec<&Accepted>)> {
+        let mut claims: BTreeMap<&ObjectKey, (&Accepted, Vec<&Accepted>)> = BTreeMap::new();
+        for object in self.files.values().flat_map(|share| share.objects()) {
+            match claims.get_mut(&object.key) {
+                Some((_, losers)) => losers.push(object),
+                None => {
+                    claims.insert(&object.key, (object, Vec::new()));
+                }
+            }
+        }
+        claims
+    }
+
+    /// Objects in use that `next` has nowhere.
+    fn orphans(&self, next: &UndeltaStore) -> Vec<Accepted> {
+        let present: BTreeSet<&ObjectKey> =
+            next.files.values().flat_map(|share| share.objects()).map(|object| &object.key).collect();
+        self.claims().into_values().map(|(winner, _)| winner).filter(|object| !present.contains(&object.key)).cloned().collect()
+    }
+
+    /// The file that an orphan may have moved into: one that names it and is refused, else one that cannot be told and could before.
+    fn adopter_of(&self, key: &ObjectKey, before: &UndeltaStore) -> Option<String> {
+        let names_it = self.files.iter().find(|(_, share)| share.names_broken(key));
+        let became_unclear = || {
+            let was_unclear = |name: &String| before.files.get(name).is_some_and(|share| share.is_unclear());
+            self.files.iter().find(|(name, share)| share.is_unclear() && !was_unclear(name))
+        };
+        names_it.or_else(became_unclear).map(|(name, _)| name.clone())
+    }
+}
+
+/// The report on an object that an earlier file has as well.
+fn duplicate(winner: &Accepted, loser: &Accepted) -> Problem {
+    let key = &loser.key;
+    Problem {
+        severity: Severity::Error,
+        code: "duplicate-object".to_owned(),
+        file: loser.origin.file.clone(),
+        position: Some(loser.origin.position),
+        field: "metadata.name".to_owned(),
+        message: format!("{} {}/{} is already defined at {}", key.kind, key.namespace, key.name, winner.origin),
+        hint: Some("the first file in lexical order is used; rename or remove one of them".to_owned()),
+        object: Some(key.clone()),
+    }
+}

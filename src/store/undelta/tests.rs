@@ -1,0 +1,154 @@
+//! The rules of the undelta store, one by one.
+
+use super::*;
+use crate::manifest::{Origin, Position};
+use crate::pod::Pod;
+use crate::source::FileContent;
+use std::cell::RefCell;
+
+/// A small language for files: a line `name=text` is a good pod, `name=!` a refused one, `?` something that cannot be told.
+pub(super) fn judge(file: &str, bytes: &[u8]) -> Checked {
+    let mut checked = Checked::default();
+    for (index, line) in std::str::from_utf8(bytes).unwrap().lines().enumerate() {
+        let origin = Origin { file: file.to_owned(), position: Position { line: index as u32 + 1, column: 1 } };
+        match line.split_once('=') {
+            Some((name, "!")) => checked.broken.push(Some(key(name))),
+            Some((name, text)) => checked.accepted.push(Accepted { key: key(name), origin, object: object(name, text) }),
+            None if line == "?" => checked.broken.push(None),
+            None => {}
+        }
+    }
+    checked
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: name.to_owned() }
+}
+
+fn object(name: &str, text: &str) -> AcceptedObject {
+    let mut pod = Pod::default();
+    pod.metadata.name = Some(format!("{name}-node"));
+    pod.metadata.labels = Some(BTreeMap::from([("text".to_owned(), text.to_owned())]));
+    AcceptedObject::Pod(Arc::new(pod))
+}
+
+/// An artifact of files; a text that begins with `E` is the reason why the file cannot be read.
+pub(super) fn artifact<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Artifact {
+    let content =
+        |text: &str| -> FileContent { if text.starts_with('E') { Err(text.to_owned()) } else { Ok(text.as_bytes().into()) } };
+    let files = files.into_iter().map(|(name, text)| (name.to_owned(), content(text))).collect();
+    Artifact { revision: Revision("r".into()), place: None, files }
+}
+
+pub(super) fn set(store: &UndeltaStore) -> Set {
+    store.set(&SourceId::new("s"), &Revision("r".into()))
+}
+
+/// Pods as `name=text@file`, in order of their names.
+pub(super) fn pods(store: &UndeltaStore) -> Vec<String> {
+    let short = |(key, pod): (ObjectKey, SetPod)| {
+        format!("{}={}@{}", key.name, pod.pod.metadata.labels.as_ref().unwrap()["text"], pod.origin.file)
+    };
+    set(store).pods.into_iter().map(short).collect()
+}
+
+/// The pods after each of the given contents of the directory.
+fn after(steps: &[&[(&str, &str)]]) -> Vec<String> {
+    let apply = |store: UndeltaStore, files: &&[(&str, &str)]| store.apply(&artifact(files.iter().copied()), &judge);
+    pods(&steps.iter().fold(UndeltaStore::default(), apply))
+}
+
+fn codes(store: &UndeltaStore) -> Vec<String> {
+    set(store).problems.into_iter().map(|problem| problem.code).collect()
+}
+
+#[test]
+fn objects_come_and_go_with_their_files() {
+    assert_eq!(after(&[&[("a", "p=1\nq=1"), ("b", "r=1")]]), ["p=1@a", "q=1@a", "r=1@b"]);
+    assert_eq!(after(&[&[("a", "p=1\nq=1"), ("b", "r=1")], &[("a", "q=2")]]), ["q=2@a"]);
+}
+
+#[test]
+fn a_refused_object_keeps_its_last_good_version_and_its_neighbours_go_on() {
+    assert_eq!(after(&[&[("a", "p=1\nq=1")], &[("a", "p=!\nq=2")]]), ["p=1@a", "q=2@a"]);
+    assert_eq!(after(&[&[("a", "p=1\nq=1")], &[("a", "p=!")]]), ["p=1@a"], "the file does not hold q any more");
+    assert_eq!(after(&[&[("a", "p=1")], &[("a", "p=!")], &[("a", "p=!\nq=1")], &[("a", "p=3")]]), ["p=3@a"]);
+    assert_eq!(after(&[&[("a", "p=!")]]), [""; 0]);
+}
+
+#[test]
+fn a_file_that_cannot_be_told_or_read_keeps_all_that_it_gave() {
+    for broken in ["?", "Eio", "", " \n"] {
+        assert_eq!(after(&[&[("a", "p=1\nq=1")], &[("a", broken)], &[("a", broken)]]), ["p=1@a", "q=1@a"], "{broken:?}");
+        assert_eq!(after(&[&[("a", "p=1\nq=1")], &[("a", broken)], &[("a", "p=2")]]), ["p=2@a"], "{broken:?}");
+        assert_eq!(after(&[&[("a", "p=1\nq=1")], &[("a", broken)], &[]]), [""; 0], "{broken:?}");
+    }
+    assert_eq!(after(&[&[("a", "p=1\nq=1")], &[("a", "p=2\n?")]]), ["p=2@a", "q=1@a"]);
+}
+
+#[test]
+fn a_file_without_manifests_is_a_statement_and_an_empty_one_is_not() {
+    assert_eq!(after(&[&[("a", "p=1")], &[("a", "# nothing")]]), [""; 0]);
+    let store = UndeltaStore::default().apply(&artifact([("a", "p=1")]), &judge);
+    assert_eq!(codes(&store.apply(&artifact([("a", "")]), &judge)), ["empty-file"]);
+    assert_eq!(codes(&store.apply(&artifact([("a", "Eio")]), &judge)), ["unreadable-file"]);
+    assert_eq!(codes(&UndeltaStore::default().apply(&artifact([("a", "")]), &judge)), [""; 0]);
+}
+
+#[test]
+fn an_object_may_move_to_another_file() {
+    let store = UndeltaStore::default().apply(&artifact([("a", "p=1")]), &judge);
+    let moved = store.apply(&artifact([("b", "p=1")]), &judge);
+    assert_eq!(pods(&moved), ["p=1@b"]);
+    assert_eq!(codes(&moved), [""; 0]);
+}
+
+#[test]
+fn an_object_that_moved_into_a_broken_file_stays() {
+    for broken in ["?", "p=!", "Eio"] {
+        assert_eq!(after(&[&[("a", "p=1")], &[("b", broken)]]), ["p=1@a"], "renamed {broken:?}");
+        assert_eq!(after(&[&[("a", "p=1"), ("b", "q=1")], &[("b", broken)], &[("b", "q=2")]]), ["q=2@b"], "{broken:?} mended");
+    }
+    assert_eq!(after(&[&[("a", "p=1"), ("b", "q=1")], &[("a", "p=1"), ("b", "?")], &[("b", "?")]]), ["q=1@b"]);
+    assert_eq!(after(&[&[("a", "p=1"), ("b", "q=1")], &[("a", "p=1"), ("b", "?")], &[("b", "?\n?")]]), ["q=1@b"]);
+}
+
+#[test]
+fn of_two_files_with_one_object_the_first_gives_it() {
+    let store = UndeltaStore::default().apply(&artifact([("a", "p=1"), ("b", "x=1\np=2")]), &judge);
+    assert_eq!(pods(&store), ["p=1@a", "x=1@b"]);
+    let problem = set(&store).problems.remove(0).to_string();
+    assert!(
+        problem.starts_with("b:2:1: error[duplicate-object]: metadata.name: Pod default/p is already defined at a:1:1"),
+        "{problem}"
+    );
+    assert_eq!(pods(&store.apply(&artifact([("a", "p=!"), ("b", "x=1\np=2")]), &judge)), ["p=1@a", "x=1@b"]);
+    assert_eq!(pods(&store.apply(&artifact([("b", "x=1\np=2")]), &judge)), ["p=2@b", "x=1@b"]);
+}
+
+#[test]
+fn only_files_whose_bytes_changed_are_judged() {
+    let judged = RefCell::new(Vec::new());
+    let counting = |file: &str, bytes: &[u8]| {
+        judged.borrow_mut().push(file.to_owned());
+        judge(file, bytes)
+    };
+    let mut store = UndeltaStore::default();
+    for files in [[("a", "p=1"), ("b", "q=?"), ("c", "Eio")], [("a", "p=1"), ("b", "q=2"), ("c", "Eio")]] {
+        store = store.apply(&artifact(files), &counting);
+    }
+    assert_eq!(*judged.borrow(), ["a", "b", "b"]);
+    assert_eq!(pods(&store), ["p=1@a", "q=2@b"]);
+}
+
+#[test]
+fn what_is_kept_on_disk_is_what_comes_back() {
+    let store = UndeltaStore::default().apply(&artifact([("a", "p=1\nq=!"), ("b", "Eio"), ("c", "# nothing")]), &judge);
+    let restored = UndeltaStore::restore(store.kept());
+    assert_eq!(pods(&restored), pods(&store));
+    assert!(restored.keeps_the_same_as(&store));
+    // A file that could not be read before the restart is no new suspect after it.
+    assert_eq!(pods(&restored.apply(&artifact([("b", "Eio")]), &judge)), [""; 0]);
+    assert_eq!(pods(&restored.apply(&artifact([("a", "?"), ("b", "Eio")]), &judge)), ["p=1@a"]);
+    assert!(!restored.keeps_the_same_as(&store.apply(&artifact([("b", "Eio")]), &judge)));
+}

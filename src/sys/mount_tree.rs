@@ -1,0 +1,93 @@
+//! Mounts held by a file descriptor (open_tree, mount_setattr), which no path can race with.
+#![expect(unsafe_code, reason = "mount_setattr has no safe wrapper")]
+
+use nix::errno::Errno;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+/// Whether what is mounted below comes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submounts {
+    /// Only the mount itself.
+    Leave,
+    /// All below too.
+    Take,
+}
+
+/// How mount events travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventFlow {
+    /// Neither in nor out.
+    Private,
+    /// In.
+    Slave,
+}
+
+/// As the kernel's `struct mount_attr`, version 0.
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// Clones the mount at `path` (relative to `directory`), without attaching it anywhere; it goes when the descriptor and what was
+/// opened through it are closed. A clone of a shared mount is its peer.
+pub fn clone_mount(directory: impl AsFd, path: impl AsRef<Path>, submounts: Submounts) -> nix::Result<OwnedFd> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    if submounts == Submounts::Take {
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
+    rustix::mount::open_tree(directory, path.as_ref(), flags).map_err(errno)
+}
+
+/// Makes a cloned mount read-only, without device nodes and set-user-id bits.
+pub fn set_read_only(tree: &OwnedFd) -> nix::Result<()> {
+    let attributes = MountAttributes {
+        set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
+        clear: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    set_attributes(tree, &attributes, Submounts::Leave)
+}
+
+/// Sets how events travel between a cloned tree, submounts included, and its origin.
+pub fn set_event_flow(tree: &OwnedFd, flow: EventFlow) -> nix::Result<()> {
+    let propagation = match flow {
+        EventFlow::Private => libc::MS_PRIVATE,
+        EventFlow::Slave => libc::MS_SLAVE,
+    };
+    let attributes = MountAttributes { set: 0, clear: 0, propagation, userns_fd: 0 };
+    set_attributes(tree, &attributes, Submounts::Take)
+}
+
+/// Attaches a detached tree at `target`, an existing file or directory as the tree's root is.
+pub fn attach(tree: &OwnedFd, target: &Path) -> nix::Result<()> {
+    rustix::mount::move_mount(tree, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(errno)
+}
+
+fn set_attributes(tree: &OwnedFd, attributes: &MountAttributes, submounts: Submounts) -> nix::Result<()> {
+    let flags = match submounts {
+        Submounts::Leave => libc::AT_EMPTY_PATH,
+        Submounts::Take => libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+    };
+    // SAFETY: the path is a static string, `attributes` is a live struct of the size given, and the descriptor is open.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            std::ptr::from_ref(attributes),
+            size_of::<MountAttributes>(),
+        )
+    };
+    Errno::result(result).map(drop)
+}
+
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}

@@ -1,0 +1,102 @@
+//! Processes: signals as a new program expects them, and forks with flags that libc has no name for.
+#![expect(unsafe_code, reason = "fork, clone3 and sigaction have no safe wrapper that fits")]
+
+use nix::errno::Errno;
+use nix::sched::CloneFlags;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+
+/// Which side of a fork this is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// The caller; the new process has this id.
+    Parent(u32),
+    /// The new process.
+    Child,
+}
+
+/// As the kernel's `struct clone_args`, version 2.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// Forks with `flags`. With `CLONE_PARENT` the new process is a sibling of the caller.
+///
+/// Must be called by a process with one thread: in the child, locks that another thread held would never open.
+pub fn fork(flags: CloneFlags) -> nix::Result<Fork> {
+    if flags.is_empty() {
+        // libc keeps its own notes of who the process is, for a child that lives long.
+        // SAFETY: the callers have one thread.
+        return Ok(match unsafe { nix::unistd::fork() }? {
+            nix::unistd::ForkResult::Child => Fork::Child,
+            nix::unistd::ForkResult::Parent { child } => Fork::Parent(child.as_raw().unsigned_abs()),
+        });
+    }
+    let sibling = flags.contains(CloneFlags::CLONE_PARENT);
+    let arguments = CloneArguments {
+        flags: u64::from(flags.bits().unsigned_abs()),
+        // A sibling's end is told as the caller's own would be.
+        exit_signal: if sibling { 0 } else { Signal::SIGCHLD as u64 },
+        ..CloneArguments::default()
+    };
+    // SAFETY: a plain fork: no shared memory, no new stack, `arguments` is live and of the size given. The callers have one thread.
+    let result = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::from_ref(&arguments), size_of::<CloneArguments>()) };
+    match Errno::result(result)? {
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(u32::try_from(pid).map_err(|_| Errno::EINVAL)?)),
+    }
+}
+
+/// Gives every signal its default effect and unblocks all: what a process ignores or blocks, the programs that it executes ignore and
+/// block too, and Rust's runtime ignores SIGPIPE.
+pub fn reset_signals() {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    for signal in Signal::iterator().filter(|signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP)) {
+        // SAFETY: the default action runs no code of ours.
+        let _cannot_fail = unsafe { sigaction(signal, &default) };
+    }
+    let _cannot_fail = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
+}
+
+/// Ignores a signal in this process.
+pub fn ignore_signal(signal: Signal) {
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: ignoring runs no code of ours.
+    let _cannot_fail = unsafe { sigaction(signal, &ignore) };
+}
+
+/// Ends this process at once, without running anything that was registered for its end: for the child side of a fork.
+pub fn exit_at_once(code: i32) -> ! {
+    // SAFETY: _exit has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+/// Takes over a descriptor that this process inherited by number, and makes it close-on-exec.
+pub fn inherited_descriptor(number: i32) -> nix::Result<std::os::fd::OwnedFd> {
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+    if number <= 2 {
+        return Err(Errno::EBADF);
+    }
+    // SAFETY: fcntl checks whether the descriptor is open; a wrong one is EBADF.
+    fcntl(unsafe { BorrowedFd::borrow_raw(number) }, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    // SAFETY: it is open, and whoever executed this program meant it for this call alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Makes every descriptor above standard error close when a program is executed.
+pub fn close_others_on_exec() {
+    // SAFETY: no pointers. On kernels before 5.11 it fails, and descriptors are close-on-exec by their making.
+    let _old_kernel = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}

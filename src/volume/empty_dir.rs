@@ -1,0 +1,134 @@
+//! `emptyDir`: a directory of the pod's, on disk or in memory, that lives as long as the pod.
+
+use crate::pod::Pod;
+use crate::pod::quantity::Amount;
+use crate::pod::resources::pod_cgroup;
+use crate::sys::mounts::{MountEntry, detach, is_mount_point, mounts};
+use k8s_openapi::api::core::v1::EmptyDirVolumeSource;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, chownat};
+use rustix::mount::{MountFlags, mount, mount_remount};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+const ANYBODY: u32 = 0o777;
+const SET_GROUP: u32 = 0o2000;
+/// The kernel rounds the size of a tmpfs up to pages, and shows it in KiB.
+const PAGE_BYTES: u64 = 4096;
+
+/// Makes the directory, and in it the tmpfs that the medium asks for. What is there is kept.
+pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path) -> Result<(), String> {
+    make(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
+    let medium = source.medium.as_deref().unwrap_or_default();
+    match medium {
+        "" => unmounted(directory)?,
+        "Memory" => mounted(directory, size_limit(pod, source)?)?,
+        other => return Err(format!("medium {other:?} is not supported")),
+    }
+    let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()).and_then(|context| context.fs_group);
+    owned(directory, group).map_err(|error| format!("set owner and mode of {directory:?}: {error}"))
+}
+
+/// The smallest of `sizeLimit` and the memory limit of the pod's cgroup, as the kubelet; `None` leaves the kernel's half of the RAM.
+fn size_limit(pod: &Pod, source: &EmptyDirVolumeSource) -> Result<Option<u64>, String> {
+    let declared = source.size_limit.as_ref().map(Amount::read).transpose().map_err(|error| format!("sizeLimit {error}"))?;
+    let limits = [declared.map(Amount::value), pod_cgroup(pod).memory_limit];
+    Ok(limits.into_iter().flatten().filter_map(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0).min())
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    // Above it only root needs to pass: containers get the directory itself.
+    if let Some(parent) = directory.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
+    }
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ if !fs::symlink_metadata(directory)?.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The manifest may have changed the medium: what was in memory is gone for new containers.
+fn unmounted(directory: &Path) -> Result<(), String> {
+    if is_mount_point(&all_mounts()?, directory) {
+        detach(directory).map_err(|error| format!("unmount {directory:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
+    let options = |limit: u64| format!("size={limit},mode=0777");
+    // "50%" is what the kernel does without a size; it is said to take an earlier one away.
+    let data = CString::new(limit.map_or("size=50%,mode=0777".to_owned(), options)).map_err(|error| error.to_string())?;
+    match all_mounts()?.iter().rfind(|mount| mount.point == directory) {
+        None => mount("tmpfs", directory, "tmpfs", MountFlags::empty(), data.as_c_str())
+            .map_err(|error| format!("mount tmpfs on {directory:?}: {error}")),
+        Some(present) if shown_size(present) == limit.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_BYTES) => Ok(()),
+        Some(_) => mount_remount(directory, MountFlags::empty(), data.as_c_str())
+            .map_err(|error| format!("resize tmpfs on {directory:?}: {error}")),
+    }
+}
+
+/// The size in bytes among the mount's options; absent when it is the default.
+fn shown_size(mount: &MountEntry) -> Option<u64> {
+    let size = mount.options.split(',').find_map(|option| option.strip_prefix("size="))?;
+    size.strip_suffix('k')?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn all_mounts() -> Result<Vec<MountEntry>, String> {
+    mounts().map_err(|error| format!("read mounts: {error}"))
+}
+
+/// Mode 0777, and with `fsGroup` that group, inherited by what is made in it. Content is changed only when the directory itself was not
+/// yet the group's (`fsGroupChangePolicy: OnRootMismatch`).
+fn owned(directory: &Path, group: Option<i64>) -> io::Result<()> {
+    let metadata = fs::metadata(directory)?;
+    let group = group.and_then(|group| u32::try_from(group).ok());
+    let mode = if group.is_some() { ANYBODY | SET_GROUP } else { ANYBODY };
+    if let Some(group) = group.filter(|group| *group != metadata.gid()) {
+        give(directory, Gid::from_raw(group))?;
+    }
+    if metadata.permissions().mode() & 0o7777 != mode || group.is_some_and(|group| group != metadata.gid()) {
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// Gives everything to the group, by descriptors and without following symlinks.
+fn give(directory: &Path, group: Gid) -> io::Result<()> {
+    let top = fs::File::open(directory)?;
+    rustix::fs::fchown(&top, None, Some(group))?;
+    let mut waiting = vec![std::os::fd::OwnedFd::from(top)];
+    while let Some(parent) = waiting.pop() {
+        let mut entries = rustix::fs::Dir::read_from(&parent)?;
+        while let Some(entry) = entries.read() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            chownat(&parent, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            if entry.file_type() == FileType::Symlink {
+                continue;
+            }
+            let flags = rustix::fs::OFlags::RDONLY
+                | rustix::fs::OFlags::NOFOLLOW
+                | rustix::fs::OFlags::NONBLOCK
+                | rustix::fs::OFlags::CLOEXEC;
+            if !matches!(entry.file_type(), FileType::Directory | FileType::RegularFile) {
+                continue;
+            }
+            let opened = rustix::fs::openat(&parent, name, flags, Mode::empty())?;
+            let stat = rustix::fs::fstat(&opened)?;
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            let added = if is_directory { SET_GROUP | 0o770 } else { 0o660 };
+            rustix::fs::fchmod(&opened, Mode::from_raw_mode((stat.st_mode & 0o7777) | added))?;
+            if is_directory {
+                waiting.push(opened);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The list of one container's mounts: its volumes, then the host files that it does not mount itself.
+
+use super::host_files::NodeFiles;
+use super::sub_path::{self, SubPathProblem};
+use super::{ContainerMounts, VolumeError, host_files, host_path};
+use crate::config::Paths;
+use crate::mux::DesiredPod;
+use crate::pod::ContainerName;
+use crate::runtime::{Mount, Propagation};
+use crate::sys::mounts::{mount_of, mounts};
+use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+const DEFAULT_TERMINATION_PATH: &str = "/dev/termination-log";
+
+/// Everything that decides about one container's mounts.
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    pub(super) paths: &'a Paths,
+    pub(super) node: &'a NodeFiles,
+    pub(super) pod: &'a DesiredPod,
+    pub(super) container: &'a Container,
+    pub(super) attempt: u32,
+    pub(super) pod_ips: &'a [IpAddr],
+    pub(super) environment: &'a [(String, String)],
+}
+
+impl Request<'_> {
+    /// Checks and pins what the container mounts, writes its host files, and lists it all.
+    pub(super) fn resolve(&self) -> Result<ContainerMounts, VolumeError> {
+        let own = self.container.volume_mounts.as_deref().unwrap_or_default();
+        let mut list =
+            own.iter().enumerate().map(|(index, mount)| self.volume_mount(index, mount)).collect::<Result<Vec<_>, _>>()?;
+        let directory = self.paths.host_files(&self.pod.uid);
+        host_files::write(&self.pod.pod, &directory, self.node, self.pod_ips)
+            .map_err(|reason| VolumeError::not_ready("host files", reason))?;
+        let log = host_files::termination_log(&directory.join("termination").join(&self.container.name), self.attempt)
+            .map_err(|reason| VolumeError::not_ready("termination log", reason))?;
+        let read_only_root = self.container.security_context.as_ref().and_then(|context| context.read_only_root_filesystem);
+        let termination_path = self.container.termination_message_path.as_deref().unwrap_or(DEFAULT_TERMINATION_PATH);
+        let files = [
+            // The kubelet's hosts file is always writable, the CRI's two files are so with the root file system.
+            (directory.join("hosts"), "/etc/hosts", false),
+            (directory.join("hostname"), "/etc/hostname", read_only_root == Some(true)),
+            (directory.join("resolv.conf"), "/etc/resolv.conf", read_only_root == Some(true)),
+            (log.clone(), termination_path, false),
+        ];
+        for (host_path, container_path, read_only) in files {
+            // The components decide, not the spelling: a trailing slash does not make another path.
+            if !list.iter().any(|mount| mount.container_path.as_path() == Path::new(container_path)) {
+                list.push(Mount {
+                    host_path,
+                    container_path: container_path.into(),
+                    read_only,
+                    recursive_read_only: false,
+                    propagation: Propagation::Private,
+                });
+            }
+        }
+        Ok(ContainerMounts { mounts: list, termination_log: log, shm_size: None })
+    }
+
+    fn volume_mount(&self, index: usize, mount: &VolumeMount) -> Result<Mount, VolumeError> {
+        let bad = |reason: String| VolumeError::BadMount {
+            container: ContainerName::new(&self.container.name),
+            mount: mount.name.clone(),
+            reason,
+        };
+        let volumes = self.pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+        let volume =
+            volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
+        let whole = self.volume_path(volume)?;
+        let host_path = match sub_path::wanted(mount, self.environment).and_then(|wanted| self.pinned(index, &whole, wanted)) {
+            Ok(path) => path,
+            Err(SubPathProblem::Lasting(reason)) => return Err(bad(reason)),
+            Err(SubPathProblem::Passing(reason)) => return Err(VolumeError::not_ready(&volume.name, reason)),
+        };
+        let propagation = match mount.mount_propagation.as_deref() {
+            Some("HostToContainer") => Propagation::HostToContainer,
+            Some("Bidirectional") => Propagation::Bidirectional,
+            _ => Propagation::Private,
+        };
+        check_propagation(&host_path, propagation).map_err(bad)?;
+        let read_only = mount.read_only.unwrap_or(false);
+        Ok(Mount {
+            host_path,
+            container_path: PathBuf::from(&mount.mount_path),
+            read_only,
+            recursive_read_only: read_only && matches!(mount.recursive_read_only.as_deref(), Some("Enabled" | "IfPossible")),
+            propagation,
+        })
+    }
+
+    /// Where the volume is on the host.
+    fn volume_path(&self, volume: &Volume) -> Result<PathBuf, VolumeError> {
+        if let Some(source) = &volume.host_path {
+            host_path::check(source).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
+            return Ok(PathBuf::from(&source.path));
+        }
+        let directory = self.paths.empty_dir(&self.pod.uid, &volume.name);
+        if volume.empty_dir.is_some() && directory.is_dir() {
+            return Ok(directory);
+        }
+        let reason = if volume.empty_dir.is_some() { "the directory of the emptyDir is gone" } else { "its type is not supported" };
+        Err(VolumeError::not_ready(&volume.name, reason))
+    }
+
+    fn pinned(&self, index: usize, whole: &Path, wanted: Option<PathBuf>) -> Result<PathBuf, SubPathProblem> {
+        let Some(wanted) = wanted else { return Ok(whole.to_owned()) };
+        let pin = self.paths.sub_paths(&self.pod.uid).join(&self.container.name).join(index.to_string());
+        sub_path::pin(whole, &wanted, &pin)?;
+        Ok(pin)
+    }
+}
+
+/// Mounts travel only where the host's own mount lets them: the CRI refuses to start a container that would wait for them in vain.
+fn check_propagation(host_path: &Path, propagation: Propagation) -> Result<(), String> {
+    if propagation == Propagation::Private {
+        return Ok(());
+    }
+    let mounts = mounts().map_err(|error| format!("read mounts: {error}"))?;
+    let real = std::fs::canonicalize(host_path).map_err(|error| format!("resolve {host_path:?}: {error}"))?;
+    let Some(mount) = mount_of(&mounts, &real) else { return Err(format!("{host_path:?} lies on no mount")) };
+    match propagation {
+        Propagation::Private => Ok(()),
+        Propagation::HostToContainer if mount.shared || mount.slave => Ok(()),
+        Propagation::HostToContainer => Err(format!("{host_path:?} is on {:?}, which is not a shared or slave mount", mount.point)),
+        Propagation::Bidirectional if mount.shared => Ok(()),
+        Propagation::Bidirectional => Err(format!("{host_path:?} is on {:?}, which is not a shared mount", mount.point)),
+    }
+}

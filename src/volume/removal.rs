@@ -1,0 +1,27 @@
+//! Taking away what a pod had: first every mount, then the directories. Nothing is deleted on the other side of a mount.
+
+use crate::sys::mounts::unmount_below;
+use crate::sys::remove_tree::remove_tree;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long busy mounts are waited for before they are detached.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Unmounts and deletes one directory. Returns what could not be done; the rest was.
+pub(super) fn remove(directory: &Path) -> Vec<String> {
+    // Mounts are listed by their real path.
+    let real = match fs::canonicalize(directory) {
+        Ok(real) => real,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![format!("resolve {directory:?}: {error}")],
+    };
+    let failures = unmount_below(&real, PATIENCE);
+    let mut left: Vec<String> = failures.into_iter().map(|(point, error)| format!("unmount {point:?}: {error}")).collect();
+    if let Err(error) = remove_tree(&real) {
+        left.push(format!("delete {directory:?}: {error}"));
+    }
+    left
+}

@@ -1,0 +1,143 @@
+//! The volume store on this host's disk and in its mount namespace.
+
+use super::mount_list::Request;
+use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, removal};
+use crate::config::Paths;
+use crate::mux::DesiredPod;
+use crate::pod::containers;
+use crate::pod::{ContainerName, PodUid};
+use async_trait::async_trait;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// [`VolumeService`] on the real host. All work is done on blocking threads: a disk, or a hung network mount, may take its time.
+#[derive(Clone, Debug)]
+pub struct Volumes {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    paths: Paths,
+    node: NodeFiles,
+}
+
+impl Volumes {
+    /// A store under `paths`. Nothing is made yet.
+    pub fn new(paths: Paths, node: NodeFiles) -> Self {
+        Self { shared: Arc::new(Shared { paths, node }) }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Result<T, VolumeError> {
+        let shared = Arc::clone(&self.shared);
+        match tokio::task::spawn_blocking(move || work(&shared)).await {
+            Ok(result) => result,
+            Err(error) => Err(VolumeError::not_ready("all volumes", format!("the work was cut short: {error}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl VolumeService for Volumes {
+    async fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+        let pod = pod.clone();
+        self.blocking(move |shared| shared.prepare(&pod)).await
+    }
+
+    async fn container_mounts(
+        &self,
+        pod: &DesiredPod,
+        container: &ContainerName,
+        attempt: u32,
+        pod_ips: &[IpAddr],
+        environment: &[(String, String)],
+    ) -> Result<ContainerMounts, VolumeError> {
+        let (pod, name) = (pod.clone(), container.clone());
+        let (pod_ips, environment) = (pod_ips.to_vec(), environment.to_vec());
+        self.blocking(move |shared| {
+            let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
+                return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
+            };
+            let Shared { paths, node } = shared;
+            let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, environment: &environment };
+            request.resolve()
+        })
+        .await
+    }
+
+    async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
+        let uid = uid.clone();
+        self.blocking(move |shared| shared.remove(uid)).await
+    }
+
+    async fn list(&self) -> Result<Vec<PodUid>, VolumeError> {
+        self.blocking(Shared::list).await
+    }
+}
+
+impl Shared {
+    fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+        let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+        for volume in volumes {
+            if let Some(source) = &volume.empty_dir {
+                let directory = self.paths.empty_dir(&pod.uid, &volume.name);
+                // Mounts are listed by their real path.
+                let real = real_path(&directory).map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
+                empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
+            } else if volume.host_path.is_none() {
+                return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, uid: PodUid) -> Result<(), VolumeError> {
+        // Pins before what they pin.
+        let directories = [self.paths.sub_paths(&uid), self.paths.volumes(&uid), self.paths.host_files(&uid)];
+        let mut left: Vec<String> = directories.iter().flat_map(|directory| removal::remove(directory)).collect();
+        if left.is_empty() {
+            match fs::remove_dir(self.paths.pod(&uid)) {
+                // The runtime's records may still be there.
+                Ok(()) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+                Err(error) => left.push(format!("delete {:?}: {error}", self.paths.pod(&uid))),
+            }
+        }
+        if left.is_empty() { Ok(()) } else { Err(VolumeError::Removal { uid, reason: left.join("; ") }) }
+    }
+
+    fn list(&self) -> Result<Vec<PodUid>, VolumeError> {
+        let path = self.paths.pods();
+        let failed = |source| VolumeError::List { path: path.clone(), source };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let Ok(name) = entry.map_err(failed)?.file_name().into_string() else { continue };
+            let uid = PodUid::new(name);
+            if [self.paths.volumes(&uid), self.paths.sub_paths(&uid), self.paths.host_files(&uid)].iter().any(|path| path.is_dir())
+            {
+                found.push(uid);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The directory's path without symlinks; its parents are made, it need not exist itself.
+fn real_path(directory: &std::path::Path) -> io::Result<std::path::PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
+    Ok(fs::canonicalize(parent)?.join(name))
+}

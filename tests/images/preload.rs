@@ -1,0 +1,95 @@
+//! The preload directory.
+
+use crate::support::{TestStore, eventually, references};
+use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy};
+use podstead::telemetry::events::EventType;
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+
+struct Preloaded {
+    test: TestStore,
+    store: Arc<ImageStore>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Preloaded {
+    fn start(test: TestStore) -> Self {
+        let config = ImageStoreConfig { preload: Some(test.path("preload")), ..Default::default() };
+        let store = test.open_with(config);
+        let task = tokio::spawn(store.run_preload());
+        Self { test, store, task }
+    }
+
+    /// As a restart: task and store are gone.
+    async fn stop(self) -> TestStore {
+        let Self { test, store, task } = self;
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        drop(store);
+        test
+    }
+
+    fn told(&self, kind: EventType, text: &str) -> usize {
+        self.test.events.all().iter().filter(|(had, _, message)| *had == kind && message.contains(text)).count()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn archives_are_imported_at_start_and_when_they_appear_and_only_once() {
+    let test = TestStore::new();
+    fs::create_dir(test.path("preload")).unwrap();
+    test.make_image("preload/a.tar", "localhost/a:1", &[]);
+    let running = Preloaded::start(test);
+    // The image is not missed although nothing waited for the import.
+    running.store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    // By rename, and by a slow copy.
+    running.test.make_image("preload/b.tar.gz", "localhost/b:1", &[]);
+    let content = fs::read(running.test.make_image("c.tar", "localhost/c:1", &[])).unwrap();
+    let mut copy = fs::File::create(running.test.path("preload/c.tar")).unwrap();
+    let (first, second) = content.split_at(content.len() / 2);
+    copy.write_all(first).unwrap();
+    eventually("the renamed archive", || async { references(&running.store).await.contains(&"localhost/b:1".to_owned()) }).await;
+    copy.write_all(second).unwrap();
+    assert_eq!(running.told(EventType::Warning, ""), 0, "half a copy is not an error: {:?}", running.test.events.all());
+    drop(copy);
+    eventually("the copied archive", || async { references(&running.store).await.contains(&"localhost/c:1".to_owned()) }).await;
+    // After a restart nothing is imported again, not even what was removed by hand.
+    running.store.remove("localhost/b:1").await.unwrap();
+    let imports = running.told(EventType::Normal, "imported");
+    assert_eq!(imports, 3);
+    let again = Preloaded::start(running.stop().await);
+    again.store.ensure("localhost/b:1", PullPolicy::Never).await.unwrap_err();
+    assert_eq!(again.told(EventType::Normal, "imported"), imports);
+    again.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_archive_is_reported_once_and_tried_again_when_it_changes() {
+    let test = TestStore::new();
+    fs::create_dir(test.path("preload")).unwrap();
+    fs::write(test.path("preload/broken.tar"), b"this is no archive").unwrap();
+    fs::write(test.path("preload/notes.txt"), b"remember the milk").unwrap();
+    fs::write(test.path("preload/.hidden.tar"), b"temporary").unwrap();
+    let running = Preloaded::start(test);
+    running.store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap_err();
+    assert_eq!(running.told(EventType::Warning, "broken.tar"), 1);
+    assert_eq!(running.told(EventType::Warning, "notes.txt is not imported"), 1);
+    assert_eq!(running.told(EventType::Warning, "hidden"), 0);
+    // Another file: the broken one is not looked at again.
+    running.test.make_image("preload/b.tar", "localhost/b:1", &[]);
+    eventually("the good archive", || async { references(&running.store).await == ["localhost/b:1"] }).await;
+    assert_eq!(running.told(EventType::Warning, "broken.tar"), 1);
+    running.test.make_image("preload/broken.tar", "localhost/a:1", &[]);
+    eventually("the mended archive", || async { references(&running.store).await.len() == 2 }).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_is_not_there_is_made() {
+    let running = Preloaded::start(TestStore::new());
+    running.store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap_err();
+    running.test.make_image("preload/a.tar", "localhost/a:1", &[]);
+    eventually("the archive", || async { references(&running.store).await == ["localhost/a:1"] }).await;
+    running.stop().await;
+}
