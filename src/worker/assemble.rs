@@ -6,7 +6,7 @@ use super::services::Services;
 use crate::image::{ImageError, ProcessUser, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::pod::ContainerId;
-use crate::pod::containers;
+use crate::pod::containers::{self, TerminationMessagePolicy};
 use crate::pod::env::{self, EnvFacts};
 use crate::pod::resources::{container_cgroup, oom_score_adj};
 use crate::pod::security::{container_security, run_as};
@@ -48,7 +48,9 @@ impl AssembleError {
                 reason::CREATE_CONTAINER_CONFIG_ERROR
             }
             AssembleError::Mounts(VolumeError::BadMount { .. }) => reason::CREATE_CONTAINER_CONFIG_ERROR,
-            AssembleError::Mounts(VolumeError::NotReady { .. }) => reason::CONTAINER_CREATING,
+            AssembleError::Mounts(VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::List { .. }) => {
+                reason::CONTAINER_CREATING
+            }
         }
     }
 }
@@ -133,6 +135,10 @@ impl Start<'_> {
             oom_score_adj: oom_score_adj(pod, container, services.node.allocatable_memory_bytes),
             log_path: services.paths.container_log(full_name, uid, &container.name, self.attempt),
             termination_log: Some(mounts.termination_log),
+            fallback_to_logs: match containers::termination_message_policy(container) {
+                TerminationMessagePolicy::File => false,
+                TerminationMessagePolicy::FallbackToLogsOnError => true,
+            },
             tty,
             stdin: container.stdin.unwrap_or(false),
             stdin_once: container.stdin_once.unwrap_or(false),

@@ -62,7 +62,7 @@ pub(super) const fn image_reason(error: &ImageError) -> &'static str {
         ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
         ImageError::NeverPull(_) => reason::ERR_IMAGE_NEVER_PULL,
         ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
-        ImageError::Inspect { .. } => reason::IMAGE_INSPECT_ERROR,
+        ImageError::Inspect { .. } | ImageError::Import { .. } => reason::IMAGE_INSPECT_ERROR,
         ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
     }
 }
@@ -154,7 +154,9 @@ impl Executor<'_> {
         let event = match error {
             ImageError::InvalidName { .. } => "InspectFailed",
             ImageError::NeverPull(_) => "ErrImageNeverPull",
-            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } => "Failed",
+            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::Import { .. } | ImageError::NoUser { .. } => {
+                "Failed"
+            }
         };
         self.tell(Some(container), EventType::Warning, event, &format!("Failed to pull image \"{reference}\": {message}"));
         Outcome::Failed { reason, message }
@@ -164,7 +166,7 @@ impl Executor<'_> {
         let message = error_chain(error).to_string();
         self.tell(None, EventType::Warning, "FailedMount", &message);
         let reason = match error {
-            VolumeError::NotReady { .. } => reason::CONTAINER_CREATING,
+            VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::List { .. } => reason::CONTAINER_CREATING,
             VolumeError::BadMount { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
         };
         Outcome::Failed { reason, message }
