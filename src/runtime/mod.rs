@@ -5,6 +5,7 @@
 //! [`Runtime::recover`]. Exits are told as [`PodLifecycleEvent`]s and are durable before they are told.
 
 #[cfg(any(test, feature = "testing"))]
+pub mod client;
 pub mod fake;
 pub mod oci;
 pub mod protocol;

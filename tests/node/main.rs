@@ -12,4 +12,5 @@ mod many_pods;
 mod process_view;
 mod real_images;
 mod removal;
+mod shim;
 mod support;

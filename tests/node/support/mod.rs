@@ -8,7 +8,7 @@ mod kernel;
 mod pod;
 mod wait;
 
-pub(crate) use host::TestHost;
+pub(crate) use host::{TestHost, binary};
 pub(crate) use image::image_archive;
 pub(crate) use kernel::{leftovers, process_exists};
 pub(crate) use wait::{eventually, eventually_within};

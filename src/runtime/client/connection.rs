@@ -1,0 +1,233 @@
+//! One connection to a shim, used by any number of callers at once.
+
+use super::{failed, misunderstood};
+use crate::config::Paths;
+use crate::pod::PodUid;
+use crate::runtime::RuntimeError;
+use crate::runtime::protocol::frame::{self, FrameDecoder, FrameKind};
+use crate::runtime::protocol::{
+    Answer, ClientHello, Operation, PROTOCOL_VERSION, Refusal, Request, ShimEvent, ShimHello, ShimStatus, ToClient,
+};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// A shim that lives says hello at once.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// Requests that wait to be written: a shim always reads, so few do.
+const REQUESTS: usize = 16;
+
+/// A socket on which both sides have said hello.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) stream: UnixStream,
+    pub(super) decoder: FrameDecoder,
+}
+
+/// To a living shim. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    /// Tells connections to the same pod apart.
+    pub(super) number: u64,
+    requests: mpsc::Sender<Pending>,
+    uid: PodUid,
+}
+
+#[derive(Debug)]
+struct Pending {
+    operation: Operation,
+    answer: oneshot::Sender<Result<Answer, Refusal>>,
+}
+
+/// What a connection hears, in the shim's order. [`Heard::Answered`] comes before the caller gets the answer.
+#[derive(Debug)]
+pub(super) enum Heard<'a> {
+    /// The answer to a request that was successful.
+    Answered(&'a Answer),
+    /// An event.
+    Event(Box<ShimEvent>),
+}
+
+impl Line {
+    /// Connects and exchanges hellos.
+    pub(super) async fn open(paths: &Paths, uid: &PodUid) -> Result<(Self, ShimHello), RuntimeError> {
+        let gone = |error: &dyn std::error::Error| RuntimeError::ShimGone { uid: uid.clone(), reason: explain(error) };
+        let socket = paths.shim_socket(uid);
+        let greeted = timeout(HELLO, async {
+            let stream = connect(&socket).await?;
+            let mut line = Self { stream, decoder: FrameDecoder::default() };
+            let hello = ClientHello { protocol: PROTOCOL_VERSION, version: env!("CARGO_PKG_VERSION").to_owned() };
+            line.write(&serde_json::to_vec(&hello)?).await?;
+            loop {
+                if let ToClient::Hello(hello) = line.read_message().await? {
+                    return Ok::<_, io::Error>((line, *hello));
+                }
+            }
+        });
+        match greeted.await {
+            Ok(result) => result.map_err(|error| gone(&error)),
+            Err(late) => Err(gone(&late)),
+        }
+    }
+
+    /// Asks one thing and waits for the answer; for the time before the line is handed to its task.
+    pub(super) async fn ask(&mut self, id: u64, operation: Operation) -> io::Result<Result<Answer, Refusal>> {
+        self.write(&serde_json::to_vec(&Request { id, operation })?).await?;
+        loop {
+            match self.read_message().await? {
+                ToClient::Response { id: answered, result } if answered == id => return Ok(result),
+                ToClient::Response { .. } | ToClient::Hello(_) | ToClient::Event(_) => {}
+            }
+        }
+    }
+
+    async fn write(&mut self, payload: &[u8]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        frame::encode(FrameKind::Message, payload, &mut bytes).map_err(io::Error::other)?;
+        self.stream.write_all(&bytes).await
+    }
+
+    async fn read_message(&mut self) -> io::Result<ToClient> {
+        loop {
+            while let Some((kind, payload)) = self.decoder.next_frame().map_err(io::Error::other)? {
+                if kind == FrameKind::Message {
+                    return serde_json::from_slice(payload).map_err(io::Error::other);
+                }
+            }
+            self.read_more().await?;
+        }
+    }
+
+    /// Cancel safe: what was read is in the decoder.
+    pub(super) async fn read_more(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 8192];
+        match self.stream.read(&mut buffer).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                self.decoder.push(&buffer[..count]);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Connects, subscribes, and serves requests in a task of its own until the shim is gone. `hear` is called for all that comes;
+    /// `gone` once, in the end.
+    pub(super) async fn open<H, G, F>(
+        paths: &Paths,
+        uid: &PodUid,
+        hear: H,
+        gone: G,
+    ) -> Result<(Self, ShimHello, ShimStatus), RuntimeError>
+    where
+        H: FnMut(Heard<'_>) + Send + 'static,
+        G: FnOnce(u64) -> F + Send + 'static,
+        F: Future<Output = ()> + Send,
+    {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let (mut line, hello) = Line::open(paths, uid).await?;
+        let subscribed = timeout(HELLO, line.ask(0, Operation::Subscribe)).await;
+        let status = match subscribed.map_err(io::Error::from).and_then(|answer| answer) {
+            Ok(Ok(Answer::Status(status))) => status,
+            Ok(Ok(Answer::Done | Answer::Container(_) | Answer::SessionOpen)) => return Err(misunderstood("subscribe")),
+            Ok(Err(refusal)) => return Err(super::refused("subscribe", refusal)),
+            Err(error) => return Err(RuntimeError::ShimGone { uid: uid.clone(), reason: explain(&error) }),
+        };
+        let (requests, receiver) = mpsc::channel(REQUESTS);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            let error = serve(line, receiver, hear).await;
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection to shim ended");
+            gone(number).await;
+        });
+        Ok((Self { number, requests, uid: uid.clone() }, hello, status))
+    }
+
+    /// Asks the shim. The outer error means that it did not answer.
+    pub(super) async fn request(&self, operation: Operation, patience: Duration) -> Result<Result<Answer, Refusal>, RuntimeError> {
+        let gone = |reason: &str| RuntimeError::ShimGone { uid: self.uid.clone(), reason: reason.to_owned() };
+        let (answer, answered) = oneshot::channel();
+        let exchange = async {
+            self.requests.send(Pending { operation, answer }).await.map_err(|_| gone("the connection is closed"))?;
+            answered.await.map_err(|_| gone("the connection was closed before the answer came"))
+        };
+        timeout(patience, exchange).await.unwrap_or_else(|late| Err(failed("wait for the shim's answer", &late)))
+    }
+}
+
+/// Serves until the shim is gone or the last [`Connection`] is dropped. Dropping what is pending tells the callers.
+async fn serve(mut line: Line, mut requests: mpsc::Receiver<Pending>, mut hear: impl FnMut(Heard<'_>)) -> io::Error {
+    let mut pending: BTreeMap<u64, oneshot::Sender<Result<Answer, Refusal>>> = BTreeMap::new();
+    let mut next_id = 1;
+    loop {
+        // All that has come is heard before anything is waited for.
+        loop {
+            match line.decoder.next_frame() {
+                Ok(Some((FrameKind::Message, payload))) => match serde_json::from_slice(payload) {
+                    Ok(ToClient::Response { id, result }) => {
+                        if let Ok(answer) = &result {
+                            hear(Heard::Answered(answer));
+                        }
+                        if let Some(caller) = pending.remove(&id) {
+                            // A caller that gave up does not want it.
+                            let _gave_up = caller.send(result);
+                        }
+                    }
+                    Ok(ToClient::Event(event)) => hear(Heard::Event(event)),
+                    Ok(ToClient::Hello(_)) => {}
+                    // Of a later version; what matters has a form that is kept.
+                    Err(error) => tracing::warn!(%error, "message of a shim not understood"),
+                },
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => return io::Error::other(error),
+            }
+        }
+        tokio::select! {
+            // Cancel safe: a request stays in the channel until it is taken.
+            request = requests.recv() => {
+                let Some(Pending { operation, answer }) = request else { return io::ErrorKind::NotConnected.into() };
+                let id = next_id;
+                next_id += 1;
+                pending.insert(id, answer);
+                let written = match serde_json::to_vec(&Request { id, operation }) {
+                    Ok(payload) => line.write(&payload).await,
+                    Err(error) => Err(error.into()),
+                };
+                if let Err(error) = written {
+                    return error;
+                }
+            }
+            // Cancel safe, see there.
+            read = line.read_more() => if let Err(error) = read { return error },
+        }
+    }
+}
+
+/// Socket addresses are short, paths may be long: a longer one is reached through a descriptor of its directory.
+async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    const ADDRESS: usize = 107;
+    if socket.as_os_str().len() <= ADDRESS {
+        return UnixStream::connect(socket).await;
+    }
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let directory = std::fs::File::open(socket.parent().ok_or_else(invalid)?)?;
+    let name = socket.file_name().ok_or_else(invalid)?;
+    let short = Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&directory).to_string()).join(name);
+    UnixStream::connect(short).await
+}
+
+fn explain(error: &dyn std::error::Error) -> String {
+    match failed("", error) {
+        RuntimeError::Failed { reason, .. } => reason,
+        RuntimeError::NotFound(reason) | RuntimeError::ShimGone { reason, .. } => reason,
+    }
+}

@@ -1,0 +1,176 @@
+//! From a sandbox spec to a living shim.
+
+use super::connection::{Connection, Heard};
+use super::{Inner, PodView, blocking, failed, loss};
+use crate::pod::PodUid;
+use crate::runtime::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
+use crate::runtime::record::{Durability, SandboxRecord};
+use crate::runtime::{PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxSpec, SandboxState, SandboxStatus};
+use crate::sys::atomic_file::write_atomic;
+use crate::sys::namespaces::Namespace;
+use jiff::Timestamp;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// A shim is ready in milliseconds; a machine that is overloaded takes longer.
+const READY: Duration = Duration::from_secs(60);
+
+/// Seconds that the shim gives its helpers.
+const HELPER_TIMEOUT_SECS: u64 = 120;
+
+/// Makes the sandbox. What is left after an error is removed by the caller.
+pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
+    let created_at = Timestamp::now();
+    let status = SandboxStatus {
+        spec: spec.clone(),
+        state: SandboxState::Ready,
+        created_at,
+        shim_pid: None,
+        netns: (!spec.namespaces.host_network).then(|| inner.paths().namespaces(&spec.uid).join(Namespace::Net.file_name())),
+    };
+    let prepared = {
+        let (inner, spec) = (Arc::clone(inner), spec.clone());
+        blocking("prepare sandbox", move || prepare(&inner, spec, created_at)).await?
+    };
+    let recorded = {
+        let (inner, status, cgroup) = (Arc::clone(inner), status.clone(), prepared.cgroup.clone());
+        // Made durable while the shim starts: a crash in between leaves a shim that knows its own spec, or a record without shim.
+        blocking("record sandbox", move || {
+            let path = inner.paths().sandbox_record(&status.spec.uid);
+            let record = SandboxRecord::new(status, inner.boot_id.clone(), cgroup);
+            record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
+        })
+    };
+    let (started, recorded) = tokio::join!(start_shim(&inner.options.shim_binary, &prepared.config), recorded);
+    started?;
+    recorded?;
+    let (connection, hello, shim_status) = connect(inner, &spec.uid).await?;
+    Ok(adopt(inner, &spec.uid, status, prepared.cgroup, connection, &hello, shim_status))
+}
+
+struct Prepared {
+    config: PathBuf,
+    cgroup: PathBuf,
+}
+
+/// Directories, cgroups, and the shim's configuration.
+fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Prepared, RuntimeError> {
+    let (paths, uid) = (inner.paths(), spec.uid.clone());
+    for (directory, mode) in [(paths.container_records(&uid), 0o750), (paths.pod_run(&uid), 0o700)] {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(mode)
+            .create(&directory)
+            .map_err(|error| failed(&format!("make {}", directory.display()), &error))?;
+    }
+    let cgroup =
+        inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("make the pod's cgroup", &error))?;
+    inner.cgroups.create_shim(&uid).map_err(|error| failed("make the shim's cgroup", &error))?;
+    let config = ShimConfig {
+        state: paths.state.clone(),
+        run: paths.run.clone(),
+        logs: paths.logs.clone(),
+        spec,
+        created_at,
+        cgroup: cgroup.clone(),
+        cgroup_slice: inner.options.cgroup_slice.clone(),
+        log_limits: inner.options.log_limits,
+        helper_timeout_secs: HELPER_TIMEOUT_SECS,
+    };
+    let path = paths.shim_config(&uid);
+    let text = serde_json::to_vec(&config).map_err(|error| failed("encode the shim's configuration", &error))?;
+    write_atomic(&path, &text, 0o600).map_err(|error| failed("write the shim's configuration", &error))?;
+    Ok(Prepared { config: path, cgroup })
+}
+
+/// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
+async fn start_shim(binary: &Path, config: &Path) -> Result<(), RuntimeError> {
+    let operation = "start the shim";
+    let child = Command::new(binary)
+        .arg("pod")
+        .arg(config)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| failed(&format!("execute {}", binary.display()), &error))?;
+    let output = timeout(READY, child.wait_with_output()).await;
+    let output = output.map_err(|late| failed(operation, &late))?.map_err(|error| failed(operation, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let reason = if said.trim().is_empty() { output.status.to_string() } else { said.trim().to_owned() };
+    Err(RuntimeError::Failed { operation: operation.to_owned(), reason })
+}
+
+/// Connects to a living shim, whose events go into the view from now on.
+pub(super) async fn connect(inner: &Arc<Inner>, uid: &PodUid) -> Result<(Connection, ShimHello, ShimStatus), RuntimeError> {
+    let (for_news, for_end) = (Arc::downgrade(inner), Arc::downgrade(inner));
+    let (news_uid, end_uid) = (uid.clone(), uid.clone());
+    let hear = move |heard: Heard<'_>| {
+        if let Some(inner) = for_news.upgrade() {
+            note(&inner, &news_uid, heard);
+        }
+    };
+    let gone = move |number| match for_end.upgrade() {
+        Some(inner) => loss::connection_ended(inner, end_uid, number),
+        None => Box::pin(std::future::ready(())),
+    };
+    Connection::open(inner.paths(), uid, hear, gone).await
+}
+
+/// Takes note of what a shim says, in its order.
+fn note(inner: &Inner, uid: &PodUid, heard: Heard<'_>) {
+    match heard {
+        Heard::Answered(Answer::Container(status)) => {
+            if let Some(pod) = inner.pods().get_mut(uid) {
+                pod.note((**status).clone());
+            }
+        }
+        Heard::Answered(Answer::Done | Answer::Status(_) | Answer::SessionOpen) => {}
+        Heard::Event(event) => {
+            let id = event.container.id.clone();
+            if let Some(pod) = inner.pods().get_mut(uid) {
+                pod.note(event.container);
+            }
+            let kind = match event.kind {
+                ShimEventKind::Started => PodLifecycleEventKind::ContainerStarted(id),
+                ShimEventKind::Died => PodLifecycleEventKind::ContainerDied(id),
+            };
+            inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
+        }
+    }
+}
+
+/// Puts a connected sandbox into the view. Containers that are known from records stay.
+pub(super) fn adopt(
+    inner: &Inner,
+    uid: &PodUid,
+    mut status: SandboxStatus,
+    cgroup: PathBuf,
+    connection: Connection,
+    hello: &ShimHello,
+    shim: ShimStatus,
+) -> SandboxStatus {
+    status.shim_pid = Some(hello.pid);
+    status.state = SandboxState::Ready;
+    let mut pods = inner.pods();
+    let pod: &mut PodView = pods.entry(uid.clone()).or_default();
+    pod.sandbox = Some(status.clone());
+    pod.cgroup = cgroup;
+    pod.connection = Some(connection);
+    for container in shim.containers {
+        pod.note(container);
+    }
+    status
+}

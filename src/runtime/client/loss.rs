@@ -1,0 +1,107 @@
+//! A connection has ended: was it meant to, and if not, is the shim dead?
+
+use super::{Inner, blocking, failed, launch};
+use crate::pod::PodUid;
+use crate::runtime::record::{ContainerRecord, Durability, SandboxRecord};
+use crate::runtime::{ContainerStatus, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the killed may take to leave the kernel before the loss is told; a process that hangs in the kernel must not hide it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Called once for every connection, when it has ended. Boxed, since it may open the next connection, which ends here too.
+pub(super) fn connection_ended(inner: Arc<Inner>, uid: PodUid, number: u64) -> BoxFuture<'static, ()> {
+    Box::pin(async move { find_out(&inner, &uid, number).await })
+}
+
+async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
+    let is_current = |inner: &Inner| {
+        inner.pods().get(uid).and_then(|pod| pod.connection.as_ref()).is_some_and(|connection| connection.number == number)
+    };
+    // Whoever stops a sandbox takes the connection out of the view first.
+    if !is_current(inner) {
+        return;
+    }
+    // A shim that cut off a client lives.
+    if let Ok((connection, hello, status)) = launch::connect(inner, uid).await {
+        let mut events = Vec::new();
+        if let Some(pod) = inner.pods().get_mut(uid) {
+            for container in status.containers {
+                events.push(PodLifecycleEventKind::ContainerDied(container.id.clone()));
+                pod.note(container);
+            }
+            pod.connection = Some(connection);
+        }
+        tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "connected to the shim again");
+        // What was missed in between is found by looking.
+        for kind in events {
+            inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
+        }
+        return;
+    }
+    if is_current(inner) {
+        sandbox_lost(inner, uid).await;
+    }
+}
+
+async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
+    tracing::warn!(pod_uid = %uid, "the shim is dead: killing what it ran");
+    let (worker, lost_uid) = (Arc::clone(inner), uid.clone());
+    let done = blocking("clean up after a lost shim", move || {
+        let cgroup = worker.pods().get(&lost_uid).map(|pod| pod.cgroup.clone());
+        if let Some(cgroup) = cgroup {
+            kill(&worker, &lost_uid, &cgroup);
+        }
+        mark_lost(&worker, &lost_uid)
+    })
+    .await;
+    if let Err(error) = done {
+        tracing::error!(pod_uid = %uid, error = &error as &dyn std::error::Error, "loss of a sandbox not recorded");
+    }
+    inner.tell(PodLifecycleEvent { uid: uid.clone(), kind: PodLifecycleEventKind::SandboxLost });
+}
+
+/// Kills everything in the pod's cgroup and what is left of its shim and helpers. Errors are reported: removal tries again.
+pub(super) fn kill(inner: &Inner, uid: &PodUid, cgroup: &Path) {
+    for group in [cgroup, &inner.cgroups.shim(uid)] {
+        if let Err(error) = inner.cgroups.kill(group, PATIENCE) {
+            tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cgroup of a lost sandbox not killed");
+        }
+    }
+}
+
+/// Marks the sandbox lost and its containers unknown, in memory first: the records may be on a full disk.
+pub(super) fn mark_lost(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
+    let (sandbox, lost) = {
+        let mut pods = inner.pods();
+        let Some(pod) = pods.get_mut(uid) else { return Ok(()) };
+        pod.connection = None;
+        if let Some(sandbox) = &mut pod.sandbox {
+            sandbox.state = SandboxState::Lost;
+            sandbox.shim_pid = None;
+        }
+        let sandbox = pod.sandbox.clone().map(|status| SandboxRecord::new(status, inner.boot_id.clone(), pod.cgroup.clone()));
+        (sandbox, pod.lose_containers(Timestamp::now()))
+    };
+    write_lost(inner, uid, &lost)?;
+    match sandbox {
+        Some(record) => record
+            .write(&inner.paths().sandbox_record(uid), Durability::ProcessDeath)
+            .map_err(|error| failed("record the loss of a sandbox", &error)),
+        None => Ok(()),
+    }
+}
+
+/// Makes it durable that containers were lost.
+pub(super) fn write_lost(inner: &Inner, uid: &PodUid, lost: &[ContainerStatus]) -> Result<(), RuntimeError> {
+    for status in lost {
+        let path = inner.paths().container_record(uid, &status.id);
+        let record = ContainerRecord::new(status.clone());
+        record.write(&path, Durability::PowerCut).map_err(|error| failed("record the loss of a container", &error))?;
+    }
+    Ok(())
+}

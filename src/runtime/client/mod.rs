@@ -1,0 +1,282 @@
+//! [`ShimRuntime`]: the runtime that drives one `podstead-shim` per pod.
+//!
+//! ```text
+//!                  ┌ connection (one task per pod): requests out, answers and events in ── shim
+//! Runtime methods ─┤
+//!                  └ view of all pods in memory <── records on disk (recovery), answers, events
+//! ```
+//! In: calls of [`Runtime`]. Out: actions of shims; events. The view is what [`Runtime::observe`] shows: no call to a shim is made for
+//! it. A connection that ends without having been asked to means that the shim is dead: what it ran is killed by its cgroup at once, so
+//! that no container lives without a parent, and the sandbox is lost. Nothing that blocks runs on tokio's own threads.
+
+mod connection;
+mod launch;
+mod loss;
+mod recover;
+mod session;
+mod teardown;
+mod view;
+
+pub(crate) use view::PodView;
+
+use super::protocol::{Answer, LogLimits, Operation, Refusal};
+use super::record::{Durability, SandboxRecord};
+use super::{
+    ContainerSpec, ContainerStatus, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime, RuntimeError, SandboxSpec,
+    SandboxState, SandboxStatus, StartError,
+};
+use crate::config::Paths;
+use crate::pod::{ContainerId, PodUid};
+use crate::sys::boot;
+use crate::sys::cgroup::Cgroups;
+use async_trait::async_trait;
+use connection::Connection;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long a shim may take to answer what it does at once.
+const PROMPT: Duration = Duration::from_secs(30);
+
+/// How long a start may take: longer than the shim itself waits for its helper.
+const START: Duration = Duration::from_secs(150);
+
+/// What a [`ShimRuntime`] needs to know.
+#[derive(Clone, Debug)]
+pub struct ShimRuntimeOptions {
+    /// The layout on disk.
+    pub paths: Paths,
+    /// The `podstead-shim` binary.
+    pub shim_binary: PathBuf,
+    /// Top of the cgroup tree: [`Cgroups::DEFAULT_SLICE`] unless tests or a second instance use another.
+    pub cgroup_slice: String,
+    /// Rotation of container logs.
+    pub log_limits: LogLimits,
+}
+
+impl ShimRuntimeOptions {
+    /// The defaults for a layout: the shim's binary lies beside the running one.
+    pub fn new(paths: Paths) -> Self {
+        let own = std::env::current_exe().unwrap_or_default();
+        Self {
+            paths,
+            shim_binary: own.with_file_name("podstead-shim"),
+            cgroup_slice: Cgroups::DEFAULT_SLICE.to_owned(),
+            log_limits: LogLimits::default(),
+        }
+    }
+}
+
+/// Runs pods by shims. Cheap to clone: all clones are one runtime. Must live inside of a tokio runtime.
+#[derive(Clone, Debug)]
+pub struct ShimRuntime {
+    inner: Arc<Inner>,
+}
+
+/// What all clones and tasks share.
+#[derive(Debug)]
+struct Inner {
+    options: ShimRuntimeOptions,
+    cgroups: Cgroups,
+    boot_id: String,
+    pods: Mutex<BTreeMap<PodUid, PodView>>,
+    /// Unbounded: a shim's events must not wait, and they are few and merged by whoever looks at the pod.
+    events: mpsc::UnboundedSender<PodLifecycleEvent>,
+    receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,
+}
+
+impl ShimRuntime {
+    /// Looks at the host and makes the upper part of the cgroup tree. Pods of an earlier daemon are found by [`Runtime::recover`].
+    /// Blocks for a moment.
+    pub fn new(options: ShimRuntimeOptions) -> Result<Self, RuntimeError> {
+        let cgroups = Cgroups::detect(&options.cgroup_slice).map_err(|error| failed("find cgroups", &error))?;
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+        cgroups.ensure_tree(cpus).map_err(|error| failed("make the cgroup tree", &error))?;
+        let boot_id = boot::boot_id().map_err(|error| failed("read the boot id", &error))?;
+        let (events, receiver) = mpsc::unbounded_channel();
+        let receiver = Mutex::new(Some(receiver));
+        Ok(Self { inner: Arc::new(Inner { options, cgroups, boot_id, pods: Mutex::default(), events, receiver }) })
+    }
+}
+
+impl Inner {
+    fn paths(&self) -> &Paths {
+        &self.options.paths
+    }
+
+    /// The view of all pods. Nothing that can panic or wait is done while it is held.
+    fn pods(&self) -> MutexGuard<'_, BTreeMap<PodUid, PodView>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connection(&self, uid: &PodUid) -> Option<Connection> {
+        self.pods().get(uid).and_then(|pod| pod.connection.clone())
+    }
+
+    fn tell(&self, event: PodLifecycleEvent) {
+        // Nobody listens: the daemon ends.
+        let _ending = self.events.send(event);
+    }
+}
+
+#[async_trait]
+impl Runtime for ShimRuntime {
+    async fn recover(&self) -> Result<Vec<ObservedPod>, RuntimeError> {
+        recover::recover(&self.inner).await
+    }
+
+    async fn create_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
+        let existing = self.inner.pods().get(&spec.uid).map(|pod| (pod.sandbox.clone(), pod.connection.is_some()));
+        match existing {
+            Some((Some(status), true)) if status.spec.attempt == spec.attempt => return Ok(status),
+            // An older one, or traces of it, make room.
+            Some((Some(SandboxStatus { state: SandboxState::Ready | SandboxState::Lost, .. }), _) | (None, _)) => {
+                teardown::stop_sandbox(&self.inner, &spec.uid).await?;
+            }
+            Some((Some(SandboxStatus { state: SandboxState::Stopped, .. }), _)) | None => {}
+        }
+        let created = launch::create_sandbox(&self.inner, spec).await;
+        if let Err(error) = &created {
+            // Nothing of a failed attempt stays.
+            if let Err(teardown_error) = teardown::stop_sandbox(&self.inner, &spec.uid).await {
+                tracing::warn!(pod_uid = %spec.uid, %error, %teardown_error, "sandbox neither made nor wholly removed");
+            }
+        }
+        created
+    }
+
+    async fn update_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
+        let (mut status, cgroup) = self
+            .inner
+            .pods()
+            .get(&spec.uid)
+            .and_then(|pod| Some((pod.sandbox.clone()?, pod.cgroup.clone())))
+            .ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
+        status.spec.resources = spec.resources.clone();
+        let (inner, stored) = (Arc::clone(&self.inner), status.clone());
+        blocking("update sandbox", move || {
+            inner.cgroups.update(&cgroup, &stored.spec.resources).map_err(|error| failed("limit the pod's cgroup", &error))?;
+            let path = inner.paths().sandbox_record(&stored.spec.uid);
+            let record = SandboxRecord::new(stored, inner.boot_id.clone(), cgroup);
+            record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
+        })
+        .await?;
+        if let Some(sandbox) = self.inner.pods().get_mut(&spec.uid).and_then(|pod| pod.sandbox.as_mut()) {
+            sandbox.spec.resources = status.spec.resources.clone();
+        }
+        Ok(status)
+    }
+
+    async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
+        teardown::stop_sandbox(&self.inner, uid).await
+    }
+
+    async fn observe(&self, uid: &PodUid) -> Result<Option<ObservedPod>, RuntimeError> {
+        Ok(self.inner.pods().get(uid).map(|pod| pod.observed(uid)))
+    }
+
+    async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus, StartError> {
+        let connection =
+            self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
+        match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {
+            Ok(Answer::Container(status)) => Ok(*status),
+            Ok(Answer::Done | Answer::Status(_) | Answer::SessionOpen) => Err(misunderstood("start container").into()),
+            Err(Refusal::Create(reason)) => Err(StartError::Create(reason)),
+            Err(Refusal::Execute(reason)) => Err(StartError::Execute(reason)),
+            Err(refusal) => Err(refused(&format!("start container {}", spec.name), refusal).into()),
+        }
+    }
+
+    async fn signal_container(&self, uid: &PodUid, id: &ContainerId, signal: i32) -> Result<(), RuntimeError> {
+        self.act_on(uid, id, Operation::Signal { container: id.clone(), signal }, "signal container").await
+    }
+
+    async fn kill_container(&self, uid: &PodUid, id: &ContainerId) -> Result<(), RuntimeError> {
+        self.act_on(uid, id, Operation::Kill { container: id.clone() }, "kill container").await
+    }
+
+    async fn remove_container(&self, uid: &PodUid, id: &ContainerId) -> Result<(), RuntimeError> {
+        teardown::remove_container(&self.inner, uid, id).await
+    }
+
+    async fn remove_pod(&self, uid: &PodUid) -> Result<(), RuntimeError> {
+        teardown::remove_pod(&self.inner, uid).await
+    }
+
+    async fn exec(&self, uid: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {
+        self.require_sandbox(uid)?;
+        session::open(self.inner.paths(), uid, Operation::Exec { container: id.clone(), spec: spec.clone() }).await
+    }
+
+    async fn attach(&self, uid: &PodUid, id: &ContainerId) -> Result<ExecSession, RuntimeError> {
+        self.require_sandbox(uid)?;
+        session::open(self.inner.paths(), uid, Operation::Attach { container: id.clone() }).await
+    }
+
+    fn take_events(&self) -> Option<mpsc::UnboundedReceiver<PodLifecycleEvent>> {
+        self.inner.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl ShimRuntime {
+    /// Asks the shim; where there is none, the container is dead, which is what the caller wants.
+    async fn act_on(&self, uid: &PodUid, id: &ContainerId, operation: Operation, what: &str) -> Result<(), RuntimeError> {
+        let (known, connection) = match self.inner.pods().get(uid) {
+            Some(pod) => (pod.containers.iter().any(|container| container.id == *id), pod.connection.clone()),
+            None => (false, None),
+        };
+        match connection {
+            None if known => Ok(()),
+            None => Err(RuntimeError::NotFound(format!("container {id}"))),
+            Some(connection) => match connection.request(operation, PROMPT).await? {
+                Ok(_) => Ok(()),
+                // A record of an earlier sandbox, of which this shim knows nothing.
+                Err(Refusal::NotFound(_)) if known => Ok(()),
+                Err(refusal) => Err(refused(what, refusal)),
+            },
+        }
+    }
+
+    fn require_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
+        match self.inner.connection(uid) {
+            Some(_) => Ok(()),
+            None => Err(RuntimeError::NotFound(format!("sandbox of pod {uid}"))),
+        }
+    }
+}
+
+/// An error with its causes.
+fn failed(operation: &str, error: &dyn std::error::Error) -> RuntimeError {
+    let mut reason = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        reason.push_str(": ");
+        reason.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    RuntimeError::Failed { operation: operation.to_owned(), reason }
+}
+
+fn refused(operation: &str, refusal: Refusal) -> RuntimeError {
+    match refusal {
+        Refusal::NotFound(id) => RuntimeError::NotFound(format!("container {id}")),
+        other => RuntimeError::Failed { operation: operation.to_owned(), reason: other.to_string() },
+    }
+}
+
+fn misunderstood(operation: &str) -> RuntimeError {
+    RuntimeError::Failed { operation: operation.to_owned(), reason: "the shim answered something else".to_owned() }
+}
+
+/// Runs what blocks on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    operation: &str,
+    work: impl FnOnce() -> Result<T, RuntimeError> + Send + 'static,
+) -> Result<T, RuntimeError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(failed(operation, &error)),
+    }
+}

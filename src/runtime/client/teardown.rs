@@ -1,0 +1,191 @@
+//! The end of sandboxes, containers and pods. Errors are collected and the work goes on; what is not there is success.
+
+use super::{Inner, PROMPT, blocking, failed, loss, refused};
+use crate::pod::{ContainerId, PodUid};
+use crate::runtime::protocol::Operation;
+use crate::runtime::record::{Durability, SandboxRecord};
+use crate::runtime::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
+use crate::sys::{atomic_file, mount_list};
+use jiff::Timestamp;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the shim may take to see its containers die, and the kernel to be rid of processes and groups.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Stops a sandbox, whether its shim lives or not.
+pub(super) async fn stop_sandbox(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), RuntimeError> {
+    // Taken out first: its end is not a loss.
+    let connection = inner.pods().get_mut(uid).and_then(|pod| pod.connection.take());
+    if let Some(connection) = connection {
+        // Recorded exits are worth a moment. If they cannot be had, the cgroup decides.
+        match connection.request(Operation::Shutdown, PATIENCE).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(refusal)) => tracing::warn!(pod_uid = %uid, error = %refusal, "shim refused to end"),
+            Err(error) => tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "shim did not end by itself"),
+        }
+    }
+    let (worker, owned) = (Arc::clone(inner), uid.clone());
+    blocking("stop sandbox", move || sweep(&worker, &owned)).await
+}
+
+/// Removes every trace of a sandbox in the kernel and under the run directory, and records that it is stopped. Blocks.
+pub(super) fn sweep(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
+    let mut problems = Vec::new();
+    remove_cgroups(inner, uid, &mut problems);
+    let run = inner.paths().pod_run(uid);
+    match mount_list::detach_below(&run) {
+        Ok(()) => keep(&mut problems, &format!("remove {}", run.display()), remove_tree(&run)),
+        // Never remove what may be a mount of something else.
+        Err(error) => keep(&mut problems, &format!("unmount what is below {}", run.display()), Err(error)),
+    }
+    keep_runtime(&mut problems, record_stopped(inner, uid));
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(RuntimeError::Failed { operation: format!("stop sandbox of pod {uid}"), reason: problems.join("; ") })
+}
+
+/// The pod's groups first, then its shim's.
+fn remove_cgroups(inner: &Inner, uid: &PodUid, problems: &mut Vec<String>) {
+    let groups = match inner.cgroups.list() {
+        Ok(groups) => groups,
+        Err(error) => return keep_runtime(problems, Err(failed("list cgroups of pods", &error))),
+    };
+    let shim = inner.cgroups.shim(uid);
+    let mut own: Vec<_> = groups.into_iter().filter(|(owner, _)| owner == uid).map(|(_, group)| group).collect();
+    own.sort_by_key(|group| *group == shim);
+    // A hybrid host keeps containers in their shim's group too: all are killed before any is removed.
+    for group in &own {
+        let killed = inner.cgroups.kill(group, PATIENCE).map_err(|error| failed("kill cgroup", &error));
+        keep_runtime(problems, killed);
+    }
+    for group in &own {
+        let removed = inner.cgroups.remove(group, PATIENCE).map_err(|error| failed("remove cgroup", &error));
+        keep_runtime(problems, removed);
+    }
+}
+
+/// The record says "stopped"; containers that no shim saw die are unknown.
+fn record_stopped(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
+    let (record, lost) = {
+        let mut pods = inner.pods();
+        let Some(pod) = pods.get_mut(uid) else { return Ok(()) };
+        let lost = pod.lose_containers(Timestamp::now());
+        let record = pod.sandbox.as_mut().map(|sandbox| {
+            sandbox.state = SandboxState::Stopped;
+            sandbox.shim_pid = None;
+            SandboxRecord::new(sandbox.clone(), inner.boot_id.clone(), pod.cgroup.clone())
+        });
+        (record, lost)
+    };
+    loss::write_lost(inner, uid, &lost)?;
+    for container in lost {
+        let kind = PodLifecycleEventKind::ContainerDied(container.id);
+        inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
+    }
+    match record {
+        Some(record) => record
+            .write(&inner.paths().sandbox_record(uid), Durability::ProcessDeath)
+            .map_err(|error| failed("record the end of a sandbox", &error)),
+        None => Ok(()),
+    }
+}
+
+/// Forgets a dead container: in the shim, then on disk, the record last.
+pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &ContainerId) -> Result<(), RuntimeError> {
+    let (alive, connection) = match inner.pods().get(uid) {
+        Some(pod) => {
+            let living = |state: &ContainerState| matches!(state, ContainerState::Created | ContainerState::Running { .. });
+            let alive = pod.containers.iter().any(|container| container.id == *id && living(&container.state));
+            (alive, pod.connection.clone())
+        }
+        None => (false, None),
+    };
+    let operation = format!("remove container {id}");
+    if alive && connection.is_none() {
+        return Err(RuntimeError::Failed { operation, reason: "it is not dead".to_owned() });
+    }
+    if let Some(connection) = connection {
+        let removed = connection.request(Operation::Remove { container: id.clone() }, PROMPT).await?;
+        removed.map_err(|refusal| refused(&operation, refusal))?;
+    }
+    let (worker, pod, container) = (Arc::clone(inner), uid.clone(), id.clone());
+    blocking("remove container", move || {
+        let paths = worker.paths();
+        let layer = paths.container_layer(&pod, &container);
+        remove_tree(&layer).map_err(|error| failed(&format!("remove {}", layer.display()), &error))?;
+        let record = paths.container_record(&pod, &container);
+        match atomic_file::remove_durable(&record) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(&format!("remove {}", record.display()), &error)),
+        }
+    })
+    .await?;
+    if let Some(pod) = inner.pods().get_mut(uid) {
+        pod.forget(id);
+    }
+    Ok(())
+}
+
+/// Forgets a pod: all of its state directory but its volumes.
+pub(super) async fn remove_pod(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), RuntimeError> {
+    if inner.connection(uid).is_some() {
+        let reason = "its sandbox is not stopped".to_owned();
+        return Err(RuntimeError::Failed { operation: format!("remove pod {uid}"), reason });
+    }
+    let (worker, owned) = (Arc::clone(inner), uid.clone());
+    blocking("remove pod", move || {
+        let paths = worker.paths();
+        let (directory, volumes) = (paths.pod(&owned), paths.volumes(&owned));
+        let mut problems = Vec::new();
+        let entries = match fs::read_dir(&directory) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| *path != volumes).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(failed(&format!("list {}", directory.display()), &error)),
+        };
+        for path in entries {
+            keep(&mut problems, &format!("remove {}", path.display()), remove_any(&path));
+        }
+        match fs::remove_dir(&directory) {
+            // The volumes are still there.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => keep(&mut problems, &format!("remove {}", directory.display()), other),
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(RuntimeError::Failed { operation: format!("remove pod {owned}"), reason: problems.join("; ") })
+    })
+    .await?;
+    inner.pods().remove(uid);
+    Ok(())
+}
+
+fn remove_any(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() { remove_tree(path) } else { fs::remove_file(path) }
+}
+
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn keep(problems: &mut Vec<String>, what: &str, result: io::Result<()>) {
+    if let Err(error) = result {
+        problems.push(format!("{what}: {error}"));
+    }
+}
+
+fn keep_runtime(problems: &mut Vec<String>, result: Result<(), RuntimeError>) {
+    if let Err(error) = result {
+        problems.push(error.to_string());
+    }
+}
