@@ -4,8 +4,8 @@
 //! idempotent, name the pod by UID, and survive the death of the caller at any instruction: what they did can be seen again by
 //! [`Runtime::recover`]. Exits are told as [`PodLifecycleEvent`]s and are durable before they are told.
 
-#[cfg(any(test, feature = "testing"))]
 pub mod client;
+#[cfg(any(test, feature = "testing"))]
 pub mod fake;
 pub mod oci;
 pub mod protocol;
