@@ -2,6 +2,12 @@
 //!
 //! For now: pods on the host's network, and pods with a network namespace of their own that has `lo` up.
 
+mod host_addresses;
+mod host_or_loopback;
+
+pub use host_addresses::host_ips;
+pub use host_or_loopback::HostOrLoopback;
+
 use crate::pod::{Pod, PodUid};
 use async_trait::async_trait;
 use std::fmt;

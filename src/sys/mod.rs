@@ -8,6 +8,7 @@ pub mod clock;
 pub mod descriptor_passing;
 pub mod file_lease;
 pub mod kernel;
+pub mod loopback;
 pub mod mount_list;
 pub mod mount_tree;
 pub mod mounts;

@@ -1,0 +1,79 @@
+//! The network of hosts that need no pod network: the host's own, or nothing but loopback.
+
+use super::{NetworkError, PodNetwork, PodNetworkStatus, host_ips};
+use crate::pod::{Pod, PodUid};
+use crate::sys::loopback::set_loopback_up;
+use async_trait::async_trait;
+use std::path::Path;
+
+/// Pods with `hostNetwork` have the host's addresses; all others have `lo` and no address that anybody could reach.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostOrLoopback;
+
+#[async_trait]
+impl PodNetwork for HostOrLoopback {
+    async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        if let Some(netns) = netns {
+            let path = netns.to_owned();
+            let raised = tokio::task::spawn_blocking(move || set_loopback_up(&path)).await;
+            let failed = |reason: String| NetworkError { uid: uid.clone(), reason };
+            raised
+                .map_err(|error| failed(format!("the work was cut short: {error}")))?
+                .map_err(|error| failed(format!("set lo up in {netns:?}: {error}")))?;
+        }
+        self.status(uid, pod, netns).await
+    }
+
+    async fn teardown(&self, _uid: &PodUid) -> Result<(), NetworkError> {
+        // `lo` goes with its namespace.
+        Ok(())
+    }
+
+    async fn status(&self, uid: &PodUid, _pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        let ips = match netns {
+            Some(_) => Vec::new(),
+            None => host_ips()
+                .map_err(|error| NetworkError { uid: uid.clone(), reason: format!("list addresses of the host: {error}") })?,
+        };
+        Ok(PodNetworkStatus { ips })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::loopback::tests::in_new_netns;
+
+    fn executor() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().build().unwrap()
+    }
+
+    #[test]
+    fn a_pod_with_its_own_namespace_gets_lo_and_no_address() {
+        in_new_netns(|netns, is_up| {
+            let uid = PodUid::new("uid");
+            assert!(!is_up());
+            for _ in 0..2 {
+                let status = executor().block_on(HostOrLoopback.setup(&uid, &Pod::default(), Some(netns))).unwrap();
+                assert_eq!(status, PodNetworkStatus::default());
+                assert!(is_up());
+            }
+            let status = executor().block_on(HostOrLoopback.status(&uid, &Pod::default(), Some(netns))).unwrap();
+            assert_eq!(status, PodNetworkStatus::default());
+            executor().block_on(HostOrLoopback.teardown(&uid)).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_pod_on_the_hosts_network_has_the_hosts_addresses() {
+        let status = executor().block_on(HostOrLoopback.setup(&PodUid::new("uid"), &Pod::default(), None)).unwrap();
+        assert_eq!(status.ips, host_ips().unwrap());
+    }
+
+    #[test]
+    fn a_namespace_that_is_gone_is_an_error_that_names_it() {
+        let gone = Path::new("/nowhere/net");
+        let error = executor().block_on(HostOrLoopback.setup(&PodUid::new("uid"), &Pod::default(), Some(gone))).unwrap_err();
+        assert!(error.to_string().starts_with("network of pod uid: set lo up in \"/nowhere/net\": "), "{error}");
+    }
+}
