@@ -38,7 +38,7 @@ pub struct Admitted {
 /// manifest says in them is dropped, as is everything else in metadata and status that only a server writes.
 pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
     let mut problems = Problems::default();
-    support::judge(&pod, &mut problems);
+    support::judge(&pod, context, &mut problems);
     let mut pod = pod;
     defaults::apply(&mut pod);
     own_metadata(&mut pod.metadata);

@@ -66,11 +66,6 @@ impl FieldPath {
     pub(super) fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
     }
-
-    /// The path as text.
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl fmt::Display for FieldPath {
@@ -168,7 +163,7 @@ mod tests {
     #[test]
     fn a_path_is_written_as_kubernetes_writes_it() {
         let container = FieldPath::root("spec").child("containers").index(2);
-        assert_eq!(container.child("resources.limits").key("cpu").as_str(), "spec.containers[2].resources.limits[cpu]");
+        assert_eq!(container.child("resources.limits").key("cpu").to_string(), "spec.containers[2].resources.limits[cpu]");
     }
 
     #[test]

@@ -1,7 +1,320 @@
-//! Which fields of a Pod podstead honours.
+//! Which fields of a Pod podstead honours: one table ([`table`]), one walk over the Pod that holds it against the table, and the page of
+//! the documentation that is made from it.
+//!
+//! Every field of the Kubernetes API has an entry, or lies below one that refuses or ignores all that is below it; a test holds the
+//! table against the schema. So nothing in a manifest is silently without effect.
+
+mod judge;
+mod page;
+#[cfg(test)]
+mod schema_test;
+mod table;
+
+pub use page::support_page;
 
 use super::Pod;
-use super::field::Problems;
+use super::admit::AdmitContext;
+use super::field::{FieldPath, Problems};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use table::SECTIONS;
 
-/// Reports what is set and not honoured.
-pub(super) fn judge(_pod: &Pod, _problems: &mut Problems) {}
+/// What podstead does with a field.
+#[derive(Clone, Copy, Debug)]
+enum Support {
+    /// It has the effect that it has in Kubernetes. The note is for the documentation and may be empty.
+    Honoured(&'static str),
+    /// It is honoured for some values; `judge` reports the others.
+    Partly {
+        /// For the documentation: which values.
+        note: &'static str,
+        judge: Judge,
+    },
+    /// It does no harm here and has no effect: a warning.
+    Ignored {
+        reason: &'static str,
+        /// Values, as JSON, that ask for nothing: no warning.
+        silent: &'static [&'static str],
+    },
+    /// Running the pod without it would not be what its author wants: an error.
+    Refused {
+        reason: &'static str,
+        /// What to do, or empty.
+        instead: &'static str,
+    },
+}
+
+/// Reports what is wrong with one field's value.
+type Judge = fn(&Case<'_>, &mut Problems);
+
+/// A field that is set.
+struct Case<'a> {
+    value: &'a Value,
+    path: &'a FieldPath,
+    pod: &'a Pod,
+    context: &'a AdmitContext,
+}
+
+/// Fields that belong together, at one or more places.
+struct Section {
+    title: &'static str,
+    /// Where the fields are: `spec`, `spec.containers[]`. Empty for the Pod itself.
+    places: &'static [&'static str],
+    /// Fields relative to each place, e.g. `env[].valueFrom`.
+    fields: &'static [(&'static str, Support)],
+}
+
+/// Full path of a field, with `[]` for any list item, to what is done with it.
+static TABLE: LazyLock<HashMap<String, Support>> = LazyLock::new(|| {
+    let fields = SECTIONS.iter().flat_map(|section| section.places.iter().map(move |place| (place, section.fields)));
+    fields.flat_map(|(place, fields)| fields.iter().map(move |(field, support)| (join(place, field), *support))).collect()
+});
+
+fn join(place: &str, field: &str) -> String {
+    if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
+}
+
+/// Reports every field that is set and not honoured. The Pod is as written: a default is nobody's wish.
+pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
+    // A Pod that came from JSON goes back to JSON.
+    let Ok(Value::Object(members)) = serde_json::to_value(pod) else { return };
+    let walk = Walk { pod, context };
+    for (name, value) in &members {
+        // Kind and version say what the object is, not what it wants.
+        if name != "apiVersion" && name != "kind" {
+            walk.field(value, name, &FieldPath::root(name), problems);
+        }
+    }
+}
+
+struct Walk<'a> {
+    pod: &'a Pod,
+    context: &'a AdmitContext,
+}
+
+impl Walk<'_> {
+    fn field(&self, value: &Value, pattern: &str, path: &FieldPath, problems: &mut Problems) {
+        if is_unset(value) {
+            return;
+        }
+        match TABLE.get(pattern) {
+            Some(Support::Honoured(_)) => self.below(value, pattern, path, problems),
+            Some(Support::Partly { judge, .. }) => {
+                judge(&Case { value, path, pod: self.pod, context: self.context }, problems);
+                self.below(value, pattern, path, problems);
+            }
+            Some(Support::Ignored { reason, silent }) => {
+                if !silent.contains(&value.to_string().as_str()) {
+                    problems.ignored(path, reason);
+                }
+            }
+            Some(Support::Refused { reason, instead }) => {
+                problems.unsupported(path, reason, Some(*instead).filter(|instead| !instead.is_empty()));
+            }
+            None => problems.unsupported(path, "this version does not know the field", None),
+        }
+    }
+
+    fn below(&self, value: &Value, pattern: &str, path: &FieldPath, problems: &mut Problems) {
+        match value {
+            Value::Array(items) => {
+                let pattern = format!("{pattern}[]");
+                for (index, item) in items.iter().enumerate() {
+                    self.below(item, &pattern, &path.index(index), problems);
+                }
+            }
+            Value::Object(members) if table::has_fields(pattern) => {
+                for (name, value) in members {
+                    self.field(value, &format!("{pattern}.{name}"), &path.child(name), problems);
+                }
+            }
+            // Text, number, or a map whose keys are the author's.
+            Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Whether Kubernetes could not tell the value from an absent one. `{}` and `false` may be values.
+fn is_unset(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Severity;
+    use crate::pod::NodeName;
+
+    /// `error|warning field: message` of a pod with these fields.
+    fn problems_of(metadata: &str, spec: &str) -> Vec<String> {
+        let pod: Pod = serde_yaml::from_str(&format!("{{metadata: {{name: a, {metadata}}}, spec: {{{spec}}}}}")).unwrap();
+        let mut problems = Problems::default();
+        judge(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
+        let severity = |severity| match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        problems.into_vec().into_iter().map(|p| format!("{} {}: {}", severity(p.severity), p.field, p.message)).collect()
+    }
+
+    #[track_caller]
+    fn check(spec: &str, expected: &[&str]) {
+        assert_eq!(problems_of("", &format!("containers: [{{name: a, image: x}}], {spec}")), expected, "{spec}");
+    }
+
+    #[track_caller]
+    fn check_container(fields: &str, rest: &str, expected: &[&str]) {
+        let spec = format!("containers: [{{name: a, image: x, {fields}}}], {rest}");
+        assert_eq!(problems_of("", &spec), expected, "{spec}");
+    }
+
+    #[test]
+    fn a_plain_pod_has_nothing_to_report() {
+        check("", &[]);
+        check("restartPolicy: Never, hostNetwork: true, volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]", &[]);
+    }
+
+    #[test]
+    fn what_is_not_honoured_is_reported_at_its_place() {
+        check_container(
+            "livenessProbe: {}, env: [{name: A}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
+            "nodeSelector: {a: b}, volumes: [{name: v, configMap: {name: m}}]",
+            &[
+                "error spec.containers[0].env[1].valueFrom.secretKeyRef: not supported yet",
+                "error spec.containers[0].livenessProbe: not supported yet",
+                "warning spec.nodeSelector: has no effect: nothing is scheduled here, the pod runs on the host that its manifest lies on",
+                "error spec.volumes[0].configMap: not supported yet",
+            ],
+        );
+    }
+
+    #[test]
+    fn empty_values_ask_for_nothing() {
+        check("imagePullSecrets: [], runtimeClassName: '', ephemeralContainers: [], tolerations: []", &[]);
+    }
+
+    #[test]
+    fn metadata_that_a_server_writes_is_dropped_with_a_warning() {
+        assert_eq!(
+            problems_of(
+                "uid: u, generateName: a-, labels: {a: b}, annotations: {kubernetes.io/config.mirror: x, mine: y}",
+                "containers: []"
+            ),
+            [
+                "warning metadata.annotations[kubernetes.io/config.mirror]: has no effect: podstead writes this annotation itself",
+                "warning metadata.generateName: has no effect: a static pod has the name that is written",
+                "warning metadata.uid: has no effect: podstead gives every pod a UID of its own",
+            ]
+        );
+    }
+
+    #[test]
+    fn values_that_change_nothing_are_not_reported() {
+        check(
+            "schedulerName: default-scheduler, enableServiceLinks: true, automountServiceAccountToken: false, serviceAccountName: default,
+             hostUsers: true, nodeName: edge, priority: 0, os: {name: linux}, priorityClassName: system-node-critical,
+             tolerations: [{operator: Exists, effect: NoExecute}]",
+            &[],
+        );
+    }
+
+    #[test]
+    fn values_that_cannot_be_honoured_are_reported() {
+        for (spec, expected) in [
+            ("hostUsers: false", "error spec.hostUsers: user namespaces are not supported yet"),
+            (
+                "nodeName: other",
+                "warning spec.nodeName: has no effect: the pod runs on the host that its manifest lies on, \"edge\"",
+            ),
+            ("serviceAccountName: bot", "error spec.serviceAccountName: there is no API server that knows service accounts"),
+            ("os: {name: windows}", "error spec.os.name: this host runs Linux"),
+            ("priorityClassName: high", "warning spec.priorityClassName: has no effect: only system-node-critical has one here"),
+            (
+                "automountServiceAccountToken: true",
+                "warning spec.automountServiceAccountToken: has no effect: no API server issues tokens",
+            ),
+            (
+                "schedulerName: mine",
+                "warning spec.schedulerName: has no effect: nothing is scheduled here, the pod runs on the host that its manifest lies on",
+            ),
+            (
+                "tolerations: [{operator: Exists, effect: NoExecute}, {key: a, operator: Exists}]",
+                "warning spec.tolerations: has no effect: the host has no taints, and a static pod tolerates all that evict",
+            ),
+            (
+                "volumes: [{name: v, emptyDir: {medium: HugePages-2Mi}}]",
+                "error spec.volumes[0].emptyDir.medium: huge pages as a volume are not supported yet",
+            ),
+            (
+                "volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]",
+                "warning spec.volumes[0].emptyDir.sizeLimit: has no effect: only a volume in memory is limited; the host's disk is not",
+            ),
+            (
+                "securityContext: {sysctls: [{name: kernel/shm_rmid_forced, value: '1'}, {name: kernel.msgmax, value: '1'}]}",
+                "error spec.securityContext.sysctls[1].name: \"kernel.msgmax\" is not among the sysctls that Kubernetes calls safe",
+            ),
+        ] {
+            check(spec, &[expected]);
+        }
+    }
+
+    #[test]
+    fn host_ports_need_the_hosts_network() {
+        check_container("ports: [{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}]", "hostNetwork: true", &[]);
+        check_container(
+            "ports: [{containerPort: 80, hostPort: 80}]",
+            "",
+            &[
+                "error spec.containers[0].ports[0].hostPort: a pod network is not supported yet, so no port of the host leads to the pod",
+            ],
+        );
+    }
+
+    #[test]
+    fn resources_are_cpu_memory_and_huge_pages() {
+        check_container(
+            "resources: {requests: {cpu: 1}, limits: {memory: 1Mi, hugepages-2Mi: 2Mi, ephemeral-storage: 1Gi, example.org/gpu: 1}}",
+            "",
+            &[
+                "warning spec.containers[0].resources.limits[ephemeral-storage]: has no effect: use of the host's disk is not limited",
+                "error spec.containers[0].resources.limits[example.org/gpu]: device plugins are not supported",
+            ],
+        );
+    }
+
+    #[test]
+    fn annotations_of_old_that_meant_security_are_not_passed_over() {
+        assert_eq!(
+            problems_of("annotations: {container.seccomp.security.alpha.kubernetes.io/a: unconfined}", "containers: []"),
+            [
+                "error metadata.annotations[container.seccomp.security.alpha.kubernetes.io/a]: Kubernetes stopped reading this annotation with 1.27"
+            ]
+        );
+    }
+
+    #[test]
+    fn init_containers_may_stay_and_main_containers_have_the_pods_policy() {
+        check("initContainers: [{name: b, image: x, restartPolicy: Always}]", &[]);
+        check_container(
+            "restartPolicy: Always",
+            "",
+            &["error spec.containers[0].restartPolicy: a policy of its own is not supported yet"],
+        );
+    }
+
+    #[test]
+    fn no_problem_of_an_unsupported_field_is_without_a_way_out_where_there_is_one() {
+        let pod: Pod =
+            serde_yaml::from_str("{metadata: {name: a}, spec: {containers: [{name: a, envFrom: [{secretRef: {name: s}}]}]}}")
+                .unwrap();
+        let mut problems = Problems::default();
+        judge(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
+        assert_eq!(problems.into_vec()[0].hint.as_deref(), Some("write the variables in env"));
+    }
+}

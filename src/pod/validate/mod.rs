@@ -26,6 +26,7 @@ use super::Pod;
 use super::admit::{AdmitContext, metadata_path, spec_path};
 use super::field::{FieldPath, Problems};
 use names::Rule;
+pub(super) use security::dotted;
 
 /// Reports every rule that a defaulted Pod breaks.
 pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {

@@ -1,0 +1,126 @@
+//! Judges of fields that are honoured for some of their values.
+
+use super::Case;
+use crate::pod::containers::spec;
+use crate::pod::field::Problems;
+use crate::pod::identity::STAMPED_ANNOTATIONS;
+use crate::pod::validate::dotted;
+use serde_json::Value;
+
+/// Sysctls that are namespaced and that a pod cannot harm its neighbours with, as the kubelet allows without being asked.
+pub(super) const SAFE_SYSCTLS: [&str; 12] = [
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_wmem",
+];
+const SECCOMP_ANNOTATIONS: [&str; 2] = ["seccomp.security.alpha.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/"];
+
+/// `metadata.annotations`: those that mean something to the kubelet.
+pub(super) fn annotations(case: &Case<'_>, problems: &mut Problems) {
+    for key in case.value.as_object().into_iter().flat_map(|annotations| annotations.keys()) {
+        let path = case.path.key(key);
+        if STAMPED_ANNOTATIONS.contains(&key.as_str()) {
+            problems.ignored(&path, "podstead writes this annotation itself");
+        } else if SECCOMP_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)) {
+            let instead = "use securityContext.seccompProfile";
+            problems.unsupported(&path, "Kubernetes stopped reading this annotation with 1.27", Some(instead));
+        }
+    }
+}
+
+/// `automountServiceAccountToken`.
+pub(super) fn automount(case: &Case<'_>, problems: &mut Problems) {
+    if case.value == &Value::Bool(true) {
+        problems.ignored(case.path, "no API server issues tokens");
+    }
+}
+
+/// `hostUsers`.
+pub(super) fn host_users(case: &Case<'_>, problems: &mut Problems) {
+    if case.value == &Value::Bool(false) {
+        problems.unsupported(
+            case.path,
+            "user namespaces are not supported yet",
+            Some("leave it out; the pod then shares the host's"),
+        );
+    }
+}
+
+/// `nodeName`.
+pub(super) fn node_name(case: &Case<'_>, problems: &mut Problems) {
+    let node = case.context.node.as_str();
+    if case.value != node {
+        problems.ignored(case.path, format_args!("the pod runs on the host that its manifest lies on, {node:?}"));
+    }
+}
+
+/// `os.name`.
+pub(super) fn os(case: &Case<'_>, problems: &mut Problems) {
+    if case.value == "windows" {
+        problems.unsupported(case.path, "this host runs Linux", None);
+    }
+}
+
+/// `priorityClassName`.
+pub(super) fn priority_class(case: &Case<'_>, problems: &mut Problems) {
+    if case.value != "system-node-critical" {
+        problems.ignored(case.path, "only system-node-critical has one here");
+    }
+}
+
+/// `serviceAccountName` and its older name.
+pub(super) fn service_account(case: &Case<'_>, problems: &mut Problems) {
+    if case.value != "default" {
+        let reason = "there is no API server that knows service accounts";
+        problems.unsupported(case.path, reason, Some("leave it out, or mount the credentials from the host"));
+    }
+}
+
+/// `securityContext.sysctls[].name` of the pod.
+pub(super) fn sysctl(case: &Case<'_>, problems: &mut Problems) {
+    let name = case.value.as_str().unwrap_or_default();
+    if !SAFE_SYSCTLS.contains(&dotted(name).as_str()) {
+        let reason = format_args!("{name:?} is not among the sysctls that Kubernetes calls safe");
+        problems.unsupported(case.path, reason, Some("set it on the host, e.g. in /etc/sysctl.d"));
+    }
+}
+
+/// `ports[].hostPort`.
+pub(super) fn host_port(case: &Case<'_>, problems: &mut Problems) {
+    if spec(case.pod).host_network != Some(true) && case.value != 0 {
+        let reason = "a pod network is not supported yet, so no port of the host leads to the pod";
+        problems.unsupported(case.path, reason, Some("use hostNetwork: true"));
+    }
+}
+
+/// `resources.requests` and `resources.limits`.
+pub(super) fn amounts(case: &Case<'_>, problems: &mut Problems) {
+    for name in case.value.as_object().into_iter().flat_map(|amounts| amounts.keys()) {
+        let path = case.path.key(name);
+        if name == "ephemeral-storage" {
+            problems.ignored(&path, "use of the host's disk is not limited");
+        } else if name.contains('/') {
+            problems.unsupported(&path, "device plugins are not supported", Some("mount the device with a hostPath volume"));
+        }
+    }
+}
+
+/// `volumes[].emptyDir`.
+pub(super) fn empty_dir(case: &Case<'_>, problems: &mut Problems) {
+    let medium = case.value.get("medium").and_then(Value::as_str).unwrap_or_default();
+    if medium.starts_with("HugePages") {
+        problems.unsupported(&case.path.child("medium"), "huge pages as a volume are not supported yet", None);
+    }
+    if medium.is_empty() && case.value.get("sizeLimit").is_some() {
+        problems.ignored(&case.path.child("sizeLimit"), "only a volume in memory is limited; the host's disk is not");
+    }
+}
