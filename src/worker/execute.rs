@@ -7,7 +7,9 @@ use super::plan::{Action, StopReason};
 use super::record::{self, PodRecord};
 use super::remains;
 use super::services::Services;
-use crate::image::{ImageError, PullPolicy, ResolvedImage};
+use crate::image::ResolvedImage;
+use crate::mux::DesiredPod;
+use crate::pod::containers::{self, ContainerKind};
 use crate::pod::{ContainerId, ContainerName};
 use crate::runtime::{RuntimeError, SandboxSpec, SandboxStatus, StartError};
 use crate::status::reason;
@@ -27,8 +29,6 @@ pub(super) enum Outcome {
     Pending,
     /// The image is present.
     Image(ResolvedImage),
-    /// The image has to be fetched.
-    ImageAbsent,
     /// The sandbox lives.
     Sandbox(SandboxStatus),
     /// The pod has these addresses.
@@ -51,19 +51,8 @@ impl Outcome {
     pub(super) const fn is_as_planned(&self) -> bool {
         match self {
             Outcome::Done | Outcome::Image(_) | Outcome::Sandbox(_) | Outcome::Addresses(_) => true,
-            Outcome::Pending | Outcome::ImageAbsent | Outcome::Failed { .. } => false,
+            Outcome::Pending | Outcome::Failed { .. } => false,
         }
-    }
-}
-
-/// The waiting reason of an image error (kubelet rule D8).
-pub(super) const fn image_reason(error: &ImageError) -> &'static str {
-    match error {
-        ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
-        ImageError::NeverPull(_) => reason::ERR_IMAGE_NEVER_PULL,
-        ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
-        ImageError::Inspect { .. } | ImageError::Import { .. } => reason::IMAGE_INSPECT_ERROR,
-        ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
     }
 }
 
@@ -84,7 +73,8 @@ impl Executor<'_> {
         let uid = &self.definition.desired.uid;
         match action {
             Action::WriteRecord => self.write_record().await,
-            Action::EnsureImage { container, reference, policy } => self.look_up(container, reference, *policy).await,
+            // The worker fetches beside its turns.
+            Action::EnsureImage { .. } => Outcome::Pending,
             Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired).await {
                 Ok(()) => Outcome::Done,
                 Err(error) => self.volumes_failed(&error),
@@ -123,43 +113,6 @@ impl Executor<'_> {
             }
             Err(error) => Outcome::failed(reason::CONTAINER_CREATING, &error),
         }
-    }
-
-    /// Uses an image that is present where the policy allows it; fetching is left to the worker, which does not wait for it.
-    async fn look_up(&self, container: &ContainerName, reference: &str, policy: PullPolicy) -> Outcome {
-        let images = &self.services.images;
-        match policy {
-            PullPolicy::Always => Outcome::ImageAbsent,
-            PullPolicy::IfNotPresent => match images.ensure(reference, PullPolicy::Never).await {
-                Ok(image) => self.is_present(container, reference, image),
-                Err(ImageError::NeverPull(_)) => Outcome::ImageAbsent,
-                Err(error) => self.image_failed(container, reference, &error),
-            },
-            PullPolicy::Never => match images.ensure(reference, PullPolicy::Never).await {
-                Ok(image) => self.is_present(container, reference, image),
-                Err(error) => self.image_failed(container, reference, &error),
-            },
-        }
-    }
-
-    fn is_present(&self, container: &ContainerName, reference: &str, image: ResolvedImage) -> Outcome {
-        let message = format!("Container image \"{reference}\" already present on machine");
-        self.tell(Some(container), EventType::Normal, "Pulled", &message);
-        Outcome::Image(image)
-    }
-
-    /// Tells that an image cannot be had.
-    pub(super) fn image_failed(&self, container: &ContainerName, reference: &str, error: &ImageError) -> Outcome {
-        let (reason, message) = (image_reason(error), error_chain(error).to_string());
-        let event = match error {
-            ImageError::InvalidName { .. } => "InspectFailed",
-            ImageError::NeverPull(_) => "ErrImageNeverPull",
-            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::Import { .. } | ImageError::NoUser { .. } => {
-                "Failed"
-            }
-        };
-        self.tell(Some(container), EventType::Warning, event, &format!("Failed to pull image \"{reference}\": {message}"));
-        Outcome::Failed { reason, message }
     }
 
     fn volumes_failed(&self, error: &VolumeError) -> Outcome {
@@ -280,21 +233,17 @@ impl Executor<'_> {
 
     /// Records an event about the pod or one of its containers.
     pub(super) fn tell(&self, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
-        let subject = Subject::Pod {
-            uid: self.definition.desired.uid.clone(),
-            full_name: self.definition.desired.full_name.clone(),
-            field_path: container.map(|name| field_path(self.definition, name)),
-        };
-        self.services.events.record(&subject, kind, reason, message);
+        self.services.events.record(&subject(&self.definition.desired, container), kind, reason, message);
     }
 }
 
-fn field_path(definition: &PodDefinition, name: &ContainerName) -> String {
-    use crate::pod::containers::ContainerKind;
-    match definition.container(name).map(|container| container.kind) {
-        Some(ContainerKind::Init | ContainerKind::Sidecar) => format!("spec.initContainers{{{name}}}"),
-        Some(ContainerKind::Main) | None => format!("spec.containers{{{name}}}"),
-    }
+/// The pod, or one of its containers, as events name it.
+pub(super) fn subject(desired: &DesiredPod, container: Option<&ContainerName>) -> Subject {
+    let field_path = |name: &ContainerName| match containers::find(&desired.pod, name.as_str()) {
+        Some((ContainerKind::Init | ContainerKind::Sidecar, _)) => format!("spec.initContainers{{{name}}}"),
+        Some((ContainerKind::Main, _)) | None => format!("spec.containers{{{name}}}"),
+    };
+    Subject::Pod { uid: desired.uid.clone(), full_name: desired.full_name.clone(), field_path: container.map(field_path) }
 }
 
 /// NotFound is success: what shall go is gone.

@@ -27,6 +27,7 @@ pub mod remains;
 
 mod assemble;
 mod execute;
+mod fetch;
 mod outcome;
 mod pod_worker;
 mod pod_workers;

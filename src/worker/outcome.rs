@@ -7,7 +7,6 @@ use super::memory::{ImageWork, PodMemory, Step, Stop};
 use super::phase::WorkPhase;
 use super::plan::Action;
 use crate::pod::ContainerName;
-use crate::status::reason;
 use crate::sys::clock::{Moment, Now};
 
 impl PodMemory {
@@ -95,9 +94,7 @@ impl PodMemory {
                 let policy = BackoffPolicy::image_pull();
                 ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
             }
-            Outcome::ImageAbsent | Outcome::Pending | Outcome::Done | Outcome::Sandbox(_) | Outcome::Addresses(_) => {
-                ImageWork::Pulling(previous)
-            }
+            Outcome::Pending | Outcome::Done | Outcome::Sandbox(_) | Outcome::Addresses(_) => ImageWork::Pulling(previous),
         };
     }
 }
@@ -118,9 +115,6 @@ impl Step {
 fn failure(previous: Option<&Failure>, outcome: Outcome, now: Moment) -> Option<Failure> {
     match outcome {
         Outcome::Failed { reason, message } => Some(Failure::again(previous, &BackoffPolicy::retry(), reason, message, now)),
-        Outcome::ImageAbsent => {
-            Some(Failure::again(previous, &BackoffPolicy::retry(), reason::ERR_IMAGE_PULL, "image is absent", now))
-        }
         Outcome::Done | Outcome::Pending | Outcome::Image(_) | Outcome::Sandbox(_) | Outcome::Addresses(_) => None,
     }
 }

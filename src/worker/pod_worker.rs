@@ -4,13 +4,13 @@
 
 use super::definition::PodDefinition;
 use super::execute::{Executor, Outcome};
+use super::fetch::{Fetch, Fetched, image_reason};
 use super::memory::{PodMemory, Step};
 use super::phase::{Cause, WorkPhase};
 use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
 use super::queue::Work;
 use super::record::PodRecord;
 use super::services::Services;
-use crate::image::{ImageError, PullPolicy, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::pod::identity::ANNOTATION_CONFIG_HASH;
 use crate::pod::{ContainerName, Pod};
@@ -40,14 +40,6 @@ pub(super) enum TurnEnd {
     Gone,
 }
 
-#[derive(Debug)]
-struct Pull {
-    container: ContainerName,
-    reference: String,
-    took: Duration,
-    result: Result<ResolvedImage, ImageError>,
-}
-
 /// The worker of one pod.
 #[derive(Debug)]
 pub(super) struct PodWorker {
@@ -56,14 +48,14 @@ pub(super) struct PodWorker {
     phase: WorkPhase,
     memory: PodMemory,
     /// Images being fetched; aborted when the worker goes.
-    pulls: JoinSet<Pull>,
+    fetches: JoinSet<Fetched>,
     waiting: BTreeMap<ContainerName, Waiting>,
     shown: Option<PodStatus>,
 }
 
 impl PodWorker {
     /// A pod that was never seen before.
-    pub(super) fn new(desired: Arc<DesiredPod>, services: &Services) -> Self {
+    pub(super) fn new(desired: Arc<DesiredPod>, services: &Arc<Services>) -> Self {
         let now = services.clock.now();
         let record = PodRecord::new((*desired).clone(), now.wall);
         let memory = PodMemory { started_at: Some(now.wall), active_since: Some(now.moment), ..PodMemory::default() };
@@ -71,7 +63,7 @@ impl PodWorker {
     }
 
     /// A pod that an earlier daemon recorded. What is observed of it tells the rest.
-    pub(super) fn recovered(record: PodRecord, observed: Option<&ObservedPod>, services: &Services) -> Self {
+    pub(super) fn recovered(record: PodRecord, observed: Option<&ObservedPod>, services: &Arc<Services>) -> Self {
         let now = services.clock.now();
         let definition = PodDefinition::new(Arc::new(record.desired.clone()), services.pids_limit);
         let mut phase = WorkPhase::Sync;
@@ -94,18 +86,18 @@ impl PodWorker {
     }
 
     fn with(definition: PodDefinition, record: PodRecord, phase: WorkPhase, memory: PodMemory) -> Self {
-        Self { definition, record, phase, memory, pulls: JoinSet::new(), waiting: BTreeMap::new(), shown: None }
+        Self { definition, record, phase, memory, fetches: JoinSet::new(), waiting: BTreeMap::new(), shown: None }
     }
 
     /// Does what there is to do now, and shows what came of it.
-    pub(super) async fn turn(&mut self, services: &Services, work: Work<Arc<DesiredPod>>) -> TurnEnd {
+    pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) -> TurnEnd {
         self.take_up(services, work).await;
-        self.collect_pulls(services);
         if self.shown.is_none() {
             let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
             self.show(services, &observed);
         }
         for _ in 0..MAX_ROUNDS {
+            self.take_in_images(services);
             let observed = match self.observe(services).await {
                 Ok(observed) => observed,
                 Err(end) => return end,
@@ -127,14 +119,14 @@ impl PodWorker {
         TurnEnd::Wait(Some(services.clock.now().moment + PAUSE))
     }
 
-    async fn take_up(&mut self, services: &Services, work: Work<Arc<DesiredPod>>) {
+    async fn take_up(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) {
         match work {
             Work::Look => {}
             Work::Remove => {
                 self.phase.remove(self.definition.grace, services.clock.now().moment);
                 self.record.is_removed = true;
                 self.memory.record = Step::Open;
-                self.pulls.shutdown().await;
+                self.fetches.shutdown().await;
             }
             Work::Sync(desired) => {
                 if self.record.result.is_some() && !has_same_content(&desired.pod, &self.definition.desired.pod) {
@@ -146,7 +138,7 @@ impl PodWorker {
         }
     }
 
-    async fn redefine(&mut self, services: &Services, desired: Arc<DesiredPod>) {
+    async fn redefine(&mut self, services: &Arc<Services>, desired: Arc<DesiredPod>) {
         let definition = PodDefinition::new(desired, services.pids_limit);
         self.record.desired = (*definition.desired).clone();
         let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
@@ -158,7 +150,7 @@ impl PodWorker {
         ObservedPod { uid: self.definition.desired.uid.clone(), sandbox: None, containers: Vec::new() }
     }
 
-    async fn observe(&mut self, services: &Services) -> Result<ObservedPod, TurnEnd> {
+    async fn observe(&mut self, services: &Arc<Services>) -> Result<ObservedPod, TurnEnd> {
         let now = services.clock.now();
         match services.runtime.observe(&self.definition.desired.uid).await {
             Ok(observed) => {
@@ -173,7 +165,7 @@ impl PodWorker {
         }
     }
 
-    fn plan(&mut self, services: &Services, observed: &ObservedPod) -> PodActions {
+    fn plan(&mut self, services: &Arc<Services>, observed: &ObservedPod) -> PodActions {
         let phase = self.phase.clone();
         let input = PlanInput {
             definition: &self.definition,
@@ -190,13 +182,16 @@ impl PodWorker {
     }
 
     /// Takes the steps one after the other, preparations at once, until one does not go as planned.
-    async fn execute(&mut self, services: &Services, observed: &ObservedPod, actions: Vec<Action>) {
+    async fn execute(&mut self, services: &Arc<Services>, observed: &ObservedPod, actions: Vec<Action>) {
         let mut sandbox = observed.sandbox.clone();
         let mut rest = actions.as_slice();
         while !rest.is_empty() {
             let preparations = rest.iter().take_while(|action| action.is_preparation()).count();
             let (wave, later) = rest.split_at(preparations.max(1));
             rest = later;
+            for fetch in wave.iter().filter_map(|action| Fetch::asked_by(action, services, &self.definition.desired)) {
+                self.fetches.spawn(fetch.run());
+            }
             let executor = Executor {
                 services,
                 definition: &self.definition,
@@ -211,9 +206,6 @@ impl PodWorker {
                 if let Outcome::Sandbox(status) = &outcome {
                     sandbox = Some(status.clone());
                 }
-                if let (Action::EnsureImage { container, reference, policy }, Outcome::ImageAbsent) = (action, &outcome) {
-                    self.pull(services, container, reference, *policy);
-                }
                 self.take_in(services, action, outcome);
             }
             if !is_as_planned {
@@ -222,7 +214,7 @@ impl PodWorker {
         }
     }
 
-    fn take_in(&mut self, services: &Services, action: &Action, outcome: Outcome) {
+    fn take_in(&mut self, services: &Arc<Services>, action: &Action, outcome: Outcome) {
         tracing::debug!(pod = %self.definition.desired.full_name, %action, ?outcome, "step");
         let (definition, phase) = (&self.definition, &mut self.phase);
         self.memory.take_in(action, outcome, definition, phase, &services.crash_loop, services.clock.now());
@@ -231,40 +223,23 @@ impl PodWorker {
         }
     }
 
-    fn pull(&mut self, services: &Services, container: &ContainerName, reference: &str, policy: PullPolicy) {
-        let message = format!("Pulling image \"{reference}\"");
-        self.tell(services, Some(container), EventType::Normal, "Pulling", &message);
-        let (images, pokes) = (Arc::clone(&services.images), services.pokes.clone());
-        let (uid, container, reference) = (self.definition.desired.uid.clone(), container.clone(), reference.to_owned());
-        self.pulls.spawn(async move {
-            let begun = tokio::time::Instant::now();
-            let result = images.ensure(&reference, policy).await;
-            // Without a sync loop there is nobody to go on.
-            pokes.send(uid).ok();
-            Pull { container, reference, took: begun.elapsed(), result }
-        });
-    }
-
-    fn collect_pulls(&mut self, services: &Services) {
-        while let Some(joined) = self.pulls.try_join_next() {
-            let pull = match joined {
-                Ok(pull) => pull,
+    /// Takes in the images that were fetched.
+    fn take_in_images(&mut self, services: &Arc<Services>) {
+        while let Some(joined) = self.fetches.try_join_next() {
+            let fetched = match joined {
+                Ok(fetched) => fetched,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => continue,
             };
-            let Pull { container, reference, took, result } = pull;
-            if self.definition.container(&container).is_none_or(|definition| definition.image != reference) {
-                continue;
+            let Fetched { container, reference, result } = fetched;
+            // Another definition may have come in between.
+            if self.definition.container(&container).is_some_and(|definition| definition.image == reference) {
+                let outcome = match result {
+                    Ok(image) => Outcome::Image(image),
+                    Err(error) => Outcome::Failed { reason: image_reason(&error), message: error_chain(&error).to_string() },
+                };
+                self.memory.image_looked_up(&container, outcome, services.clock.now().moment);
             }
-            let outcome = match result {
-                Ok(image) => {
-                    let message = format!("Successfully pulled image \"{reference}\" in {}ms", took.as_millis());
-                    self.tell(services, Some(&container), EventType::Normal, "Pulled", &message);
-                    Outcome::Image(image)
-                }
-                Err(error) => self.executor(services).image_failed(&container, &reference, &error),
-            };
-            self.memory.image_looked_up(&container, outcome, services.clock.now().moment);
         }
     }
 
@@ -272,12 +247,12 @@ impl PodWorker {
         Executor { services, definition: &self.definition, memory: &self.memory, sandbox: None, record: &self.record }
     }
 
-    fn tell(&self, services: &Services, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
+    fn tell(&self, services: &Arc<Services>, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
         self.executor(services).tell(container, kind, reason, message);
     }
 
     /// Tells of back-offs that begin.
-    fn tell_waiting(&self, services: &Services, plan: &PodActions) {
+    fn tell_waiting(&self, services: &Arc<Services>, plan: &PodActions) {
         for (container, waiting) in &plan.waiting {
             if self.waiting.get(container) == Some(waiting) {
                 continue;
@@ -297,7 +272,7 @@ impl PodWorker {
     }
 
     /// Computes the status and publishes it.
-    fn show(&mut self, services: &Services, observed: &ObservedPod) {
+    fn show(&mut self, services: &Arc<Services>, observed: &ObservedPod) {
         let is_ready = observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
         let status = pod_status(&StatusInput {
             desired: &self.definition.desired,

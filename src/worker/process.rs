@@ -3,14 +3,11 @@
 
 use crate::image::{ImageConfig, ProcessUser};
 use crate::pod::security::RunAs;
-use nix::sys::signal::Signal;
-use std::str::FromStr;
+use crate::pod::signal::signal_number;
 
 /// Where programs are looked for when neither image nor pod says.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The first real-time signal that programs may use; glibc keeps two for itself.
-const SIGRTMIN: i32 = 34;
-const SIGRTMAX: i32 = 64;
+const SIGTERM: i32 = 15;
 
 /// Arguments by Kubernetes' table: `command` replaces the image's entrypoint and its command, `args` replace the image's command.
 pub(super) fn arguments(command: Vec<String>, args: Vec<String>, image: &ImageConfig) -> Vec<String> {
@@ -86,34 +83,9 @@ pub(super) fn check_non_root(run_as: &RunAs, user: &ProcessUser, pod: &str, cont
     }
 }
 
-/// The number of a signal as manifests and images write it: `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3`.
-pub(super) fn signal_number(text: &str) -> Option<i32> {
-    let text = text.trim();
-    if let Ok(number) = text.parse::<i32>() {
-        return (1..=SIGRTMAX).contains(&number).then_some(number);
-    }
-    let upper = text.to_ascii_uppercase();
-    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-    let real_time = |base: i32, rest: &str| match rest {
-        "" => Some(base),
-        rest => rest.parse::<i32>().ok().map(|offset| base + offset),
-    };
-    let number = if let Some(rest) = name.strip_prefix("RTMIN") {
-        real_time(SIGRTMIN, rest)
-    } else if let Some(rest) = name.strip_prefix("RTMAX") {
-        real_time(SIGRTMAX, rest)
-    } else {
-        return Signal::from_str(&format!("SIG{name}")).ok().map(|signal| signal as i32);
-    };
-    number.filter(|number| (SIGRTMIN..=SIGRTMAX).contains(number))
-}
-
 /// `lifecycle.stopSignal`, else the image's, else SIGTERM. What cannot be read counts as absent.
 pub(super) fn stop_signal(declared: Option<&str>, image: &ImageConfig) -> i32 {
-    declared
-        .and_then(signal_number)
-        .or_else(|| image.stop_signal.as_deref().and_then(signal_number))
-        .unwrap_or(Signal::SIGTERM as i32)
+    declared.and_then(signal_number).or_else(|| image.stop_signal.as_deref().and_then(signal_number)).unwrap_or(SIGTERM)
 }
 
 #[cfg(test)]
@@ -195,20 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_read_as_names_and_numbers() {
-        for (text, expected) in [
-            ("SIGTERM", Some(15)),
-            ("quit", Some(3)),
-            ("9", Some(9)),
-            ("SIGRTMIN+3", Some(37)),
-            ("RTMAX-1", Some(63)),
-            ("RTMIN-1", None),
-            ("0", None),
-            ("65", None),
-            ("SIGNOTHING", None),
-        ] {
-            assert_eq!(signal_number(text), expected, "{text}");
-        }
+    fn the_stop_signal_is_the_manifests_then_the_images_then_sigterm() {
         assert_eq!(stop_signal(None, &image()), 3);
         assert_eq!(stop_signal(Some("SIGINT"), &image()), 2);
         assert_eq!(stop_signal(None, &ImageConfig::default()), 15);

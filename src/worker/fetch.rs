@@ -1,0 +1,107 @@
+//! Gets the image for a container's next start. Runs beside the pod's turns, since it may take as long as a network takes.
+
+use super::execute::subject;
+use super::plan::Action;
+use super::services::Services;
+use crate::image::{ImageError, PullPolicy, ResolvedImage};
+use crate::mux::DesiredPod;
+use crate::pod::ContainerName;
+use crate::status::reason;
+use crate::telemetry::error_chain;
+use crate::telemetry::events::{EventType, Subject};
+use std::sync::Arc;
+
+/// An image that was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Fetch {
+    services: Arc<Services>,
+    desired: Arc<DesiredPod>,
+    subject: Subject,
+    container: ContainerName,
+    reference: String,
+    policy: PullPolicy,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub(super) container: ContainerName,
+    pub(super) reference: String,
+    pub(super) result: Result<ResolvedImage, ImageError>,
+}
+
+impl Fetch {
+    /// What an [`Action::EnsureImage`] asks for; `None` for another action.
+    pub(super) fn asked_by(action: &Action, services: &Arc<Services>, desired: &Arc<DesiredPod>) -> Option<Self> {
+        let Action::EnsureImage { container, reference, policy } = action else { return None };
+        Some(Self {
+            services: Arc::clone(services),
+            desired: Arc::clone(desired),
+            subject: subject(desired, Some(container)),
+            container: container.clone(),
+            reference: reference.clone(),
+            policy: *policy,
+        })
+    }
+
+    /// Gets the image, tells of it, and asks for a turn of the pod.
+    pub(super) async fn run(self) -> Fetched {
+        let result = self.get().await;
+        if let Err(error) = &result {
+            self.tell_failure(error);
+        }
+        // Without a sync loop there is nobody to go on.
+        self.services.pokes.send(self.desired.uid.clone()).ok();
+        Fetched { container: self.container, reference: self.reference, result }
+    }
+
+    async fn get(&self) -> Result<ResolvedImage, ImageError> {
+        let images = &self.services.images;
+        if self.policy != PullPolicy::Always {
+            match images.ensure(&self.reference, PullPolicy::Never).await {
+                Err(ImageError::NeverPull(_)) if self.policy == PullPolicy::IfNotPresent => {}
+                Ok(image) => {
+                    self.tell(
+                        EventType::Normal,
+                        "Pulled",
+                        &format!("Container image \"{}\" already present on machine", self.reference),
+                    );
+                    return Ok(image);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.tell(EventType::Normal, "Pulling", &format!("Pulling image \"{}\"", self.reference));
+        let begun = tokio::time::Instant::now();
+        let image = images.ensure(&self.reference, self.policy).await?;
+        let took = begun.elapsed().as_millis();
+        self.tell(EventType::Normal, "Pulled", &format!("Successfully pulled image \"{}\" in {took}ms", self.reference));
+        Ok(image)
+    }
+
+    fn tell_failure(&self, error: &ImageError) {
+        let event = match error {
+            ImageError::InvalidName { .. } => "InspectFailed",
+            ImageError::NeverPull(_) => "ErrImageNeverPull",
+            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::Import { .. } | ImageError::NoUser { .. } => {
+                "Failed"
+            }
+        };
+        self.tell(EventType::Warning, event, &format!("Failed to pull image \"{}\": {}", self.reference, error_chain(error)));
+    }
+
+    fn tell(&self, kind: EventType, reason: &str, message: &str) {
+        self.services.events.record(&self.subject, kind, reason, message);
+    }
+}
+
+/// The waiting reason of an image error (kubelet rule D8).
+pub(super) const fn image_reason(error: &ImageError) -> &'static str {
+    match error {
+        ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
+        ImageError::NeverPull(_) => reason::ERR_IMAGE_NEVER_PULL,
+        ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
+        ImageError::Inspect { .. } | ImageError::Import { .. } => reason::IMAGE_INSPECT_ERROR,
+        ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
+    }
+}
