@@ -17,5 +17,6 @@ pub mod overlay;
 pub mod pidfd;
 pub mod process;
 pub mod remove_tree;
+pub mod sd_notify;
 pub mod self_exec;
 pub mod terminal;

@@ -1,0 +1,182 @@
+//! The stages, connected.
+//!
+//! ```text
+//! sources --reports(1)--> intake --sets(4)--> mux --updates(8)--> sync loop --> workers --> runtime, images, volumes, network
+//!                           |                                         |
+//!                           +------------> published <----------------+        API <-- published, events
+//! ```
+
+use super::node;
+use super::notify_manager;
+use crate::api::{self, ApiSocket, Backend, Published};
+use crate::config::{Config, SourceConfig, SourcePlace};
+use crate::image::{ImageStore, ImageStoreConfig};
+use crate::manifest::Limits;
+use crate::mux::{self, Merge, MuxTask, SourcesReady};
+use crate::network::HostOrLoopback;
+use crate::pod::{AdmitContext, SourceId};
+use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
+use crate::runtime::protocol::LogLimits;
+use crate::runtime::Runtime;
+use crate::source::PodSource;
+use crate::source::dir::{DirectoryOptions, DirectorySource};
+use crate::store::{self, CheckContext, Intake, IntakeSource};
+use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
+use crate::sys::clock::Clock;
+use crate::telemetry::EventLog;
+use crate::volume::{NodeFiles, Volumes};
+use crate::worker::backoff::BackoffPolicy;
+use crate::worker::{PodWorkers, Services};
+use anyhow::{Context as _, anyhow, bail};
+use jiff::Timestamp;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// A source that is ahead of the intake waits: what it would report is then newer.
+const REPORTS: usize = 1;
+/// One per source is the usual number at start.
+const SETS: usize = 4;
+/// The sync loop reads them as fast as they come; one SET makes at most three.
+const UPDATES: usize = 8;
+
+/// Runs the daemon until `shutdown`, or until a stage ends that must not.
+pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let paths = config.paths.clone();
+    make_directory(&paths.state, 0o700)?;
+    make_directory(&paths.run, 0o755)?;
+    make_directory(&paths.logs, 0o755)?;
+    // Also the lock that keeps a second daemon away: before anything is looked at that the first one may be changing.
+    let socket = ApiSocket::bind(&paths.api_socket(), config.api_socket_group.as_deref())?;
+
+    let now: fn() -> Timestamp = Timestamp::now;
+    let started_at = now();
+    let first_version = api::published::first_version(started_at);
+    let events = Arc::new(EventLog::new(first_version, now));
+    let published = Arc::new(Published::new(first_version, now));
+    let images = open_images(&config, events.clone())?;
+    let runtime = Arc::new(ShimRuntime::new(ShimRuntimeOptions {
+        shim_binary: config.shim.clone(),
+        log_limits: LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files },
+        ..ShimRuntimeOptions::new(paths.clone())
+    })?);
+    let lifecycle = runtime.take_events().ok_or_else(|| anyhow!("the runtime's events are taken already"))?;
+    let volumes = Arc::new(Volumes::new(paths.clone(), NodeFiles::default()));
+    let sources: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
+
+    // What an earlier daemon left comes first; then what the sources say of it.
+    let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
+    let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), events.clone());
+    let (poke, pokes) = mpsc::unbounded_channel();
+    let services = Arc::new(Services {
+        runtime: runtime.clone(),
+        images: images.clone(),
+        volumes,
+        network: Arc::new(HostOrLoopback),
+        statuses: published.clone(),
+        events: events.clone(),
+        incarnations: Arc::new(incarnations),
+        clock: Clock::system(),
+        paths: paths.clone(),
+        node: node::facts(&config),
+        crash_loop: BackoffPolicy { cap: config.crash_loop_max, ..BackoffPolicy::crash_loop() },
+        pids_limit: config.pod_pids_limit,
+        pokes: poke,
+    });
+    let mut workers = PodWorkers::new(Arc::clone(&services));
+    let remains = recovered.adopt(&mut workers);
+
+    let (report, reports) = mpsc::channel(REPORTS);
+    let (set, sets) = mpsc::channel(SETS);
+    let (update, updates) = mpsc::channel(UPDATES);
+    let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
+    let described = config.sources.iter().map(describe).collect();
+    let (intake, _intake_handle) = Intake::new(described, &paths, check, published.clone(), events.clone());
+
+    // None of these ends while the daemon lives.
+    let mut stages: JoinSet<&'static str> = JoinSet::new();
+    stages.spawn(async move {
+        store::intake::run(intake, reports, set).await;
+        "the intake of manifests"
+    });
+    stages.spawn(async move {
+        mux::run(mux_task, sets, update).await;
+        "the config mux"
+    });
+    for source in &config.sources {
+        let source = follow(source);
+        let report = report.clone();
+        stages.spawn(async move {
+            source.run(report).await;
+            "a source of manifests"
+        });
+    }
+    let preload = images.run_preload();
+    stages.spawn(async move {
+        preload.await;
+        "the import of preloaded images"
+    });
+    let backend = Backend {
+        published,
+        events,
+        runtime,
+        images,
+        paths,
+        node: config.node_name.clone(),
+        sources: sources.clone(),
+        started_at,
+        now,
+    };
+    stages.spawn(async move { match api::serve(socket, backend).await {} });
+
+    let inputs = SyncInputs { updates, events: lifecycle, pokes, tick: sync::tick(), shutdown };
+    let housekeeping = Housekeeping::new(services, remains);
+    notify_manager("READY=1");
+    // Neither arm is used again after it has won.
+    tokio::select! {
+        ended = sync::run(inputs, workers, SourcesReady::new(sources), housekeeping) => match ended {
+            Ended::Shutdown => Ok(()),
+            Ended::InputClosed(what) => bail!("the sync loop ended: no more {what}"),
+        },
+        stage = stages.join_next() => match stage {
+            Some(Ok(what)) => bail!("{what} ended"),
+            Some(Err(error)) => Err(error).context("a stage failed"),
+            None => bail!("no stage runs"),
+        },
+    }
+}
+
+fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(mode).create(path).with_context(|| format!("make {}", path.display()))
+}
+
+fn open_images(config: &Config, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {
+    make_directory(&config.preload, 0o755)?;
+    let store = ImageStoreConfig {
+        registries: config.registries.clone(),
+        preload: Some(config.preload.clone()),
+        parallel_layers: config.max_parallel_pulls,
+        ..ImageStoreConfig::default()
+    };
+    Ok(ImageStore::open(&config.paths.images(), store, events)?)
+}
+
+fn describe(source: &SourceConfig) -> IntakeSource {
+    match &source.place {
+        SourcePlace::Directory { path, .. } => {
+            IntakeSource { id: source.name.clone(), kind: "directory".to_owned(), location: path.display().to_string() }
+        }
+    }
+}
+
+fn follow(source: &SourceConfig) -> Box<dyn PodSource> {
+    match &source.place {
+        SourcePlace::Directory { path, relist_interval } => {
+            let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };
+            Box::new(DirectorySource::new(source.name.clone(), path, options))
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `podstead daemon`: puts the stages together, starts them in order, and ends when it is asked to or when one of them ends.
+//!
+//! There is one way to start, and it is recovery (promise P7). Pods are left as they are when the daemon ends, however it ends.
+
+mod assembly;
+mod node;
+
+use super::Context;
+use crate::sys::sd_notify;
+use crate::telemetry::logging::{self, LogEnvironment};
+use anyhow::Context as _;
+use clap::Args;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Threads that run tasks. Work that blocks has threads of its own, made when needed.
+const WORKER_THREADS: usize = 2;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct DaemonArgs {}
+
+pub(super) fn run(_args: &DaemonArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let config = context.load_config()?;
+    logging::init(&config.logging.level, config.logging.format, &LogEnvironment::of_process())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build()?;
+    let result = runtime.block_on(async {
+        let shutdown = CancellationToken::new();
+        tokio::spawn(cancel_on_signal(shutdown.clone())?);
+        assembly::run(config, shutdown).await
+    });
+    notify_manager("STOPPING=1");
+    // Threads that block on the disk must not hold the end up: whatever they leave is repaired at the next start.
+    runtime.shutdown_background();
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Listens from the call on, so that no signal between start and first poll kills the process.
+fn cancel_on_signal(shutdown: CancellationToken) -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping; pods go on"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: stopping; pods go on"),
+        }
+        shutdown.cancel();
+    })
+}
+
+/// Tells systemd, where there is one.
+fn notify_manager(message: &str) {
+    if let Some(socket) = std::env::var_os(sd_notify::SOCKET_VARIABLE)
+        && let Err(error) = sd_notify::notify(&socket, message)
+    {
+        tracing::warn!(%error, message, "cannot tell the service manager");
+    }
+}
