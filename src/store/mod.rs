@@ -4,6 +4,8 @@
 //! durable before they are handed on (promise P3), and the problems of the objects that keep an earlier version.
 
 pub mod check;
+pub mod intake;
+pub mod last_good;
 pub mod undelta;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};

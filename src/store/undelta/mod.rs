@@ -73,6 +73,11 @@ impl UndeltaStore {
         self.files.values().all(|share| share.objects().is_empty())
     }
 
+    /// Whether nothing in it was read from files as they are now: there are none, or all that is in force is kept from before.
+    pub fn reads_nothing(&self) -> bool {
+        !self.files.values().any(|share| share.gives_anew())
+    }
+
     /// The content after `artifact`.
     #[must_use]
     pub fn apply(&self, artifact: &Artifact, judge: Judge<'_>) -> UndeltaStore {

@@ -22,6 +22,8 @@ pub(super) struct Share {
     /// The content that was judged; `None` when it is known from disk only.
     content: Option<FileContent>,
     objects: Vec<Accepted>,
+    /// How many of them are good in `content`.
+    good: usize,
     problems: Vec<Problem>,
     /// Keys of objects in it that are refused.
     broken: BTreeSet<ObjectKey>,
@@ -32,7 +34,7 @@ impl Share {
     /// As it was accepted before a restart.
     pub(super) fn restored(file: KeptFile) -> Self {
         let clarity = if file.unclear { Clarity::Unclear } else { Clarity::Clear };
-        Self { content: None, objects: file.objects, problems: Vec::new(), broken: BTreeSet::new(), clarity }
+        Self { content: None, objects: file.objects, good: 0, problems: Vec::new(), broken: BTreeSet::new(), clarity }
     }
 
     /// The share of the file with this content, after `before`.
@@ -57,7 +59,7 @@ impl Share {
         let stays =
             |object: &&Accepted| !good.contains(&object.key) && (clarity == Clarity::Unclear || broken.contains(&object.key));
         objects.extend(kept.iter().filter(stays).cloned());
-        Self { content: Some(content), objects, problems, broken, clarity }
+        Self { content: Some(content), objects, good: good.len(), problems, broken, clarity }
     }
 
     fn was_judged_on(&self, content: &FileContent) -> bool {
@@ -71,6 +73,11 @@ impl Share {
     /// What it gives, good objects first.
     pub(super) fn objects(&self) -> &[Accepted] {
         &self.objects
+    }
+
+    /// Whether anything that it gives is read from the file as it is now.
+    pub(super) fn gives_anew(&self) -> bool {
+        self.good > 0
     }
 
     pub(super) fn problems(&self) -> &[Problem] {

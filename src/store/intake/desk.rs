@@ -1,0 +1,288 @@
+//! Everything about one source.
+
+use super::attempt::{Emptiness, InForce, Outcome, attempt};
+use super::told::Told;
+use super::{IntakeSource, PruneError, RETRY};
+use crate::config::Paths;
+use crate::manifest::{Problem, Severity};
+use crate::pod::SourceId;
+use crate::source::{Artifact, Revision, SourceReport};
+use crate::status::{SourceStatus, SourceStatusSink};
+use crate::store::last_good::LastGood;
+use crate::store::{CheckContext, Set, UndeltaStore};
+use crate::telemetry::error_chain;
+use crate::telemetry::events::EventRecorder;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// How things stand between what a source says and what is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    /// What it last said is in force, or it has not said anything yet. Entered by an accepted artifact.
+    InForce,
+    /// It cannot be read. Entered by a failure, left by an artifact or a recovery.
+    Failing(String),
+    /// It is empty, and that is not believed. Left by another artifact, by a failure or by [`Desk::prune`].
+    Held,
+    /// What it said could not be made durable. Tried again at the given time.
+    NotWritten(String, Instant),
+}
+
+/// The state of one source.
+#[derive(Debug)]
+pub(super) struct Desk {
+    source: IntakeSource,
+    check: Arc<CheckContext>,
+    last_good: LastGood,
+    status: Arc<dyn SourceStatusSink>,
+    told: Told,
+    store: Arc<UndeltaStore>,
+    in_force: Option<InForce>,
+    /// Number of pods in force.
+    pods: usize,
+    /// What the source last delivered.
+    latest: Option<Arc<Artifact>>,
+    fetched_at: Option<Timestamp>,
+    standing: Standing,
+    problems: Vec<Problem>,
+    degraded: Option<String>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        source: IntakeSource,
+        paths: &Paths,
+        check: Arc<CheckContext>,
+        status: Arc<dyn SourceStatusSink>,
+        events: Arc<dyn EventRecorder>,
+    ) -> Self {
+        Self {
+            last_good: LastGood::new(paths, source.id.clone()),
+            told: Told::new(source.id.clone(), events),
+            source,
+            check,
+            status,
+            store: Arc::default(),
+            in_force: None,
+            pods: 0,
+            latest: None,
+            fetched_at: None,
+            standing: Standing::InForce,
+            problems: Vec::new(),
+            degraded: None,
+        }
+    }
+
+    pub(super) fn id(&self) -> &SourceId {
+        &self.source.id
+    }
+
+    /// When the record shall be written again.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        match &self.standing {
+            Standing::NotWritten(_, at) => Some(*at),
+            Standing::InForce | Standing::Failing(_) | Standing::Held => None,
+        }
+    }
+
+    /// Reads the last good set; `None` when there is none to go on with.
+    pub(super) async fn restore(&mut self) -> Option<Set> {
+        let last_good = self.last_good.clone();
+        let loaded = tokio::task::spawn_blocking(move || last_good.load().map_err(|error| (error, last_good.set_aside()))).await;
+        let set = match loaded {
+            Ok(Ok(Some(record))) => {
+                let store = UndeltaStore::restore(record.files);
+                let set = store.set(self.id(), &record.revision);
+                (self.store, self.pods) = (Arc::new(store), set.pods.len());
+                tracing::info!(source = %self.id(), revision = %record.revision, pods = self.pods, "last good set");
+                self.in_force = Some(InForce { revision: record.revision, place: record.place });
+                Some(set)
+            }
+            Ok(Ok(None)) => None,
+            Ok(Err((error, aside))) => {
+                let fate = match aside {
+                    Ok(path) => format!("it is set aside as {}", path.display()),
+                    Err(error) => format!("it cannot be set aside either: {error}"),
+                };
+                let text =
+                    format!("the last good set cannot be used: {}; {fate}; what the source says next decides", error_chain(&error));
+                self.told.trouble("LastGoodUnreadable", &text);
+                None
+            }
+            Err(panic) => {
+                self.told.trouble("LastGoodUnreadable", &format!("the last good set cannot be used: {panic}"));
+                None
+            }
+        };
+        self.publish();
+        set
+    }
+
+    /// Takes a report in; returns what is to be handed on.
+    pub(super) async fn take(&mut self, report: SourceReport) -> Option<Set> {
+        let set = match report {
+            SourceReport::Artifact(artifact) => {
+                self.latest = Some(Arc::new(artifact));
+                self.fetched_at = Some(Timestamp::now());
+                self.accept_latest().await
+            }
+            SourceReport::Failed(text) => {
+                self.standing = Standing::Failing(text);
+                self.tell_standing("SourceFailed");
+                None
+            }
+            // What is in force may have been pruned while the source was failing, or never have been written.
+            SourceReport::Recovered => {
+                self.fetched_at = Some(Timestamp::now());
+                self.accept_latest().await
+            }
+            SourceReport::Degraded(degraded) => {
+                match &degraded {
+                    Some(text) => self.told.trouble("SourceDegraded", text),
+                    None => self.told.good("SourceRecovered", "changes are seen at once again"),
+                }
+                self.degraded = degraded;
+                None
+            }
+        };
+        self.publish();
+        set
+    }
+
+    /// Tries once more what could not be written.
+    pub(super) async fn try_again(&mut self) -> Option<Set> {
+        let set = self.accept_latest().await;
+        self.publish();
+        set
+    }
+
+    /// Takes the source for empty if its emptiness is in doubt; returns how many pods that removes.
+    pub(super) async fn prune(&mut self) -> (Option<Set>, Result<usize, PruneError>) {
+        let artifact = match (&self.standing, &self.latest) {
+            (Standing::Held, Some(latest)) => latest.clone(),
+            (Standing::Failing(_) | Standing::Held, _) => {
+                Arc::new(Artifact { revision: Revision("pruned".to_owned()), place: None, files: BTreeMap::new() })
+            }
+            (Standing::InForce | Standing::NotWritten(..), _) => return (None, Err(PruneError::NothingHeld(self.id().clone()))),
+        };
+        let (pods, standing) = (self.pods, self.standing.clone());
+        let set = self.accept(artifact, Emptiness::Meant).await;
+        let answer = match std::mem::replace(&mut self.standing, standing) {
+            Standing::NotWritten(reason, _) => Err(PruneError::NotWritten { id: self.id().clone(), reason }),
+            Standing::InForce | Standing::Held | Standing::Failing(_) => Ok(pods),
+        };
+        // An emptiness that is believed is in force; a place that cannot be read is as unreadable as it was.
+        if answer.is_ok() && self.standing == Standing::Held {
+            self.standing = Standing::InForce;
+        }
+        self.publish();
+        (set, answer)
+    }
+
+    async fn accept_latest(&mut self) -> Option<Set> {
+        match self.latest.clone() {
+            Some(latest) => self.accept(latest, Emptiness::OfTheSamePlace).await,
+            None => None,
+        }
+    }
+
+    /// Tries to put an artifact in force.
+    async fn accept(&mut self, artifact: Arc<Artifact>, emptiness: Emptiness) -> Option<Set> {
+        let (id, store, in_force) = (self.id().clone(), self.store.clone(), self.in_force.clone());
+        let (check, last_good, content) = (self.check.clone(), self.last_good.clone(), artifact.clone());
+        // Judging many files takes a while, and so does the disk.
+        let outcome =
+            tokio::task::spawn_blocking(move || attempt(&id, &store, in_force.as_ref(), &content, emptiness, &check, &last_good));
+        let reason = match outcome.await {
+            Ok(Outcome::Accepted { store, set }) => {
+                match emptiness {
+                    Emptiness::OfTheSamePlace if self.standing != Standing::InForce => {
+                        self.told.good("SourceRecovered", "is read again")
+                    }
+                    Emptiness::OfTheSamePlace => {}
+                    Emptiness::Meant => self.told.good("SourcePruned", &format!("is taken for empty: its {} pods go", self.pods)),
+                }
+                self.put_in_force(store, &artifact, &set);
+                return Some(set);
+            }
+            Ok(Outcome::Held) => {
+                self.standing = Standing::Held;
+                self.tell_standing("SourceHeld");
+                return None;
+            }
+            Ok(Outcome::NotWritten(error)) => error_chain(&error).to_string(),
+            Err(panic) => panic.to_string(),
+        };
+        let told_already = matches!(&self.standing, Standing::NotWritten(before, _) if *before == reason);
+        self.standing = Standing::NotWritten(reason, Instant::now() + RETRY);
+        if !told_already {
+            self.tell_standing("LastGoodNotWritten");
+        }
+        None
+    }
+
+    fn put_in_force(&mut self, store: UndeltaStore, artifact: &Artifact, set: &Set) {
+        self.standing = Standing::InForce;
+        tracing::info!(source = %self.id(), revision = %artifact.revision, pods = set.pods.len(), problems = set.problems.len(), "accepted");
+        self.store = Arc::new(store);
+        self.in_force = Some(InForce { revision: artifact.revision.clone(), place: artifact.place.clone() });
+        self.pods = set.pods.len();
+        self.problems = set.problems.clone();
+        self.told.problems(&set.problems, |key| {
+            set.pods.contains_key(key) || set.config_maps.contains_key(key) || set.secrets.contains_key(key)
+        });
+    }
+
+    fn tell_standing(&self, reason: &str) {
+        if let Some(text) = self.standing_text() {
+            self.told.trouble(reason, &text);
+        }
+    }
+
+    /// What is wrong, what podstead does about it and what can be done.
+    fn standing_text(&self) -> Option<String> {
+        let Self { source: IntakeSource { id, location, .. }, pods, .. } = self;
+        let revision = self.in_force.as_ref().map_or("", |in_force| in_force.revision.0.as_str());
+        let prune = format!("to remove them, run podstead sync --prune {id}");
+        match &self.standing {
+            Standing::InForce => None,
+            Standing::Failing(text) if self.store.is_empty() => Some(text.clone()),
+            Standing::Failing(text) => Some(format!("{text}; the {pods} pods of revision {revision} stay; {prune}")),
+            Standing::Held => Some(format!(
+                "{location} is not the place that the {pods} pods of revision {revision} were read from, and holds nothing that can be used \
+                 (a mount may be missing); they stay; {prune}"
+            )),
+            Standing::NotWritten(text, _) => Some(format!(
+                "what was read is not in force, because it cannot be made durable: {text}; the {pods} pods of before stay; tried again every \
+                 {} s",
+                RETRY.as_secs()
+            )),
+        }
+    }
+
+    fn publish(&self) {
+        let degraded = self.degraded.iter().map(|text| Problem {
+            severity: Severity::Warning,
+            code: "degraded-source".to_owned(),
+            file: self.source.location.clone(),
+            position: None,
+            field: String::new(),
+            message: text.clone(),
+            hint: None,
+            object: None,
+        });
+        self.status.publish_source(SourceStatus {
+            id: self.source.id.clone(),
+            kind: self.source.kind.clone(),
+            location: self.source.location.clone(),
+            fetched: self.latest.as_ref().map(|artifact| artifact.revision.clone()),
+            fetched_at: self.fetched_at,
+            accepted: self.in_force.as_ref().map(|in_force| in_force.revision.clone()),
+            pods: self.pods,
+            last_error: self.standing_text(),
+            problems: degraded.chain(self.problems.iter().cloned()).collect(),
+        });
+    }
+}

@@ -1,0 +1,181 @@
+//! The task between the sources and the mux: reports in, durable SETs out.
+//!
+//! It owns the undelta store and the last good record of every source. What it hands on is on disk before (promise P3). A report that
+//! fails, or an emptiness that may be a missing mount, leaves the last good set in force and is told (promise P2).
+//!
+//! In: `(SourceId, SourceReport)` from all sources, wishes of [`IntakeHandle`]. Out: [`Set`]s for [`crate::mux::run`], the state of each
+//! source to its [`SourceStatusSink`], each distinct problem once to the log and to the events. Spawned by the daemon.
+
+mod attempt;
+mod desk;
+mod told;
+
+#[cfg(test)]
+mod tests;
+
+use super::{CheckContext, Set};
+use crate::config::Paths;
+use crate::pod::SourceId;
+use crate::source::SourceReport;
+use crate::status::SourceStatusSink;
+use crate::store::last_good::forget_others;
+use crate::telemetry::events::EventRecorder;
+use desk::Desk;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// Time to the next attempt at a record that could not be written.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Wishes that may wait: they come from people.
+const REQUESTS: usize = 4;
+
+/// A source as the intake knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntakeSource {
+    /// Its configured name.
+    pub id: SourceId,
+    /// `directory`, later `http` and `git`: for readers only.
+    pub kind: String,
+    /// Path or URL, without credentials: for readers only.
+    pub location: String,
+}
+
+/// Why a source cannot be pruned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PruneError {
+    /// No source has this name.
+    #[error("there is no source {0}")]
+    UnknownSource(SourceId),
+    /// Its last good set is what was last read.
+    #[error("source {0} holds nothing back: its pods are those that it has now")]
+    NothingHeld(SourceId),
+    /// The emptiness could not be made durable.
+    #[error("source {id} is not pruned: {reason}")]
+    NotWritten {
+        /// The source.
+        id: SourceId,
+        /// What the disk said.
+        reason: String,
+    },
+    /// The daemon is ending.
+    #[error("the daemon is ending")]
+    Ended,
+}
+
+#[derive(Debug)]
+struct PruneRequest {
+    source: SourceId,
+    answer: oneshot::Sender<Result<usize, PruneError>>,
+}
+
+/// How people say that an emptiness is meant (`podstead sync --prune`).
+#[derive(Clone, Debug)]
+pub struct IntakeHandle {
+    requests: mpsc::Sender<PruneRequest>,
+}
+
+impl IntakeHandle {
+    /// Takes a source that is failing, or whose emptiness is not believed, for empty. Returns how many pods that removes.
+    pub async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
+        let (answer, received) = oneshot::channel();
+        self.requests.send(PruneRequest { source: source.clone(), answer }).await.map_err(|_| PruneError::Ended)?;
+        received.await.unwrap_or(Err(PruneError::Ended))
+    }
+}
+
+/// The task before it runs.
+#[derive(Debug)]
+pub struct Intake {
+    paths: Paths,
+    desks: Vec<Desk>,
+    requests: mpsc::Receiver<PruneRequest>,
+}
+
+impl Intake {
+    /// The task for `sources`, in order of precedence, and the handle to it.
+    pub fn new(
+        sources: Vec<IntakeSource>,
+        paths: &Paths,
+        check: CheckContext,
+        status: Arc<dyn SourceStatusSink>,
+        events: Arc<dyn EventRecorder>,
+    ) -> (Self, IntakeHandle) {
+        let (sender, requests) = mpsc::channel(REQUESTS);
+        let check = Arc::new(check);
+        let desk = |source| Desk::new(source, paths, check.clone(), status.clone(), events.clone());
+        let desks = sources.into_iter().map(desk).collect();
+        (Self { paths: paths.clone(), desks, requests }, IntakeHandle { requests: sender })
+    }
+
+    /// Emits the last good sets, before any source has been read.
+    async fn restore(&mut self, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
+        let (paths, configured) = (self.paths.clone(), self.desks.iter().map(|desk| desk.id().clone()).collect::<Vec<_>>());
+        match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
+            Ok(Ok(forgotten)) => {
+                for source in forgotten {
+                    tracing::info!(%source, "source is not configured any more, its last good set is removed");
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "look for last good sets of other sources"),
+            Err(error) => tracing::error!(%error, "look for last good sets of other sources"),
+        }
+        for desk in &mut self.desks {
+            if let Some(set) = desk.restore().await {
+                sets.send(set).await.map_err(|_| Unwanted)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_retry(&self) -> Option<Instant> {
+        self.desks.iter().filter_map(Desk::retry_at).min()
+    }
+}
+
+/// Nobody receives SETs any more.
+struct Unwanted;
+
+/// Runs until all senders of `reports` are gone or nobody receives `sets`.
+///
+/// `reports` needs no more than one place per source. With `sets` of bound 1, sources are held back while the mux is busy.
+pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, SourceReport)>, sets: mpsc::Sender<Set>) {
+    if intake.restore(&sets).await.is_err() {
+        return;
+    }
+    loop {
+        let retry = intake.next_retry();
+        // All arms are cancel-safe: `recv` takes nothing out when it is dropped.
+        let set = tokio::select! {
+            report = reports.recv() => match report {
+                Some((source, report)) => match intake.desks.iter_mut().find(|desk| *desk.id() == source) {
+                    Some(desk) => desk.take(report).await,
+                    None => None,
+                },
+                None => return,
+            },
+            Some(request) = intake.requests.recv() => {
+                let (set, answer) = match intake.desks.iter_mut().find(|desk| *desk.id() == request.source) {
+                    Some(desk) => desk.prune().await,
+                    None => (None, Err(PruneError::UnknownSource(request.source))),
+                };
+                // An error means that nobody waits for the answer any more.
+                request.answer.send(answer).ok();
+                set
+            }
+            () = tokio::time::sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
+                match intake.desks.iter_mut().find(|desk| desk.retry_at() == retry) {
+                    Some(desk) => desk.try_again().await,
+                    None => None,
+                }
+            }
+        };
+        if let Some(set) = set
+            && sets.send(set).await.is_err()
+        {
+            return;
+        }
+    }
+}
