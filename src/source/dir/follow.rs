@@ -19,6 +19,9 @@ const REST_PER_PASS: u32 = 4;
 /// How much longer than usual a lasting storm may put off a pass.
 const STORM_GROWTH: u32 = 16;
 
+/// Looks at the path from one attempt to get inotify to the next.
+const LOOKS_WHILE_BLIND: u32 = 10;
+
 /// The receiver of reports is gone: nobody wants them any more.
 struct Unwanted;
 
@@ -51,7 +54,8 @@ impl Follower {
             let began = Instant::now();
             let (rearm, mut witness) = self.hints.begin_pass(began);
             // Before the pass: what changes after it was read is then told by an event.
-            if rearm || watch.identity != Identity::at(&self.path) {
+            let blind_for_long = watch.blind.is_some() && watch.set_at.elapsed() > self.options.look * LOOKS_WHILE_BLIND;
+            if rearm || blind_for_long || watch.identity != Identity::at(&self.path) {
                 watch = Watch::set(&self.path, &self.hints);
             }
             witness.watching = watch.blind.is_none();

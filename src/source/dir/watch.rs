@@ -18,6 +18,7 @@ pub(super) struct Watch {
     pub(super) identity: Option<Identity>,
     /// Why changes inside the path are not told.
     pub(super) blind: Option<String>,
+    pub(super) set_at: Instant,
     /// Held for its `Drop`, which ends the watch.
     _watcher: Option<RecommendedWatcher>,
 }
@@ -25,7 +26,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Watches `path` as it is now. Never fails: what cannot be watched is looked at.
     pub(super) fn set(path: &Path, hints: &Arc<Hints>) -> Self {
-        let identity = Identity::at(path);
+        let (identity, set_at) = (Identity::at(path), Instant::now());
         let (target, sink) = (path.to_owned(), hints.clone());
         let created = notify::recommended_watcher(move |event: notify::Result<Event>| {
             for hint in hints_of(&target, event) {
@@ -34,7 +35,7 @@ impl Watch {
         });
         let mut watcher = match created {
             Ok(watcher) => watcher,
-            Err(error) => return Self { identity, blind: Some(error.to_string()), _watcher: None },
+            Err(error) => return Self { identity, blind: Some(error.to_string()), set_at, _watcher: None },
         };
         let parent = path.parent().map_or(Ok(()), |parent| watcher.watch(parent, RecursiveMode::NonRecursive));
         let itself = if path.is_dir() { watcher.watch(path, RecursiveMode::NonRecursive) } else { parent };
@@ -45,7 +46,7 @@ impl Watch {
         };
         // What changed meanwhile is not what is watched: nothing equals `None`, so the next look sets the watch again.
         let identity = identity.filter(|identity| Identity::at(path) == Some(*identity));
-        Self { identity, blind, _watcher: Some(watcher) }
+        Self { identity, blind, set_at, _watcher: Some(watcher) }
     }
 }
 
