@@ -12,6 +12,7 @@ pub use paths::Paths;
 pub use resolve::HostFacts;
 pub use written::{ConfigError, WrittenConfig};
 
+use crate::image::RegistryConfig;
 use crate::pod::{NodeName, SourceId};
 use crate::telemetry::logging::LogFormat;
 use serde::Serialize;
@@ -42,8 +43,10 @@ pub struct Config {
     pub pod_pids_limit: Option<i64>,
     /// Group that may use the API socket; `None` for root alone.
     pub api_socket_group: Option<String>,
-    /// Images pulled at the same time.
-    pub max_parallel_pulls: usize,
+    /// Registries that are not reached the default way; hosts are unique.
+    pub registries: Vec<RegistryConfig>,
+    /// Layers fetched and unpacked at the same time, over all pulls.
+    pub max_parallel_layer_pulls: usize,
     /// The daemon's own log.
     pub logging: Logging,
 }

@@ -3,6 +3,7 @@
 use super::paths::is_clean_absolute;
 use super::written::{WrittenConfig, WrittenSource, invalid};
 use super::{Config, ConfigError, LogRotation, Logging, Paths, SourceConfig, SourcePlace, size};
+use crate::image::RegistryConfig;
 use crate::pod::{NodeName, SourceId};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -77,9 +78,10 @@ impl WrittenConfig {
                 limit => Some(check.range("podPidsLimit", limit, 1, i64::MAX)?),
             },
             api_socket_group: self.api_socket_group.clone(),
-            max_parallel_pulls: check.range(
-                "maxParallelImagePulls",
-                self.max_parallel_image_pulls.unwrap_or(DEFAULT_PARALLEL_PULLS),
+            registries: check.registries(&self.registries)?,
+            max_parallel_layer_pulls: check.range(
+                "maxParallelLayerPulls",
+                self.max_parallel_layer_pulls.unwrap_or(DEFAULT_PARALLEL_PULLS),
                 1,
                 16,
             )?,
@@ -174,6 +176,20 @@ impl Check<'_> {
             .collect()
     }
 
+    fn registries(&self, written: &[RegistryConfig]) -> Result<Vec<RegistryConfig>, ConfigError> {
+        let mut hosts = BTreeSet::new();
+        for (index, registry) in written.iter().enumerate() {
+            let field = format!("registries[{index}]");
+            if let Some(problem) = registry.problem() {
+                return Err(invalid(self.path, &field, problem));
+            }
+            if !hosts.insert(registry.host.as_str()) {
+                return Err(invalid(self.path, &format!("{field}.host"), format!("{:?} has an earlier entry", registry.host)));
+            }
+        }
+        Ok(written.to_vec())
+    }
+
     fn place(&self, field: &str, source: &WrittenSource) -> Result<SourcePlace, ConfigError> {
         let Some(directory) = &source.directory else {
             return Err(invalid(self.path, field, "has no place: set directory".into()));
@@ -235,6 +251,7 @@ mod tests {
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\napiSocketGroup: adm\n\
+             registries: [{host: registry.lan:5000, http: true}]\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
         ))
         .unwrap();
@@ -266,6 +283,12 @@ mod tests {
                 r#"sources[1].name: "a" is the name of an earlier source"#,
             ),
             ("logging: {level: 'a=b=c'}\n", r#"logging.level: "a=b=c" is not a level"#),
+            (
+                "registries: [{host: r.lan, username: u}]\n",
+                "registries[0]: registry r.lan: username and passwordFile need each other",
+            ),
+            ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: "r.lan" has an earlier entry"#),
+            ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
             ("nodeName: a\nnodeName: b\n", "duplicate"),
         ];
         for (text, expected) in cases {

@@ -1,6 +1,7 @@
 //! The configuration file as written: field names, strict reading, and where a mistake is.
 
 use super::{Config, SourcePlace, size};
+use crate::image::RegistryConfig;
 use crate::telemetry::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -82,9 +83,12 @@ pub struct WrittenConfig {
     /// Group that may use the API socket. Default: none, root alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_socket_group: Option<String>,
-    /// Images pulled at the same time, 1 to 16. Default: 3.
+    /// Registries that are not reached the default way: over https, without credentials. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registries: Vec<RegistryConfig>,
+    /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_parallel_image_pulls: Option<usize>,
+    pub max_parallel_layer_pulls: Option<usize>,
     /// The daemon's own log.
     #[serde(default)]
     pub logging: WrittenLogging,
@@ -190,7 +194,8 @@ impl WrittenConfig {
             },
             pod_pids_limit: Some(config.pod_pids_limit.unwrap_or(-1)),
             api_socket_group: config.api_socket_group.clone(),
-            max_parallel_image_pulls: Some(config.max_parallel_pulls),
+            registries: config.registries.clone(),
+            max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },
         }
     }
