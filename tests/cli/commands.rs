@@ -1,0 +1,183 @@
+//! What subcommands print.
+
+use crate::host::{Host, desired, eventually, running_status, text};
+use podstead::pod::PodUid;
+use podstead::status::PodStatusSink;
+use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+fn two_pods() -> Host {
+    let host = Host::start();
+    host.publish_source(None, None);
+    host.publish_running("default", "web");
+    host.publish_running("default", "db");
+    host
+}
+
+#[test]
+fn pods_are_listed_in_the_columns_of_kubectl() {
+    let host = two_pods();
+    let expected = "NAME       READY   STATUS    RESTARTS   AGE\n\
+                    db-edge    1/1     Running   0          3h20m\n\
+                    web-edge   1/1     Running   0          3h20m\n";
+    assert_eq!(host.run(&["get", "pods"]), expected);
+    let expected = "db-edge    1/1     Running   0          3h20m   10.0.0.5   edge   manifests   nginx:1.27\n";
+    assert!(host.run(&["get", "po", "-o", "wide"]).contains(expected));
+    assert_eq!(host.run(&["get", "pods", "-o", "name"]), "pod/db-edge\npod/web-edge\n");
+    assert_eq!(host.run(&["get", "pods", "web", "--no-headers"]), "web-edge   1/1     Running   0          3h20m\n");
+    assert_eq!(host.run(&["get", "pods", "-l", "app=db", "-o", "name"]), "pod/db-edge\n");
+}
+
+#[test]
+fn a_namespace_is_told_when_it_matters() {
+    let host = two_pods();
+    host.publish_running("kube-system", "dns");
+    let all = host.run(&["get", "pods"]);
+    assert!(all.starts_with("NAMESPACE     NAME"), "{all}");
+    assert!(host.run(&["get", "pods", "-n", "kube-system"]).starts_with("NAME "));
+    assert!(host.run(&["get", "pods", "-A", "-l", "app=web"]).contains("default     web-edge"));
+}
+
+#[test]
+fn objects_are_given_as_they_are() {
+    let host = two_pods();
+    let one: Value = serde_json::from_str(&host.run(&["get", "pods", "web", "-o", "json"])).unwrap();
+    assert_eq!((&one["kind"], &one["metadata"]["name"]), (&json!("Pod"), &json!("web-edge")));
+    let all: Value = serde_json::from_str(&host.run(&["get", "pods", "-o", "json"])).unwrap();
+    assert_eq!((&all["kind"], all["items"].as_array().unwrap().len()), (&json!("List"), 2));
+    let yaml = host.run(&["get", "pods", "web", "-o", "yaml"]);
+    assert!(yaml.starts_with("apiVersion: v1\nkind: Pod\n"), "{yaml}");
+}
+
+#[test]
+fn nothing_found_is_said_on_stderr() {
+    let host = Host::start();
+    let output = host.output(&["get", "pods", "-o", "name"]);
+    assert_eq!((output.status.code(), text(&output.stdout), text(&output.stderr)), (Some(0), String::new(), "No resources found.\n".into()));
+    let (code, message) = host.fail(&["get", "pods", "web"]);
+    assert_eq!((code, message.as_str()), (1, "podstead: pod \"web\" not found\n"));
+}
+
+#[test]
+fn pods_are_watched() {
+    let host = two_pods();
+    let mut child = host.command(&["get", "pods", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.by_ref().take(3).count(), 3);
+    let pod = desired("default", "new", json!({}));
+    host.published.publish(&pod, serde_json::from_value(json!({"phase": "Pending"})).unwrap());
+    assert_eq!(lines.next().unwrap(), "new-edge   0/1     Pending   0          3h20m");
+    host.published.publish(&pod, serde_json::from_value(running_status()).unwrap());
+    assert_eq!(lines.next().unwrap(), "new-edge   1/1     Running   0          3h20m");
+    host.published.withdraw(&PodUid::new("uid-default-new"));
+    assert!(lines.next().unwrap().starts_with("new-edge "));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn events_and_sources_are_listed() {
+    let host = two_pods();
+    host.publish_source(Some("unknown field"), None);
+    let web = host.publish_running("default", "web");
+    let subject = Subject::Pod { uid: web.uid.clone(), full_name: web.full_name.clone(), field_path: None };
+    for _ in 0..2 {
+        host.events.record(&subject, EventType::Warning, "BackOff", "back-off 10s");
+    }
+    host.events.record(&Subject::Node, EventType::Normal, "Starting", "starting podstead");
+    let events = host.run(&["get", "events", "--for", "web"]);
+    assert_eq!(events.lines().count(), 2, "{events}");
+    assert!(events.contains("Warning   BackOff   pod/web-edge   back-off 10s"), "{events}");
+    assert_eq!(host.run(&["get", "events"]).lines().count(), 3);
+    assert_eq!(host.run(&["get", "events", "--type", "Normal"]).lines().count(), 2);
+    let sources = host.run(&["get", "sources"]);
+    assert!(sources.contains("manifests   directory   0123456789ab   2      1          0s     ok"), "{sources}");
+    let described = host.run(&["describe", "pod", "web"]);
+    assert!(described.contains("Written in:          web.yaml:1:1") && described.contains("BackOff"), "{described}");
+}
+
+#[test]
+fn status_is_the_default_and_says_what_to_do() {
+    let host = two_pods();
+    assert!(host.run(&[]).ends_with("\n2 pods, all well\n"));
+    assert_eq!(host.output(&["status", "--exit-code"]).status.code(), Some(0));
+    let mut status = running_status();
+    status["containerStatuses"][0]["ready"] = json!(false);
+    status["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}});
+    host.published.publish(&desired("default", "db", json!({})), serde_json::from_value(status).unwrap());
+    let report = host.run(&["status"]);
+    assert!(report.contains("2 pods, 1 well, 1 not\n  db-edge: CrashLoopBackOff"), "{report}");
+    assert!(report.contains("      back-off 10s\n      -> podstead logs -p db-edge -c main\n"), "{report}");
+    assert_eq!(host.output(&["status", "--exit-code"]).status.code(), Some(1));
+}
+
+#[test]
+fn images_are_managed() {
+    let host = two_pods();
+    let listed = host.run(&["image", "ls"]);
+    assert!(listed.contains("docker.io/library/nginx:1.27   111111111111   24.0MiB   2d2h"), "{listed}");
+    let output = host.output(&["image", "pull", "docker.io/library/redis:7"]);
+    assert_eq!(text(&output.stdout), format!("sha256:{}\n", "2".repeat(64)));
+    assert_eq!(text(&output.stderr), "aaaaaaaaaaaa: complete, 1.0KiB\n");
+    assert_eq!(host.run(&["get", "images", "-o", "name"]), "docker.io/library/nginx:1.27\ndocker.io/library/redis:7\n");
+    let (code, message) = host.fail(&["image", "pull", "docker.io/missing"]);
+    assert_eq!((code, message.as_str()), (1, "podstead: pull image \"docker.io/missing\": manifest unknown\n"));
+    std::fs::write(host.root.path().join("image.tar"), "x").unwrap();
+    let mut import = host.command(&["image", "import", "image.tar"]);
+    let imported = import.current_dir(host.root.path()).output().unwrap();
+    assert_eq!(text(&imported.stdout), "localhost/imported:1\n", "{}", text(&imported.stderr));
+    host.run(&["image", "rm", "docker.io/library/redis:7"]);
+    assert!(!host.run(&["image", "ls"]).contains("redis"));
+}
+
+#[test]
+fn colour_is_for_terminals_or_who_asks() {
+    let host = two_pods();
+    assert!(!host.run(&["get", "pods"]).contains('\x1b'));
+    assert!(host.run(&["get", "pods", "--color", "always"]).contains("\x1b[32mRunning\x1b[0m"));
+    let forced = host.command(&["get", "pods"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
+    assert!(!text(&forced.stdout).contains('\x1b'), "NO_COLOR goes before CLICOLOR_FORCE");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let host = two_pods();
+    let mut child = host.command(&["get", "pods", "-w"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    drop(stdout);
+    let status = eventually("the command ends", || {
+        host.publish_running("default", "web");
+        child.try_wait().unwrap()
+    });
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn a_daemon_that_does_not_run_is_named() {
+    let host = two_pods();
+    let version = host.run(&["version"]);
+    assert_eq!(version, format!("client: {0}\ndaemon: {0}\n", env!("CARGO_PKG_VERSION")));
+    let socket = host.root.path().join("nobody.sock");
+    for command in [&["version"][..], &["status"], &["get", "pods", "web"], &["exec", "web", "--", "ls"]] {
+        let output = host.command(command).env("PODSTEAD_SOCKET", "unused").arg0_socket(&socket).output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("is podstead running? (systemctl status podstead)"), "{message}");
+    }
+}
+
+trait OtherSocket {
+    fn arg0_socket(&mut self, socket: &std::path::Path) -> &mut Self;
+}
+
+impl OtherSocket for std::process::Command {
+    /// The same subcommand with another socket.
+    fn arg0_socket(&mut self, socket: &std::path::Path) -> &mut Self {
+        let arguments: Vec<_> = self.get_args().skip(2).map(std::ffi::OsStr::to_owned).collect();
+        *self = std::process::Command::new(env!("CARGO_BIN_EXE_podstead"));
+        self.arg("--socket").arg(socket).args(arguments)
+    }
+}

@@ -1,0 +1,234 @@
+//! A host for tests: the API with stubs behind it on a socket of its own, and the `podstead` command to ask it.
+
+use crate::stub::{StubImages, StubRuntime};
+use jiff::Timestamp;
+use podstead::api::{ApiSocket, Backend, Published, serve};
+use podstead::config::Paths;
+use podstead::manifest::{Origin, Position, Problem, Severity};
+use podstead::mux::DesiredPod;
+use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
+use podstead::runtime::{ContainerKind, ContainerState, ContainerStatus, ObservedPod};
+use podstead::source::Revision;
+use podstead::status::{PodStatusSink, SourceStatus, SourceStatusSink};
+use podstead::telemetry::EventLog;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime as Tokio;
+
+/// How long a condition may take that normally holds at once; generous, since the machine may be busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The version before the first change.
+pub(crate) const START: u64 = 1000;
+/// The name of the host.
+pub(crate) const NODE: &str = "edge";
+
+/// The API, running.
+pub(crate) struct Host {
+    pub(crate) published: Arc<Published>,
+    pub(crate) events: Arc<EventLog>,
+    pub(crate) runtime: Arc<StubRuntime>,
+    pub(crate) images: Arc<StubImages>,
+    pub(crate) paths: Paths,
+    pub(crate) tokio: Tokio,
+    pub(crate) root: TempDir,
+}
+
+impl Host {
+    /// Nothing is published yet.
+    pub(crate) fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let paths =
+            Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        std::fs::create_dir_all(&paths.run).unwrap();
+        let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let host = Self {
+            published: Arc::new(Published::new(START, Timestamp::now)),
+            events: Arc::new(EventLog::new(START, Timestamp::now)),
+            runtime: Arc::new(StubRuntime::default()),
+            images: Arc::new(StubImages::new()),
+            paths,
+            tokio,
+            root,
+        };
+        let backend = Backend {
+            published: Arc::clone(&host.published),
+            events: Arc::clone(&host.events) as Arc<EventLog>,
+            runtime: Arc::clone(&host.runtime) as _,
+            images: Arc::clone(&host.images) as _,
+            paths: host.paths.clone(),
+            node: NodeName::new(NODE),
+            sources: vec![SourceId::new("manifests")],
+            started_at: Timestamp::now(),
+            now: Timestamp::now,
+        };
+        let socket = host.socket();
+        host.tokio.spawn(async move { serve(ApiSocket::bind(&socket, None).unwrap(), backend).await });
+        eventually("the socket is served", || std::os::unix::net::UnixStream::connect(host.socket()).ok());
+        host
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.paths.api_socket()
+    }
+
+    /// A command of `podstead` against this host.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podstead"));
+        command.arg("--socket").arg(self.socket()).args(arguments).stdin(Stdio::null());
+        command.env_remove("PODSTEAD_CONFIG").env_remove("PODSTEAD_SOCKET").env_remove("CLICOLOR_FORCE");
+        command
+    }
+
+    /// Runs a command; returns stdout, and fails when it fails.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        assert!(output.status.success(), "podstead {arguments:?}: {}\n{}", output.status, text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Runs a command; returns its exit code and stderr, and fails when it succeeds.
+    pub(crate) fn fail(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.output(arguments);
+        assert!(!output.status.success(), "podstead {arguments:?} succeeded:\n{}", text(&output.stdout));
+        (output.status.code().unwrap(), text(&output.stderr))
+    }
+
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Publishes a pod of one running container `main`, started a while ago.
+    pub(crate) fn publish_running(&self, namespace: &str, short_name: &str) -> Arc<DesiredPod> {
+        let desired = desired(namespace, short_name, json!({}));
+        self.observe(&desired, "main", 0, running());
+        self.published.publish(&desired, serde_json::from_value(running_status()).unwrap());
+        desired
+    }
+
+    /// Makes the runtime know one more run of a container.
+    pub(crate) fn observe(&self, desired: &DesiredPod, container: &str, attempt: u32, state: ContainerState) -> ContainerId {
+        let id = ContainerId::new(format!("{container}-{attempt}"));
+        let status = ContainerStatus {
+            id: id.clone(),
+            name: ContainerName::new(container),
+            kind: ContainerKind::Main,
+            attempt,
+            hash: String::new(),
+            image_ref: "nginx:1.27".into(),
+            image_id: "sha256:11".into(),
+            stop_signal: 15,
+            created_at: Timestamp::now(),
+            log_path: self.paths.container_log(&desired.full_name, &desired.uid, container, attempt),
+            state,
+        };
+        let mut pods = self.runtime.pods.lock().unwrap();
+        let pod = pods.entry(desired.uid.clone()).or_insert_with(|| ObservedPod {
+            uid: desired.uid.clone(),
+            sandbox: None,
+            containers: Vec::new(),
+        });
+        pod.containers.retain(|known| known.id != id);
+        pod.containers.push(status);
+        id
+    }
+
+    /// Publishes how source `manifests` is.
+    pub(crate) fn publish_source(&self, problem: Option<&str>, last_error: Option<&str>) {
+        let problems = problem.into_iter().map(|message| Problem {
+            severity: Severity::Error,
+            code: "unknown-field".into(),
+            file: "bad.yaml".into(),
+            position: Some(Position { line: 19, column: 3 }),
+            field: "spec.hostNetwrok".into(),
+            message: message.into(),
+            hint: None,
+            object: None,
+        });
+        self.published.publish_source(SourceStatus {
+            id: SourceId::new("manifests"),
+            kind: "directory".into(),
+            location: "/etc/podstead/manifests".into(),
+            fetched: Some(Revision("sha256:0123456789abcdef".into())),
+            fetched_at: Some(Timestamp::now()),
+            accepted: Some(Revision("sha256:0123456789abcdef".into())),
+            pods: self.published.pods().len(),
+            last_error: last_error.map(str::to_owned),
+            problems: problems.collect(),
+        });
+    }
+}
+
+/// A pod as the mux would hand it on; `extra` is merged into its `spec`.
+pub(crate) fn desired(namespace: &str, short_name: &str, extra: Value) -> Arc<DesiredPod> {
+    let full_name = PodFullName { name: format!("{short_name}-{NODE}"), namespace: namespace.into() };
+    let uid = PodUid::new(format!("uid-{namespace}-{short_name}"));
+    let mut pod = json!({
+        "metadata": {
+            "name": full_name.name, "namespace": namespace, "uid": uid.as_str(), "labels": {"app": short_name},
+            "creationTimestamp": (Timestamp::now() - jiff::SignedDuration::from_mins(200)).to_string(),
+        },
+        "spec": {"nodeName": NODE, "restartPolicy": "Always", "containers": [{"name": "main", "image": "nginx:1.27"}]},
+    });
+    for (key, value) in extra.as_object().unwrap() {
+        pod["spec"][key] = value.clone();
+    }
+    Arc::new(DesiredPod {
+        uid,
+        full_name,
+        source: SourceId::new("manifests"),
+        revision: Revision("rev1".into()),
+        origin: Origin { file: format!("{short_name}.yaml"), position: Position { line: 1, column: 1 } },
+        pod: Arc::new(serde_json::from_value::<Pod>(pod).unwrap()),
+    })
+}
+
+/// A status with container `main` running.
+pub(crate) fn running_status() -> Value {
+    json!({
+        "phase": "Running",
+        "podIP": "10.0.0.5",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{
+            "name": "main", "ready": true, "started": true, "restartCount": 0, "image": "nginx:1.27", "imageID": "sha256:11",
+            "containerID": "podstead://main-0", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        }],
+    })
+}
+
+/// A container that runs.
+pub(crate) fn running() -> ContainerState {
+    ContainerState::Running { pid: 1, started_at: Timestamp::now() }
+}
+
+/// A container that has ended.
+pub(crate) fn exited(exit_code: i32) -> ContainerState {
+    ContainerState::Exited {
+        started_at: None,
+        finished_at: Timestamp::now(),
+        exit_code,
+        signal: None,
+        oom_killed: false,
+        error: None,
+        message: None,
+    }
+}
+
+/// Calls `probe` until it gives a value.
+pub(crate) fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match probe() {
+            Some(value) => return value,
+            None => assert!(Instant::now() < end, "gave up waiting for: {what}"),
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

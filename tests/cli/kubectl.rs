@@ -1,0 +1,132 @@
+//! The real kubectl against the API, over a TCP bridge to the unix socket. Skipped where there is no kubectl.
+
+use crate::host::{Host, text};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Copies between a TCP port that the kernel chose and the socket.
+fn bridge(host: &Host) -> SocketAddr {
+    let socket = host.socket();
+    host.tokio.block_on(async move {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut tcp, _)) = listener.accept().await {
+                let socket = socket.clone();
+                tokio::spawn(async move {
+                    let mut unix = tokio::net::UnixStream::connect(socket).await.unwrap();
+                    tokio::io::copy_bidirectional(&mut tcp, &mut unix).await.ok();
+                });
+            }
+        });
+        address
+    })
+}
+
+struct Kubectl<'a> {
+    address: SocketAddr,
+    host: &'a Host,
+}
+
+impl<'a> Kubectl<'a> {
+    /// `None` where there is no kubectl.
+    fn find(host: &'a Host) -> Option<Self> {
+        let exists = |directory: &Path| directory.join("kubectl").is_file();
+        let path = std::env::var_os("PATH")?;
+        if !std::env::split_paths(&path).any(|directory| exists(&directory)) {
+            println!("no kubectl in PATH: skipped");
+            return None;
+        }
+        Some(Self { address: bridge(host), host })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        // A home of its own: kubectl caches what it discovered.
+        command.env("HOME", self.host.root.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
+        command.arg(format!("--server=http://{}", self.address)).args(arguments);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        assert!(output.status.success(), "kubectl {arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+#[test]
+fn kubectl_lists_and_gets_as_podstead_does() {
+    let host = Host::start();
+    host.publish_running("default", "web");
+    host.publish_running("default", "db");
+    let Some(kubectl) = Kubectl::find(&host) else { return };
+    assert_eq!(kubectl.run(&["get", "pods"]), host.run(&["get", "pods"]));
+    assert_eq!(kubectl.run(&["get", "pods", "-o", "name", "-l", "app=web"]), "pod/web-edge\n");
+    assert_eq!(kubectl.run(&["get", "pod", "web-edge", "-o", "jsonpath={.status.phase}"]), "Running");
+    assert!(kubectl.run(&["get", "pods", "-A", "-o", "wide"]).contains("10.0.0.5"));
+    let described = kubectl.run(&["describe", "pod", "web-edge"]);
+    assert!(described.contains("Node:") && described.contains("nginx:1.27"), "{described}");
+    let missing = kubectl.output(&["get", "pod", "nosuch"]);
+    assert_eq!(text(&missing.stderr).trim(), r#"Error from server (NotFound): pods "nosuch" not found"#);
+    let deleted = kubectl.output(&["delete", "pod", "web-edge", "--wait=false"]);
+    assert!(text(&deleted.stderr).contains("managed by source manifests (revision rev1, web.yaml:1:1)"), "{}", text(&deleted.stderr));
+}
+
+#[test]
+fn kubectl_watches_and_waits() {
+    let host = Host::start();
+    host.publish_running("default", "web");
+    let Some(kubectl) = Kubectl::find(&host) else { return };
+    let mut child = kubectl.command(&["get", "pods", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().take(2).any(|line| line.starts_with("web-edge")));
+    host.publish_running("default", "new");
+    assert!(lines.next().unwrap().starts_with("new-edge"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let waited = kubectl.run(&["wait", "--for=condition=Ready", "--timeout=30s", "pod/web-edge"]);
+    assert_eq!(waited, "pod/web-edge condition met\n");
+}
+
+#[test]
+fn kubectl_reads_logs() {
+    let host = Host::start();
+    let web = host.publish_running("default", "web");
+    let path = host.paths.container_log(&web.full_name, &web.uid, "main", 0);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stdout F two\n").unwrap();
+    let Some(kubectl) = Kubectl::find(&host) else { return };
+    assert_eq!(kubectl.run(&["logs", "web-edge"]), "one\ntwo\n");
+    assert_eq!(kubectl.run(&["logs", "web-edge", "--tail=1", "--timestamps"]), "2026-01-01T00:00:01Z two\n");
+}
+
+/// Minor version of kubectl; from 1.31 on it speaks WebSocket.
+fn minor_version(kubectl: &Kubectl<'_>) -> u32 {
+    let version: serde_json::Value = serde_json::from_str(&kubectl.run(&["version", "--client", "-o", "json"])).unwrap();
+    version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse().unwrap()
+}
+
+#[test]
+fn kubectl_runs_programs() {
+    let host = Host::start();
+    host.publish_running("default", "web");
+    let Some(kubectl) = Kubectl::find(&host) else { return };
+    let output = kubectl.output(&["exec", "web-edge", "--", "exit", "7"]);
+    if minor_version(&kubectl) < 31 {
+        assert!(text(&output.stderr).contains("use `podstead exec`"), "{}", text(&output.stderr));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    assert_eq!(kubectl.run(&["exec", "web-edge", "--", "echo", "hello"]), "hello in main-0\n");
+    let mut command = kubectl.command(&["exec", "-i", "web-edge", "--", "cat"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"through and back").unwrap();
+    assert_eq!(text(&child.wait_with_output().unwrap().stdout), "through and back");
+}

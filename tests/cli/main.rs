@@ -1,0 +1,16 @@
+//! The local API and the command line over it, with a runtime and images that are stubs: every request and every subcommand as a
+//! user meets it, without containers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has to fail")]
+
+mod api_pods;
+mod api_resources;
+mod commands;
+mod configuration;
+mod exec;
+mod help;
+mod host;
+mod http;
+mod kubectl;
+mod logs;
+mod stub;
+mod watches;

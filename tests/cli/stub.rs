@@ -1,0 +1,231 @@
+//! A runtime that only knows what tests tell it, whose `exec` understands a few words; and images that only exist in memory.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use podstead::image::{
+    ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage,
+};
+use podstead::pod::{ContainerId, PodUid};
+use podstead::runtime::{
+    ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
+    RuntimeError, SandboxSpec, SandboxStatus, StartError,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use tokio::sync::{broadcast, mpsc, watch};
+
+/// Knows what tests put into `pods`.
+#[derive(Debug, Default)]
+pub(crate) struct StubRuntime {
+    pub(crate) pods: Mutex<BTreeMap<PodUid, ObservedPod>>,
+    /// Sessions whose client has left before their process ended.
+    pub(crate) abandoned: watch::Sender<u32>,
+}
+
+fn unused(operation: &str) -> RuntimeError {
+    RuntimeError::Failed { operation: operation.into(), reason: "not a thing that the API does".into() }
+}
+
+#[async_trait]
+impl Runtime for StubRuntime {
+    async fn recover(&self) -> Result<Vec<ObservedPod>, RuntimeError> {
+        Err(unused("recover"))
+    }
+
+    async fn create_sandbox(&self, _: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
+        Err(unused("create sandbox"))
+    }
+
+    async fn update_sandbox(&self, _: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
+        Err(unused("update sandbox"))
+    }
+
+    async fn stop_sandbox(&self, _: &PodUid) -> Result<(), RuntimeError> {
+        Err(unused("stop sandbox"))
+    }
+
+    async fn observe(&self, uid: &PodUid) -> Result<Option<ObservedPod>, RuntimeError> {
+        Ok(self.pods.lock().unwrap().get(uid).cloned())
+    }
+
+    async fn start_container(&self, _: &ContainerSpec) -> Result<ContainerStatus, StartError> {
+        Err(unused("start").into())
+    }
+
+    async fn signal_container(&self, _: &PodUid, _: &ContainerId, _: i32) -> Result<(), RuntimeError> {
+        Err(unused("signal"))
+    }
+
+    async fn kill_container(&self, _: &PodUid, _: &ContainerId) -> Result<(), RuntimeError> {
+        Err(unused("kill"))
+    }
+
+    async fn remove_container(&self, _: &PodUid, _: &ContainerId) -> Result<(), RuntimeError> {
+        Err(unused("remove container"))
+    }
+
+    async fn remove_pod(&self, _: &PodUid) -> Result<(), RuntimeError> {
+        Err(unused("remove pod"))
+    }
+
+    async fn exec(&self, _: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {
+        let mut words = spec.args.iter().map(String::as_str);
+        let program = match (words.next(), words.next()) {
+            (Some("cat"), _) => Program::Cat,
+            (Some("sizes"), _) => Program::Sizes(spec.tty),
+            (Some("hang"), _) => Program::Hang(self.abandoned.clone()),
+            (Some("echo"), _) => Program::Say(format!("{} in {id}\n", spec.args[1..].join(" ")), "to stderr\n".into(), 0),
+            (Some("exit"), Some(code)) => Program::Say(String::new(), String::new(), code.parse().unwrap()),
+            (program, _) => {
+                let operation = format!("execute {:?}", program.unwrap_or_default());
+                return Err(RuntimeError::Failed { operation, reason: "no such file".into() });
+            }
+        };
+        Ok(program.start())
+    }
+
+    async fn attach(&self, _: &PodUid, _: &ContainerId) -> Result<ExecSession, RuntimeError> {
+        Ok(Program::Cat.start())
+    }
+
+    fn take_events(&self) -> Option<mpsc::UnboundedReceiver<PodLifecycleEvent>> {
+        None
+    }
+}
+
+/// What runs in a session.
+enum Program {
+    /// Writes stdin to stdout until stdin is closed.
+    Cat,
+    /// Tells the size of its terminal at the start and at each change; ends with the code typed.
+    Sizes(Option<(u16, u16)>),
+    /// Waits until the client leaves.
+    Hang(watch::Sender<u32>),
+    /// Writes to stdout and stderr and ends with a code.
+    Say(String, String, i32),
+}
+
+impl Program {
+    fn start(self) -> ExecSession {
+        let (input, stdin) = mpsc::channel(4);
+        let (stdout, output) = mpsc::channel(4);
+        tokio::spawn(self.run(stdin, stdout));
+        ExecSession { input, output }
+    }
+
+    async fn run(self, mut input: mpsc::Receiver<ExecInput>, output: mpsc::Sender<ExecOutput>) {
+        let code = match self {
+            Self::Cat => loop {
+                match input.recv().await {
+                    Some(ExecInput::Stdin(bytes)) => {
+                        if output.send(ExecOutput::Stdout(bytes)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Some(ExecInput::CloseStdin) => break 0,
+                    Some(ExecInput::Resize(..)) => {}
+                    None => return,
+                }
+            },
+            Self::Sizes(tty) => {
+                let tell = |size: Option<(u16, u16)>| ExecOutput::Stdout(Bytes::from(format!("{size:?}\r\n")));
+                output.send(tell(tty)).await.ok();
+                loop {
+                    match input.recv().await {
+                        Some(ExecInput::Resize(columns, rows)) => {
+                            output.send(tell(Some((columns, rows)))).await.ok();
+                        }
+                        Some(ExecInput::Stdin(bytes)) => break i32::from(bytes[0] - b'0'),
+                        Some(ExecInput::CloseStdin) => {}
+                        None => return,
+                    }
+                }
+            }
+            Self::Hang(abandoned) => {
+                output.send(ExecOutput::Stdout(Bytes::from_static(b"hanging\n"))).await.ok();
+                output.closed().await;
+                abandoned.send_modify(|number| *number += 1);
+                return;
+            }
+            Self::Say(stdout, stderr, code) => {
+                output.send(ExecOutput::Stdout(stdout.into())).await.ok();
+                output.send(ExecOutput::Stderr(stderr.into())).await.ok();
+                code
+            }
+        };
+        output.send(ExecOutput::Exited(code)).await.ok();
+    }
+}
+
+/// Images in memory.
+#[derive(Debug)]
+pub(crate) struct StubImages {
+    pub(crate) images: Mutex<Vec<ImageRecord>>,
+    progress: broadcast::Sender<PullProgress>,
+}
+
+impl StubImages {
+    pub(crate) fn new() -> Self {
+        Self { images: Mutex::new(vec![record("docker.io/library/nginx:1.27", '1')]), progress: broadcast::channel(64).0 }
+    }
+}
+
+fn record(reference: &str, digit: char) -> ImageRecord {
+    let created_at = Timestamp::now() - jiff::SignedDuration::from_hours(50);
+    ImageRecord {
+        references: vec![reference.into()],
+        digest: format!("sha256:{}", digit.to_string().repeat(64)),
+        size_bytes: 24 << 20,
+        created_at,
+    }
+}
+
+#[async_trait]
+impl ImageService for StubImages {
+    async fn ensure(&self, reference: &str, _: PullPolicy) -> Result<ResolvedImage, ImageError> {
+        if reference.contains("missing") {
+            return Err(ImageError::Pull { reference: reference.into(), reason: "manifest unknown".into() });
+        }
+        for (fetched, complete) in [(0, false), (512, false), (1024, true)] {
+            let layer = format!("sha256:{}", "a".repeat(64));
+            self.progress.send(PullProgress { reference: reference.into(), layer, fetched, total: Some(1024), complete }).ok();
+        }
+        let record = record(reference, '2');
+        let digest = record.digest.clone();
+        self.images.lock().unwrap().push(record);
+        Ok(ResolvedImage { digest, layers: Vec::new(), config: ImageConfig::default() })
+    }
+
+    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError> {
+        Err(ImageError::NoUser { reference: image.digest.clone(), user: user.into() })
+    }
+
+    async fn list(&self) -> Result<Vec<ImageRecord>, ImageError> {
+        Ok(self.images.lock().unwrap().clone())
+    }
+
+    async fn import(&self, path: PathBuf) -> Result<Vec<String>, ImageError> {
+        if std::fs::read(&path).is_err() {
+            return Err(ImageError::Import { path, reason: "no such file".into() });
+        }
+        self.images.lock().unwrap().push(record("localhost/imported:1", '3'));
+        Ok(vec!["localhost/imported:1".into()])
+    }
+
+    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+        let mut images = self.images.lock().unwrap();
+        let before = images.len();
+        images.retain(|image| !image.references.iter().any(|name| name == reference));
+        if images.len() == before {
+            let reason = "no such image".into();
+            return Err(ImageError::Inspect { reference: reference.into(), reason });
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> broadcast::Receiver<PullProgress> {
+        self.progress.subscribe()
+    }
+}
