@@ -9,6 +9,7 @@ pub mod descriptor_passing;
 pub mod file_lease;
 pub mod kernel;
 pub mod loopback;
+pub mod memory;
 pub mod mount_list;
 pub mod mount_tree;
 pub mod mounts;

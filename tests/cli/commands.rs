@@ -55,7 +55,10 @@ fn objects_are_given_as_they_are() {
 fn nothing_found_is_said_on_stderr() {
     let host = Host::start();
     let output = host.output(&["get", "pods", "-o", "name"]);
-    assert_eq!((output.status.code(), text(&output.stdout), text(&output.stderr)), (Some(0), String::new(), "No resources found.\n".into()));
+    assert_eq!(
+        (output.status.code(), text(&output.stdout), text(&output.stderr)),
+        (Some(0), String::new(), "No resources found.\n".into())
+    );
     let (code, message) = host.fail(&["get", "pods", "web"]);
     assert_eq!((code, message.as_str()), (1, "podstead: pod \"web\" not found\n"));
 }

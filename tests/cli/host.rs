@@ -41,8 +41,7 @@ impl Host {
     /// Nothing is published yet.
     pub(crate) fn start() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let paths =
-            Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         std::fs::create_dir_all(&paths.run).unwrap();
         let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let host = Self {

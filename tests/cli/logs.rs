@@ -68,7 +68,8 @@ fn line(second: u32, text: &str) -> String {
 }
 
 fn gzip(path: &PathBuf) {
-    let mut encoder = flate2::write::GzEncoder::new(File::create(format!("{}.gz", path.display())).unwrap(), flate2::Compression::fast());
+    let mut encoder =
+        flate2::write::GzEncoder::new(File::create(format!("{}.gz", path.display())).unwrap(), flate2::Compression::fast());
     encoder.write_all(&fs::read(path).unwrap()).unwrap();
     encoder.finish().unwrap();
 }

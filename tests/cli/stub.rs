@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use podstead::image::{
-    ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage,
-};
+use podstead::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
 use podstead::pod::{ContainerId, PodUid};
 use podstead::runtime::{
     ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,

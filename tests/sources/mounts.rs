@@ -59,7 +59,8 @@ fn what_changes_behind_an_overlay_is_found_by_the_next_pass() {
         for name in ["lower", "upper", "work", "merged"] {
             fs::create_dir(at(name)).unwrap();
         }
-        let data = format!("lowerdir={},upperdir={},workdir={}", at("lower").display(), at("upper").display(), at("work").display());
+        let data =
+            format!("lowerdir={},upperdir={},workdir={}", at("lower").display(), at("upper").display(), at("work").display());
         mount(Some("overlay"), &at("merged"), Some("overlay"), MsFlags::empty(), Some(data.as_str())).unwrap();
         let mut source = follow_with(&at("merged"), DirectoryOptions { relist: Duration::from_millis(100), ..options() });
         source.content(&[]).await;

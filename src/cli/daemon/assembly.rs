@@ -15,12 +15,13 @@ use crate::manifest::Limits;
 use crate::mux::{self, Merge, MuxTask, SourcesReady};
 use crate::network::HostOrLoopback;
 use crate::pod::{AdmitContext, SourceId};
+use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::protocol::LogLimits;
-use crate::runtime::Runtime;
 use crate::source::PodSource;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
-use crate::store::{self, CheckContext, Intake, IntakeSource};
+use crate::store::CheckContext;
+use crate::store::intake::{self, Intake, IntakeSource};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
 use crate::sys::clock::Clock;
 use crate::telemetry::EventLog;
@@ -82,7 +83,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         clock: Clock::system(),
         paths: paths.clone(),
         node: node::facts(&config),
-        crash_loop: BackoffPolicy { cap: config.crash_loop_max, ..BackoffPolicy::crash_loop() },
+        crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max),
         pids_limit: config.pod_pids_limit,
         pokes: poke,
     });
@@ -99,7 +100,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     // None of these ends while the daemon lives.
     let mut stages: JoinSet<&'static str> = JoinSet::new();
     stages.spawn(async move {
-        store::intake::run(intake, reports, set).await;
+        intake::run(intake, reports, set).await;
         "the intake of manifests"
     });
     stages.spawn(async move {
@@ -158,7 +159,7 @@ fn open_images(config: &Config, events: Arc<EventLog>) -> anyhow::Result<Arc<Ima
     let store = ImageStoreConfig {
         registries: config.registries.clone(),
         preload: Some(config.preload.clone()),
-        parallel_layers: config.max_parallel_pulls,
+        parallel_layers: config.max_parallel_layer_pulls,
         ..ImageStoreConfig::default()
     };
     Ok(ImageStore::open(&config.paths.images(), store, events)?)

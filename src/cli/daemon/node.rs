@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::network::host_ips;
 use crate::pod::env::EnvFacts;
-use crate::sys::kernel::memory_bytes;
+use crate::sys::memory::memory_bytes;
 
 /// Asks the kernel. Addresses are those of now: a host without any starts its pods all the same.
 pub(super) fn facts(config: &Config) -> EnvFacts {
