@@ -50,7 +50,7 @@ impl Reader<'_> {
     fn document(&mut self, document: &Document<'_>) -> Result<(), Fault> {
         let text = encoding::check_document(document.bytes, document.start)?;
         documents::check_density(document, self.limits.max_nodes)?;
-        let node = yaml::load(text, document.start, self.limits)?;
+        let node = yaml::load(text, document.start, self.lines.position(document.start as u32).line, self.limits)?;
         if node.value == Value::Null {
             return Ok(());
         }
@@ -58,21 +58,22 @@ impl Reader<'_> {
         let at = node.at.unwrap_or((document.start + leading_blanks) as u32);
         let (told, faults) = object::tell(&node, at, None);
         match told {
-            Some(Told::Object(kind)) => self.object(&node, kind, "", at, faults),
-            Some(Told::List { items, items_at, of }) => {
+            Some(Told::Object(kind)) => self.object(node, kind, "", at, faults),
+            Some(Told::List { of }) => {
                 self.all_unreadable(faults);
-                self.list(items, items_at.unwrap_or(at), of);
+                self.list(node, at, of);
             }
             None => self.all_unreadable(faults),
         }
         Ok(())
     }
 
-    fn list(&mut self, items: &[Node], at: u32, of: Option<Kind>) {
-        for (index, item) in items.iter().enumerate() {
+    fn list(&mut self, list: Node, at: u32, of: Option<Kind>) {
+        let (items, items_at) = object::into_items(list);
+        for (index, item) in items.into_iter().enumerate() {
             let prefix = format!("items[{index}]");
-            let item_at = item.at.unwrap_or(at);
-            let (told, faults) = object::tell(item, item_at, of);
+            let item_at = item.at.or(items_at).unwrap_or(at);
+            let (told, faults) = object::tell(&item, item_at, of);
             let mut faults: Vec<Fault> = faults.into_iter().map(|fault| prefixed(fault, &prefix)).collect();
             match told {
                 Some(Told::Object(kind)) => {
@@ -90,13 +91,13 @@ impl Reader<'_> {
     }
 
     /// One object, with what is known to be wrong with it already.
-    fn object(&mut self, node: &Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
-        let key = object::key_of(node, kind);
+    fn object(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
+        let key = object::key_of(&node, kind);
         let position = self.lines.position(at);
-        let checked = schema::check(node, kind.structure, prefix, at, self.lines, self.limits.max_problems);
+        let checked = schema::check(&node, kind.structure, prefix, at, self.lines, self.limits.max_problems);
         // The walk tells a wrong type of apiVersion and kind as well.
         faults.retain(|fault| fault.code != code::WRONG_TYPE);
-        faults.extend(object::required_faults(node, kind, prefix, at));
+        faults.extend(object::required_faults(&node, kind, prefix, at));
         faults.extend(checked.faults);
         if let Some(key) = &key {
             match self.seen.get(key) {
@@ -131,7 +132,7 @@ impl Reader<'_> {
         let ObjectKey { kind, namespace, name } = key;
         let message = format!("a second {kind} {} in namespace {namespace}; the first begins in line {}", quoted(name), first.line);
         let field = if prefix.is_empty() { "metadata.name".to_owned() } else { format!("{prefix}.metadata.name") };
-        Fault::at(code::DUPLICATE_NAME, at, message).field(field).hint("rename or remove one of the two; the first is used")
+        Fault::at(code::DUPLICATE_NAME, at, message).field(field).hint("rename or remove one of the two")
     }
 
     /// A part of the file that gives no object that could be named.

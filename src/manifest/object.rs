@@ -38,8 +38,8 @@ const KINDS: [Kind; 3] = [
 
 impl Kind {
     /// The typed object of a document without faults.
-    pub(super) fn typed(self, node: &Node) -> Result<Object, serde_json::Error> {
-        (self.read)(schema::to_json(node, self.structure))
+    pub(super) fn typed(self, node: Node) -> Result<Object, serde_json::Error> {
+        (self.read)(schema::into_json(node, self.structure))
     }
 }
 
@@ -48,19 +48,17 @@ const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaS
 
 /// A document or list item, told apart.
 #[derive(Debug)]
-pub(super) enum Told<'a> {
+pub(super) enum Told {
     Object(Kind),
     /// A list; of a typed list, what its items are.
     List {
-        items: &'a [Node],
-        items_at: Option<u32>,
         of: Option<Kind>,
     },
 }
 
 /// Tells what the document is that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
 /// so itself. On failure, everything that is wrong with apiVersion and kind, or with the list around the items.
-pub(super) fn tell<'a>(node: &'a Node, at: u32, of: Option<Kind>) -> (Option<Told<'a>>, Vec<Fault>) {
+pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec<Fault>) {
     if !matches!(node.value, Value::Map(_)) {
         let message = "not a Kubernetes object: a mapping with apiVersion, kind and metadata is expected";
         let hint = "keep other files out of the manifest directory, or begin their names with a dot";
@@ -130,7 +128,7 @@ fn kind_name(node: &Node) -> &str {
     node.entry("kind").and_then(|entry| entry.value.as_str()).unwrap_or("Kubernetes object")
 }
 
-fn kind_of<'a>(node: &'a Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<Fault>) -> Option<Told<'a>> {
+fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<Fault>) -> Option<Told> {
     if let Some(found) = KINDS.into_iter().find(|known| known.name == kind) {
         if let Some(of) = of.filter(|of| of.name != found.name) {
             let message = format!("a {} cannot be an item of a {}", found.name, of.list);
@@ -141,11 +139,7 @@ fn kind_of<'a>(node: &'a Node, kind: &str, at: u32, of: Option<Kind>, faults: &m
     }
     let of_list = KINDS.into_iter().find(|known| known.list == kind);
     if kind == "List" || of_list.is_some() {
-        let items = node.entry("items");
-        return Some(match items.map(|entry| (&entry.value.value, entry)) {
-            Some((Value::List(list), entry)) => Told::List { items: list, items_at: entry.key_at, of: of_list },
-            Some(_) | None => Told::List { items: &[], items_at: None, of: of_list },
-        });
+        return Some(Told::List { of: of_list });
     }
     let version = node.entry("apiVersion").and_then(|entry| entry.value.as_str()).unwrap_or_default();
     let (message, hint) = foreign_kind(kind, version);
@@ -172,6 +166,15 @@ fn foreign_kind(kind: &str, version: &str) -> (String, String) {
         },
     };
     (message, hint)
+}
+
+/// The items of a list, and the place of the word `items`.
+pub(super) fn into_items(node: Node) -> (Vec<Node>, Option<u32>) {
+    let Value::Map(entries) = node.value else { return (Vec::new(), None) };
+    match entries.into_iter().find(|entry| entry.key == "items").map(|entry| (entry.value.value, entry.key_at)) {
+        Some((Value::List(items), at)) => (items, at),
+        Some(_) | None => (Vec::new(), None),
+    }
 }
 
 /// What is wrong with a list besides its items.

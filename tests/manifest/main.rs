@@ -4,3 +4,4 @@
 mod good_input;
 mod schema_table;
 mod support;
+mod zz;

@@ -161,6 +161,10 @@ impl<'a> Walk<'a> {
 
     /// Reports an unknown field; returns the field of this structure that it seems to be.
     fn unknown(&mut self, entry: &Entry, at: u32) -> Option<&'static str> {
+        // A suggestion costs much more than the fault that nobody will see.
+        if self.checked.faults.len() >= self.max_faults {
+            return None;
+        }
         let path = |ancestor: &Ancestor| self.path_text(&self.path[..ancestor.depth]);
         let suggestion = suggest(&entry.key, &self.ancestors, path);
         let (hint, field) = suggestion.map_or((None, None), |suggestion| (Some(suggestion.hint), suggestion.field));

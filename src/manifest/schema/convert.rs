@@ -5,21 +5,21 @@ use crate::manifest::node::{Node, Value};
 use serde_json::{Map, Value as Json};
 
 /// The JSON of an object that [`super::check`] found good: without nulls, which mean absence, and with quantities as strings.
-pub(in crate::manifest) fn to_json(node: &Node, structure: &'static Struct) -> Json {
+pub(in crate::manifest) fn into_json(node: Node, structure: &'static Struct) -> Json {
     convert(node, &Type::Object(structure)).unwrap_or(Json::Null)
 }
 
-fn convert(node: &Node, ty: &Type) -> Option<Json> {
-    Some(match &node.value {
+fn convert(node: Node, ty: &Type) -> Option<Json> {
+    Some(match node.value {
         Value::Null | Value::Unsupported(_) => return None,
-        Value::Bool(value) => Json::Bool(*value),
+        Value::Bool(value) => Json::Bool(value),
         Value::Number(number) if matches!(ty, Type::Quantity) => Json::String(number.to_string()),
-        Value::Number(number) => Json::Number(number.clone()),
+        Value::Number(number) => Json::Number(number),
         Value::String(text) if matches!(ty, Type::Base64) => Json::String(text.replace(['\n', '\r'], "")),
-        Value::String(text) => Json::String(text.clone()),
+        Value::String(text) => Json::String(text),
         Value::List(items) => {
             let inner = if let Type::List(inner) = ty { inner } else { &Type::Any };
-            items.iter().filter_map(|item| convert(item, inner)).collect()
+            items.into_iter().filter_map(|item| convert(item, inner)).collect()
         }
         Value::Map(entries) => {
             let mut map = Map::new();
@@ -38,8 +38,8 @@ fn convert(node: &Node, ty: &Type) -> Option<Json> {
                     | Type::Any
                     | Type::List(_) => &Type::Any,
                 };
-                if let Some(value) = convert(&entry.value, inner) {
-                    map.insert(entry.key.clone(), value);
+                if let Some(value) = convert(entry.value, inner) {
+                    map.insert(entry.key, value);
                 }
             }
             Json::Object(map)

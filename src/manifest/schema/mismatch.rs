@@ -34,6 +34,7 @@ pub(in crate::manifest) fn found(node: &Node, raw: Option<&str>) -> String {
             Some(_) | None => format!("the boolean {value}"),
         },
         Value::Number(number) => match raw {
+            Some(raw) if raw.bytes().all(|byte| byte.is_ascii_digit()) && !raw.starts_with('0') => format!("the number {raw}"),
             Some(raw) if raw != number.to_string() => format!("the number {number} (that is what unquoted {raw} means)"),
             Some(_) | None => format!("the number {number}"),
         },

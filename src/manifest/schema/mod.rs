@@ -9,7 +9,7 @@ mod suggest;
 pub mod table;
 
 pub(super) use check::check;
-pub(super) use convert::to_json;
+pub(super) use convert::into_json;
 pub(super) use suggest::close_to;
 
 /// A structure of the API: its fields, sorted by name.

@@ -34,7 +34,7 @@ pub(super) struct Loader<'a> {
 impl<'a> Loader<'a> {
     pub(super) fn new(text: &'a str, start: usize, limits: &Limits, language: Language) -> Self {
         // What is written out never has more nodes than bytes, so only aliases meet this bound.
-        let max_nodes = u32::try_from(text.len()).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(1000).min(limits.max_nodes);
+        let max_nodes = u32::try_from(text.len()).unwrap_or(u32::MAX).saturating_add(1000).min(limits.max_nodes);
         // Both parsers stop at 128.
         let max_depth = limits.max_depth.min(120);
         let place = Place::new(text);
@@ -277,6 +277,15 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
 
 /// Notes which entries repeat a key.
 fn mark_duplicates(entries: &mut [Entry]) {
+    const FEW: usize = 10;
+    if entries.len() <= FEW {
+        for at in 1..entries.len() {
+            let (before, rest) = entries.split_at_mut(at);
+            let first = before.iter().find(|entry| entry.key == rest[0].key);
+            rest[0].duplicate_of = first.map(|entry| entry.key_at);
+        }
+        return;
+    }
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
     for pair in order.windows(2) {

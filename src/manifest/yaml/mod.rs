@@ -13,10 +13,10 @@ use super::node::{Node, Value};
 use loader::{Loader, Seed};
 use serde::de::DeserializeSeed;
 
-/// Loads a document that begins at byte `start` of its file. An empty one is [`Value::Null`].
-pub(super) fn load(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
+/// Loads a document that begins at byte `start` of its file, in line `line`. An empty one is [`Value::Null`].
+pub(super) fn load(text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
     if !text.trim_start().starts_with('{') {
-        return load_yaml(text, start, limits);
+        return load_yaml(text, start, line, limits);
     }
     let json_fault = match load_json(text, start, limits) {
         Ok(node) => return Ok(node),
@@ -24,7 +24,7 @@ pub(super) fn load(text: &str, start: usize, limits: &Limits) -> Result<Node, Fa
         Err(fault) => fault,
     };
     let quoted_key_follows = text.trim_start()[1..].trim_start().starts_with('"');
-    match load_yaml(text, start, limits) {
+    match load_yaml(text, start, line, limits) {
         Ok(node) => Ok(node),
         Err(_) if quoted_key_follows => Err(json_fault),
         Err(fault) => Err(fault),
@@ -40,7 +40,7 @@ fn load_json(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
     }
 }
 
-fn load_yaml(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
+fn load_yaml(text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
     let mut loader = Loader::new(text, start, limits, loader::Language::Yaml);
     let mut documents = serde_yaml::Deserializer::from_str(text);
     let mut first = None;
@@ -48,7 +48,7 @@ fn load_yaml(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
     for document in documents.by_ref().take(2) {
         let node = match Seed::new(&mut loader).deserialize(document) {
             Ok(node) => node,
-            Err(error) => return Err(loader.take_fault().unwrap_or_else(|| syntax::yaml_fault(&error, text, start))),
+            Err(error) => return Err(loader.take_fault().unwrap_or_else(|| syntax::yaml_fault(&error, text, start, line))),
         };
         match &first {
             None => first = Some(node),

@@ -31,13 +31,13 @@ pub(super) struct Borrowed<'a> {
 
 impl<'a> Place<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let begins = |sign: u8| {
-            move |window: &[u8]| {
-                matches!(window[0], b' ' | b'\n' | b'[' | b',' | b'{') && window[1] == sign && !window[2].is_ascii_whitespace()
-            }
+        let begins_word = |sign: char| {
+            let before =
+                |at: usize| text.as_bytes()[..at].last().is_none_or(|byte| matches!(byte, b' ' | b'\n' | b'[' | b',' | b'{'));
+            let behind = |at: usize| text.as_bytes().get(at + 1).is_some_and(|byte| !byte.is_ascii_whitespace());
+            text.match_indices(sign).any(|(at, _)| before(at) && behind(at))
         };
-        let has = |sign: u8| text.as_bytes().windows(3).any(begins(sign));
-        Self { text, next: 0, has_aliases: has(b'*'), has_tags: has(b'!') || text.starts_with('!') }
+        Self { text, next: 0, has_aliases: begins_word('*'), has_tags: begins_word('!') }
     }
 
     /// The place of a string that the parser borrowed.

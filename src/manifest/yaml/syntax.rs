@@ -24,10 +24,10 @@ const HINTS: &[(&str, &str)] = &[
     ("found incompatible YAML document", "remove the %YAML line"),
 ];
 
-/// The fault behind an error of the YAML parser.
-pub(super) fn yaml_fault(error: &serde_yaml::Error, text: &str, start: usize) -> Fault {
+/// The fault behind an error of the YAML parser in a document that begins at byte `start`, in line `line`.
+pub(super) fn yaml_fault(error: &serde_yaml::Error, text: &str, start: usize, line: u32) -> Fault {
     let message = error.to_string();
-    let (problem, context) = split_places(&message);
+    let (problem, context) = split_places(&message, line);
     let index = error.location().map_or(0, |location| location.index());
     let mut at = index.min(text.len());
     // At the end of a cut-off file, the last thing written is the place to look at.
@@ -35,7 +35,7 @@ pub(super) fn yaml_fault(error: &serde_yaml::Error, text: &str, start: usize) ->
         at = text.trim_end().len();
     }
     let wrong = text.as_bytes().get(at).copied();
-    let (message, hint) = match (problem.contains("cannot start any token"), wrong) {
+    let (message, hint) = match (problem.contains("cannot start any token") || problem.contains("a tab character"), wrong) {
         (true, Some(b'\t')) => ("a tab cannot indent".to_owned(), Some("indent with spaces")),
         (true, Some(byte @ (b'@' | b'`' | b'%'))) => {
             (format!("a value cannot begin with `{}`", char::from(byte)), Some("quote the value"))
@@ -57,7 +57,10 @@ pub(super) fn json_fault(error: &serde_json::Error, text: &str, start: usize) ->
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
     let line_begin: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let at = floor_boundary(text, line_begin + error.column().saturating_sub(1));
+    let at = match error.is_eof() {
+        true => text.trim_end().len(),
+        false => floor_boundary(text, line_begin + error.column().saturating_sub(1)),
+    };
     let fault = Fault::at(code::JSON_SYNTAX, (start + at) as u32, format!("not JSON: {message}"));
     match error.classify() {
         serde_json::error::Category::Eof => fault.hint("a bracket or quote is not closed, or the file is cut off"),
@@ -68,15 +71,22 @@ pub(super) fn json_fault(error: &serde_json::Error, text: &str, start: usize) ->
     }
 }
 
-/// libyaml's message without its places, which count from the start of the document: `problem`, and ` while parsing ...`.
-fn split_places(message: &str) -> (String, String) {
+/// libyaml's `problem at line 1 column 2, while parsing something at line 3 column 4`, whose lines count from the start of the
+/// document: the problem alone, and what was parsed with its line in the file.
+fn split_places(message: &str, first_line: u32) -> (String, String) {
     let mut parts = message.split(", ").map(|part| {
         let end = [" at line ", " at position "].iter().filter_map(|words| part.find(words)).min().unwrap_or(part.len());
-        &part[..end]
+        part.split_at(end)
     });
-    let problem = parts.next().unwrap_or_default().trim_start_matches(".: ").to_owned();
-    let context: String = parts.filter(|part| part.starts_with("while ")).map(|part| format!(" {part}")).collect();
-    (problem, context)
+    let problem = parts.next().map_or("", |(problem, _)| problem).trim_start_matches(".: ").to_owned();
+    let context = parts.filter(|(part, _)| part.starts_with("while ")).map(|(part, place)| {
+        let line = place.strip_prefix(" at line ").and_then(|place| place.split(' ').next()?.parse::<u32>().ok());
+        match line {
+            Some(line) => format!(" {part} that begins in line {}", first_line + line - 1),
+            None => format!(" {part}"),
+        }
+    });
+    (problem, context.collect())
 }
 
 fn floor_boundary(text: &str, at: usize) -> usize {
