@@ -12,7 +12,7 @@ pub(super) mod code {
     pub(in crate::manifest) const FILE_TOO_LARGE: &str = "file-too-large";
     pub(in crate::manifest) const INVALID_VALUE: &str = "invalid-value";
     pub(in crate::manifest) const JSON_SYNTAX: &str = "json-syntax";
-    pub(in crate::manifest) const MISSING_FIELD: &str = "missing-field";
+    pub(in crate::manifest) const MISSING_FIELD: &str = "required";
     pub(in crate::manifest) const NOT_AN_OBJECT: &str = "not-an-object";
     pub(in crate::manifest) const TOO_COMPLEX: &str = "too-complex";
     pub(in crate::manifest) const TOO_MANY_PROBLEMS: &str = "too-many-problems";
@@ -68,11 +68,22 @@ impl Fault {
             code: self.code.to_owned(),
             file: file.to_owned(),
             position: self.at.map(|at| lines.position(at)),
-            field: self.field,
-            message: self.message,
-            hint: self.hint,
+            field: fit_for_a_line(self.field),
+            message: fit_for_a_line(self.message),
+            hint: self.hint.map(fit_for_a_line),
             object: object.cloned(),
         }
+    }
+}
+
+/// Text that may hold words of the manifest, as it may stand in a log and on a terminal: of one line, without control characters,
+/// not endless.
+fn fit_for_a_line(text: String) -> String {
+    const LONGEST: usize = 500;
+    match text.char_indices().nth(LONGEST) {
+        None if !text.chars().any(char::is_control) => text,
+        None => text.escape_debug().to_string(),
+        Some((end, _)) => format!("{}...", text[..end].escape_debug()),
     }
 }
 

@@ -121,7 +121,7 @@ fn text<'a>(node: &'a Node, name: &str, at: u32, faults: &mut Vec<Fault>) -> Wri
 }
 
 fn missing(field: &str, at: u32, write: &str) -> Fault {
-    Fault::at(code::MISSING_FIELD, at, "required, but not there").field(field).hint(format!("write {write}"))
+    Fault::at(code::MISSING_FIELD, at, "is required").field(field).hint(format!("write {write}"))
 }
 
 fn kind_name(node: &Node) -> &str {
@@ -237,7 +237,7 @@ pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) ->
             let name = entry.value.entry("name").filter(|name| name.value.value != Value::Null);
             if name.is_none() || name.is_some_and(|name| name.value.as_str() == Some("")) {
                 let place = name.and_then(|name| name.value.at).or(entry.key_at).unwrap_or(at);
-                let fault = Fault::at(code::MISSING_FIELD, place, "required, but not there").field(path("metadata.name"));
+                let fault = Fault::at(code::MISSING_FIELD, place, "is required").field(path("metadata.name"));
                 faults.push(match entry.value.entry("generateName") {
                     Some(_) => fault.hint("names are not generated for manifests in files: write a name"),
                     None => fault.hint(format!("every {} needs a name", kind.name)),
@@ -245,12 +245,12 @@ pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) ->
             }
         }
         None => {
-            let fault = Fault::at(code::MISSING_FIELD, at, "required, but not there").field(path("metadata.name"));
+            let fault = Fault::at(code::MISSING_FIELD, at, "is required").field(path("metadata.name"));
             faults.push(fault.hint(format!("every {} needs a name", kind.name)));
         }
     }
     if kind.name == "Pod" && node.entry("spec").is_none_or(|entry| entry.value.value == Value::Null) {
-        let fault = Fault::at(code::MISSING_FIELD, at, "required, but not there").field(path("spec"));
+        let fault = Fault::at(code::MISSING_FIELD, at, "is required").field(path("spec"));
         faults.push(fault.hint("a Pod has at least spec.containers"));
     }
     faults

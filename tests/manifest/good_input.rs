@@ -1,6 +1,6 @@
 //! What a good file gives.
 
-use crate::support::{WEB, decode, place, pod};
+use crate::support::{WEB, decode, place_of, pod};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use podstead::manifest::{Object, ObjectKey};
 
@@ -13,17 +13,17 @@ fn a_pod_is_decoded_with_its_places() {
     assert_eq!(object.key, ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: "web".into() });
     assert_eq!(object.origin.to_string(), "web.yaml:2:1");
     let at = |field: &str| object.positions.position(field).unwrap();
-    assert_eq!(at("metadata.name"), place(WEB, "web\n"));
-    assert_eq!(at("metadata.labels[app]"), place(WEB, "'web'"));
-    assert_eq!(at("spec.containers"), place(WEB, "containers:"));
-    assert_eq!(at("spec.containers[0]"), place(WEB, "name: server"));
-    assert_eq!(at("spec.containers[0].image"), place(WEB, "nginx:1.27"));
-    assert_eq!(at("spec.containers[0].ports[0].containerPort"), place(WEB, "80\n"));
-    assert_eq!(at("spec.containers[0].command[1]"), place(WEB, "\"10\""));
-    assert_eq!(at("spec.containers[0].livenessProbe.httpGet.port"), place(WEB, "80}"));
-    assert_eq!(at("spec.containers[0].resources.limits[cpu]"), place(WEB, ".5"));
-    assert_eq!(at("spec.hostNetwork"), place(WEB, "yes"));
-    assert_eq!(at("spec.volumes[0].name"), place(WEB, "spec:"), "nothing is written below spec.volumes");
+    assert_eq!(at("metadata.name"), place_of(WEB, "web\n"));
+    assert_eq!(at("metadata.labels[app]"), place_of(WEB, "'web'"));
+    assert_eq!(at("spec.containers"), place_of(WEB, "containers:"));
+    assert_eq!(at("spec.containers[0]"), place_of(WEB, "name: server"));
+    assert_eq!(at("spec.containers[0].image"), place_of(WEB, "nginx:1.27"));
+    assert_eq!(at("spec.containers[0].ports[0].containerPort"), place_of(WEB, "80\n"));
+    assert_eq!(at("spec.containers[0].command[1]"), place_of(WEB, "\"10\""));
+    assert_eq!(at("spec.containers[0].livenessProbe.httpGet.port"), place_of(WEB, "80}"));
+    assert_eq!(at("spec.containers[0].resources.limits[cpu]"), place_of(WEB, ".5"));
+    assert_eq!(at("spec.hostNetwork"), place_of(WEB, "yes"));
+    assert_eq!(at("spec.volumes[0].name"), place_of(WEB, "spec:"), "nothing is written below spec.volumes");
     assert_eq!(at("status"), object.origin.position);
 }
 

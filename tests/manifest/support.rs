@@ -1,7 +1,7 @@
 //! Manifests and short ways to decode them.
 
 use k8s_openapi::api::core::v1::Pod;
-use podstead::manifest::{self, Decoded, Limits, Object, Position};
+use podstead::manifest::{self, Decoded, Limits, Object, ObjectKey, Position, Problem};
 
 /// A pod that uses much of what a manifest can have.
 pub(crate) const WEB: &str = "\
@@ -39,9 +39,26 @@ pub(crate) fn pod(text: impl AsRef<[u8]>) -> Pod {
     }
 }
 
-/// Line and column of the first `needle` in `text`.
-pub(crate) fn place(text: &str, needle: &str) -> Position {
-    let before = &text[..text.find(needle).unwrap()];
+/// Line and column of the byte at `offset`.
+pub(crate) fn place(text: &str, offset: usize) -> Position {
+    let before = &text[..offset];
     let line = before.matches('\n').count() as u32 + 1;
     Position { line, column: before.rsplit('\n').next().unwrap().chars().count() as u32 + 1 }
+}
+
+/// Line and column of the first `needle`.
+pub(crate) fn place_of(text: &str, needle: &str) -> Position {
+    place(text, text.find(needle).unwrap())
+}
+
+/// The only problem with that code.
+pub(crate) fn problem<'a>(decoded: &'a Decoded, code: &str) -> &'a Problem {
+    let found: Vec<&Problem> = decoded.problems.iter().filter(|problem| problem.code == code).collect();
+    assert_eq!(found.len(), 1, "{:?}", decoded.problems);
+    found[0]
+}
+
+/// Names of keys, `?` for what has none.
+pub(crate) fn keys(broken: &[Option<ObjectKey>]) -> Vec<&str> {
+    broken.iter().map(|key| key.as_ref().map_or("?", |key| key.name.as_str())).collect()
 }

@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
             let present = entries.iter().any(|entry| entry.key == field.name && entry.value.value != Value::Null);
             if !present && !mistyped.contains(&field.name) {
                 self.path.push(Segment::Field(field.name));
-                self.report(code::MISSING_FIELD, at, "required, but not there".to_owned(), None);
+                self.report(code::MISSING_FIELD, at, "is required".to_owned(), None);
                 self.path.pop();
             }
         }

@@ -1,0 +1,189 @@
+//! `podstead validate`: manifests judged by the daemon's own code, without a daemon.
+//!
+//! A directory is read as a source reads it. Files that are named count as one directory together, so that a pod defined in two of
+//! them is found.
+
+mod render;
+
+use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
+use crate::manifest::{Limits, Problem, Severity};
+use crate::pod::{AdmitContext, NodeName, SourceId};
+use crate::source::{Artifact, FileContent, Revision, dir};
+use crate::store::{CheckContext, Set, UndeltaStore, check};
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// How standard input is called in problems.
+const STDIN: &str = "stdin";
+
+/// Arguments.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 all manifests are good (warnings do not count), 1 a manifest is refused, \
+                        2 the command was not understood or a path could not be read.")]
+pub(super) struct ValidateArgs {
+    /// Manifest files or directories; - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Look into subdirectories; each one counts as a source of its own
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Format of the problems
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    output: Format,
+    /// Name of the host that the pods are for [default: from the configuration]
+    #[arg(long, value_name = "NAME")]
+    node_name: Option<String>,
+}
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people: the problem, and the line that it is in.
+    Text,
+    /// One JSON document.
+    Json,
+    /// Annotations of GitHub Actions.
+    Github,
+}
+
+/// Files by the name that problems have for them.
+type Files = BTreeMap<String, FileContent>;
+
+/// What a run found.
+#[derive(Debug, Default)]
+struct Findings {
+    files: usize,
+    pods: usize,
+    config_maps: usize,
+    secrets: usize,
+    problems: Vec<Problem>,
+}
+
+impl Findings {
+    fn count(&self, severity: Severity) -> usize {
+        self.problems.iter().filter(|problem| problem.severity == severity).count()
+    }
+}
+
+pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let check_context = CheckContext { limits: Limits::default(), admit: admit_context(args, context) };
+    let (collections, unreadable) = collect(args);
+    let mut findings = Findings::default();
+    for files in &collections {
+        judge(files, &check_context, &mut findings);
+    }
+    let contents = |file: &str| collections.iter().find_map(|files| files.get(file)?.as_ref().ok()).map(|bytes| &bytes[..]);
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Format::Text => render::text(&mut out, &findings.problems, &contents, context.color())?,
+        Format::Json => render::json(&mut out, &findings)?,
+        Format::Github => render::github(&mut out, &findings.problems)?,
+    }
+    out.flush()?;
+    let mut err = std::io::stderr().lock();
+    for error in &unreadable {
+        writeln!(err, "podstead: {error:#}")?;
+    }
+    if findings.files > 0 || unreadable.is_empty() {
+        writeln!(err, "{}", render::summary(&findings))?;
+    }
+    Ok(match (unreadable.is_empty(), findings.count(Severity::Error)) {
+        (false, _) => ExitCode::from(EXIT_UNUSABLE),
+        (true, 0) => ExitCode::SUCCESS,
+        (true, _) => ExitCode::from(EXIT_FAILED),
+    })
+}
+
+/// The host that pods are judged for. A machine that only checks manifests need not have a usable configuration or host name.
+fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
+    let node = match &args.node_name {
+        Some(name) => NodeName::new(name.to_lowercase()),
+        None => context.load_config().map_or_else(|_| NodeName::new("node"), |config| config.node_name),
+    };
+    AdmitContext::new(node)
+}
+
+/// Judges files as one source.
+fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
+    let revision = Revision(String::new());
+    let artifact = Artifact { revision: revision.clone(), place: None, files: files.clone() };
+    let store = UndeltaStore::default().apply(&artifact, &|file, bytes| check(file, bytes, context));
+    let Set { source: _, revision: _, pods, config_maps, secrets, mut problems } = store.set(&SourceId::new("validate"), &revision);
+    problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
+    findings.files += files.len();
+    findings.pods += pods.len();
+    findings.config_maps += config_maps.len();
+    findings.secrets += secrets.len();
+    findings.problems.extend(problems);
+}
+
+/// What is to be judged together, and what could not be read.
+fn collect(args: &ValidateArgs) -> (Vec<Files>, Vec<anyhow::Error>) {
+    let (mut named, mut directories, mut errors) = (Files::new(), Vec::new(), Vec::new());
+    for path in &args.paths {
+        let outcome = if path.as_os_str() == "-" {
+            read_stdin().map(|content| named.extend([(STDIN.to_owned(), content)]))
+        } else if path.is_dir() {
+            read_directory(path, args.recursive).map(|found| directories.extend(found))
+        } else {
+            read(path, Path::new("")).map(|files| named.extend(files))
+        };
+        errors.extend(outcome.err());
+    }
+    if !named.is_empty() {
+        directories.insert(0, named);
+    }
+    (directories, errors)
+}
+
+/// Reads as a source does; names get `prefix`.
+fn read(path: &Path, prefix: &Path) -> anyhow::Result<Files> {
+    let files = dir::read_once(path)?.files;
+    Ok(files.into_iter().map(|(name, content)| (prefix.join(name).display().to_string(), content)).collect())
+}
+
+fn read_stdin() -> anyhow::Result<FileContent> {
+    let limit = Limits::default().max_bytes as u64;
+    let mut bytes = Vec::new();
+    // One byte more than allowed, so that the decoder says what is wrong.
+    std::io::stdin().lock().take(limit + 1).read_to_end(&mut bytes).context("read standard input")?;
+    Ok(Ok(bytes.into()))
+}
+
+/// The manifests of a directory, or of each directory below it.
+fn read_directory(path: &Path, recursive: bool) -> anyhow::Result<Vec<Files>> {
+    let mut found = Vec::new();
+    let mut directories = vec![path.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let files = read(&directory, &directory)?;
+        if !files.is_empty() {
+            found.push(files);
+        }
+        if recursive {
+            let mut below = subdirectories(&directory).with_context(|| format!("list {}", directory.display()))?;
+            below.sort_by(|a, b| b.cmp(a));
+            directories.append(&mut below);
+        }
+    }
+    if found.is_empty() {
+        let deeper = if recursive { "" } else { "; -R looks into subdirectories" };
+        bail!("{} holds no manifests (files that end in .yaml, .yml or .json){deeper}", path.display());
+    }
+    Ok(found)
+}
+
+/// Hidden ones and symlinks are left out: a symlink may lead back.
+fn subdirectories(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}

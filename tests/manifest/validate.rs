@@ -1,0 +1,116 @@
+//! `podstead validate` as a command.
+
+use crate::support::WEB;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn validate(directory: &Path, args: &[&str]) -> Output {
+    command(directory, args).output().unwrap()
+}
+
+fn command(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podstead"));
+    command.current_dir(directory).arg("validate").args(args).args(["--node-name", "edge", "--color", "never"]);
+    command.env_remove("PODSTEAD_CONFIG").stdin(Stdio::null());
+    command
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+/// A directory with a good pod, a bad one, a second copy of the good one, and one in a subdirectory.
+fn manifests() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("web.yaml", WEB);
+    write("bad.yaml", &WEB.replace("name: web", "name: bad").replace("hostNetwork", "hostNetwrok"));
+    write("copy.yml", WEB);
+    write("notes.txt", "not a manifest");
+    write(".hidden.yaml", "not: a manifest");
+    std::fs::create_dir(directory.path().join("more")).unwrap();
+    write("more/web.json", r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}"#);
+    directory
+}
+
+#[test]
+fn good_manifests_end_with_0_and_a_summary() {
+    let directory = manifests();
+    let output = validate(directory.path(), &["web.yaml"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "1 file: 1 good pod; 0 errors\n");
+}
+
+#[test]
+fn a_directory_is_judged_as_a_source_judges_it() {
+    let directory = manifests();
+    let output = validate(directory.path(), &["."]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    let bad = "./bad.yaml:18:3: error[unknown-field]: spec.hostNetwrok: unknown field (did you mean \"hostNetwork\"?)\n\
+               18 |   hostNetwrok: yes\n   |   ^\n";
+    assert!(text.starts_with(bad), "{text}");
+    assert!(text.contains("./web.yaml:2:1: error[duplicate-object]"), "{text}");
+    assert_eq!(stderr(&output), "3 files: 1 good pod; 2 errors\n");
+}
+
+#[test]
+fn subdirectories_are_looked_into_when_asked_for() {
+    let directory = manifests();
+    let output = validate(directory.path(), &["-R", "."]);
+    assert_eq!(stderr(&output), "4 files: 1 good pod, 1 config map; 2 errors\n");
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    let directory = manifests();
+    let mut child = command(directory.path(), &["-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"kind: [\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).starts_with("stdin:1:8: error[yaml-syntax]"), "{}", stdout(&output));
+}
+
+#[test]
+fn problems_are_given_to_programs_too() {
+    let directory = manifests();
+    let output = validate(directory.path(), &["-o", "json", "bad.yaml", "web.yaml"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problem = &json["problems"][0];
+    assert_eq!((&problem["code"], &problem["position"]["line"]), (&"unknown-field".into(), &18.into()));
+    assert_eq!((&json["summary"]["pods"], &json["summary"]["errors"]), (&1.into(), &1.into()));
+    let output = validate(directory.path(), &["-o", "github", "bad.yaml"]);
+    assert!(
+        stdout(&output).starts_with("::error file=bad.yaml,line=18,col=3,title=unknown-field::spec.hostNetwrok: unknown field")
+    );
+}
+
+#[test]
+fn what_admission_refuses_is_shown_at_its_field() {
+    let directory = manifests();
+    std::fs::write(directory.path().join("port.yaml"), WEB.replace("containerPort: 80", "containerPort: 99999")).unwrap();
+    let output = validate(directory.path(), &["port.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).contains("port.yaml:12:22: error[invalid-value]: spec.containers[0].ports[0].containerPort"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_path_that_cannot_be_read_ends_with_2_and_hides_nothing() {
+    let directory = manifests();
+    std::fs::create_dir(directory.path().join("empty")).unwrap();
+    let output = validate(directory.path(), &["missing.yaml", "bad.yaml", "empty"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stdout(&output).contains("hostNetwrok"));
+    assert!(stderr(&output).contains("missing.yaml does not exist"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("empty holds no manifests"), "{}", stderr(&output));
+    assert_eq!(validate(directory.path(), &[]).status.code(), Some(2));
+}
