@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod good_input;
+mod properties;
 mod schema_table;
 mod support;
 mod validate;

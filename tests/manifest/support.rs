@@ -62,3 +62,26 @@ pub(crate) fn problem<'a>(decoded: &'a Decoded, code: &str) -> &'a Problem {
 pub(crate) fn keys(broken: &[Option<ObjectKey>]) -> Vec<&str> {
     broken.iter().map(|key| key.as_ref().map_or("?", |key| key.name.as_str())).collect()
 }
+
+/// What holds for the answer to any input.
+pub(crate) fn check_invariants(bytes: &[u8], decoded: &Decoded) {
+    let Decoded { objects, problems, broken } = decoded;
+    assert_eq!(problems.is_empty(), broken.is_empty(), "what is broken has a problem, and the other way round");
+    let keys: std::collections::HashSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+    assert_eq!(keys.len(), objects.len(), "no key twice");
+    assert!(broken.iter().flatten().all(|key| !keys.contains(key)), "no key is good and broken");
+    assert!(broken.iter().filter(|key| key.is_none()).count() <= 1);
+    let lines = bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() as u32 + 1;
+    for position in
+        problems.iter().filter_map(|problem| problem.position).chain(objects.iter().map(|object| object.origin.position))
+    {
+        assert!((1..=lines).contains(&position.line) && position.column >= 1, "{position:?} is not in the file");
+    }
+    for problem in problems {
+        let text = problem.to_string();
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+    }
+    for object in objects {
+        assert!(object.positions.position("metadata.name").is_some());
+    }
+}
