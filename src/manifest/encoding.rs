@@ -43,7 +43,7 @@ pub(super) fn check_document(bytes: &[u8], start: usize) -> Result<&str, Fault> 
 }
 
 /// What YAML 1.1 lets stand in a file.
-fn is_printable(character: char) -> bool {
+pub(super) fn is_printable(character: char) -> bool {
     matches!(
         character,
         '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}'

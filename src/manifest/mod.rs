@@ -23,6 +23,7 @@ mod yaml;
 pub use decode::decode;
 pub use positions::PositionMap;
 pub use problem::{Origin, Position, Problem, Severity};
+pub use yaml::to_yaml;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 

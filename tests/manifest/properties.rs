@@ -3,6 +3,7 @@
 use crate::support::{WEB, check_invariants, decode, pod};
 use k8s_openapi::api::core::v1::Pod;
 use podstead::manifest::schema::{Struct, Type, table};
+use podstead::manifest::to_yaml;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -117,7 +118,7 @@ fn edited(text: &str, edits: &[Edit]) -> Vec<u8> {
 /// Makes values of a type from a stream of random numbers.
 struct Maker<'a> {
     numbers: &'a mut dyn Iterator<Item = u32>,
-    /// Words that the YAML writer leaves unquoted although YAML 1.1 takes them for something else are left out for YAML.
+    /// The strings that it uses.
     words: &'a [&'a str],
 }
 
@@ -182,11 +183,12 @@ const WORDS: &[&str] = &[
     "2001-01-01",
     "1:30",
     "0b1",
+    "1_000",
+    "0X1F",
+    "0B1",
+    "0_7",
     "a:",
 ];
-
-/// Not quoted by the YAML writer; Kubernetes reads them as numbers.
-const WORDS_FOR_JSON_ONLY: &[&str] = &["1_000", "0X1F", "0B1", "0_7"];
 
 impl Maker<'_> {
     fn number(&mut self, below: usize) -> usize {
@@ -220,7 +222,7 @@ impl Maker<'_> {
                 _ => i32::try_from(self.number(70_000)).unwrap().into(),
             },
             Type::Quantity => self.pick(&["1", "100m", "0.5", "64Mi", "1e3", "2Gi", "-1", ".5", "5.", "3n"]).into(),
-            Type::Time => self.pick(&["2024-05-01T12:00:00Z", "1970-01-01T00:00:00Z", "2024-05-01T12:00:00.5Z"]).into(),
+            Type::Time => self.pick(&["2024-05-01T12:00:00Z", "1970-01-01T00:00:00Z"]).into(),
             Type::Base64 => self.pick(&["", "YQ==", "YWI=", "YWJj", "+/+/"]).into(),
             Type::Any => json!({"f:metadata": {"f:labels": {}}}),
             Type::List(inner) => (0..self.number(3)).map(|_| self.value(inner, depth)).collect(),
@@ -249,7 +251,7 @@ fn random() -> impl Strategy<Value = Vec<u32>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_get_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -270,11 +272,11 @@ proptest! {
 
     #[test]
     fn a_typed_pod_written_as_json_is_read_as_the_same_pod(numbers in random()) {
-        let words = [WORDS, WORDS_FOR_JSON_ONLY].concat();
-        // JSON may escape what YAML does not let stand in a file.
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.contains(['\u{feff}', '\u{7f}'])).collect();
+        // JSON's writer lets stand in a file what YAML does not.
+        let words: Vec<&str> = WORDS.iter().copied().filter(|word| !word.contains(['\u{feff}', '\u{7f}'])).collect();
         let made = Maker { numbers: &mut numbers.into_iter(), words: &words }.pod();
-        prop_assert_eq!(&pod(serde_json::to_string_pretty(&made).unwrap()), &made);
+        let text = serde_json::to_string_pretty(&made).unwrap();
+        prop_assert_eq!(&pod(&text), &made);
         let list = format!("{{\"apiVersion\": \"v1\", \"kind\": \"PodList\", \"items\": [{}]}}", serde_json::to_string(&made).unwrap());
         prop_assert_eq!(&pod(list), &made);
     }
@@ -282,7 +284,7 @@ proptest! {
     #[test]
     fn a_typed_pod_written_as_yaml_is_read_as_the_same_pod(numbers in random()) {
         let made = Maker { numbers: &mut numbers.into_iter(), words: WORDS }.pod();
-        let text = serde_yaml::to_string(&made).unwrap();
+        let text = to_yaml(&serde_json::to_value(&made).unwrap());
         prop_assert_eq!(&pod(&text), &made, "{}", text);
     }
 }

@@ -1,11 +1,16 @@
 //! One document's text to a tree of nodes, with the semantics of sigs.k8s.io/yaml over `serde_yaml`.
 //!
+//! And back: [`to_yaml`] writes values so that they are read as the same values.
+//!
 //! A document that begins with `{` is read as JSON, as Kubernetes does, and as YAML when it is not JSON.
 
 mod loader;
 mod place;
 mod scalar;
 mod syntax;
+mod write;
+
+pub use write::to_yaml;
 
 use super::Limits;
 use super::fault::{Fault, code};
