@@ -101,9 +101,10 @@ impl Paths {
         self.volumes(uid).join("empty-dir").join(volume)
     }
 
-    /// Pins of the paths below volumes that containers mount (`subPath`).
+    /// Pins of the paths below volumes that containers mount (`subPath`). They may pin the host's own directories: whoever deletes a
+    /// pod's directory leaves its volumes to the volume store.
     pub fn sub_paths(&self, uid: &PodUid) -> PathBuf {
-        self.pod(uid).join("subpaths")
+        self.volumes(uid).join("sub-paths")
     }
 
     /// Host files of a pod: hosts, resolv.conf, hostname, termination logs.

@@ -10,7 +10,6 @@ pub mod file_lease;
 pub mod kernel;
 pub mod loopback;
 pub mod memory;
-pub mod mount_list;
 pub mod mount_tree;
 pub mod mounts;
 pub mod namespaces;

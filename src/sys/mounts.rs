@@ -113,6 +113,13 @@ fn unmount_patiently(point: &Path, deadline: Instant) -> io::Result<()> {
     }
 }
 
+/// Detaches every mount below `directory`, deepest first. What is mounted at the directory itself stays.
+pub fn detach_below(directory: &Path) -> io::Result<()> {
+    let points = mounts()?.into_iter().map(|mount| mount.point);
+    let points: Vec<PathBuf> = points.filter(|point| point.starts_with(directory) && point != directory).collect();
+    points.iter().rev().try_for_each(|point| detach(point))
+}
+
 /// Detaches the topmost mount at `point`; users keep it until they end.
 pub fn detach(point: &Path) -> io::Result<()> {
     match unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH) {
@@ -184,6 +191,10 @@ pub(crate) mod tests {
             assert_eq!(fs::read(target.join("inner/file")).unwrap(), b"x");
             let count = || mounts().unwrap().iter().filter(|mount| mount.point.starts_with(&target)).count();
             assert_eq!(count(), 2);
+            detach_below(&target).unwrap();
+            assert_eq!(count(), 1, "the mount at the directory stays");
+            unmount(&target, UnmountFlags::NOFOLLOW).unwrap();
+            bind_descriptor(&descriptor, &target).unwrap();
             // A user keeps the inner mount busy: it is detached.
             let user = fs::File::open(target.join("inner/file")).unwrap();
             assert!(unmount_below(&target, Duration::from_millis(20)).is_empty());

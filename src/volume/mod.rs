@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`
-//! subpaths/<container>/<n>              pin (bind mount) of the path below a volume that mount n of the container names
+//! volumes/sub-paths/<container>/<n>     pin (bind mount) of the path below a volume that mount n of the container names
 //! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
 //! etc/termination/<container>/<attempt> termination messages
 //! ```

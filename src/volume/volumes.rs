@@ -97,8 +97,7 @@ impl Shared {
     }
 
     fn remove(&self, uid: PodUid) -> Result<(), VolumeError> {
-        // Pins before what they pin.
-        let directories = [self.paths.sub_paths(&uid), self.paths.volumes(&uid), self.paths.host_files(&uid)];
+        let directories = [self.paths.volumes(&uid), self.paths.host_files(&uid)];
         let mut left: Vec<String> = directories.iter().flat_map(|directory| removal::remove(directory)).collect();
         if left.is_empty() {
             match fs::remove_dir(self.paths.pod(&uid)) {

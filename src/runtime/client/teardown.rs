@@ -5,7 +5,8 @@ use crate::pod::{ContainerId, PodUid};
 use crate::runtime::protocol::Operation;
 use crate::runtime::record::{Durability, SandboxRecord};
 use crate::runtime::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
-use crate::sys::{atomic_file, mount_list};
+use crate::sys::remove_tree::remove_tree;
+use crate::sys::{atomic_file, mounts};
 use jiff::Timestamp;
 use std::fs;
 use std::io;
@@ -37,7 +38,7 @@ pub(super) fn sweep(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
     let mut problems = Vec::new();
     remove_cgroups(inner, uid, &mut problems);
     let run = inner.paths().pod_run(uid);
-    match mount_list::detach_below(&run) {
+    match mounts::detach_below(&run) {
         Ok(()) => keep(&mut problems, &format!("remove {}", run.display()), remove_tree(&run)),
         // Never remove what may be a mount of something else.
         Err(error) => keep(&mut problems, &format!("unmount what is below {}", run.display()), Err(error)),
@@ -169,13 +170,6 @@ pub(super) async fn remove_pod(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), R
 
 fn remove_any(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() { remove_tree(path) } else { fs::remove_file(path) }
-}
-
-fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 fn keep(problems: &mut Vec<String>, what: &str, result: io::Result<()>) {

@@ -115,8 +115,9 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> R
     let pin = |namespace: Namespace, own: bool| own.then(|| paths.namespaces(uid).join(namespace.file_name()));
     let localhost_seccomp = match &spec.security.seccomp {
         SeccompProfile::Localhost(path) => {
+            let path = paths.seccomp_profiles().join(path);
             let what = format!("seccomp profile {}", path.display());
-            let text = std::fs::read(path).attempt(&what)?;
+            let text = std::fs::read(&path).attempt(&what)?;
             Some(parse_profile(&text).attempt(&what)?)
         }
         SeccompProfile::RuntimeDefault | SeccompProfile::Unconfined => None,

@@ -11,7 +11,7 @@ use podstead::runtime::{
     PodLifecycleEvent, PodLifecycleEventKind, PodNamespaces, ProcessUser, QosClass, Runtime, SandboxSpec, SeccompProfile, Security,
 };
 use podstead::sys::cgroup::Cgroups;
-use podstead::sys::mount_list;
+use podstead::sys::mounts;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -205,7 +205,7 @@ impl Drop for Host {
             let _best_effort = cgroups.kill(group, Duration::from_secs(10));
         }
         let _best_effort = cgroups.remove(Path::new(&format!("/{}", self.options.cgroup_slice)), Duration::from_secs(10));
-        let _best_effort = mount_list::detach_below(&self.root);
+        let _best_effort = mounts::detach_below(&self.root);
         let _best_effort = fs::remove_dir_all(&self.root);
     }
 }
