@@ -136,7 +136,15 @@ fn of_pod(projection: &mut Projection, pod: &Pod, container: &Container) {
     projection.nonzero("subdomain", subdomain);
     let of_pod = security_context.clone().unwrap_or_default();
     let of_container = container.security_context.clone().unwrap_or_default();
+    if of_container.app_armor_profile.is_none() {
+        projection.optional("appArmorAnnotation", apparmor_annotation(pod, container));
+    }
     effective_security(projection, of_pod, of_container);
+}
+
+/// The annotation that came before the field, and that the field overrules.
+fn apparmor_annotation<'a>(pod: &'a Pod, container: &Container) -> Option<&'a String> {
+    pod.metadata.annotations.as_ref()?.get(&format!("container.apparmor.security.beta.kubernetes.io/{}", container.name))
 }
 
 fn effective_security(projection: &mut Projection, pod: PodSecurityContext, container: SecurityContext) {

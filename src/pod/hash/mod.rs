@@ -13,6 +13,8 @@
 mod container;
 mod projection;
 mod sandbox;
+#[cfg(test)]
+mod table_test;
 
 pub use container::container_hash;
 pub use sandbox::sandbox_hash;
