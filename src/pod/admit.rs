@@ -102,6 +102,38 @@ mod tests {
     }
 
     #[test]
+    fn no_problem_hides_another() {
+        let verdict = admitted(
+            "{metadata: {name: Web, uid: u}, spec: {hostUsers: false, restartPolicy: Sometimes, nodeSelector: {a: b},
+              containers: [{name: a, image: x, livenessProbe: {}, ports: [{containerPort: 0}]}, {name: a}]}}",
+        );
+        assert_eq!(verdict.pod, None);
+        let fields: Vec<_> = verdict.problems.iter().map(|problem| format!("{} {}", problem.code, problem.field)).collect();
+        assert_eq!(
+            fields,
+            [
+                "ignored-field metadata.uid",
+                "unsupported-field spec.containers[0].livenessProbe",
+                "unsupported-field spec.hostUsers",
+                "ignored-field spec.nodeSelector",
+                "invalid-value metadata.name",
+                "required spec.containers[0].ports[0].containerPort",
+                "required spec.containers[0].livenessProbe",
+                "duplicate spec.containers[1].name",
+                "required spec.containers[1].image",
+                "not-one-of spec.restartPolicy",
+            ]
+        );
+    }
+
+    #[test]
+    fn warnings_do_not_refuse() {
+        let verdict = admitted("{metadata: {name: web}, spec: {nodeSelector: {a: b}, containers: [{name: a, image: x}]}}");
+        assert!(verdict.pod.is_some());
+        assert_eq!(verdict.problems.len(), 1);
+    }
+
+    #[test]
     fn an_admitted_pod_is_named_bound_and_tolerant() {
         let verdict = admitted(
             "{metadata: {name: web, labels: {app: web}, annotations: {a: b, kubernetes.io/config.mirror: x}},

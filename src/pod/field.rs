@@ -37,6 +37,8 @@ pub mod code {
     pub const UNSUPPORTED: &str = "unsupported-field";
     /// The field has no effect here.
     pub const IGNORED: &str = "ignored-field";
+    /// Kubernetes takes the value, but hardly anybody means it.
+    pub const SUSPICIOUS: &str = "suspicious-value";
 }
 
 /// A place in a Pod. Grows from its parent, so that checks pass it down.
@@ -137,6 +139,11 @@ impl Problems {
     /// The field has no effect here.
     pub(super) fn ignored(&mut self, path: &FieldPath, reason: impl fmt::Display) {
         self.push(Severity::Warning, code::IGNORED, path, format!("has no effect: {reason}"));
+    }
+
+    /// Kubernetes takes the value and warns.
+    pub(super) fn suspicious(&mut self, path: &FieldPath, what: impl fmt::Display) {
+        self.push(Severity::Warning, code::SUSPICIOUS, path, what.to_string());
     }
 
     /// Adds a hint to the problem reported last.

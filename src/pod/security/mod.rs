@@ -247,7 +247,7 @@ fn annotated_apparmor(pod: &Pod, container: &str) -> Option<AppArmorProfile> {
 }
 
 /// sysctl(8): where the first separator is a slash, slashes separate and dots are part of a name.
-fn dotted(name: &str) -> String {
+pub(super) fn dotted(name: &str) -> String {
     match name.find(['.', '/']) {
         Some(first) if name.as_bytes()[first] == b'/' => name
             .chars()

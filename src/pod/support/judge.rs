@@ -4,7 +4,7 @@ use super::Case;
 use crate::pod::containers::spec;
 use crate::pod::field::Problems;
 use crate::pod::identity::STAMPED_ANNOTATIONS;
-use crate::pod::validate::dotted;
+use crate::pod::security::dotted;
 use serde_json::Value;
 
 /// Sysctls that are namespaced and that a pod cannot harm its neighbours with, as the kubelet allows without being asked.

@@ -23,7 +23,6 @@ const NOT_WINDOWS: Support = ignored("this host runs Linux");
 const NO_CLUSTER_STORAGE: Support = refused("needs a cluster", "mount it on the host and use a hostPath volume");
 const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mount it on the host and use a hostPath volume");
 const NO_SELINUX: Support = refused("SELinux is not supported", "");
-const NO_PROBES: Support = refused("not supported yet", "let the program end when it cannot go on; it is restarted then");
 const LOCALHOST_APPARMOR: Support = Honoured("the name of a profile that is loaded on the host");
 const LOCALHOST_SECCOMP: Support = Honoured("a file below podstead's directory of seccomp profiles");
 
@@ -229,7 +228,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("lifecycle.postStart", LATER),
     ("lifecycle.preStop", LATER),
     ("lifecycle.stopSignal", YES),
-    ("livenessProbe", NO_PROBES),
+    ("livenessProbe", refused("not supported yet", "let the program end when it cannot go on; it is restarted then")),
     ("name", YES),
     ("ports", Honoured("they inform")),
     ("ports[].containerPort", YES),
@@ -245,7 +244,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("resources.requests", Partly { note: "`cpu`, `memory`, `hugepages-*`", judge: judge::amounts }),
     ("restartPolicyRules", LATER),
     ("securityContext", YES),
-    ("startupProbe", NO_PROBES),
+    ("startupProbe", refused("not supported yet", "leave it out")),
     ("stdin", YES),
     ("stdinOnce", YES),
     ("terminationMessagePath", YES),

@@ -1,6 +1,6 @@
 //! Containers: names, images, words, and everything below them.
 
-use super::names::dns_label;
+use super::names::{dns_label, no_nul};
 use super::{env, lifecycle, mounts, ports, probes, resources, security};
 use crate::pod::containers::{ContainerKind, init_kind, list, text};
 use crate::pod::field::{FieldPath, Problems};
@@ -72,6 +72,19 @@ fn check_container(container: &Container, surroundings: &Surroundings<'_>, path:
     for (name, word, allowed) in words {
         problems.one_of(&path.child(name), word, allowed);
     }
+    problems.optional_text(
+        &path.child("terminationMessagePath"),
+        text(&container.termination_message_path),
+        mounts::container_path,
+    );
+    problems.optional_text(&path.child("workingDir"), text(&container.working_dir), |text| {
+        if text.starts_with('/') { no_nul(text) } else { Err("must be an absolute path") }
+    });
+    for (name, words) in [("command", list(&container.command)), ("args", list(&container.args))] {
+        for (index, word) in words.iter().enumerate() {
+            problems.rule(&path.child(name).index(index), word, no_nul(word));
+        }
+    }
     ports::check(list(&container.ports), spec.host_network == Some(true), &path.child("ports"), problems);
     env::check(container, &surroundings.names, path, problems);
     mounts::check(container, list(&spec.volumes), path, problems);
@@ -80,6 +93,7 @@ fn check_container(container: &Container, surroundings: &Surroundings<'_>, path:
         resources::check_claims(requirements, &surroundings.claims, &path.child("resources"), problems);
     }
     resources::check_resize_policy(list(&container.resize_policy), &path.child("resizePolicy"), problems);
+    security::check_user(spec.security_context.as_ref(), container, path, problems);
     if let Some(context) = &container.security_context {
         security::check_container(context, spec.host_users != Some(false), &path.child("securityContext"), problems);
     }
@@ -148,6 +162,31 @@ mod tests {
             &[
                 "{P}.imagePullPolicy: invalid value \"Sometimes\": must be one of \"Always\", \"IfNotPresent\", \"Never\"",
                 "{P}.terminationMessagePolicy: invalid value \"Log\": must be one of \"File\", \"FallbackToLogsOnError\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn paths_in_the_container_are_absolute() {
+        check_container("workingDir: /srv/a, terminationMessagePath: /tmp/end", "", &[]);
+        check_container(
+            "workingDir: srv, terminationMessagePath: end",
+            "",
+            &[
+                "{P}.terminationMessagePath: invalid value \"end\": must be an absolute path",
+                "{P}.workingDir: invalid value \"srv\": must be an absolute path",
+            ],
+        );
+    }
+
+    #[test]
+    fn words_of_the_command_can_be_passed_to_the_kernel() {
+        check_container(
+            "command: [\"a\\0\"], args: [b, \"\\0\"]",
+            "",
+            &[
+                "{P}.command[0]: invalid value \"a\\0\": must not contain a NUL character",
+                "{P}.args[1]: invalid value \"\\0\": must not contain a NUL character",
             ],
         );
     }

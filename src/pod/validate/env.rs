@@ -1,22 +1,34 @@
 //! Environment variables and the references in them.
 
-use super::names::{Rule, config_key, dns_subdomain, environment_name, qualified_name};
+use super::names::{Rule, config_key, dns_subdomain, environment_name, no_nul, qualified_name};
 use crate::pod::containers::{list, text};
 use crate::pod::env::{FieldRef, parse_resource};
 use crate::pod::field::{FieldPath, Problems};
 use crate::pod::quantity::Amount;
 use k8s_openapi::api::core::v1::{Container, EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector};
 
+use std::collections::HashSet;
+
 /// `env` and `envFrom` of one container; `names` are the names of all containers of the pod.
 pub(super) fn check(container: &Container, names: &[&str], path: &FieldPath, problems: &mut Problems) {
+    let mut declared = HashSet::new();
     for (index, variable) in list(&container.env).iter().enumerate() {
         let path = path.child("env").index(index);
         problems.required_text(&path.child("name"), &variable.name, environment_name);
+        problems.optional_text(&path.child("value"), text(&variable.value), no_nul);
+        if !declared.insert(&variable.name) && !refers_to_itself(variable) {
+            problems.suspicious(&path.child("name"), format_args!("{:?} is declared before; the last value counts", variable.name));
+        }
         check_value(variable, names, &path, problems);
     }
     for (index, source) in list(&container.env_from).iter().enumerate() {
         check_env_from(source, &path.child("envFrom").index(index), problems);
     }
+}
+
+/// `PATH: $(PATH):/more` adds to what was declared before.
+fn refers_to_itself(variable: &EnvVar) -> bool {
+    text(&variable.value).contains(&format!("$({})", variable.name))
 }
 
 fn check_value(variable: &EnvVar, names: &[&str], path: &FieldPath, problems: &mut Problems) {
@@ -168,7 +180,17 @@ mod tests {
 
     #[test]
     fn names_and_values_are_checked() {
-        check_container("env: [{name: A, value: a}, {name: a.b-c}, {name: A, value: twice}]", "", &[]);
+        check_container("env: [{name: A, value: a}, {name: a.b-c}, {name: A, value: '$(A):more'}]", "", &[]);
+        check_container(
+            "env: [{name: A, value: a}, {name: A, value: b}]",
+            "",
+            &["{P}.env[1].name: \"A\" is declared before; the last value counts"],
+        );
+        check_container(
+            "env: [{name: A, value: \"a\\0\"}]",
+            "",
+            &["{P}.env[0].value: invalid value \"a\\0\": must not contain a NUL character"],
+        );
         check_container("env: [{value: a}]", "", &["{P}.env[0].name: is required"]);
         check_container(
             "env: [{name: 'A=B'}]",

@@ -4,8 +4,8 @@
 //! there is reported by whoever requires it, once. What podstead does not support is not judged here but in `support`; a field may be
 //! reported by both.
 //!
-//! Stricter than the API server where it takes what no host can run: relative mount and host paths, unknown capabilities, names whose
-//! log directory would be too long, negative grace periods.
+//! Stricter than the API server where it takes what no host can run: relative paths, NUL characters, unknown capabilities, root as a
+//! user that must not be root, names whose log directory would be too long. Where the API server only warns, this is a warning, too.
 
 mod containers;
 mod dns;
@@ -26,7 +26,6 @@ use super::Pod;
 use super::admit::{AdmitContext, metadata_path, spec_path};
 use super::field::{FieldPath, Problems};
 use names::Rule;
-pub(super) use security::dotted;
 
 /// Reports every rule that a defaulted Pod breaks.
 pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {

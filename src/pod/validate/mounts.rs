@@ -47,18 +47,26 @@ fn check_mount_path(text: &str, places: &mut HashSet<Vec<String>>, path: &FieldP
         problems.required(path, "");
         return;
     }
-    let place: Vec<_> = text.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect();
-    let rule: Rule = if !text.starts_with('/') {
+    let rule = container_path(text);
+    problems.rule(path, text, rule);
+    if rule.is_ok() && !places.insert(parts(text).map(str::to_owned).collect()) {
+        problems.duplicate(path, text);
+    }
+}
+
+/// A place in a container's file system where something can be mounted.
+pub(super) fn container_path(text: &str) -> Rule {
+    if !text.starts_with('/') {
         Err("must be an absolute path")
-    } else if place.is_empty() {
+    } else if parts(text).next().is_none() {
         Err("must not be the container's root")
     } else {
         no_steps_back(text).and_then(|()| no_nul(text))
-    };
-    problems.rule(path, text, rule);
-    if rule.is_ok() && !places.insert(place) {
-        problems.duplicate(path, text);
     }
+}
+
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".")
 }
 
 fn check_sub_path(mount: &VolumeMount, path: &FieldPath, problems: &mut Problems) {

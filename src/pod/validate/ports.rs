@@ -9,12 +9,18 @@ use std::collections::HashSet;
 /// The ports of one container.
 pub(super) fn check(ports: &[ContainerPort], on_host_network: bool, path: &FieldPath, problems: &mut Problems) {
     let mut names = HashSet::new();
+    let mut numbers = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = path.index(index);
         let name = text(&port.name);
         problems.optional_text(&path.child("name"), name, port_name);
         if !name.is_empty() && !names.insert(name) {
             problems.duplicate(&path.child("name"), name);
+        }
+        if port.container_port != 0
+            && !numbers.insert((port.container_port, text(&port.protocol), text(&port.host_ip), port.host_port))
+        {
+            problems.suspicious(&path.child("containerPort"), format_args!("port {} is listed before", port.container_port));
         }
         let host_port = port.host_port.unwrap_or(0);
         if port.container_port == 0 {
@@ -110,6 +116,16 @@ mod tests {
             "ports: [{containerPort: 1, protocol: tcp}]",
             "",
             &["{P}.ports[0].protocol: invalid value \"tcp\": must be one of \"TCP\", \"UDP\", \"SCTP\""],
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_listed_twice_is_suspicious() {
+        check_container("ports: [{containerPort: 53}, {containerPort: 53, protocol: UDP}]", "", &[]);
+        check_container(
+            "ports: [{containerPort: 53}, {containerPort: 53}]",
+            "",
+            &["{P}.ports[1].containerPort: port 53 is listed before"],
         );
     }
 

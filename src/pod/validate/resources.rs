@@ -59,6 +59,9 @@ fn check_amounts(
             Ok(amount) if amount.is_negative() => problems.invalid(&path, &quantity.0, "must not be negative"),
             Ok(amount) if !amount.is_whole() && !is_native(name) => problems.invalid(&path, &quantity.0, "must be an integer"),
             Ok(amount) => {
+                if !amount.is_whole() && matches!(name.as_str(), "memory" | "ephemeral-storage") {
+                    problems.suspicious(&path, format_args!("{:?} is a fraction of a byte", quantity.0));
+                }
                 good.insert(name.clone(), amount);
             }
         }
@@ -134,6 +137,12 @@ mod tests {
             "requests: {example.org/gpu: 500m}, limits: {example.org/gpu: 1}",
             &["{P}.resources.requests[example.org/gpu]: invalid value \"500m\": must be an integer"],
         );
+    }
+
+    #[test]
+    fn fractions_of_bytes_are_suspicious() {
+        check("limits: {memory: 1.5Ki}", &[]);
+        check("requests: {memory: 100m}", &["{P}.resources.requests[memory]: \"100m\" is a fraction of a byte"]);
     }
 
     #[test]

@@ -3,55 +3,12 @@
 use super::names::{id, no_nul, no_steps_back, sysctl_name};
 use crate::pod::containers::{list, text};
 use crate::pod::field::{FieldPath, Problems};
+use crate::pod::security::{ALL_CAPABILITIES, dotted};
 use k8s_openapi::api::core::v1::{
-    AppArmorProfile, Capabilities, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Sysctl,
+    AppArmorProfile, Capabilities, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Sysctl,
 };
 use std::collections::HashSet;
 
-/// Without the prefix `CAP_`, as of Linux 5.9.
-const CAPABILITIES: [&str; 41] = [
-    "AUDIT_CONTROL",
-    "AUDIT_READ",
-    "AUDIT_WRITE",
-    "BLOCK_SUSPEND",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "KILL",
-    "LEASE",
-    "LINUX_IMMUTABLE",
-    "MAC_ADMIN",
-    "MAC_OVERRIDE",
-    "MKNOD",
-    "NET_ADMIN",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_RAW",
-    "PERFMON",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYSLOG",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_CHROOT",
-    "SYS_MODULE",
-    "SYS_NICE",
-    "SYS_PACCT",
-    "SYS_PTRACE",
-    "SYS_RAWIO",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "WAKE_ALARM",
-];
 /// A path fits with its NUL.
 const MAX_APPARMOR_PROFILE: usize = 4095;
 
@@ -103,6 +60,16 @@ pub(super) fn check_container(context: &SecurityContext, host_users: bool, path:
     check_profiles(context.seccomp_profile.as_ref(), context.app_armor_profile.as_ref(), path, problems);
 }
 
+/// A container that must not run as root is not told to. The image's user is known only later.
+pub(super) fn check_user(pod: Option<&PodSecurityContext>, container: &Container, path: &FieldPath, problems: &mut Problems) {
+    let own = container.security_context.as_ref();
+    let user = own.and_then(|context| context.run_as_user).or(pod.and_then(|context| context.run_as_user));
+    let non_root = own.and_then(|context| context.run_as_non_root).or(pod.and_then(|context| context.run_as_non_root));
+    if user == Some(0) && non_root == Some(true) {
+        problems.invalid(&path.child("securityContext.runAsUser"), 0, "must not be 0 where runAsNonRoot is true");
+    }
+}
+
 fn check_id(value: Option<i64>, path: &FieldPath, problems: &mut Problems) {
     if let Some(value) = value {
         problems.rule(path, value, id(value));
@@ -114,10 +81,12 @@ fn check_capabilities(capabilities: &Capabilities, path: &FieldPath, problems: &
     for (list_name, names) in [("add", list(&capabilities.add)), ("drop", list(&capabilities.drop))] {
         for (index, name) in names.iter().enumerate() {
             let word = bare(name);
-            if word != "ALL" && !CAPABILITIES.contains(&word.as_str()) {
+            let mut known = ALL_CAPABILITIES.iter().map(|known| known.trim_start_matches("CAP_"));
+            if word != "ALL" && !known.any(|known| known == word) {
                 let path = path.child(list_name).index(index);
                 problems.invalid(&path, name, "must be ALL or a capability of Linux such as NET_ADMIN");
-                let nearest = CAPABILITIES.iter().map(|known| (strsim::damerau_levenshtein(known, &word), known)).min();
+                let known = ALL_CAPABILITIES.iter().map(|known| known.trim_start_matches("CAP_"));
+                let nearest = known.map(|known| (strsim::damerau_levenshtein(known, &word), known)).min();
                 problems.hint(
                     nearest
                         .filter(|(distance, known)| *distance <= known.len() / 3)
@@ -149,25 +118,6 @@ fn check_sysctls(sysctls: &[Sysctl], spec: &PodSpec, path: &FieldPath, problems:
         if !name.is_empty() && !names.insert(name) {
             problems.duplicate(&path, &sysctl.name);
         }
-    }
-}
-
-/// `net/ipv4/x` and `net.ipv4.x` are one sysctl; what stands first decides which of them separates.
-pub(in crate::pod) fn dotted(name: &str) -> String {
-    match name.find(['.', '/']) {
-        Some(at) if name.as_bytes()[at] == b'/' => name
-            .chars()
-            .map(|c| {
-                if c == '/' {
-                    '.'
-                } else if c == '.' {
-                    '/'
-                } else {
-                    c
-                }
-            })
-            .collect(),
-        Some(_) | None => name.to_owned(),
     }
 }
 
@@ -212,7 +162,6 @@ fn check_profiles(seccomp: Option<&SeccompProfile>, apparmor: Option<&AppArmorPr
 
 #[cfg(test)]
 mod tests {
-    use super::dotted;
     use crate::pod::validate::testing::{check_container, check_spec};
 
     #[track_caller]
@@ -245,6 +194,22 @@ mod tests {
                 &format!("spec.securityContext.supplementalGroups[1]: invalid value -2: {range}"),
             ],
         );
+    }
+
+    #[test]
+    fn root_is_not_a_user_who_is_not_root() {
+        container("runAsUser: 1, runAsNonRoot: true", &[]);
+        container("runAsUser: 0, runAsNonRoot: false", &[]);
+        container(
+            "runAsUser: 0, runAsNonRoot: true",
+            &["{P}.securityContext.runAsUser: invalid value 0: must not be 0 where runAsNonRoot is true"],
+        );
+        pod(
+            "runAsUser: 0, runAsNonRoot: true",
+            "",
+            &["spec.containers[0].securityContext.runAsUser: invalid value 0: must not be 0 where runAsNonRoot is true"],
+        );
+        check_container("securityContext: {runAsUser: 5}", "securityContext: {runAsUser: 0, runAsNonRoot: true}", &[]);
     }
 
     #[test]
@@ -377,12 +342,5 @@ mod tests {
                 "spec.securityContext.sysctls[2].name: invalid value \"fs/mqueue/msg_max\": may not be set when hostIPC is true: it would be the host's",
             ],
         );
-    }
-
-    #[test]
-    fn the_first_separator_of_a_sysctl_decides() {
-        assert_eq!(dotted("net/ipv4/conf/eth0.100/x"), "net.ipv4.conf.eth0/100.x");
-        assert_eq!(dotted("net.ipv4.conf.eth0/100.x"), "net.ipv4.conf.eth0/100.x");
-        assert_eq!(dotted("kernel"), "kernel");
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn check(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &Fi
 
 fn check_times(spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
     if let Some(seconds) = spec.termination_grace_period_seconds.filter(|seconds| *seconds < 0) {
-        problems.invalid(&path.child("terminationGracePeriodSeconds"), seconds, "must not be negative");
+        problems.suspicious(&path.child("terminationGracePeriodSeconds"), format_args!("{seconds} is negative and means 1"));
     }
     if let Some(seconds) = spec.active_deadline_seconds.filter(|seconds| !(1..=i64::from(i32::MAX)).contains(seconds)) {
         problems.invalid(&path.child("activeDeadlineSeconds"), seconds, "must be between 1 and 2147483647");
@@ -143,7 +143,7 @@ mod tests {
         check(
             "terminationGracePeriodSeconds: -1, activeDeadlineSeconds: 0",
             &[
-                "spec.terminationGracePeriodSeconds: invalid value -1: must not be negative",
+                "spec.terminationGracePeriodSeconds: -1 is negative and means 1",
                 "spec.activeDeadlineSeconds: invalid value 0: must be between 1 and 2147483647",
             ],
         );
