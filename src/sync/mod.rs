@@ -22,6 +22,7 @@ use crate::mux::SourcesReady;
 use crate::worker::PodWorkers;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
 /// How often every pod looks again although nothing was told (kubelet rule C8).
@@ -34,14 +35,21 @@ pub fn tick() -> Interval {
     interval
 }
 
-/// Runs the loop until it is asked to stop or cannot go on. Turns under way are finished; pods are left as they are.
+/// Runs the loop until it is asked to stop or cannot go on. Turns under way are finished; pods are left as they are. `heard` is told once,
+/// when every source was heard.
 pub async fn run(
     mut inputs: SyncInputs,
     mut workers: PodWorkers,
     mut ready: SourcesReady,
     mut housekeeping: Housekeeping,
+    heard: oneshot::Sender<()>,
 ) -> Ended {
+    let mut heard = Some(heard);
     loop {
+        if let Some(heard) = heard.take_if(|_| ready.all()) {
+            // Nobody may be listening any more.
+            heard.send(()).ok();
+        }
         if let ControlFlow::Break(ended) = sync_loop_iteration(&mut inputs, &mut workers, &mut ready, &mut housekeeping).await {
             workers.drain().await;
             return ended;

@@ -78,7 +78,7 @@ impl Start<'_> {
         let pod = &self.desired.pod;
         let name = &self.definition.name;
         let (_, container) = containers::find(pod, name.as_str()).ok_or_else(|| AssembleError::NoContainer(name.to_string()))?;
-        let facts = EnvFacts { pod_ips: self.pod_ips.to_vec(), ..services.node.clone() };
+        let facts = self.facts(services);
         let declared = env::container_environment(pod, container, &facts).map_err(AssembleError::Environment)?;
         let run_as = run_as(pod, container);
         let wanted = process::user_to_resolve(&run_as, &self.image.config);
@@ -92,6 +92,11 @@ impl Start<'_> {
             .await
             .map_err(AssembleError::Mounts)?;
         self.put_together(services, container, &declared, user, mounts)
+    }
+
+    fn facts(&self, services: &Services) -> EnvFacts {
+        let host_ips = services.host_addresses.get(services.clock.now().moment);
+        EnvFacts { pod_ips: self.pod_ips.to_vec(), host_ips, ..services.node.clone() }
     }
 
     fn put_together(

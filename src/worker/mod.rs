@@ -28,11 +28,13 @@ pub mod remains;
 mod assemble;
 mod execute;
 mod fetch;
+mod host_addresses;
 mod outcome;
 mod pod_worker;
 mod pod_workers;
 mod process;
 mod services;
 
+pub use host_addresses::HostAddresses;
 pub use pod_workers::PodWorkers;
 pub use services::{Incarnations, Services};

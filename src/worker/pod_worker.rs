@@ -274,6 +274,9 @@ impl PodWorker {
     /// Computes the status and publishes it.
     fn show(&mut self, services: &Arc<Services>, observed: &ObservedPod) {
         let is_ready = observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
+        let host_ips = services.host_addresses.get(services.clock.now().moment);
+        // Those of a pod on the host's network change with the host's.
+        let pod_ips = if self.definition.sandbox.namespaces.host_network { &host_ips } else { &self.memory.pod_ips };
         let status = pod_status(&StatusInput {
             desired: &self.definition.desired,
             observed: Some(observed),
@@ -281,8 +284,8 @@ impl PodWorker {
             result: self.record.result.as_ref(),
             not_ready: &BTreeSet::new(),
             sandbox_ready: is_ready && self.memory.network == Step::Done,
-            pod_ips: &self.memory.pod_ips,
-            host_ips: &services.node.host_ips,
+            pod_ips,
+            host_ips: &host_ips,
             started_at: self.memory.started_at,
             previous: self.shown.as_ref(),
             now: services.clock.now().wall,

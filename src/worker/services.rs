@@ -1,5 +1,6 @@
 //! What workers need of the rest of the daemon.
 
+use super::HostAddresses;
 use super::backoff::BackoffPolicy;
 use crate::config::Paths;
 use crate::image::ImageService;
@@ -51,8 +52,10 @@ pub struct Services {
     pub clock: Clock,
     /// Where things lie.
     pub paths: Paths,
-    /// What containers can learn of this host; without addresses of a pod.
+    /// What containers can learn of this host, but for addresses.
     pub node: EnvFacts,
+    /// Addresses of this host.
+    pub host_addresses: HostAddresses,
     /// Back-off of crashing containers.
     pub crash_loop: BackoffPolicy,
     /// The host's limit of processes in one pod.

@@ -13,7 +13,7 @@ use crate::config::{Config, SourceConfig, SourcePlace};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::manifest::Limits;
 use crate::mux::{self, Merge, MuxTask, SourcesReady};
-use crate::network::HostOrLoopback;
+use crate::network::{HostOrLoopback, host_ips};
 use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
@@ -27,13 +27,14 @@ use crate::sys::clock::Clock;
 use crate::telemetry::EventLog;
 use crate::volume::{NodeFiles, Volumes};
 use crate::worker::backoff::BackoffPolicy;
-use crate::worker::{PodWorkers, Services};
+use crate::worker::{HostAddresses, PodWorkers, Services};
 use anyhow::{Context as _, anyhow, bail};
 use jiff::Timestamp;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +44,9 @@ const REPORTS: usize = 1;
 const SETS: usize = 4;
 /// The sync loop reads them as fast as they come; one SET makes at most three.
 const UPDATES: usize = 8;
+
+/// The service manager is told that the daemon is ready when every source was heard, and at the latest then.
+const READY_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs the daemon until `shutdown`, or until a stage ends that must not.
 pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
@@ -83,6 +87,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         clock: Clock::system(),
         paths: paths.clone(),
         node: node::facts(&config),
+        host_addresses: HostAddresses::new(host_ips),
         crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max),
         pids_limit: config.pod_pids_limit,
         pokes: poke,
@@ -135,10 +140,14 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
 
     let inputs = SyncInputs { updates, events: lifecycle, pokes, tick: sync::tick(), shutdown };
     let housekeeping = Housekeeping::new(services, remains);
-    notify_manager("READY=1");
+    let (heard, is_heard) = oneshot::channel();
+    tokio::spawn(async move {
+        tokio::time::timeout(READY_AFTER, is_heard).await.ok();
+        notify_manager("READY=1");
+    });
     // Neither arm is used again after it has won.
     tokio::select! {
-        ended = sync::run(inputs, workers, SourcesReady::new(sources), housekeeping) => match ended {
+        ended = sync::run(inputs, workers, SourcesReady::new(sources), housekeeping, heard) => match ended {
             Ended::Shutdown => Ok(()),
             Ended::InputClosed(what) => bail!("the sync loop ended: no more {what}"),
         },

@@ -12,7 +12,7 @@ use crate::sync::{Housekeeping, Recovered, SyncInputs, sync_loop_iteration};
 use crate::sys::clock::Clock;
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::fakes::{AskedIncarnations, FakeImages, FakeNetwork, FakeVolumes, ShownStatuses, ToldEvents};
-use crate::worker::{PodWorkers, Services};
+use crate::worker::{HostAddresses, PodWorkers, Services};
 use k8s_openapi::api::core::v1::PodStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,12 +107,13 @@ impl Host {
             paths: self.paths.clone(),
             node: EnvFacts {
                 node_name: NodeName::new("node"),
-                host_ips: vec![[192, 0, 2, 1].into()],
+                host_ips: Vec::new(),
                 pod_ips: Vec::new(),
                 allocatable_cpu_milli: 2000,
                 allocatable_memory_bytes: 1 << 30,
                 allocatable_ephemeral_storage_bytes: 1 << 30,
             },
+            host_addresses: HostAddresses::new(|| Ok(vec![[192, 0, 2, 1].into()])),
             crash_loop: BackoffPolicy::crash_loop(Duration::from_secs(300)),
             pids_limit: None,
             pokes,
