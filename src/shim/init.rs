@@ -10,7 +10,6 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Gid, Uid, chdir, pivot_root, setgroups, setresgid, setresuid};
 use std::convert::Infallible;
-use std::path::Path;
 
 /// Nobody.
 const UNPRIVILEGED: u32 = 65534;
@@ -24,11 +23,11 @@ pub(super) struct InitError {
     source: nix::Error,
 }
 
-/// Never returns but with an error. `directory` is any directory of the host; an empty file system is mounted on it, for this process
-/// only, and becomes its root.
-pub(super) fn run(directory: &Path) -> Result<Infallible, InitError> {
+/// Never returns but with an error. The working directory is any directory of the host; an empty file system is mounted on it, for this
+/// process only, and becomes its root.
+pub(super) fn run() -> Result<Infallible, InitError> {
     reset_signals();
-    confine(directory)?;
+    confine()?;
     // What the kernel does not deliver to process 1 anyway; from the host, SIGTERM would end it.
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(ignore_signal);
     let mut mask = SigSet::empty();
@@ -40,13 +39,14 @@ pub(super) fn run(directory: &Path) -> Result<Infallible, InitError> {
     }
 }
 
-fn confine(directory: &Path) -> Result<(), InitError> {
+fn confine() -> Result<(), InitError> {
+    let directory = nix::unistd::getcwd().map_err(at("look at the working directory"))?;
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS).map_err(at("unshare mounts"))?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(at("make mounts private"))?;
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("empty"), directory, Some("tmpfs"), flags, Some("size=4k,nr_inodes=1,mode=555")).map_err(at("mount empty root"))?;
-    chdir(directory).map_err(at("enter empty root"))?;
+    mount(Some("empty"), &directory, Some("tmpfs"), flags, Some("size=4k,nr_inodes=1,mode=555")).map_err(at("mount empty root"))?;
+    chdir(&directory).map_err(at("enter empty root"))?;
     pivot_root(".", ".").map_err(at("change root"))?;
     umount2(".", MntFlags::MNT_DETACH).map_err(at("leave the host's root"))?;
     chdir("/").map_err(at("enter root"))?;

@@ -44,7 +44,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     let result = match words.as_slice() {
         ["pod", config] => launch::run(Path::new(config)).map_err(|error| explain(&error)),
         ["helper", job @ ..] => return helper::run(job),
-        ["init", empty] => init::run(Path::new(empty)).map_err(|error| explain(&error)).map(|never| match never {}),
+        ["init"] => init::run().map_err(|error| explain(&error)).map(|never| match never {}),
         ["--version"] => {
             let _closed = writeln!(std::io::stdout(), "podstead-shim {}", env!("CARGO_PKG_VERSION"));
             Ok(())

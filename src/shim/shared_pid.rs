@@ -24,8 +24,11 @@ impl SharedPidInit {
         let directory = CString::new(paths.pod_run(uid).as_os_str().as_bytes()).map_err(|_| refused(nix::Error::EINVAL))?;
         let handle = match fork(CloneFlags::CLONE_NEWPID).map_err(refused)? {
             Fork::Child => {
-                let arguments = [c"podstead-shim", c"init", directory.as_c_str()];
-                let _failed = nix::unistd::execve::<_, &std::ffi::CStr>(&program, &arguments, &[]);
+                // By the working directory, so that its command line, which containers see, does not name the host's.
+                let arguments = [c"podstead-shim", c"init"];
+                if nix::unistd::chdir(directory.as_c_str()).is_ok() {
+                    let _failed = nix::unistd::execve::<_, &std::ffi::CStr>(&program, &arguments, &[]);
+                }
                 exit_at_once(1)
             }
             Fork::Parent(pid) => Handle::new(pid),

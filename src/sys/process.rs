@@ -58,13 +58,35 @@ pub fn fork(flags: CloneFlags) -> nix::Result<Fork> {
     }
 }
 
+/// As the kernel's `struct sigaction`: all zero is the default effect.
+#[repr(C)]
+#[derive(Default)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// The highest signal number.
+const LAST_SIGNAL: i32 = 64;
+
 /// Gives every signal its default effect and unblocks all: what a process ignores or blocks, the programs that it executes ignore and
 /// block too, and Rust's runtime ignores SIGPIPE.
 pub fn reset_signals() {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    for signal in Signal::iterator().filter(|signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP)) {
-        // SAFETY: the default action runs no code of ours.
-        let _cannot_fail = unsafe { sigaction(signal, &default) };
+    let default = KernelAction::default();
+    for signal in 1..=LAST_SIGNAL {
+        // Asked of the kernel, since the C library hides two of them. SIGKILL and SIGSTOP are EINVAL.
+        // SAFETY: `default` is live and names no handler; the mask's size is the kernel's.
+        let _always_default = unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                std::ptr::from_ref(&default),
+                std::ptr::null_mut::<KernelAction>(),
+                size_of::<u64>(),
+            )
+        };
     }
     let _cannot_fail = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
 }

@@ -18,7 +18,8 @@ use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, chdir, getcwd, setgroups, setsid};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -48,7 +49,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
     let container = oci.process().as_ref().ok_or_else(|| Failure::create("the OCI spec has no process"))?;
 
     let cgroups = Cgroups::detect(&config.cgroup_slice).attempt("find cgroups")?;
-    cgroups.join(&Cgroups::container(&config.cgroup, &id), 0).attempt("join the container's cgroup")?;
+    let entrances = cgroups.entrances(&Cgroups::container(&config.cgroup, &id)).attempt("find the container's cgroup")?;
     if let Some(score) = container.oom_score_adj() {
         // Without CAP_SYS_RESOURCE it may not be lowered.
         let _not_allowed = fs::write("/proc/self/oom_score_adj", score.to_string());
@@ -64,7 +65,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
     match fork(CloneFlags::CLONE_PARENT).attempt("fork")? {
         Fork::Child => {
             drop(near);
-            let reason = match enter(&oci, container, &exec, &far) {
+            let reason = match enter(&oci, container, &exec, entrances, &far) {
                 Ok(()) => {
                     drop(far);
                     execute::execute(&exec.args, &environment(container, &exec))
@@ -106,8 +107,12 @@ fn environment(container: &Process, exec: &ExecSpec) -> Vec<String> {
 }
 
 /// In the new process: everything between fork and execve, in the order in which rights are lost.
-fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, helper: &UnixStream) -> Result<(), Failure> {
+fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>, helper: &UnixStream) -> Result<(), Failure> {
     let syscall = create_syscall();
+    // Only this process goes in: the helper would count against the container's limits.
+    for mut entrance in entrances {
+        entrance.write_all(b"0").attempt("join the container's cgroup")?;
+    }
     setsid().attempt("start a session")?;
     if let Some((columns, rows)) = exec.tty {
         let master = terminal::become_controlled(columns, rows).attempt("open a terminal")?;
@@ -161,7 +166,6 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, helper: &UnixStream) 
 
 /// Until the shim has taken note of this process, it must not end.
 fn wait_for_permission(mut helper: &UnixStream) {
-    use std::io::Read;
     // The helper closes its end, by intent or by its death: both are the permission.
     let _closed = helper.read(&mut [0]);
 }

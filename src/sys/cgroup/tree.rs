@@ -107,15 +107,19 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Moves a process into a group that was made by libcontainer, in the hierarchies that it made it in. 0 is the caller.
-    pub fn join(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
+    /// Opens the ways into a group that was made by libcontainer, in the hierarchies that it made it in: a process that writes `0` to each
+    /// is in it. For processes that cannot see the hierarchies any more when they go in.
+    pub fn entrances(&self, path: &Path) -> Result<Vec<fs::File>, CgroupError> {
+        let mut entrances = Vec::new();
         for root in self.hierarchies.all() {
-            match write(&below(root, path).join("cgroup.procs"), &pid.to_string()) {
-                Err(CgroupError::Write { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                other => other?,
+            let file = below(root, path).join("cgroup.procs");
+            match fs::OpenOptions::new().write(true).open(&file) {
+                Ok(entrance) => entrances.push(entrance),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(CgroupError::Write { path: file, value: "0".to_owned(), source }),
             }
         }
-        Ok(())
+        Ok(entrances)
     }
 
     /// The pods that have groups, their own or their shim's, with the path of each group: for finding orphans.

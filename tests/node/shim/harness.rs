@@ -8,7 +8,8 @@ use podstead::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use podstead::runtime::protocol::LogLimits;
 use podstead::runtime::{
     CgroupResources, ContainerKind, ContainerSpec, ContainerState, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec,
-    PodLifecycleEvent, PodLifecycleEventKind, PodNamespaces, ProcessUser, QosClass, Runtime, SandboxSpec, SeccompProfile, Security,
+    Mount, PodLifecycleEvent, PodLifecycleEventKind, PodNamespaces, ProcessUser, Propagation, QosClass, Runtime, SandboxSpec,
+    SeccompProfile, Security,
 };
 use podstead::sys::cgroup::Cgroups;
 use podstead::sys::mounts;
@@ -103,7 +104,7 @@ impl Host {
         fs::copy(busybox.expect("apt-get install busybox-static"), layer.join("bin/busybox")).unwrap();
         for applet in [
             "sh", "sleep", "cat", "echo", "yes", "head", "seq", "dd", "stty", "id", "env", "ls", "hostname", "pwd", "ps", "kill",
-            "true", "grep", "touch", "mount", "readlink", "printf", "sysctl", "trap", "tr", "df", "umount", "mkdir",
+            "true", "grep", "touch", "mount", "readlink", "printf", "sysctl", "tr", "df", "umount", "mkdir",
         ] {
             symlink("busybox", layer.join("bin").join(applet)).unwrap();
         }
@@ -316,5 +317,23 @@ pub(super) fn outcome(state: &ContainerState) -> (i32, Option<i32>, bool) {
     match state {
         ContainerState::Exited { exit_code, signal, oom_killed, .. } => (*exit_code, *signal, *oom_killed),
         other => panic!("not exited: {other:?}"),
+    }
+}
+
+/// Gives a container all that this host has to give.
+pub(super) fn make_privileged(container: &mut ContainerSpec) {
+    container.security.privileged = true;
+    let more = ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_ADMIN", "CAP_DAC_READ_SEARCH", "CAP_LINUX_IMMUTABLE"];
+    container.security.capabilities.extend(more.map(str::to_owned));
+}
+
+/// A writable bind mount.
+pub(super) fn bind(host_path: &Path, container_path: &str) -> Mount {
+    Mount {
+        host_path: host_path.to_owned(),
+        container_path: container_path.into(),
+        read_only: false,
+        recursive_read_only: false,
+        propagation: Propagation::Private,
     }
 }

@@ -1,6 +1,6 @@
 //! Start, exit, signals, memory, removal.
 
-use super::harness::{Host, outcome};
+use super::harness::{Host, bind, eventually, outcome};
 use podstead::runtime::{ContainerState, Runtime, SandboxState, StartError};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,5 +45,140 @@ async fn a_program_that_is_not_there_says_so() {
         node.runtime.remove_container(&pod.uid, &container.id).await.unwrap();
     }
     node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_may_not_be_executed_by_others_is_executed_by_its_owner() {
+    let host = Host::new();
+    let mut node = host.node();
+    std::fs::create_dir(host.layer().join("private")).unwrap();
+    let program = host.layer().join("private/busybox");
+    std::fs::copy(host.layer().join("bin/busybox"), &program).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o750)).unwrap();
+    std::fs::write(host.layer().join("bin/garbage"), [0x7f, 1, 2, 3]).unwrap();
+    std::fs::set_permissions(host.layer().join("bin/garbage"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let pod = host.pod("private");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    let mut container = host.container(&pod, "main", "");
+    container.args = ["/private/busybox", "sh", "-c", "exit 3"].map(str::to_owned).to_vec();
+    node.runtime.start_container(&container).await.unwrap();
+    assert_eq!(outcome(&node.exited(&container).await), (3, None, false));
+
+    let mut garbage = host.container(&pod, "garbage", "");
+    garbage.args = vec!["/bin/garbage".to_owned()];
+    match node.runtime.start_container(&garbage).await {
+        Err(StartError::Execute(reason)) => assert_eq!(reason, r#"exec "/bin/garbage": exec format error"#),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_ends_at_once_is_still_recorded_as_started_and_ended() {
+    let host = Host::new();
+    let mut node = host.node();
+    let pod = host.pod("short");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    for attempt in 0..10 {
+        let mut container = host.container(&pod, "main", "");
+        container.args = vec!["/bin/true".to_owned()];
+        container.attempt = attempt;
+        node.runtime.start_container(&container).await.unwrap();
+        let state = node.exited(&container).await;
+        assert!(matches!(state, ContainerState::Exited { started_at: Some(_), exit_code: 0, error: None, .. }), "{state:?}");
+    }
+    assert_eq!(node.runtime.observe(&pod.uid).await.unwrap().unwrap().containers.len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_reach_the_first_process_and_kill_reaches_all() {
+    let host = Host::new();
+    let mut node = host.node();
+    let (pod, container) =
+        node.run(&host, "signals", "trap 'echo got; exit 5' TERM; echo ready; while true; do sleep 0.05; done").await;
+    eventually("the trap is set", || host.log(&container) == ["ready"]).await;
+    node.runtime.signal_container(&pod.uid, &container.id, libc::SIGTERM).await.unwrap();
+    assert_eq!(outcome(&node.exited(&container).await), (5, None, false));
+    assert_eq!(host.log(&container), ["ready", "got"]);
+    node.runtime.signal_container(&pod.uid, &container.id, libc::SIGTERM).await.expect("an exited container is success");
+
+    let stubborn = host.container(&pod, "stubborn", "trap '' TERM; (trap '' TERM; sleep 1000) & sleep 1000");
+    node.runtime.start_container(&stubborn).await.unwrap();
+    node.runtime.signal_container(&pod.uid, &stubborn.id, libc::SIGTERM).await.unwrap();
+    node.runtime.kill_container(&pod.uid, &stubborn.id).await.unwrap();
+    assert_eq!(outcome(&node.exited(&stubborn).await), (137, Some(9), false));
+    node.runtime.kill_container(&pod.uid, &stubborn.id).await.expect("an exited container is success");
+    let unknown = podstead::pod::ContainerId::random();
+    assert!(node.runtime.kill_container(&pod.uid, &unknown).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_uses_up_its_memory_is_recorded_as_such() {
+    let host = Host::new();
+    let mut node = host.node();
+    let pod = host.pod("hungry");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    let mut container = host.container(&pod, "main", "exec /bin/dd if=/dev/zero of=/dev/null bs=64M count=1");
+    container.resources.memory_limit = Some(16 << 20);
+    node.runtime.start_container(&container).await.unwrap();
+    assert_eq!(outcome(&node.exited(&container).await), (137, Some(9), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_termination_message_is_read_and_falls_back_to_the_log() {
+    let host = Host::new();
+    let mut node = host.node();
+    let pod = host.pod("message");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    let message_of = |state: ContainerState| match state {
+        ContainerState::Exited { message, .. } => message,
+        other => panic!("{other:?}"),
+    };
+    for (name, script, fallback, expected) in [
+        ("written", "echo said > /message; echo log; exit 1", true, Some("said\n")),
+        ("fallback", "echo one; echo two; exit 1", true, Some("one\ntwo\n")),
+        ("success", "echo one; exit 0", true, None),
+        ("none", "echo one; exit 1", false, None),
+    ] {
+        let file = host.root().join(name);
+        std::fs::write(&file, "").unwrap();
+        let mut container = host.container(&pod, name, script);
+        container.mounts.push(bind(&file, "/message"));
+        container.termination_log = Some(file);
+        container.fallback_to_logs = fallback;
+        node.runtime.start_container(&container).await.unwrap();
+        assert_eq!(message_of(node.exited(&container).await).as_deref(), expected, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_container_leaves_its_log_and_nothing_else() {
+    let host = Host::new();
+    let mut node = host.node();
+    let (pod, container) = node.run(&host, "gone", "echo kept > /file; echo logged; sleep 1000").await;
+    let error = node.runtime.remove_container(&pod.uid, &container.id).await.unwrap_err();
+    assert!(error.to_string().contains("is not dead"), "{error}");
+    node.runtime.kill_container(&pod.uid, &container.id).await.unwrap();
+    node.exited(&container).await;
+    let paths = host.paths();
+    assert!(paths.container_layer(&pod.uid, &container.id).join("upper/file").is_file());
+    node.runtime.remove_container(&pod.uid, &container.id).await.unwrap();
+    node.runtime.remove_container(&pod.uid, &container.id).await.unwrap();
+    for gone in [
+        paths.container_layer(&pod.uid, &container.id),
+        paths.container_record(&pod.uid, &container.id),
+        paths.bundle(&pod.uid, &container.id),
+        paths.oci_state(&pod.uid).join(&container.id),
+    ] {
+        assert!(!gone.try_exists().unwrap(), "{}", gone.display());
+    }
+    assert_eq!(host.log(&container), ["logged"]);
+    assert!(node.runtime.observe(&pod.uid).await.unwrap().unwrap().containers.is_empty());
+
+    assert!(node.runtime.remove_pod(&pod.uid).await.is_err(), "its sandbox is not stopped");
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    node.runtime.remove_pod(&pod.uid).await.unwrap();
+    assert!(!paths.pod(&pod.uid).try_exists().unwrap());
+    assert!(node.runtime.observe(&pod.uid).await.unwrap().is_none());
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }

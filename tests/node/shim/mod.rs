@@ -1,4 +1,10 @@
 //! The runtime by itself: shims, helpers and real processes, without a daemon around them.
 
+mod confinement;
+mod crash;
+mod exec;
 mod harness;
 mod lifecycle;
+mod logs;
+mod sandbox;
+mod setup;

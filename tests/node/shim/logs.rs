@@ -1,0 +1,98 @@
+//! CRI logs under load and on a full disk.
+
+use super::harness::{Host, eventually, log_lines, outcome};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use podstead::runtime::Runtime;
+use podstead::runtime::protocol::LogLimits;
+use std::fs;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_partial_and_binary_output_is_logged_byte_by_byte() {
+    let host = Host::new();
+    let mut node = host.node();
+    let script = r"printf 'a\0\377b\n'; head -c 40000 /dev/zero | tr '\0' x; echo; printf 'no newline'";
+    let (_, container) = node.run(&host, "bytes", script).await;
+    node.exited(&container).await;
+    let lines: Vec<Vec<u8>> = fs::read(&container.log_path).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let parts: Vec<(Vec<u8>, Vec<u8>)> = lines
+        .iter()
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let mut fields = line.splitn(4, |byte| *byte == b' ').skip(2);
+            (fields.next().unwrap().to_vec(), fields.next().unwrap().to_vec())
+        })
+        .collect();
+    let x = |count: usize| vec![b'x'; count];
+    assert_eq!(
+        parts,
+        [
+            (b"F".to_vec(), b"a\0\xffb".to_vec()),
+            (b"P".to_vec(), x(16384)),
+            (b"P".to_vec(), x(16384)),
+            (b"F".to_vec(), x(40000 - 2 * 16384)),
+            (b"P".to_vec(), b"no newline".to_vec()),
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_lines_are_rotated_without_losing_one() {
+    let host = Host::new().with_log_limits(LogLimits { max_bytes: 10 << 20, max_files: 100 });
+    let mut node = host.node();
+    let (_, container) = node.run(&host, "million", "seq 1000000").await;
+    assert_eq!(outcome(&node.exited(&container).await), (0, None, false));
+    let mut files: Vec<_> =
+        fs::read_dir(container.log_path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.rotate_left(1);
+    assert!(files.len() > 3, "{files:?}");
+    let mut next = 1_u32;
+    for file in &files {
+        assert!(fs::metadata(file).unwrap().len() < 11 << 20);
+        for line in log_lines(file) {
+            assert_eq!(line.rsplit(' ').next().unwrap().parse::<u32>().unwrap(), next);
+            next += 1;
+        }
+    }
+    assert_eq!(next, 1_000_001);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_does_not_stop_the_workload_and_the_loss_is_told() {
+    let host = Host::new();
+    let mut node = host.node();
+    let logs = host.paths().logs.clone();
+    fs::create_dir_all(&logs).unwrap();
+    mount(Some("tmpfs"), &logs, Some("tmpfs"), MsFlags::empty(), Some("size=256k")).unwrap();
+    fs::write(logs.join("ballast"), vec![0; 128 << 10]).unwrap();
+    let script = "seq 100000; echo through > /tmp/note; while ! [ -e /tmp/go ]; do sleep 0.02; done; echo after";
+    let (_, container) = node.run(&host, "full", script).await;
+    let note = host.paths().container_layer(&container.pod, &container.id).join("upper/tmp/note");
+    eventually("the workload was not stopped", || note.try_exists().unwrap()).await;
+    fs::remove_file(logs.join("ballast")).unwrap();
+    node.exec(&container, &["touch", "/tmp/go"]).await;
+    assert_eq!(outcome(&node.exited(&container).await), (0, None, false));
+
+    let lines = host.log(&container);
+    let whole = lines.iter().take_while(|line| line.parse::<u32>().is_ok()).count();
+    assert!(whole > 100, "some lines fit");
+    assert_eq!(lines[..whole], (1..=whole).map(|number| number.to_string()).collect::<Vec<_>>(), "no line is cut");
+    let told = &lines[whole];
+    let dropped: usize = told.strip_prefix("podstead: dropped ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(told.contains("No space left on device"), "{told}");
+    assert_eq!((whole + dropped, lines[whole + 1].as_str(), lines.len()), (100_000, "after", whole + 2));
+    drop(node);
+    umount2(&logs, MntFlags::MNT_DETACH).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_noisy_container_leaves_turns_to_the_others() {
+    let host = Host::new().with_log_limits(LogLimits { max_bytes: 1 << 20, max_files: 2 });
+    let node = host.node();
+    let (pod, _noisy) = node.run(&host, "noisy", "yes").await;
+    let quiet = host.container(&pod, "quiet", "echo heard; sleep 1000");
+    node.runtime.start_container(&quiet).await.unwrap();
+    eventually("the other is heard", || host.log(&quiet) == ["heard"]).await;
+    let (output, _, code) = node.exec(&quiet, &["echo", "served"]).await;
+    assert_eq!((output.as_str(), code), ("served\n", Some(0)));
+}
