@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 
 /// Global options and what follows from them.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub(super) struct Context {
     global: Global,
 }
 
 impl Context {
     /// From parsed options.
-    pub fn new(global: Global) -> Self {
+    pub(super) fn new(global: Global) -> Self {
         Self { global }
     }
 
     /// The configuration file as told by `--config` or `PODSTEAD_CONFIG`.
-    pub fn config_path(&self) -> &Path {
+    pub(super) fn config_path(&self) -> &Path {
         &self.global.config
     }
 
     /// Reads the configuration.
-    pub fn load_config(&self) -> Result<Config, ConfigError> {
+    pub(super) fn load_config(&self) -> Result<Config, ConfigError> {
         Config::load(self.config_path())
     }
 
     /// The daemon's socket: as told, else from the configuration.
-    pub fn socket(&self) -> Result<PathBuf, ConfigError> {
+    pub(super) fn socket(&self) -> Result<PathBuf, ConfigError> {
         match &self.global.socket {
             Some(socket) => Ok(socket.clone()),
             None => Ok(self.load_config()?.paths.api_socket()),
@@ -51,7 +51,7 @@ impl Context {
     }
 
     /// Whether output on stdout shall be coloured.
-    pub fn color(&self) -> bool {
+    pub(super) fn color(&self) -> bool {
         match self.global.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,

@@ -23,7 +23,7 @@ mod validate;
 mod version;
 mod watch;
 
-pub use context::Context;
+use context::Context;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::io::{ErrorKind, Write};
@@ -31,14 +31,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What was asked for is not so, or could not be done.
-pub const EXIT_FAILED: u8 = 1;
+const EXIT_FAILED: u8 = 1;
 /// The command was not understood, or the daemon could not be asked.
-pub const EXIT_UNUSABLE: u8 = 2;
+const EXIT_UNUSABLE: u8 = 2;
 
 /// Runs Kubernetes Pod manifests on this host, without a cluster.
 #[derive(Debug, Parser)]
-#[command(name = "podstead", version, propagate_version = true, disable_help_subcommand = true, max_term_width = 100)]
-pub struct Cli {
+#[command(name = "podstead", version, disable_help_subcommand = true, max_term_width = 100)]
+struct Cli {
     #[command(flatten)]
     global: Global,
     /// What to do [default: status]
@@ -48,26 +48,26 @@ pub struct Cli {
 
 /// Options that every subcommand takes.
 #[derive(Clone, Debug, Args)]
-pub struct Global {
+#[command(next_help_heading = "Everywhere")]
+struct Global {
     /// Configuration file
-    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_CONFIG", default_value = crate::config::DEFAULT_PATH)]
-    pub config: PathBuf,
+    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_CONFIG", hide_env_values = true)]
+    #[arg(default_value = crate::config::DEFAULT_PATH)]
+    config: PathBuf,
     /// Socket of the daemon [default: podstead.sock in the configured run directory]
-    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET")]
-    pub socket: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET", hide_env_values = true)]
+    socket: Option<PathBuf>,
     /// When to colour the output; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
-    pub color: ColorChoice,
+    color: ColorChoice,
 }
 
 /// `--color`.
+// Not documented one by one: that would be a paragraph in every help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
+enum ColorChoice {
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 

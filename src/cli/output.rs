@@ -5,18 +5,14 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// `-o`.
+// Not documented one by one: that would be a paragraph in every help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
-    /// Columns.
     #[default]
     Table,
-    /// More columns.
     Wide,
-    /// JSON.
     Json,
-    /// YAML.
     Yaml,
-    /// `kind/name`, one per line.
     Name,
 }
 

@@ -116,6 +116,7 @@ impl Host {
             name: ContainerName::new(container),
             kind: ContainerKind::Main,
             attempt,
+            sandbox_attempt: 0,
             hash: String::new(),
             image_ref: "nginx:1.27".into(),
             image_id: "sha256:11".into(),

@@ -1,7 +1,7 @@
 //! The real kubectl against the API, over a TCP bridge to the unix socket. Skipped where there is no kubectl.
 
 use crate::host::{Host, text};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -36,7 +36,7 @@ impl<'a> Kubectl<'a> {
         let exists = |directory: &Path| directory.join("kubectl").is_file();
         let path = std::env::var_os("PATH")?;
         if !std::env::split_paths(&path).any(|directory| exists(&directory)) {
-            println!("no kubectl in PATH: skipped");
+            writeln!(std::io::stderr(), "no kubectl in PATH: skipped").unwrap();
             return None;
         }
         Some(Self { address: bridge(host), host })
@@ -131,6 +131,6 @@ fn kubectl_runs_programs() {
     assert_eq!(kubectl.run(&["exec", "web-edge", "--", "echo", "hello"]), "hello in main-0\n");
     let mut command = kubectl.command(&["exec", "-i", "web-edge", "--", "cat"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"through and back").unwrap();
+    child.stdin.take().unwrap().write_all(b"through and back").unwrap();
     assert_eq!(text(&child.wait_with_output().unwrap().stdout), "through and back");
 }

@@ -7,7 +7,7 @@ use podstead::status::PodStatusSink;
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -67,11 +67,13 @@ fn line(second: u32, text: &str) -> String {
     format!("2026-01-01T00:{:02}:{:02}.5Z stdout F {text}\n", second / 60, second % 60)
 }
 
-fn gzip(path: &PathBuf) {
-    let mut encoder =
-        flate2::write::GzEncoder::new(File::create(format!("{}.gz", path.display())).unwrap(), flate2::Compression::fast());
+/// Compresses beside the file, which stays; whole at once, as a rotation does it.
+fn gzip(path: &Path) {
+    let name = |suffix: &str| PathBuf::from(format!("{}{suffix}", path.display()));
+    let mut encoder = flate2::write::GzEncoder::new(File::create(name(".tmp")).unwrap(), flate2::Compression::fast());
     encoder.write_all(&fs::read(path).unwrap()).unwrap();
     encoder.finish().unwrap();
+    fs::rename(name(".tmp"), name(".gz")).unwrap();
 }
 
 fn numbers(range: std::ops::Range<u32>) -> String {
@@ -136,17 +138,24 @@ fn a_follower_reads_on_across_rotations_until_the_container_ends() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "line 0");
-    for number in 1..400 {
-        // Twice in a row now and then, faster than the follower may look.
-        if number % 50 == 0 || number % 50 == 1 {
-            let rotated = web.rotate(&format!("20260101-{number:06}"));
-            if number % 100 == 0 {
+    let mut number = 0;
+    for round in 0..60 {
+        // Some rounds rotate twice, and compress, faster than the follower may look.
+        let first = number + 1;
+        for rotation in 0..round % 3 {
+            number += 1;
+            web.write(number, &format!("line {number}"));
+            let rotated = web.rotate(&format!("20260101-{:06}", round * 10 + rotation));
+            if round % 2 == 0 {
                 gzip(&rotated);
                 fs::remove_file(&rotated).unwrap();
             }
         }
+        number += 1;
         web.write(number, &format!("line {number}"));
-        assert_eq!(lines.next().unwrap(), format!("line {number}"));
+        for expected in first..=number {
+            assert_eq!(lines.next().unwrap(), format!("line {expected}"), "in round {round}");
+        }
     }
     web.write(500, "the last words");
     web.end(1);

@@ -32,6 +32,8 @@ pub(super) struct LogCursor {
     path: PathBuf,
     /// Open files, oldest first; the first is being read. Never empty.
     files: VecDeque<LogFile>,
+    /// The newest rotated file when the live one was opened: what has a later name was the live one after that.
+    newest_rotated: Option<String>,
     /// The beginning of a line of the first file whose newline is not there yet.
     torn: Vec<u8>,
     joiner: Joiner,
@@ -41,6 +43,7 @@ impl LogCursor {
     /// Opens the log whose live file is `path` at the place that `options` ask for.
     pub(super) fn open(path: &Path, options: &LogOptions) -> io::Result<Self> {
         let mut files: VecDeque<LogFile> = files::open_all(path)?.into();
+        let newest_rotated = newest_rotated(files.make_contiguous());
         let skip = match options.tail {
             Some(lines) => backwards::seek_to_tail(&mut files, lines)?,
             None => 0,
@@ -49,7 +52,7 @@ impl LogCursor {
         while files.len() > 1 && files.front().is_some_and(|file| is_older(file, options)) && skip == 0 {
             files.pop_front();
         }
-        Ok(Self { path: path.to_owned(), files, torn: Vec::new(), joiner: Joiner::new(options, skip) })
+        Ok(Self { path: path.to_owned(), files, newest_rotated, torn: Vec::new(), joiner: Joiner::new(options, skip) })
     }
 
     /// Reads about one piece. `ended` says that nobody writes to the log any more.
@@ -107,17 +110,26 @@ impl LogCursor {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         }
-        let mut files = match files::open_all(&self.path) {
+        let files = match files::open_all(&self.path) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Where ours is not among them it was compressed or removed already: go on with the live one, which is the last.
-        let after = files.iter().position(|file| file.id == current).map_or(files.len() - 1, |position| position + 1);
-        self.files.extend(files.drain(after..));
+        let newest_rotated = newest_rotated(&files);
+        let mut later = files.into_iter().filter(|file| file.rotated.is_none() || file.rotated > self.newest_rotated).peekable();
+        // The first of them is the current one, as it is or compressed; another file in its place means that it was removed.
+        if later.peek().is_some_and(|file| file.id == current || (file.is_compressed() && file.rotated.is_some())) {
+            later.next();
+        }
+        self.files.extend(later);
+        self.newest_rotated = newest_rotated;
         // The current file stays first: it is read to its end once more, since it was written until it was renamed.
         Ok(self.files.len() > 1)
     }
+}
+
+fn newest_rotated(files: &[LogFile]) -> Option<String> {
+    files.iter().rev().find_map(|file| file.rotated.clone())
 }
 
 fn is_older(file: &LogFile, options: &LogOptions) -> bool {

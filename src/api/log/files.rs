@@ -17,6 +17,8 @@ pub(super) type FileId = (u64, u64);
 #[derive(Debug)]
 pub(super) struct LogFile {
     pub(super) id: FileId,
+    /// Name as rotated, without `.gz`; `None` for the live file. Names are ordered by time.
+    pub(super) rotated: Option<String>,
     pub(super) reader: Reader,
     /// When it was written last.
     pub(super) modified: Option<Timestamp>,
@@ -40,7 +42,7 @@ impl Reader {
 }
 
 impl LogFile {
-    fn open(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path, rotated: Option<&str>) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let modified = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
@@ -48,7 +50,13 @@ impl LogFile {
             Some(extension) if extension == "gz" => Reader::Gzip(Box::new(BufReader::new(MultiGzDecoder::new(file)))),
             _ => Reader::Plain(BufReader::new(file)),
         };
-        Ok(Self { id: id(&metadata), reader, modified })
+        let rotated = rotated.map(|name| name.strip_suffix(".gz").unwrap_or(name).to_owned());
+        Ok(Self { id: id(&metadata), rotated, reader, modified })
+    }
+
+    /// Whether it is compressed.
+    pub(super) fn is_compressed(&self) -> bool {
+        matches!(self.reader, Reader::Gzip(_))
     }
 
     /// Back to the beginning.
@@ -83,10 +91,10 @@ pub(super) fn open_all(path: &Path) -> io::Result<Vec<LogFile>> {
     let mut files = Vec::new();
     for _ in 0..MAX_LISTINGS {
         files.clear();
-        let live = LogFile::open(path)?;
+        let live = LogFile::open(path, None)?;
         let mut whole = true;
         for name in rotated_names(path)? {
-            match LogFile::open(&path.with_file_name(name)) {
+            match LogFile::open(&path.with_file_name(&name), Some(&name)) {
                 Ok(file) => files.push(file),
                 // Compressed or removed since the listing.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => whole = false,

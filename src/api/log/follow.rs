@@ -28,7 +28,7 @@ impl Follower {
     /// Begins to watch; to be called before the log is read first, so that nothing is missed.
     #[expect(
         deprecated,
-        reason = "an owned descriptor is always valid; the function in its place is unsafe for those that are not"
+        reason = "an owned descriptor is always valid; the one in its place asks for a promise that this type keeps"
     )]
     pub(super) fn start(backend: &Backend, pod: &PublishedPod, run: &Run) -> io::Result<Self> {
         let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
