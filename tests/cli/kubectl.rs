@@ -36,7 +36,7 @@ impl<'a> Kubectl<'a> {
         let exists = |directory: &Path| directory.join("kubectl").is_file();
         let path = std::env::var_os("PATH")?;
         if !std::env::split_paths(&path).any(|directory| exists(&directory)) {
-            writeln!(std::io::stderr(), "no kubectl in PATH: skipped").unwrap();
+            std::io::stderr().write_all(b"no kubectl in PATH: skipped\n").unwrap();
             return None;
         }
         Some(Self { address: bridge(host), host })
