@@ -24,7 +24,8 @@ async fn a_rename_into_place_is_reported_within_milliseconds() {
     }
     times.sort();
     println!("rename to report: median {:?}, worst {:?}", times[10], times[19]);
-    assert!(times[10] < Duration::from_millis(50), "{times:?}");
+    // Single milliseconds on an idle machine.
+    assert!(times[10] < Duration::from_millis(250), "{times:?}");
 }
 
 #[tokio::test]

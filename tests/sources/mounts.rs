@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Runs a test on a thread whose mounts nobody else sees, and which end with it. Threads that it starts are in there with it.
-fn in_own_mounts<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+pub(crate) fn in_own_mounts<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     let thread = std::thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>).unwrap();
@@ -20,7 +20,7 @@ fn in_own_mounts<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'stat
     thread.join().unwrap();
 }
 
-fn mount_tmpfs(path: &Path) {
+pub(crate) fn mount_tmpfs(path: &Path) {
     mount(Some("tmpfs"), path, Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
 }
 

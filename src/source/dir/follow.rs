@@ -16,8 +16,14 @@ use tokio::sync::mpsc;
 /// A pass may take at most one part in so many of the time, so that a storm of events in a large directory leaves the host to others.
 const REST_PER_PASS: u32 = 4;
 
+/// No rest is longer, however large the directory.
+const MAX_REST: Duration = Duration::from_secs(1);
+
 /// How much longer than usual a lasting storm may put off a pass.
 const STORM_GROWTH: u32 = 16;
+
+/// How long a pass that may have missed something is left unreported.
+const INCOMPLETE: Duration = Duration::from_secs(1);
 
 /// Looks at the path from one attempt to get inotify to the next.
 const LOOKS_WHILE_BLIND: u32 = 10;
@@ -64,10 +70,14 @@ impl Follower {
             if result.as_ref().is_ok_and(|pass| watch.identity != Some(pass.identity)) {
                 self.hints.add(Hint::Moved, Instant::now());
             }
-            let overtaken = self.hints.overtaken() && timing.may_wait(began);
+            let overtaken = self.hints.overtaken() && timing.may_wait(began, timing.storm);
+            let incomplete = result.as_ref().is_ok_and(|pass| pass.incomplete) && timing.may_wait(began, INCOMPLETE);
             let next = timing.next_pass(&self.options, result.as_ref().ok(), watch.blind.is_some());
-            if !overtaken {
+            if !overtaken && !incomplete {
                 timing.reported();
+                if let Ok(pass) = &result {
+                    self.cache.note_reported(&pass.artifact);
+                }
                 if self.reporter.report(result, watch.blind.as_deref()).is_err() {
                     return;
                 }
@@ -100,7 +110,7 @@ struct Timing {
     storm: Duration,
     /// The earliest time for a pass.
     not_before: Instant,
-    /// Since when passes were not reported because something changed meanwhile.
+    /// Since when passes were not reported because they were overtaken or incomplete.
     unreported: Option<Instant>,
     /// Time to the next attempt at a file that is being changed.
     retry: Duration,
@@ -112,12 +122,12 @@ impl Timing {
     }
 
     fn took(&mut self, duration: Duration) {
-        self.not_before = Instant::now() + duration * REST_PER_PASS;
+        self.not_before = Instant::now() + (duration * REST_PER_PASS).min(MAX_REST);
     }
 
-    /// Whether a pass that began then and was overtaken may be left unreported.
-    fn may_wait(&mut self, began: Instant) -> bool {
-        self.unreported.get_or_insert(began).elapsed() < self.storm
+    /// Whether a pass that began then may be left unreported, if passes before it were not for longer than `at_most`.
+    fn may_wait(&mut self, began: Instant, at_most: Duration) -> bool {
+        self.unreported.get_or_insert(began).elapsed() < at_most
     }
 
     fn reported(&mut self) {

@@ -164,3 +164,88 @@ impl State {
         [changed, created, paused].into_iter().flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Duration = Duration::from_millis(5);
+    const STORM: Duration = Duration::from_millis(250);
+
+    /// Takes in events at given milliseconds and says when a pass is due.
+    fn due(events: &[(u64, Hint)]) -> Option<u128> {
+        let (hints, start) = (Hints::default(), Instant::now());
+        for (at, hint) in events {
+            hints.add(hint.clone(), start + Duration::from_millis(*at));
+        }
+        let due = hints.lock().due(QUIET, STORM);
+        due.map(|due| (due - start).as_millis())
+    }
+
+    fn changed() -> Hint {
+        Hint::Changed { name: Some("p.yaml".into()) }
+    }
+
+    fn written() -> Hint {
+        Hint::Written("p.yaml".into())
+    }
+
+    #[test]
+    fn a_pass_is_due_a_moment_after_the_last_change_and_no_storm_puts_it_off_for_ever() {
+        assert_eq!(due(&[]), None);
+        assert_eq!(due(&[(0, changed())]), Some(5));
+        assert_eq!(due(&[(0, changed()), (4, changed())]), Some(9));
+        let storm: Vec<_> = (0..100).map(|number| (number * 4, changed())).collect();
+        assert_eq!(due(&storm), Some(250));
+    }
+
+    #[test]
+    fn a_writer_is_awaited_until_it_closes_or_pauses() {
+        assert_eq!(due(&[(0, Hint::Created)]), Some(100));
+        assert_eq!(due(&[(0, written()), (10, written())]), Some(2010));
+        assert_eq!(due(&[(0, Hint::Created), (1, written()), (2, changed())]), Some(7));
+    }
+
+    #[test]
+    fn who_writes_is_known_to_the_pass_until_the_writer_pauses() {
+        let (hints, start) = (Hints::default(), Instant::now());
+        hints.add(written(), start);
+        assert_eq!(hints.begin_pass(start).1.being_written.len(), 1);
+        assert_eq!(hints.begin_pass(start + WRITER_PAUSE).1.being_written.len(), 0);
+        hints.add(written(), start);
+        hints.add(changed(), start);
+        assert_eq!(hints.begin_pass(start).1.being_written.len(), 0);
+        hints.add(written(), start);
+        hints.add(Hint::Lost, start);
+        assert_eq!(hints.begin_pass(start).1.being_written.len(), 0, "its close may be among the lost events");
+    }
+
+    #[test]
+    fn what_was_told_before_a_pass_is_done_by_it() {
+        let (hints, start) = (Hints::default(), Instant::now());
+        hints.add(Hint::Moved, start);
+        assert!(hints.begin_pass(start).0);
+        assert!(!hints.begin_pass(start).0);
+        assert!(!hints.overtaken());
+        hints.add(changed(), start);
+        assert!(hints.overtaken());
+    }
+
+    #[test]
+    fn a_flood_of_names_takes_bounded_memory() {
+        let (hints, start) = (Hints::default(), Instant::now());
+        for number in 0..3 * MAX_WRITERS {
+            hints.add(Hint::Written(format!("{number}.yaml").into()), start);
+        }
+        assert_eq!(hints.lock().writers.len(), MAX_WRITERS);
+    }
+
+    #[test]
+    fn a_stopped_follower_wakes_up_at_once() {
+        let hints = std::sync::Arc::new(Hints::default());
+        let (waiter, far) = (hints.clone(), Instant::now() + Duration::from_secs(3600));
+        let thread = std::thread::spawn(move || waiter.wait(&DirectoryOptions::default(), STORM, Instant::now(), far));
+        hints.stop();
+        assert_eq!(thread.join().unwrap(), Wake::Stop);
+    }
+}

@@ -49,6 +49,15 @@ pub(super) struct Cache {
     files: BTreeMap<String, Known>,
     /// Files that were being changed in the last pass, and since when.
     left: BTreeMap<String, Instant>,
+    /// The names that were reported last; `None` before the first report.
+    reported: Option<BTreeSet<String>>,
+}
+
+impl Cache {
+    /// Takes note that an artifact was reported.
+    pub(super) fn note_reported(&mut self, artifact: &Artifact) {
+        self.reported = Some(artifact.files.keys().cloned().collect());
+    }
 }
 
 /// Which files events speak for: those may be read the moment after an event, others only when they have been left alone for a while.
@@ -69,6 +78,8 @@ pub(super) struct Pass {
     pub(super) identity: Identity,
     /// A file was left as it was before because it is being changed: another pass is due soon.
     pub(super) unstable: bool,
+    /// Something may be missing that a moment later is there: not to be reported yet.
+    pub(super) incomplete: bool,
     /// A stamp is younger than its resolution: another pass is due when it is not.
     pub(super) inconclusive: bool,
     /// Number of files whose content was read.
@@ -98,6 +109,7 @@ fn pass_directory(path: &Path, options: &DirectoryOptions, cache: &mut Cache, wi
     let directory = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
     let identity = Identity::of(directory.as_fd()).map_err(fail)?;
     let place = place::place_of(directory.as_fd()).map_err(fail)?;
+    let before = Stamp::of(&rustix::fs::fstat(&directory).map_err(fail)?);
     let mut turn = Turn::new(directory.as_fd(), options, cache, witness);
     for entry in Dir::read_from(&directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -108,7 +120,10 @@ fn pass_directory(path: &Path, options: &DirectoryOptions, cache: &mut Cache, wi
             turn.check_size(path)?;
         }
     }
-    Ok(turn.finish(identity, Some(place)))
+    // A file that is renamed meanwhile may be met under neither name.
+    let after = Stamp::of(&rustix::fs::fstat(&directory).map_err(fail)?);
+    let settled = witness.watching || after.age(turn.now).is_none_or(|age| age >= options.settle);
+    Ok(turn.finish(identity, Some(place), before != after || !settled))
 }
 
 fn pass_file(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
@@ -118,8 +133,8 @@ fn pass_file(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness
     let witnessed = witness.watching && FileType::from_raw_mode(link.st_mode) == FileType::RegularFile;
     let mut turn = Turn::new(CWD, options, cache, witness);
     turn.take(path, witnessed);
-    let pass = turn.finish(identity, None);
-    if pass.artifact.files.is_empty() && !pass.unstable {
+    let pass = turn.finish(identity, None, false);
+    if pass.artifact.files.is_empty() {
         return Err(DirectoryError::Absent(path.to_owned()));
     }
     Ok(pass)
@@ -139,6 +154,8 @@ struct Turn<'a> {
     now: SystemTime,
     files: BTreeMap<String, Known>,
     left: BTreeMap<String, Instant>,
+    /// Files that are being written and of which nothing is known yet.
+    awaited: Vec<String>,
     bytes: u64,
     read: usize,
 }
@@ -147,7 +164,8 @@ impl<'a> Turn<'a> {
     fn new(directory: BorrowedFd<'a>, options: &'a DirectoryOptions, cache: &'a mut Cache, witness: &'a Witness) -> Self {
         // The wall clock, because it is compared with what the file system says.
         let now = SystemTime::now();
-        Self { directory, options, cache, witness, now, files: BTreeMap::new(), left: BTreeMap::new(), bytes: 0, read: 0 }
+        let (files, left, awaited) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Self { directory, options, cache, witness, now, files, left, awaited, bytes: 0, read: 0 }
     }
 
     /// Takes one file in. `witnessed`: events tell when somebody writes to it.
@@ -201,6 +219,8 @@ impl<'a> Turn<'a> {
             self.keep(key, Known::unusable(format!("has been written to for more than {seconds} s without a pause")));
         } else if let Some(known) = self.cache.files.get(&key).cloned() {
             self.keep(key, Known { conclusive: false, ..known });
+        } else {
+            self.awaited.push(key);
         }
     }
 
@@ -211,12 +231,163 @@ impl<'a> Turn<'a> {
         Err(DirectoryError::TooMuch { path: path.to_owned(), max_bytes: self.options.max_total_bytes })
     }
 
-    fn finish(self, identity: Identity, place: Option<Place>) -> Pass {
-        let revision = revision_of(self.files.iter().map(|(name, known)| (name.as_str(), known.hash)));
-        let files = self.files.iter().map(|(name, known)| (name.clone(), known.content.clone())).collect();
-        let unstable = !self.left.is_empty();
+    /// `moving`: names may have been missed.
+    fn finish(self, identity: Identity, place: Option<Place>, moving: bool) -> Pass {
+        // A file of which nothing is known yet is left out while it is written, unless what it holds may have been in a file that is
+        // gone, or that was read before a restart: leaving it out would then remove what is only on its way.
+        let vanished = |reported: &BTreeSet<String>| reported.iter().any(|name| !self.files.contains_key(name));
+        let suspect = self.cache.reported.as_ref().is_none_or(vanished);
+        let awaited = if suspect { self.awaited } else { Vec::new() };
+        let incomplete = moving || !awaited.is_empty();
+        let on_its_way = Known::unusable("is being written".to_owned());
+
+        let mut files: BTreeMap<&str, &Known> = self.files.iter().map(|(name, known)| (name.as_str(), known)).collect();
+        files.extend(awaited.iter().map(|name| (name.as_str(), &on_its_way)));
+        let revision = revision_of(files.iter().map(|(name, known)| (*name, known.hash)));
+        let files = files.into_iter().map(|(name, known)| (name.to_owned(), known.content.clone())).collect();
+        let unstable = incomplete || !self.left.is_empty();
         let inconclusive = self.files.values().any(|known| !known.conclusive);
-        *self.cache = Cache { files: self.files, left: self.left };
-        Pass { artifact: Artifact { revision, place, files }, identity, unstable, inconclusive, read: self.read }
+        (self.cache.files, self.cache.left) = (self.files, self.left);
+        Pass { artifact: Artifact { revision, place, files }, identity, unstable, incomplete, inconclusive, read: self.read }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Passes over one directory.
+    struct Bench {
+        directory: tempfile::TempDir,
+        options: DirectoryOptions,
+        cache: Cache,
+        witness: Witness,
+    }
+
+    impl Bench {
+        fn new(files: &[&str]) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let bench = Self {
+                directory,
+                options: DirectoryOptions::default(),
+                cache: Cache::default(),
+                witness: Witness { watching: true, being_written: BTreeSet::new() },
+            };
+            files.iter().for_each(|name| bench.write(name));
+            bench
+        }
+
+        fn write(&self, name: &str) {
+            fs::write(self.directory.path().join(name), name).unwrap();
+        }
+
+        fn pass(&mut self) -> Pass {
+            pass(self.directory.path(), &self.options, &mut self.cache, &self.witness).unwrap()
+        }
+
+        fn reported(&mut self) {
+            let artifact = self.pass().artifact;
+            self.cache.note_reported(&artifact);
+        }
+
+        /// Says that these files are being written.
+        fn writing(&mut self, names: &[&str]) {
+            self.witness.being_written = names.iter().map(|name| OsString::from(*name)).collect();
+        }
+    }
+
+    /// Names, with a `!` before those that count as unreadable.
+    fn names(pass: &Pass) -> Vec<String> {
+        let short = |(name, content): (&String, &FileContent)| format!("{}{name}", if content.is_ok() { "" } else { "!" });
+        pass.artifact.files.iter().map(short).collect()
+    }
+
+    #[test]
+    fn files_that_did_not_change_are_not_read_again() {
+        let mut bench = Bench::new(&["a.yaml", "b.yaml"]);
+        assert_eq!(bench.pass().read, 2);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while bench.pass().inconclusive {
+            assert!(Instant::now() < deadline, "never conclusive");
+            std::thread::yield_now();
+        }
+        assert_eq!(bench.pass().read, 0);
+        bench.write("b.yaml");
+        assert_eq!(bench.pass().read, 1);
+    }
+
+    #[test]
+    fn equal_content_stays_one_allocation() {
+        let mut bench = Bench::new(&["a.yaml"]);
+        let (one, two) = (bench.pass(), bench.pass());
+        assert_eq!((one.read, two.read), (1, 1), "a young stamp says nothing");
+        assert!(Arc::ptr_eq(one.artifact.files["a.yaml"].as_ref().unwrap(), two.artifact.files["a.yaml"].as_ref().unwrap()));
+    }
+
+    #[test]
+    fn a_new_file_is_left_out_while_it_is_written() {
+        let mut bench = Bench::new(&["a.yaml"]);
+        bench.reported();
+        bench.write("b.yaml");
+        bench.writing(&["b.yaml"]);
+        let pass = bench.pass();
+        assert_eq!((names(&pass), pass.unstable, pass.incomplete), (vec!["a.yaml".to_owned()], true, false));
+    }
+
+    #[test]
+    fn a_file_that_is_written_at_the_start_is_there_and_not_readable() {
+        let mut bench = Bench::new(&["a.yaml", "b.yaml"]);
+        bench.writing(&["b.yaml"]);
+        let pass = bench.pass();
+        assert_eq!((names(&pass), pass.incomplete), (vec!["a.yaml".to_owned(), "!b.yaml".to_owned()], true));
+    }
+
+    #[test]
+    fn a_new_file_is_not_left_out_when_another_vanished_whose_content_it_may_get() {
+        let mut bench = Bench::new(&["a.yaml"]);
+        bench.reported();
+        fs::remove_file(bench.directory.path().join("a.yaml")).unwrap();
+        bench.write("b.yaml");
+        bench.writing(&["b.yaml"]);
+        for _ in 0..2 {
+            let pass = bench.pass();
+            assert_eq!((names(&pass), pass.incomplete), (vec!["!b.yaml".to_owned()], true));
+        }
+        bench.writing(&[]);
+        let pass = bench.pass();
+        assert_eq!((names(&pass), pass.incomplete), (vec!["b.yaml".to_owned()], false));
+    }
+
+    #[test]
+    fn without_events_a_young_file_is_left_alone() {
+        let mut bench = Bench::new(&["a.yaml"]);
+        (bench.witness.watching, bench.options.settle) = (false, Duration::from_secs(3600));
+        let pass = bench.pass();
+        assert_eq!((names(&pass), pass.read, pass.incomplete), (vec!["!a.yaml".to_owned()], 0, true));
+        bench.options.settle = Duration::ZERO;
+        assert_eq!(names(&bench.pass()), ["a.yaml"]);
+    }
+
+    #[test]
+    fn a_file_that_is_written_for_ever_becomes_a_failure() {
+        let mut bench = Bench::new(&["a.yaml"]);
+        bench.reported();
+        bench.writing(&["a.yaml"]);
+        assert_eq!(names(&bench.pass()), ["a.yaml"]);
+        bench.options.patience = Duration::ZERO;
+        assert_eq!(names(&bench.pass()), ["!a.yaml"]);
+        bench.writing(&[]);
+        assert_eq!(names(&bench.pass()), ["a.yaml"]);
+    }
+
+    #[test]
+    fn manifests_are_told_by_their_names() {
+        for name in ["a.yaml", "a.yml", "a.json", "A.YAML", "a b.yaml"] {
+            assert!(is_manifest(OsStr::new(name)), "{name}");
+        }
+        for name in ["a", ".a.yaml", "a.yaml~", "a.yaml.bak", "..data", "yaml", ".yaml", "a.txt"] {
+            assert!(!is_manifest(OsStr::new(name)), "{name}");
+        }
     }
 }
