@@ -34,8 +34,8 @@ pub struct Admitted {
     pub problems: Vec<FieldProblem>,
 }
 
-/// Judges a Pod as decoded from a manifest. UID and `kubernetes.io/config.*` annotations are left for the mux to stamp; what the
-/// manifest says in them is dropped, as is everything else in metadata and status that only a server writes.
+/// Judges a Pod as decoded from a manifest. A UID that it has it keeps (kubelet rule A18). `kubernetes.io/config.*` annotations are left
+/// for the mux to stamp; what the manifest says in them is dropped, as is all in metadata and status that only a server writes.
 pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
     let mut problems = Problems::default();
     support::judge(&pod, context, &mut problems);
@@ -55,13 +55,14 @@ pub fn static_pod_name(name: &str, node: &NodeName) -> String {
 
 /// Keeps what an author may say about the object.
 fn own_metadata(metadata: &mut ObjectMeta) {
-    let ObjectMeta { name, namespace, labels, annotations, .. } = std::mem::take(metadata);
+    let ObjectMeta { name, namespace, labels, annotations, uid, .. } = std::mem::take(metadata);
     let annotations = annotations.map(|mut annotations| {
         annotations.retain(|key, _| !STAMPED_ANNOTATIONS.contains(&key.as_str()));
         annotations
     });
     let namespace = Some(namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned()));
-    *metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
+    let uid = uid.filter(|uid| !uid.is_empty());
+    *metadata = ObjectMeta { name, namespace, labels, annotations, uid, ..ObjectMeta::default() };
 }
 
 /// Makes it a static pod of this node.
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn no_problem_hides_another() {
         let verdict = admitted(
-            "{metadata: {name: Web, uid: u}, spec: {hostUsers: false, restartPolicy: Sometimes, nodeSelector: {a: b},
+            "{metadata: {name: Web, generation: 1}, spec: {hostUsers: false, restartPolicy: Sometimes, nodeSelector: {a: b},
               containers: [{name: a, image: x, livenessProbe: {}, ports: [{containerPort: 0}]}, {name: a}]}}",
         );
         assert_eq!(verdict.pod, None);
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(
             fields,
             [
-                "ignored-field metadata.uid",
+                "ignored-field metadata.generation",
                 "unsupported-field spec.containers[0].livenessProbe",
                 "unsupported-field spec.hostUsers",
                 "ignored-field spec.nodeSelector",
@@ -136,13 +137,14 @@ mod tests {
     #[test]
     fn an_admitted_pod_is_named_bound_and_tolerant() {
         let verdict = admitted(
-            "{metadata: {name: web, labels: {app: web}, annotations: {a: b, kubernetes.io/config.mirror: x}},
+            "{metadata: {name: web, uid: u-1, resourceVersion: '5', labels: {app: web}, annotations: {a: b, kubernetes.io/config.mirror: x}},
               spec: {containers: [{name: a, image: x}]}}",
         );
         let pod = verdict.pod.unwrap();
         assert_eq!(pod.metadata.name.as_deref(), Some("web-edge-1"));
         assert_eq!(pod.metadata.namespace.as_deref(), Some("default"));
         assert_eq!(pod.metadata.annotations.unwrap().into_keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!((pod.metadata.uid.as_deref(), pod.metadata.resource_version), (Some("u-1"), None));
         let spec = pod.spec.unwrap();
         assert_eq!(spec.node_name.as_deref(), Some("Edge-1"));
         assert_eq!(spec.restart_policy.as_deref(), Some("Always"));

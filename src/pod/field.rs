@@ -105,14 +105,8 @@ impl Problems {
     /// `value` is not in `allowed`; names the nearest one.
     pub(super) fn not_one_of(&mut self, path: &FieldPath, value: &str, allowed: &[&str]) {
         let list = allowed.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
-        let nearest = allowed
-            .iter()
-            .map(|word| (strsim::damerau_levenshtein(&word.to_lowercase(), &value.to_lowercase()), word))
-            .min()
-            .filter(|(distance, word)| *distance <= word.len() / 3)
-            .map(|(_, word)| format!("did you mean {word:?}?"));
         self.error(code::NOT_ONE_OF, path, format!("invalid value {value:?}: must be one of {list}"));
-        self.hint(nearest);
+        self.hint(did_you_mean(value, allowed.iter().copied()));
     }
 
     /// `value` is there a second time.
@@ -161,6 +155,15 @@ impl Problems {
         let problem = FieldProblem { severity, code: code.to_owned(), field: path.to_string(), message, hint: None };
         self.0.push(problem);
     }
+}
+
+/// Names the word of `known` that `written` is a near miss of.
+pub(super) fn did_you_mean<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    known
+        .map(|word| (strsim::damerau_levenshtein(&word.to_lowercase(), &written.to_lowercase()), word))
+        .min()
+        .filter(|(distance, word)| *distance <= word.len() / 3)
+        .map(|(_, word)| format!("did you mean {word:?}?"))
 }
 
 #[cfg(test)]

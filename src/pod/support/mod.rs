@@ -203,13 +203,13 @@ mod tests {
     fn metadata_that_a_server_writes_is_dropped_with_a_warning() {
         assert_eq!(
             problems_of(
-                "uid: u, generateName: a-, labels: {a: b}, annotations: {kubernetes.io/config.mirror: x, mine: y}",
+                "uid: u, resourceVersion: '5', generateName: a-, labels: {a: b}, annotations: {kubernetes.io/config.mirror: x, mine: y}",
                 "containers: []"
             ),
             [
                 "warning metadata.annotations[kubernetes.io/config.mirror]: has no effect: podstead writes this annotation itself",
                 "warning metadata.generateName: has no effect: a static pod has the name that is written",
-                "warning metadata.uid: has no effect: podstead gives every pod a UID of its own",
+                "warning metadata.resourceVersion: has no effect: a server writes this",
             ]
         );
     }

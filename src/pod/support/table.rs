@@ -82,7 +82,7 @@ const METADATA: &[(&str, Support)] = &[
     ("ownerReferences", ignored("the manifest is the pod's only owner")),
     ("resourceVersion", WRITTEN_BY_A_SERVER),
     ("selfLink", WRITTEN_BY_A_SERVER),
-    ("uid", ignored("podstead gives every pod a UID of its own")),
+    ("uid", Honoured("kept if it is written; else podstead gives the pod one")),
 ];
 
 const SPEC: &[(&str, Support)] = &[

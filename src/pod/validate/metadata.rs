@@ -1,6 +1,6 @@
 //! Names, labels and annotations.
 
-use super::names::{dns_label, dns_subdomain, label_value, qualified_name};
+use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
 use crate::pod::admit::{AdmitContext, static_pod_name};
 use crate::pod::containers::text;
 use crate::pod::field::{FieldPath, Problems};
@@ -12,8 +12,7 @@ const MAX_NAME: usize = 253;
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 /// Longest name of a file or directory.
 const NAME_MAX: usize = 255;
-/// `_` twice and a UID.
-const LOG_DIRECTORY_REST: usize = 2 + 36;
+const UUID_LENGTH: usize = 36;
 
 /// Checks metadata that has been reduced to what an author may write.
 pub(super) fn check(metadata: &ObjectMeta, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
@@ -21,7 +20,8 @@ pub(super) fn check(metadata: &ObjectMeta, context: &AdmitContext, path: &FieldP
     let namespace = text(&metadata.namespace);
     problems.required_text(&path.child("name"), name, dns_subdomain);
     problems.optional_text(&path.child("namespace"), namespace, dns_label);
-    check_length(name, namespace, context, &path.child("name"), problems);
+    problems.optional_text(&path.child("uid"), text(&metadata.uid), uid);
+    check_length(name, namespace, text(&metadata.uid), context, &path.child("name"), problems);
     labels(metadata.labels.as_ref(), &path.child("labels"), problems);
     annotations(metadata.annotations.as_ref(), &path.child("annotations"), problems);
 }
@@ -48,12 +48,14 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
 }
 
 /// The name with the node's suffix must be a name, too, and the pod's log directory must be one that can be made.
-fn check_length(name: &str, namespace: &str, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
+fn check_length(name: &str, namespace: &str, uid: &str, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
     if name.is_empty() || dns_subdomain(name).is_err() {
         return;
     }
     let full = static_pod_name(name, &context.node).len();
-    let limit = MAX_NAME.min(NAME_MAX.saturating_sub(LOG_DIRECTORY_REST + namespace.len()));
+    // `<namespace>_<name>_<uid>`
+    let rest = namespace.len() + 2 + uid.len().max(UUID_LENGTH);
+    let limit = MAX_NAME.min(NAME_MAX.saturating_sub(rest));
     if full > limit {
         let suffix = full - name.len();
         problems.too_long(path, limit.saturating_sub(suffix), "bytes, so that node name, namespace and UID fit into one file name");
@@ -83,6 +85,15 @@ mod tests {
         check("name: ''", &["metadata.name: is required"]);
         check("name: Web", &[&format!("metadata.name: invalid value \"Web\": {SUBDOMAIN}")]);
         check("name: web, namespace: a.b", &[&format!("metadata.namespace: invalid value \"a.b\": {LABEL}")]);
+    }
+
+    #[test]
+    fn a_uid_is_one_that_can_name_directories_and_cgroups() {
+        check("name: web, uid: 0f1e2d3c-0000-4000-8000-000000000000", &[]);
+        for uid in ["A", "../a", "a.b", "-a"] {
+            let message = "must be at most 63 lower-case letters, digits or dashes, as in a UUID";
+            check(&format!("name: web, uid: {uid}"), &[&format!("metadata.uid: invalid value \"{uid}\": {message}")]);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::names::{Rule, inner_path, no_nul, no_steps_back};
 use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::pod::field::{FieldPath, Problems, did_you_mean};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
 use std::collections::HashSet;
 
@@ -34,10 +34,7 @@ fn check_volume(name: &str, volumes: &[Volume], path: &FieldPath, problems: &mut
         problems.required(&path, "");
     } else if !volumes.iter().any(|volume| volume.name == name) {
         problems.invalid(&path, name, "the pod has no volume of that name");
-        let nearest = volumes.iter().map(|volume| (strsim::damerau_levenshtein(&volume.name, name), &volume.name)).min();
-        problems.hint(
-            nearest.filter(|(distance, known)| *distance <= known.len() / 3).map(|(_, known)| format!("did you mean {known:?}?")),
-        );
+        problems.hint(did_you_mean(name, volumes.iter().map(|volume| volume.name.as_str())));
     }
 }
 

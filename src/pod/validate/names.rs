@@ -41,6 +41,11 @@ pub(super) fn dns_subdomain(text: &str) -> Rule {
     )
 }
 
+/// UID of a pod: it names directories and cgroups.
+pub(super) fn uid(text: &str) -> Rule {
+    rule(text.len() <= 63 && is_label(text), "must be at most 63 lower-case letters, digits or dashes, as in a UUID")
+}
+
 /// A search domain: a subdomain in which labels may begin with an underscore, with or without the dot at its end.
 pub(super) fn search_domain(text: &str) -> Rule {
     let inner = text.strip_suffix('.').unwrap_or(text);

@@ -2,7 +2,7 @@
 
 use super::names::{id, no_nul, no_steps_back, sysctl_name};
 use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::pod::field::{FieldPath, Problems, did_you_mean};
 use crate::pod::security::{ALL_CAPABILITIES, dotted};
 use k8s_openapi::api::core::v1::{
     AppArmorProfile, Capabilities, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Sysctl,
@@ -81,20 +81,20 @@ fn check_capabilities(capabilities: &Capabilities, path: &FieldPath, problems: &
     for (list_name, names) in [("add", list(&capabilities.add)), ("drop", list(&capabilities.drop))] {
         for (index, name) in names.iter().enumerate() {
             let word = bare(name);
-            let mut known = ALL_CAPABILITIES.iter().map(|known| known.trim_start_matches("CAP_"));
-            if word != "ALL" && !known.any(|known| known == word) {
-                let path = path.child(list_name).index(index);
-                problems.invalid(&path, name, "must be ALL or a capability of Linux such as NET_ADMIN");
-                let known = ALL_CAPABILITIES.iter().map(|known| known.trim_start_matches("CAP_"));
-                let nearest = known.map(|known| (strsim::damerau_levenshtein(known, &word), known)).min();
-                problems.hint(
-                    nearest
-                        .filter(|(distance, known)| *distance <= known.len() / 3)
-                        .map(|(_, known)| format!("did you mean {known:?}?")),
+            if word != "ALL" && !known_capabilities().any(|known| known == word) {
+                problems.invalid(
+                    &path.child(list_name).index(index),
+                    name,
+                    "must be ALL or a capability of Linux such as NET_ADMIN",
                 );
+                problems.hint(did_you_mean(&word, known_capabilities()));
             }
         }
     }
+}
+
+fn known_capabilities() -> impl Iterator<Item = &'static str> {
+    ALL_CAPABILITIES.into_iter().map(|name| name.trim_start_matches("CAP_"))
 }
 
 /// Upper case, without `CAP_`.
