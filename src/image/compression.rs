@@ -5,9 +5,9 @@ use std::io::{self, BufRead, Read};
 /// Decompresses a stream.
 pub enum Decoder<R: BufRead> {
     /// gzip, also of several members.
-    Gzip(flate2::bufread::MultiGzDecoder<R>),
+    Gzip(Box<flate2::bufread::MultiGzDecoder<R>>),
     /// zstd, also of several frames.
-    Zstd(zstd::stream::read::Decoder<'static, R>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, R>>),
     /// Not compressed.
     Plain(R),
 }
@@ -17,9 +17,9 @@ impl<R: BufRead> Decoder<R> {
     pub fn new(mut source: R) -> io::Result<Self> {
         let start = source.fill_buf()?;
         if is_gzip(start) {
-            Ok(Self::Gzip(flate2::bufread::MultiGzDecoder::new(source)))
+            Ok(Self::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(source))))
         } else if is_zstd(start) {
-            Ok(Self::Zstd(zstd::stream::read::Decoder::with_buffer(source)?))
+            Ok(Self::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(source)?)))
         } else {
             Ok(Self::Plain(source))
         }

@@ -143,10 +143,6 @@ impl Disk {
         &self.staging
     }
 
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     /// Makes an image durable and names it.
     pub(super) fn commit(&self, image: NewImage, reference: &Reference, target: Digest) -> Result<(), CommitError> {
         let _making = self.making();

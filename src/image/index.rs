@@ -8,7 +8,8 @@ use super::reference::Reference;
 use super::{ImageConfig, ImageRecord, ResolvedImage};
 use crate::sys::atomic_file;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -132,10 +133,15 @@ impl Index {
     }
 
     fn insert(&mut self, layout: &Layout, record: RefRecord) -> Result<(), LoadError> {
-        if !self.images.contains_key(&record.manifest) {
-            self.images.insert(record.manifest, StoredImage::load(layout, record.manifest)?);
-        }
+        self.load_image(layout, record.manifest)?;
         self.refs.insert(record.reference.clone(), record);
+        Ok(())
+    }
+
+    fn load_image(&mut self, layout: &Layout, manifest: Digest) -> Result<(), LoadError> {
+        if let Entry::Vacant(vacant) = self.images.entry(manifest) {
+            vacant.insert(StoredImage::load(layout, manifest)?);
+        }
         Ok(())
     }
 
@@ -155,9 +161,7 @@ impl Index {
         let path = layout.reference(&record.reference);
         let text = serde_json::to_vec(&record).map_err(|error| NameError::Write(error.into()))?;
         // An image that cannot be read back must not get a name.
-        if !self.images.contains_key(&manifest) {
-            self.images.insert(manifest, StoredImage::load(layout, manifest)?);
-        }
+        self.load_image(layout, manifest)?;
         atomic_file::write_durable(&path, &text, 0o600).map_err(NameError::Write)?;
         self.refs.insert(record.reference.clone(), record);
         self.forget_unnamed();

@@ -259,7 +259,7 @@ fn watch(directory: &Path, hint: mpsc::Sender<()>) -> Option<RecommendedWatcher>
         };
         if matters {
             // Full: a hint is waiting already.
-            drop(hint.try_send(()));
+            let _waiting = hint.try_send(());
         }
     };
     let watcher = notify::recommended_watcher(on_event).and_then(|mut watcher| {

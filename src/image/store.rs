@@ -1,11 +1,13 @@
 //! The image store as others see it: [`ImageService`] over what is on disk and what registries have.
 
 use super::ProcessUser;
-use super::digest::Digest;
 use super::disk::{Disk, StoreError};
 use super::explain::explain;
+use super::fetch::Fetcher;
 use super::preload::{Busy, Preload, Preloading};
+use super::pull::Puller;
 use super::reference::Reference;
+use super::registry::Registries;
 use super::registry_config::RegistryConfig;
 use super::unpack::Limits;
 use super::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, ResolvedImage, user};
@@ -13,6 +15,7 @@ use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 
 /// Progress reports kept for a receiver that lags behind.
@@ -27,13 +30,16 @@ pub struct ImageStoreConfig {
     pub preload: Option<PathBuf>,
     /// What one layer may be at most.
     pub limits: Limits,
-    /// Layers fetched and unpacked at once, over all pulls.
+    /// Layers fetched and unpacked at once, over all pulls. Each takes some 5 MiB of memory while it lasts.
     pub parallel_layers: usize,
+    /// How long a registry may be silent before its connection is given up.
+    pub stall_timeout: Duration,
 }
 
 impl Default for ImageStoreConfig {
     fn default() -> Self {
-        Self { registries: Vec::new(), preload: None, limits: Limits::default(), parallel_layers: 3 }
+        let stall_timeout = Duration::from_secs(30);
+        Self { registries: Vec::new(), preload: None, limits: Limits::default(), parallel_layers: 3, stall_timeout }
     }
 }
 
@@ -41,6 +47,7 @@ impl Default for ImageStoreConfig {
 #[derive(Debug)]
 pub struct ImageStore {
     disk: Arc<Disk>,
+    puller: Arc<Puller>,
     config: ImageStoreConfig,
     progress: broadcast::Sender<PullProgress>,
     preloading: watch::Sender<Preloading>,
@@ -51,13 +58,21 @@ impl ImageStore {
     /// Opens the store at `root`, made if missing. What a crash left behind is removed; an image that is not whole is forgotten and
     /// reported. Blocks.
     pub fn open(root: &Path, config: ImageStoreConfig, events: Arc<dyn EventRecorder>) -> Result<Arc<Self>, StoreError> {
+        if let Some(problem) = config.registries.iter().find_map(RegistryConfig::problem) {
+            return Err(StoreError::Registry(problem));
+        }
         let (disk, problems) = Disk::open(root, config.limits)?;
         for problem in problems {
             tracing::error!("{problem}");
             events.record(&Subject::Node, EventType::Warning, "ImageDamaged", &problem);
         }
-        let (progress, preloading) = (broadcast::Sender::new(PROGRESS_QUEUE), watch::Sender::default());
-        Ok(Arc::new(Self { disk: Arc::new(disk), config, progress, preloading, events }))
+        let disk = Arc::new(disk);
+        let progress = broadcast::Sender::new(PROGRESS_QUEUE);
+        let registries = Registries::new(&config.registries, config.stall_timeout);
+        let (staging, limits) = (disk.staging().clone(), config.limits);
+        let fetcher = Fetcher { registry: Arc::new(registries), staging, limits, progress: progress.clone() };
+        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, config.parallel_layers));
+        Ok(Arc::new(Self { disk, puller, config, progress, preloading: watch::Sender::default(), events }))
     }
 
     /// The task that imports what is in the preload directory; never ends. From this call on, [`ImageService::ensure`] does not miss an
@@ -76,12 +91,35 @@ impl ImageStore {
         }
     }
 
+    /// Pulls; `present` is used if nobody can be asked.
+    async fn pull(
+        &self,
+        written: &str,
+        reference: &Reference,
+        present: Option<ResolvedImage>,
+    ) -> Result<ResolvedImage, ImageError> {
+        let failed = |reason: String| ImageError::Pull { reference: written.to_owned(), reason };
+        match (self.puller.pull(reference, written).await, present) {
+            (Ok(()), _) => {
+                let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed meanwhile".into()))?;
+                Ok(image)
+            }
+            (Err(failure), Some(image)) if failure.unreachable => {
+                let message = format!("image {reference} cannot be checked, using the one that is present: {}", failure.reason);
+                tracing::warn!("{message}");
+                self.events.record(&Subject::Node, EventType::Warning, "RegistryUnreachable", &message);
+                Ok(image)
+            }
+            (Err(failure), _) => Err(failed(failure.reason)),
+        }
+    }
+
     /// The image, if it is on disk or an archive that is about to be imported brings it.
-    async fn find(&self, reference: &Reference) -> Option<(Digest, ResolvedImage)> {
+    async fn find(&self, reference: &Reference) -> Option<ResolvedImage> {
         let mut preloading = self.preloading.subscribe();
         loop {
             let busy = preloading.borrow_and_update().busy;
-            let found = self.disk.find(reference);
+            let found = self.disk.find(reference).map(|(_, image)| image);
             // The sender lives as long as the store.
             if found.is_some() || !busy || preloading.changed().await.is_err() {
                 return found;
@@ -106,13 +144,13 @@ async fn blocking<T: Send + 'static>(
 impl ImageService for ImageStore {
     async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError> {
         let parsed = parse(reference)?;
-        match (self.find(&parsed).await, policy) {
-            (Some((_, image)), PullPolicy::Never | PullPolicy::IfNotPresent) => Ok(image),
+        let found = self.find(&parsed).await;
+        match (found, policy) {
+            (Some(image), PullPolicy::Never | PullPolicy::IfNotPresent) => Ok(image),
             (None, PullPolicy::Never) => Err(ImageError::NeverPull(reference.to_owned())),
-            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => match found {
-                Some((_, image)) => Ok(image),
-                None => Err(ImageError::Pull { reference: reference.to_owned(), reason: "no registry can be asked".into() }),
-            },
+            // Content never changes under its digest: there is nothing to ask.
+            (Some(image), PullPolicy::Always) if parsed.digest().is_some() => Ok(image),
+            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => self.pull(reference, &parsed, found).await,
         }
     }
 

@@ -20,14 +20,16 @@ pub fn is_open_for_writing(file: &File) -> io::Result<bool> {
     // A writer that comes while the lease is held is announced by a signal: by SIGIO, which kills, unless another one is chosen.
     // SIGURG does nothing.
     control(F_SETSIG, libc::SIGURG)?;
-    match control(libc::F_SETLEASE, libc::F_RDLCK.into()) {
-        Ok(()) => control(libc::F_SETLEASE, libc::F_UNLCK.into()).map(|()| false),
+    match control(libc::F_SETLEASE, F_RDLCK) {
+        Ok(()) => control(libc::F_SETLEASE, F_UNLCK).map(|()| false),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::EOPNOTSUPP)) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
+const F_RDLCK: libc::c_int = libc::F_RDLCK as libc::c_int;
+const F_UNLCK: libc::c_int = libc::F_UNLCK as libc::c_int;
 /// Missing in `libc` for Linux; the same on all its architectures.
 const F_SETSIG: libc::c_int = 10;
 

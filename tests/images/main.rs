@@ -1,6 +1,8 @@
-//! The image store with real archives, real tools, a real file system and a real registry. Needs root.
+//! The image store with real archives, real tools, a real file system and real registries. Needs root.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod archives;
+mod fake_registry;
 mod preload;
+mod pulls;
 mod support;

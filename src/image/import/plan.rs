@@ -78,10 +78,7 @@ pub(in crate::image) enum PlanError {
 
 /// Finds the images for `host`.
 pub(super) fn plan(documents: &Documents, host: &Platform) -> Result<Vec<PlannedImage>, PlanError> {
-    let layout = match documents.files.get("index.json") {
-        Some(index) => Some(from_layout(documents, index, host)),
-        None => None,
-    };
+    let layout = documents.files.get("index.json").map(|index| from_layout(documents, index, host));
     // Newer versions of docker write both; either may be the one with the names.
     match (layout, documents.files.get("manifest.json")) {
         (Some(Ok(images)), _) => Ok(images),
@@ -310,7 +307,7 @@ mod tests {
         let mut layout = Layout::default();
         let image = layout.image("s390x");
         let error = layout.index(&[named(&image, CONTAINERD, "x/y:1")]).unwrap_err();
-        assert_eq!(error.to_string(), "its image x/y:1 is for linux/s390x, this host is linux/amd64");
+        assert_eq!(error.to_string(), "its image docker.io/x/y:1 is for linux/s390x, this host is linux/amd64");
     }
 
     #[test]

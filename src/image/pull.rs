@@ -1,0 +1,326 @@
+//! Pulls: from a reference to a whole image, once however many ask.
+//!
+//! A pull is a task of its own: it goes on when whoever asked for it goes away, for somebody will ask again.
+
+use super::commit::{CommitError, NewImage};
+use super::digest::Digest;
+use super::disk::Disk;
+use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
+use super::explain::explain;
+use super::fetch::{FetchError, Fetcher, pause};
+use super::layer::StagedLayer;
+use super::platform;
+use super::reference::Reference;
+use super::registry::RegistryError;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedMutexGuard, Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+const CONFIG_MAX: u64 = 8 << 20;
+/// Requests for a document before a pull is given up.
+const ATTEMPTS: u32 = 3;
+/// Indexes in indexes: no deeper than anybody nests them.
+const NESTING: usize = 4;
+
+/// How a pull ended for those who wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PullFailure {
+    /// For a person.
+    pub(super) reason: String,
+    /// The registry could not be asked: what is present may be used.
+    pub(super) unreachable: bool,
+}
+
+/// Why a pull failed.
+#[derive(Debug, thiserror::Error)]
+enum PullError {
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// A document is not the one that was named.
+    #[error("{what} has digest {actual} instead of {expected}: it was altered or damaged on the way")]
+    Digest { what: &'static str, expected: Digest, actual: Digest },
+    #[error("image is for {offered}, this host is {host}")]
+    Platform { offered: String, host: String },
+    #[error("layer {digest} has {size} bytes, more than the limit of {limit}")]
+    LayerSize { digest: Digest, size: u64, limit: u64 },
+    #[error("layer {digest}")]
+    Layer {
+        digest: Digest,
+        #[source]
+        source: FetchError,
+    },
+    #[error("store the image")]
+    Commit(#[from] CommitError),
+    #[error("the pull was stopped")]
+    Stopped,
+}
+
+impl PullError {
+    fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Registry(error) | Self::Layer { source: FetchError::Registry(error), .. } => error.is_unreachable(),
+            // A page that somebody between here and the registry answers everything with.
+            Self::Document(DocumentError::Json { .. }) => true,
+            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::LayerSize { .. } | Self::Layer { .. } => false,
+            Self::Commit(_) | Self::Stopped => false,
+        }
+    }
+}
+
+type Waiting = Shared<BoxFuture<'static, Result<(), PullFailure>>>;
+
+/// Pulls images into a store.
+pub(super) struct Puller {
+    disk: Arc<Disk>,
+    fetcher: Fetcher,
+    /// Layers being fetched at once, over all pulls.
+    layers: Arc<Semaphore>,
+    /// Pulls under way, by reference.
+    running: Mutex<HashMap<String, Waiting>>,
+    /// Layers being fetched, by chain id: images with a base in common fetch it once.
+    chains: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl fmt::Debug for Puller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Puller").field("fetcher", &self.fetcher).finish_non_exhaustive()
+    }
+}
+
+/// A layer that the store lacks; nobody else fetches it while this lives.
+struct MissingLayer {
+    chain: Digest,
+    diff_id: Digest,
+    descriptor: Descriptor,
+    _alone: OwnedMutexGuard<()>,
+}
+
+/// A pull under way; however it ends, the next one to ask begins a new one.
+struct Running<'a> {
+    puller: &'a Puller,
+    key: String,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.puller.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+impl Puller {
+    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, parallel_layers: usize) -> Self {
+        let layers = Arc::new(Semaphore::new(parallel_layers.max(1)));
+        Self { disk, fetcher, layers, running: Mutex::default(), chains: Mutex::default() }
+    }
+
+    /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written.
+    pub(super) async fn pull(self: &Arc<Self>, reference: &Reference, written: &str) -> Result<(), PullFailure> {
+        let pull = {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let key = reference.to_string();
+            match running.get(&key) {
+                Some(pull) => pull.clone(),
+                None => {
+                    let pull = self.begin(reference.clone(), written.to_owned());
+                    running.insert(key, pull.clone());
+                    pull
+                }
+            }
+        };
+        pull.await
+    }
+
+    fn begin(self: &Arc<Self>, reference: Reference, written: String) -> Waiting {
+        let (done, end) = oneshot::channel();
+        let puller = Arc::clone(self);
+        tokio::spawn(async move {
+            let running = Running { puller: &puller, key: reference.to_string() };
+            let result = puller.attempt(&reference, &written).await;
+            drop(running);
+            let result = result.map_err(|error| PullFailure { reason: explain(&error), unreachable: error.is_unreachable() });
+            // Nobody waits any more: fine.
+            drop(done.send(result));
+        });
+        let stopped = || Err(PullFailure { reason: PullError::Stopped.to_string(), unreachable: false });
+        end.map(move |result| result.unwrap_or_else(|_| stopped())).boxed().shared()
+    }
+
+    async fn attempt(&self, reference: &Reference, written: &str) -> Result<(), PullError> {
+        // One small question, if the image is here: does the tag still mean it?
+        if reference.digest().is_none()
+            && let Some((known, _)) = self.disk.find(reference)
+            && retried(|| self.fetcher.registry.resolve(reference)).await? == known
+        {
+            return Ok(());
+        }
+        tracing::info!(image = %reference, "pulling");
+        let host = platform::host();
+        let (target, digest, bytes, manifest) = self.manifest(reference, &host).await?;
+        if self.disk.has_manifest(digest) {
+            return self.on_disk(reference, move |disk, reference| disk.name(reference, target, digest)).await;
+        }
+        let config = self.document(reference, &manifest.config).await?;
+        let configuration = Configuration::parse(&config, manifest.layers.len())?;
+        if !platform::runs_on(&configuration.platform, &host) {
+            return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
+        }
+        let missing = self.missing(&manifest, &configuration).await?;
+        let (staged, failure) = self.layers(reference, written, &missing).await;
+        let (manifest, config) = (bytes.to_vec(), config.to_vec());
+        let result = match failure {
+            None => {
+                self.on_disk(reference, move |disk, reference| {
+                    disk.commit(NewImage { manifest, config, staged }, reference, target)
+                })
+                .await
+            }
+            Some(error) => {
+                let kept = self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await;
+                if let Err(error) = kept {
+                    tracing::warn!(image = %reference, error = %explain(&error), "cannot keep the layers of a failed pull");
+                }
+                Err(error)
+            }
+        };
+        drop(missing);
+        self.forget_chains();
+        result.inspect(|()| tracing::info!(image = %reference, digest = %digest, "pulled"))
+    }
+
+    /// The manifest for this host: what the reference names, digest and bytes of the manifest, and the manifest.
+    async fn manifest(&self, reference: &Reference, host: &Platform) -> Result<(Digest, Digest, Bytes, ImageManifest), PullError> {
+        let mut at = reference.clone();
+        let mut target = None;
+        for _ in 0..NESTING {
+            let bytes = retried(|| self.fetcher.registry.manifest(&at)).await?;
+            let actual = Digest::of(&bytes);
+            match at.digest() {
+                Some(expected) if expected != actual => return Err(PullError::Digest { what: "manifest", expected, actual }),
+                Some(_) | None => {}
+            }
+            let target = *target.get_or_insert(actual);
+            match Manifest::parse(&bytes)? {
+                Manifest::Image(manifest) => return Ok((target, actual, bytes, manifest)),
+                Manifest::Index(entries) => at = reference.at(platform::choose(&entries, host)?.digest),
+            }
+        }
+        Err(DocumentError::NotAnImage("an index in an index in an index".into()).into())
+    }
+
+    /// A small blob, whole and verified.
+    async fn document(&self, reference: &Reference, descriptor: &Descriptor) -> Result<Bytes, PullError> {
+        let limit = CONFIG_MAX.min(descriptor.size);
+        let fetch = || async {
+            let mut stream = self.fetcher.registry.blob(reference, descriptor.digest, 0).await?;
+            let mut body = BytesMut::new();
+            while let Some(chunk) = stream.chunks.next().await {
+                body.extend_from_slice(&chunk?);
+                if body.len() as u64 > limit {
+                    return Err(RegistryError::TooLarge { host: reference.host().to_owned(), limit });
+                }
+            }
+            Ok(body.freeze())
+        };
+        let body = retried(fetch).await?;
+        match Digest::of(&body) {
+            actual if actual == descriptor.digest => Ok(body),
+            actual => Err(PullError::Digest { what: "image configuration", expected: descriptor.digest, actual }),
+        }
+    }
+
+    /// The layers that the store lacks, each reserved. Waits while another pull fetches one of them.
+    async fn missing(&self, manifest: &ImageManifest, configuration: &Configuration) -> Result<Vec<MissingLayer>, PullError> {
+        let mut missing = Vec::new();
+        let limit = self.fetcher.limits.bytes;
+        let layers = manifest.layers.iter().zip(&configuration.diff_ids);
+        // Images that share a layer share all below it: every pull takes them in the same order, lowest first.
+        for (chain, (descriptor, diff_id)) in configuration.chain_ids().into_iter().zip(layers) {
+            if self.disk.has_layer(chain) {
+                continue;
+            }
+            if descriptor.size > limit {
+                return Err(PullError::LayerSize { digest: descriptor.digest, size: descriptor.size, limit });
+            }
+            let lock = Arc::clone(self.chains.lock().unwrap_or_else(PoisonError::into_inner).entry(chain).or_default());
+            let alone = lock.lock_owned().await;
+            if !self.disk.has_layer(chain) {
+                missing.push(MissingLayer { chain, diff_id: *diff_id, descriptor: descriptor.clone(), _alone: alone });
+            }
+        }
+        Ok(missing)
+    }
+
+    fn forget_chains(&self) {
+        self.chains.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, lock| Arc::strong_count(lock) > 1);
+    }
+
+    /// Fetches layers, several at once. Those that were staged are returned even if another one failed.
+    async fn layers(
+        &self,
+        reference: &Reference,
+        written: &str,
+        missing: &[MissingLayer],
+    ) -> (BTreeMap<Digest, StagedLayer>, Option<PullError>) {
+        let mut tasks = JoinSet::new();
+        let stop = CancellationToken::new();
+        for layer in missing {
+            let (chain, diff_id, descriptor) = (layer.chain, layer.diff_id, layer.descriptor.clone());
+            let (fetcher, permits) = (self.fetcher.clone(), Arc::clone(&self.layers));
+            let (reference, written, stop) = (reference.clone(), written.to_owned(), stop.clone());
+            tasks.spawn(async move {
+                let permit = stop.run_until_cancelled(permits.acquire_owned()).await;
+                let _permit = permit.ok_or(PullError::Stopped)?.map_err(|_| PullError::Stopped)?;
+                let staged = fetcher.layer(&reference, &written, &descriptor, diff_id, &stop).await;
+                staged.map(|staged| (chain, staged)).map_err(|source| PullError::Layer { digest: descriptor.digest, source })
+            });
+        }
+        let mut staged = BTreeMap::new();
+        let mut failure = None;
+        while let Some(result) = tasks.join_next().await {
+            match result {
+                Ok(Ok((chain, layer))) => drop(staged.insert(chain, layer)),
+                // The first one is the reason, the others were stopped for it.
+                Ok(Err(error)) => failure = failure.or(Some(error)),
+                Err(_) => failure = failure.or(Some(PullError::Stopped)),
+            }
+            if failure.is_some() {
+                stop.cancel();
+            }
+        }
+        (staged, failure)
+    }
+
+    async fn on_disk(
+        &self,
+        reference: &Reference,
+        work: impl FnOnce(&Disk, &Reference) -> Result<(), CommitError> + Send + 'static,
+    ) -> Result<(), PullError> {
+        let (disk, reference) = (Arc::clone(&self.disk), reference.clone());
+        let done = tokio::task::spawn_blocking(move || work(&disk, &reference)).await;
+        Ok(done.map_err(|_| PullError::Stopped)??)
+    }
+}
+
+/// Asks again when that may help.
+async fn retried<T, F: Future<Output = Result<T, RegistryError>>>(ask: impl Fn() -> F) -> Result<T, RegistryError> {
+    let mut failures = 0;
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        failures += 1;
+        match error.is_transient() {
+            Some(wanted) if failures < ATTEMPTS => tokio::time::sleep(pause(failures, wanted)).await,
+            Some(_) | None => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What can go wrong with a registry, told so that a person knows where to look.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a registry did not give what was asked for. The host is named by whoever reports it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::image) enum RegistryError {
+    /// No address for the host's name.
+    #[error("the name {host} cannot be resolved: {reason}")]
+    Resolve {
+        /// The host.
+        host: String,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// No connection.
+    #[error("no connection to {host}: {reason}")]
+    Connect {
+        /// The host.
+        host: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// No secure connection.
+    #[error("no secure connection to {host}: {reason}")]
+    Tls {
+        /// The host.
+        host: String,
+        /// What is wrong with it, and what may help.
+        reason: String,
+    },
+    /// Connected, then silent.
+    #[error("{host} stopped answering")]
+    Stalled {
+        /// The host.
+        host: String,
+    },
+    /// The answer ended early.
+    #[error("the answer of {host} was cut off: {reason}")]
+    Broken {
+        /// The host.
+        host: String,
+        /// What was seen.
+        reason: String,
+    },
+    /// 401.
+    #[error("{host} refuses access to {repository} (401 Unauthorized): {hint}")]
+    Unauthorized {
+        /// The host.
+        host: String,
+        /// What was asked for.
+        repository: String,
+        /// Which credentials were used.
+        hint: &'static str,
+    },
+    /// 403.
+    #[error("{host} denies access to {repository} (403 Forbidden){said}")]
+    Denied {
+        /// The host.
+        host: String,
+        /// What was asked for.
+        repository: String,
+        /// The registry's words, if any, after `: `.
+        said: String,
+    },
+    /// 404.
+    #[error("{host} has no {what} (404 Not Found){said}")]
+    NotFound {
+        /// The host.
+        host: String,
+        /// What was asked for.
+        what: String,
+        /// The registry's words, if any, after `: `.
+        said: String,
+    },
+    /// 429.
+    #[error("{host} allows no more requests for now (429 Too Many Requests){said}")]
+    TooMany {
+        /// The host.
+        host: String,
+        /// `Retry-After`.
+        after: Option<Duration>,
+        /// The registry's words, if any, after `: `.
+        said: String,
+    },
+    /// Any other status.
+    #[error("{host} answered {code}{said}")]
+    Status {
+        /// The host.
+        host: String,
+        /// HTTP status.
+        code: u16,
+        /// The registry's words, if any, after `: `.
+        said: String,
+    },
+    /// A body larger than such a body can be.
+    #[error("the answer of {host} is larger than {limit} bytes")]
+    TooLarge {
+        /// The host.
+        host: String,
+        /// In bytes.
+        limit: u64,
+    },
+    /// An answer that makes no sense.
+    #[error("the answer of {host} makes no sense: {reason}")]
+    Protocol {
+        /// The host.
+        host: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file with the credentials.
+    #[error("credentials file {path:?}: {reason}")]
+    Credentials {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file with the certificate authorities, or the TLS set-up as a whole.
+    #[error("set up TLS for {host}: {reason}")]
+    Setup {
+        /// The host.
+        host: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl RegistryError {
+    /// The registry itself has not answered, or something else has: an image that is present may be used.
+    pub(in crate::image) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Stalled { .. } | Self::Broken { .. } => true,
+            Self::TooMany { .. } | Self::TooLarge { .. } | Self::Protocol { .. } => true,
+            Self::Status { code, .. } => *code >= 500,
+            Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } => false,
+            Self::Credentials { .. } | Self::Setup { .. } => false,
+        }
+    }
+
+    /// Asking again soon may help; with the pause that the registry wants.
+    pub(in crate::image) fn is_transient(&self) -> Option<Duration> {
+        match self {
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } => Some(Duration::ZERO),
+            Self::TooMany { after, .. } => Some(after.unwrap_or_default()),
+            Self::Status { code, .. } => (*code >= 500).then_some(Duration::ZERO),
+            Self::Tls { .. } | Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::TooLarge { .. } => {
+                None
+            }
+            Self::Protocol { .. } | Self::Credentials { .. } | Self::Setup { .. } => None,
+        }
+    }
+
+    /// From what the HTTP client says.
+    pub(super) fn from_http(host: &str, error: &reqwest::Error) -> Self {
+        let host = host.to_owned();
+        let causes = causes(error);
+        let reason = causes.last().map(ToString::to_string).unwrap_or_default();
+        if let Some(tls) = causes.iter().find_map(|cause| tls_error(*cause)) {
+            return Self::Tls { host, reason: explain_tls(tls) };
+        }
+        if causes.iter().any(|cause| cause.to_string().starts_with("dns error")) {
+            return Self::Resolve { host, reason };
+        }
+        match (error.is_connect(), error.is_timeout()) {
+            (true, true) => Self::Connect { host, reason: "it does not answer in time".into() },
+            (true, false) => Self::Connect { host, reason },
+            (false, true) => Self::Stalled { host },
+            (false, false) => Self::Broken { host, reason },
+        }
+    }
+}
+
+fn causes(error: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
+    std::iter::successors(Some(first), |cause: &&(dyn Error + 'static)| (*cause).source()).collect()
+}
+
+/// rustls's errors come in IO errors in IO errors, which do not name what they hold as their source.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut cause = cause;
+    while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref()) {
+        cause = inner;
+    }
+    cause.downcast_ref()
+}
+
+fn explain_tls(error: &rustls::Error) -> String {
+    use rustls::{CertificateError, Error};
+    match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate is signed by an authority that this host does not know (install ca-certificates, or set caFile for the registry)".into()
+        }
+        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            "its certificate has expired, or this host's clock is wrong".into()
+        }
+        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            "its certificate is not valid yet: this host's clock is probably wrong".into()
+        }
+        Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
+            "its certificate is for another name".into()
+        }
+        Error::InvalidMessage(_) => "it does not speak TLS (set http: true for the registry if that is intended)".into(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,46 @@
+//! Registries: what a pull needs of one, and the client that speaks the distribution protocol.
+//!
+//! The client is our own on `reqwest`, for what ready-made ones lack: limits on every body, an error for each thing that can go wrong
+//! on the way that says which it was, and content that is digested once, where it is unpacked.
+
+mod challenge;
+mod client;
+mod credentials;
+mod error;
+
+pub(super) use client::Registries;
+pub(super) use error::RegistryError;
+
+use super::digest::Digest;
+use super::reference::Reference;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use std::fmt;
+
+/// What pulls need of registries. Nothing is verified here.
+#[async_trait]
+pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
+    /// What the reference names now: the digest of an index or a manifest.
+    async fn resolve(&self, reference: &Reference) -> Result<Digest, RegistryError>;
+
+    /// The index or manifest itself.
+    async fn manifest(&self, reference: &Reference) -> Result<Bytes, RegistryError>;
+
+    /// A blob of the reference's repository from `offset` on.
+    async fn blob(&self, reference: &Reference, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError>;
+}
+
+/// A blob on its way.
+pub(super) struct BlobStream {
+    /// Where it begins: the offset asked for, or 0 from a registry that cannot begin elsewhere.
+    pub(super) offset: u64,
+    /// Its bytes.
+    pub(super) chunks: BoxStream<'static, Result<Bytes, RegistryError>>,
+}
+
+impl fmt::Debug for BlobStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobStream").field("offset", &self.offset).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,258 @@
+//! Pulling from registries that misbehave, refuse or are gone.
+
+use crate::fake_registry::{Door, FakeRegistry, Fault, PASSWORD, USER};
+use crate::support::{TestStore, references};
+use podstead::image::{ImageError, ImageService, ImageStore, ImageStoreConfig, PullPolicy, RegistryConfig};
+use podstead::telemetry::events::EventType;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A registry with an image of two layers, and a store that knows how to reach it.
+struct Bench {
+    test: TestStore,
+    registry: FakeRegistry,
+    store: Arc<ImageStore>,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        Self::with(Door::Open, |_, _| {}).await
+    }
+
+    async fn with(door: Door, configure: impl FnOnce(&TestStore, &mut RegistryConfig)) -> Self {
+        let test = TestStore::new();
+        let archive = test.make_image("app.tar", "app:1", &["--add", "/etc/hostname:/etc/added"]);
+        let registry = FakeRegistry::serve(&archive, door).await;
+        let mut config = RegistryConfig { host: registry.host(), http: true, ..Default::default() };
+        configure(&test, &mut config);
+        let store = test.open_with(ImageStoreConfig {
+            registries: vec![config],
+            stall_timeout: Duration::from_millis(500),
+            ..Default::default()
+        });
+        Self { test, registry, store }
+    }
+
+    async fn pull(&self) -> Result<podstead::image::ResolvedImage, ImageError> {
+        self.store.ensure(&self.registry.image(), PullPolicy::IfNotPresent).await
+    }
+
+    /// The reason of a pull that has to fail, after which nothing is listed and nothing is left in staging.
+    async fn failure(&self) -> String {
+        let error = self.pull().await.expect_err("the pull has to fail");
+        assert!(matches!(error, ImageError::Pull { .. }), "{error:?}");
+        assert_eq!(references(&self.store).await, [""; 0]);
+        assert_eq!(self.test.staged(), 0);
+        error.to_string()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn broken_connections_are_made_again_from_where_they_broke_off() {
+    let bench = Bench::new().await;
+    bench.registry.faults(&[
+        Fault::Cut(0),
+        Fault::Cut(100_000),
+        Fault::Status(503),
+        Fault::Stall(70_000),
+        Fault::IgnoreRange(200_000),
+        Fault::IgnoreRange(300_000),
+    ]);
+    let mut progress = bench.store.progress();
+    let image = bench.pull().await.unwrap();
+    assert_eq!(image.layers.len(), 2);
+    assert!(image.layers[1].join("etc/added").is_file());
+    let imported = TestStore::new();
+    let other = imported.open();
+    other.import(bench.test.path("app.tar")).await.unwrap();
+    let wanted = other.ensure("app:1", PullPolicy::Never).await.unwrap();
+    assert_eq!(image.digest, wanted.digest);
+    let mut complete = Vec::new();
+    while let Ok(report) = progress.try_recv() {
+        assert_eq!(report.reference, bench.registry.image());
+        assert!(report.fetched <= report.total.unwrap());
+        complete.extend(report.complete.then_some(report.layer));
+    }
+    complete.sort();
+    complete.dedup();
+    assert_eq!(complete.len(), 2, "both layers are reported complete");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn altered_content_is_never_taken() {
+    let bench = Bench::new().await;
+    for (fault, reason) in
+        [(Fault::Flip(500_000), "altered or damaged"), (Fault::Flip(3), "altered or damaged"), (Fault::TooLong, "bytes instead of")]
+    {
+        // The same fault for whichever layer comes first and for the other one.
+        bench.registry.faults(&[fault]);
+        let error = bench.failure().await;
+        assert!(error.contains(reason), "{fault:?}: {error}");
+    }
+    bench.pull().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_only_ever_breaks_ends_the_pull_with_its_reason() {
+    let bench = Bench::new().await;
+    bench.registry.faults(&[Fault::Cut(0); 20]);
+    let error = bench.failure().await;
+    assert!(error.contains("layer sha256:") && error.contains("was cut off"), "{error}");
+    let tries = bench.registry.seen("/blobs/");
+    assert!((6..=12).contains(&tries), "{tries} requests");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn layers_that_arrived_are_kept_when_another_one_failed() {
+    let test = TestStore::new();
+    let archive = test.make_image("app.tar", "app:1", &["--add", "/etc/hostname:/etc/added"]);
+    let registry = FakeRegistry::serve(&archive, Door::Open).await;
+    let config = RegistryConfig { host: registry.host(), http: true, ..Default::default() };
+    let store = test.open_with(ImageStoreConfig { registries: vec![config], parallel_layers: 1, ..Default::default() });
+    // One at a time, lowest first: the second one fails.
+    let flips = |count: usize| (0..count).for_each(|_| registry.faults(&[Fault::Flip(20)]));
+    registry.faults(&[Fault::Cut(0)]);
+    flips(1);
+    let first = store.ensure(&registry.image(), PullPolicy::IfNotPresent).await;
+    assert!(first.is_err(), "the layer that was cut comes again flipped");
+    let before = registry.seen("GET /v2/app/blobs/");
+    let kept = test.layers();
+    store.ensure(&registry.image(), PullPolicy::IfNotPresent).await.unwrap();
+    let layers_fetched = registry.seen("GET /v2/app/blobs/") - before - 1;
+    assert_eq!(layers_fetched + kept, 2, "what was kept is not fetched again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_ask_at_once_share_one_pull() {
+    let bench = Bench::new().await;
+    let ask = || {
+        let (store, image) = (Arc::clone(&bench.store), bench.registry.image());
+        tokio::spawn(async move { store.ensure(&image, PullPolicy::Always).await.unwrap() })
+    };
+    let tasks: Vec<_> = (0..20).map(|_| ask()).collect();
+    let mut images = Vec::new();
+    for task in tasks {
+        images.push(task.await.unwrap());
+    }
+    assert!(images.iter().all(|image| *image == images[0]));
+    assert_eq!(bench.registry.seen("GET /v2/app/manifests/1"), 1);
+    assert_eq!(bench.registry.seen("GET /v2/app/blobs/"), 3, "a configuration and two layers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn images_that_share_layers_fetch_them_once_even_at_the_same_time() {
+    let bench = Bench::new().await;
+    let by_digest = format!("{}/app@{}", bench.registry.host(), bench.registry.manifest_digest());
+    let image = bench.registry.image();
+    let (a, b) = tokio::join!(bench.store.ensure(&image, PullPolicy::Always), bench.store.ensure(&by_digest, PullPolicy::Always));
+    assert_eq!(a.unwrap(), b.unwrap());
+    assert_eq!(bench.registry.seen("GET /v2/app/blobs/") - 2, 2, "two configurations at most, each layer once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_that_is_gone_does_not_matter_when_the_image_is_here() {
+    let bench = Bench::new().await;
+    let present = bench.pull().await.unwrap();
+    let image = bench.registry.image();
+    for fault in [Fault::Status(500), Fault::Cut(0), Fault::Stall(0), Fault::Status(429), Fault::Portal] {
+        bench.registry.broken(Some(fault));
+        assert_eq!(bench.store.ensure(&image, PullPolicy::Always).await.unwrap(), present, "{fault:?}");
+    }
+    bench.registry.broken(None);
+    let Bench { registry, store, test } = bench;
+    let digest = registry.manifest_digest();
+    registry.stop().await;
+    assert_eq!(store.ensure(&image, PullPolicy::Always).await.unwrap(), present);
+    let events = test.events.all();
+    let told = |text: &str| {
+        events
+            .iter()
+            .any(|(kind, reason, message)| *kind == EventType::Warning && reason == "RegistryUnreachable" && message.contains(text))
+    };
+    assert!(
+        told("answered 500")
+            && told("stopped answering")
+            && told("429")
+            && told("parse manifest")
+            && told("no connection")
+            && told("Connection refused"),
+        "{events:?}"
+    );
+    // By digest nobody is asked.
+    let warnings = test.events.all().len();
+    let by_digest = image.replace(":1", &format!("@{digest}"));
+    assert_eq!(store.ensure(&by_digest, PullPolicy::Always).await.unwrap(), present);
+    assert_eq!(test.events.all().len(), warnings);
+    // What is not here cannot be had.
+    let missing = store.ensure(&image.replace("app", "other"), PullPolicy::IfNotPresent).await.unwrap_err().to_string();
+    assert!(missing.contains("no connection"), "{missing}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_registry_does_not_have_is_an_error_even_when_the_image_is_here() {
+    let bench = Bench::new().await;
+    bench.pull().await.unwrap();
+    bench.registry.broken(Some(Fault::Status(404)));
+    let error = bench.store.ensure(&bench.registry.image(), PullPolicy::Always).await.unwrap_err().to_string();
+    assert!(error.contains("has no image app:1 (404 Not Found)"), "{error}");
+    bench.registry.broken(Some(Fault::Status(403)));
+    let error = bench.store.ensure(&bench.registry.image(), PullPolicy::Always).await.unwrap_err().to_string();
+    assert!(error.contains("denies access to app (403 Forbidden)"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_say_where_to_look() {
+    let mut bench = Bench::new().await;
+    for (reference, reason) in [
+        (bench.registry.image().replace(":1", ":2"), "has no image app:2 (404 Not Found): manifest unknown"),
+        ("name-that-does-not-exist.invalid/x".into(), "the name name-that-does-not-exist.invalid cannot be resolved"),
+    ] {
+        let error = bench.store.ensure(&reference, PullPolicy::IfNotPresent).await.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    assert!(matches!(bench.store.ensure("Not A Name", PullPolicy::Always).await, Err(ImageError::InvalidName { .. })));
+    assert!(matches!(bench.store.ensure("localhost/absent", PullPolicy::Never).await, Err(ImageError::NeverPull(_))));
+    bench.registry.lie_about_manifest();
+    let error = bench.failure().await;
+    assert!(error.contains("altered or damaged"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_that_is_reached_over_https_but_speaks_http_is_named_so() {
+    let bench = Bench::with(Door::Open, |_, config| config.http = false).await;
+    let error = bench.failure().await;
+    assert!(error.contains("does not speak TLS (set http: true"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_open_basic_and_token_doors_and_wrong_ones_do_not() {
+    let password = |content: &'static str| {
+        move |test: &TestStore, config: &mut RegistryConfig| {
+            std::fs::write(test.path("password"), content).unwrap();
+            config.username = Some(USER.into());
+            config.password_file = Some(test.path("password"));
+        }
+    };
+    for door in [Door::Password, Door::Token] {
+        let bench = Bench::with(door, password("open sesame\n")).await;
+        assert_eq!(PASSWORD, "open sesame");
+        bench.pull().await.unwrap();
+        let bench = Bench::with(door, password("wrong")).await;
+        let error = bench.failure().await;
+        assert!(error.contains("401 Unauthorized") && error.contains("user name or password is wrong"), "{error}");
+        // A rotated password is found without a restart.
+        std::fs::write(bench.test.path("password"), PASSWORD).unwrap();
+        bench.pull().await.unwrap();
+        let bench = Bench::with(door, |_, _| {}).await;
+        let error = bench.failure().await;
+        assert!(error.contains("no credentials are configured"), "{error}");
+    }
+    let bench = Bench::with(Door::Token, |test, config| {
+        let auth = "bWU6b3BlbiBzZXNhbWU=";
+        std::fs::write(test.path("config.json"), format!(r#"{{"auths":{{"{}":{{"auth":"{auth}"}}}}}}"#, config.host)).unwrap();
+        config.auth_file = Some(test.path("config.json"));
+    })
+    .await;
+    bench.pull().await.unwrap();
+    assert_eq!(bench.registry.seen("GET /token"), 1, "the token is used again");
+}
