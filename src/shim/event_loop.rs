@@ -58,7 +58,7 @@ pub(super) struct PodShim {
     pub(super) shared_pid: Option<SharedPidInit>,
     /// Who asked for the end.
     pub(super) shutdown: Option<(ClientKey, u64)>,
-    /// The host shuts down: what still runs then is killed.
+    /// The host shuts down, or the sandbox is broken: what still runs then is killed, and the shim ends.
     pub(super) host_shutdown: Option<Instant>,
     pub(super) scratch: Vec<u8>,
     pub(super) batch: Vec<u8>,

@@ -14,7 +14,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most that a termination message may be (kubelet rule D19): the end of the file counts.
 const MAX_MESSAGE: u64 = 4096;
@@ -65,8 +65,10 @@ impl PodShim {
             return;
         }
         if self.shared_pid.as_ref().is_some_and(|init| init.pid() == pid) {
-            // The kernel kills all that were in its namespace, and they are reaped one by one.
+            // The kernel kills all that were in its namespace, and no process can be made in it any more: the sandbox is broken. The shim
+            // ends with the last of them, and the daemon sees the sandbox lost.
             self.shared_pid = None;
+            self.host_shutdown.get_or_insert_with(Instant::now);
             return;
         }
         if !self.jobs.is_empty() {

@@ -1,7 +1,7 @@
 //! From a sandbox spec to a living shim.
 
 use super::connection::{Connection, Heard};
-use super::{Inner, PodView, blocking, failed, loss};
+use super::{Inner, PodView, blocking, failed, loss, teardown};
 use crate::pod::PodUid;
 use crate::runtime::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
 use crate::runtime::record::{Durability, SandboxRecord};
@@ -62,6 +62,10 @@ struct Prepared {
 /// Directories, cgroups, and the shim's configuration.
 fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Prepared, RuntimeError> {
     let (paths, uid) = (inner.paths(), spec.uid.clone());
+    // A stop that did not end well, perhaps an earlier daemon's.
+    if std::fs::symlink_metadata(paths.pod_run(&uid)).is_ok() {
+        teardown::sweep(inner, &uid)?;
+    }
     for (directory, mode) in [(paths.container_records(&uid), 0o750), (paths.pod_run(&uid), 0o700)] {
         DirBuilder::new()
             .recursive(true)

@@ -9,7 +9,7 @@ use super::{Attempt, Failure};
 use crate::pod::ContainerId;
 use crate::runtime::ExecSpec;
 use crate::runtime::protocol::ShimConfig;
-use crate::sys::cgroup::Cgroups;
+use crate::sys::cgroup::{CgroupVersion, Cgroups};
 use crate::sys::process::{Fork, close_others_on_exec, fork, inherited_descriptor};
 use crate::sys::{descriptor_passing, pidfd, terminal};
 use libcontainer::oci_spec::runtime::{Process, Spec};
@@ -23,6 +23,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 /// The namespaces that a process can be in, by their names under `/proc/<pid>/ns`.
 const NAMESPACES: [(&str, CloneFlags); 7] = [
@@ -49,7 +50,12 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
     let container = oci.process().as_ref().ok_or_else(|| Failure::create("the OCI spec has no process"))?;
 
     let cgroups = Cgroups::detect(&config.cgroup_slice).attempt("find cgroups")?;
-    let entrances = cgroups.entrances(&Cgroups::container(&config.cgroup, &id)).attempt("find the container's cgroup")?;
+    let group = match cgroups.version() {
+        CgroupVersion::V1 => Cgroups::container(&config.cgroup, &id),
+        // A container that divides its group (systemd does) has moved its first process below: only there is room for another.
+        CgroupVersion::V2 => unified_group(pid).unwrap_or_else(|| Cgroups::container(&config.cgroup, &id)),
+    };
+    let entrances = cgroups.entrances(&group).attempt("find the container's cgroup")?;
     if let Some(score) = container.oom_score_adj() {
         // Without CAP_SYS_RESOURCE it may not be lowered.
         let _not_allowed = fs::write("/proc/self/oom_score_adj", score.to_string());
@@ -84,6 +90,12 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
             outcome.wait().map_or(Ok(()), |reason| Err(Failure::execute(reason)))
         }
     }
+}
+
+/// The group of a process in the v2 hierarchy.
+fn unified_group(pid: u32) -> Option<PathBuf> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    groups.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
 }
 
 fn foreign_namespaces(pid: u32) -> std::io::Result<CloneFlags> {

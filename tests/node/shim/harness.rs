@@ -57,9 +57,15 @@ pub(super) struct Node {
 
 impl Host {
     pub(super) fn new() -> Self {
+        Self::with_roots_below("")
+    }
+
+    /// With a directory in front of the roots, for paths that are longer than a socket's address may be.
+    pub(super) fn with_roots_below(directory: &str) -> Self {
         assert!(nix::unistd::geteuid().is_root(), "the node tests run containers: they need root");
         let root = tempfile::Builder::new().prefix("shim").tempdir_in("/tmp").unwrap().keep();
-        let paths = Paths { state: root.join("state"), run: root.join("run"), logs: root.join("logs") };
+        let top = root.join(directory);
+        let paths = Paths { state: top.join("state"), run: top.join("run"), logs: top.join("logs") };
         let name = root.file_name().unwrap().to_str().unwrap();
         let options = ShimRuntimeOptions {
             shim_binary: binary("podstead-shim"),

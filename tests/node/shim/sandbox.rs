@@ -134,3 +134,23 @@ async fn a_sandbox_that_cannot_be_made_leaves_nothing() {
     assert!(error.to_string().contains("net.no.such.knob"), "{error}");
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_pid_namespace_that_lost_its_first_process_is_a_lost_sandbox() {
+    let host = Host::new();
+    let mut node = host.node();
+    let mut pod = host.pod("headless");
+    pod.namespaces.share_process = true;
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    let container = host.container(&pod, "main", "sleep 1000");
+    node.runtime.start_container(&container).await.unwrap();
+    let shim = node.runtime.observe(&pod.uid).await.unwrap().unwrap().sandbox.unwrap().shim_pid.unwrap();
+    let children = fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap();
+    let is_init = |pid: &&str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap().trim() == "podstead-init";
+    let init = children.split_whitespace().find(is_init).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(init.parse().unwrap()), nix::sys::signal::Signal::SIGKILL).unwrap();
+    node.lost(&pod.uid).await;
+    assert_eq!(outcome(&node.status(&container).await.state), (137, Some(9), false), "its end was seen and recorded");
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}

@@ -134,3 +134,18 @@ async fn mounts_travel_as_each_volume_asks() {
     umount2(&volumes, MntFlags::MNT_DETACH).unwrap();
     node.runtime.stop_sandbox(&pod.uid).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn directories_may_have_paths_longer_than_a_socket_address() {
+    let host = Host::with_roots_below(&"long/".repeat(40));
+    let mut node = host.node();
+    let pod = host.pod("long");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    let mut container = host.container(&pod, "main", "echo ready; exit 3");
+    container.tty = true;
+    node.runtime.start_container(&container).await.unwrap();
+    assert_eq!(outcome(&node.exited(&container).await), (3, None, false));
+    assert_eq!(host.log(&container), ["ready"]);
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}
