@@ -155,7 +155,7 @@ fn an_image_is_pulled_from_a_registry_and_runs_on_when_the_registry_is_gone() {
     let registry = Registry::start();
     registry.push(image_archive(), "shop/till:1");
     let place = format!("127.0.0.1:{}", registry.port);
-    let host = TestHost::start_with(&format!("registries:\n  - host: {place}\n    insecure: true\n"));
+    let host = TestHost::start_with(&format!("registries:\n  - host: {place}\n    http: true\n"));
     let manifest = |name: &str| {
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
