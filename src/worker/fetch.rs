@@ -10,6 +10,7 @@ use crate::status::reason;
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// An image that was asked for.
 #[derive(Clone, Debug)]
@@ -44,15 +45,17 @@ impl Fetch {
         })
     }
 
-    /// Gets the image, tells of it, and asks for a turn of the pod.
-    pub(super) async fn run(self) -> Fetched {
+    /// Gets the image, tells of it, and asks for a turn of the pod. The result is there before that turn can begin: a turn that finds
+    /// nothing would be the last one.
+    pub(super) async fn run(self, results: mpsc::UnboundedSender<Fetched>) {
         let result = self.get().await;
         if let Err(error) = &result {
             self.tell_failure(error);
         }
-        // Without a sync loop there is nobody to go on.
-        self.services.pokes.send(self.desired.uid.clone()).ok();
-        Fetched { container: self.container, reference: self.reference, result }
+        let uid = self.desired.uid.clone();
+        // Without a worker and a sync loop there is nobody to go on.
+        results.send(Fetched { container: self.container, reference: self.reference, result }).ok();
+        self.services.pokes.send(uid).ok();
     }
 
     async fn get(&self) -> Result<ResolvedImage, ImageError> {

@@ -24,6 +24,7 @@ use k8s_openapi::api::core::v1::PodStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// More rounds than any pod needs; a plan that never becomes empty must not spin.
@@ -48,7 +49,9 @@ pub(super) struct PodWorker {
     phase: WorkPhase,
     memory: PodMemory,
     /// Images being fetched; aborted when the worker goes.
-    fetches: JoinSet<Fetched>,
+    fetches: JoinSet<()>,
+    /// Their results. Unbounded: at most one per container and definition is under way.
+    results: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
     waiting: BTreeMap<ContainerName, Waiting>,
     shown: Option<PodStatus>,
 }
@@ -86,7 +89,8 @@ impl PodWorker {
     }
 
     fn with(definition: PodDefinition, record: PodRecord, phase: WorkPhase, memory: PodMemory) -> Self {
-        Self { definition, record, phase, memory, fetches: JoinSet::new(), waiting: BTreeMap::new(), shown: None }
+        let (fetches, results) = (JoinSet::new(), mpsc::unbounded_channel());
+        Self { definition, record, phase, memory, fetches, results, waiting: BTreeMap::new(), shown: None }
     }
 
     /// Does what there is to do now, and shows what came of it.
@@ -190,7 +194,7 @@ impl PodWorker {
             let (wave, later) = rest.split_at(preparations.max(1));
             rest = later;
             for fetch in wave.iter().filter_map(|action| Fetch::asked_by(action, services, &self.definition.desired)) {
-                self.fetches.spawn(fetch.run());
+                self.fetches.spawn(fetch.run(self.results.0.clone()));
             }
             let executor = Executor {
                 services,
@@ -225,13 +229,15 @@ impl PodWorker {
 
     /// Takes in the images that were fetched.
     fn take_in_images(&mut self, services: &Arc<Services>) {
+        // Those that ended are forgotten here, so that the set does not grow.
         while let Some(joined) = self.fetches.try_join_next() {
-            let fetched = match joined {
-                Ok(fetched) => fetched,
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => continue,
-            };
-            let Fetched { container, reference, result } = fetched;
+            if let Err(error) = joined
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+        while let Ok(Fetched { container, reference, result }) = self.results.1.try_recv() {
             // Another definition may have come in between.
             if self.definition.container(&container).is_some_and(|definition| definition.image == reference) {
                 let outcome = match result {

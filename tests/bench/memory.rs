@@ -16,8 +16,9 @@ pub(crate) fn shims(host: &TestHost) -> Vec<u32> {
     let mark = host.path("").display().to_string();
     let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_string_lossy().parse().ok());
     pids.filter(|pid| {
-        std::fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.starts_with(b"podstead-shim") && String::from_utf8_lossy(&line).contains(&mark))
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        comm.trim() == "podstead-shim"
+            && std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&mark))
     })
     .collect()
 }

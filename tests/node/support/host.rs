@@ -215,15 +215,16 @@ impl TestHost {
     pub(crate) fn shim_pid(&self, pod: &PodView) -> u32 {
         let mark = pod.uid();
         let is_shim = |pid: u32| {
-            fs::read(format!("/proc/{pid}/cmdline"))
-                .is_ok_and(|line| line.starts_with(b"podstead-shim") && String::from_utf8_lossy(&line).contains(&mark))
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            comm.trim() == "podstead-shim"
+                && fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&mark))
         };
         fs::read_dir("/proc")
             .unwrap()
             .flatten()
             .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
             .find(|pid| is_shim(*pid))
-            .unwrap_or_else(|| panic!("no process has podstead-shim and {mark} in its command line"))
+            .unwrap_or_else(|| panic!("no podstead-shim has {mark} in its command line"))
     }
 }
 
