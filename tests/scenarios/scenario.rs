@@ -1,0 +1,267 @@
+//! One case: read from YAML, turned into the input of a plan, and its plan as text.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use podstead::image::{ImageConfig, ResolvedImage};
+use podstead::manifest::{Origin, Position};
+use podstead::mux::DesiredPod;
+use podstead::pod::{ContainerId, ContainerName, Pod, PodFullName, PodUid, SourceId};
+use podstead::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
+use podstead::source::Revision;
+use podstead::status::PodResult;
+use podstead::sys::clock::{Moment, Now};
+use podstead::worker::backoff::{Backoff, BackoffPolicy, Failure};
+use podstead::worker::definition::PodDefinition;
+use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, Step, Stop};
+use podstead::worker::phase::WorkPhase;
+use podstead::worker::plan::{PlanInput, compute_pod_actions};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A case as written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    /// A sentence.
+    pub(crate) name: String,
+    /// What the pod shall be.
+    pod: PodSpec,
+    /// What it was when the observed containers were started; the same unless given.
+    was: Option<PodSpec>,
+    /// Its sandbox, if there is one.
+    sandbox: Option<Sandbox>,
+    /// Runs of its containers, oldest first.
+    #[serde(default)]
+    containers: Vec<Run>,
+    /// Images that are not as usual: usual is that nobody looked yet.
+    #[serde(default)]
+    images: BTreeMap<String, Image>,
+    /// Seconds of back-off that containers have earned so far.
+    #[serde(default)]
+    backoff: BTreeMap<String, u64>,
+    /// Containers that were signalled, and the seconds that are left to them.
+    #[serde(default)]
+    stopping: BTreeMap<String, i64>,
+    /// Preparing volumes failed just now.
+    #[serde(default)]
+    volumes_failed: bool,
+    /// The pod is removed, or is over, since so many seconds.
+    #[serde(default)]
+    end: Option<End>,
+    /// Seconds since the pod was taken up.
+    #[serde(default)]
+    active: u64,
+    /// The steps, one per line.
+    plan: String,
+    /// Waiting reasons.
+    #[serde(default)]
+    waiting: BTreeMap<String, String>,
+    /// Seconds until the next look.
+    wake: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sandbox {
+    #[serde(default = "ready")]
+    state: SandboxState,
+    #[serde(default)]
+    attempt: u32,
+}
+
+const fn ready() -> SandboxState {
+    SandboxState::Ready
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    name: String,
+    #[serde(default)]
+    attempt: u32,
+    /// `running`, `created`, `unknown` or an exit code.
+    state: String,
+    /// Attempt of its sandbox; that of the present one unless given.
+    sandbox: Option<u32>,
+    /// Seconds since its end.
+    #[serde(default = "an_hour")]
+    ago: u64,
+}
+
+const fn an_hour() -> u64 {
+    3600
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum Image {
+    Present,
+    Pulling,
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum End {
+    Removed(u64),
+    Finished(u64),
+}
+
+const NOW: Duration = Duration::from_secs(100_000);
+
+fn moment(seconds_from_now: i64) -> Moment {
+    let now = Moment::from_beginning(NOW);
+    let distance = Duration::from_secs(seconds_from_now.unsigned_abs());
+    if seconds_from_now < 0 { now - distance } else { now + distance }
+}
+
+fn definition(spec: &PodSpec) -> PodDefinition {
+    let mut pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
+    pod.metadata.name = Some("pod".into());
+    pod.metadata.namespace = Some("default".into());
+    let desired = DesiredPod {
+        uid: PodUid::new("uid"),
+        full_name: PodFullName { name: "pod".into(), namespace: "default".into() },
+        source: SourceId::new("manifests"),
+        revision: Revision("1".into()),
+        origin: Origin { file: "pod.yaml".into(), position: Position { line: 1, column: 1 } },
+        pod: Arc::new(pod),
+    };
+    PodDefinition::new(Arc::new(desired), None)
+}
+
+impl Scenario {
+    /// The plan as it should be.
+    pub(crate) fn expected(&self) -> String {
+        let mut text = String::new();
+        for line in self.plan.lines() {
+            writeln!(text, "{}", line.trim()).unwrap();
+        }
+        for (container, reason) in &self.waiting {
+            writeln!(text, "{container} waits: {reason}").unwrap();
+        }
+        if let Some(wake) = self.wake {
+            writeln!(text, "look again in {wake}s").unwrap();
+        }
+        text
+    }
+
+    /// The plan as it is.
+    pub(crate) fn found(&self) -> String {
+        let new = definition(&self.pod);
+        let old = definition(self.was.as_ref().unwrap_or(&self.pod));
+        let observed = self.observed(&old);
+        let now = Now { moment: moment(0), wall: "2025-06-01T12:00:00Z".parse().unwrap() };
+        let memory = self.memory(&old, &new, &observed, now);
+        let mut phase = WorkPhase::Sync;
+        match self.end {
+            None => {}
+            Some(End::Removed(ago)) => phase.remove(new.grace, moment(-i64::try_from(ago).unwrap())),
+            Some(End::Finished(ago)) => phase.finish(PodResult::succeeded(), new.grace, moment(-i64::try_from(ago).unwrap())),
+        }
+        let crash_loop = BackoffPolicy::crash_loop(Duration::from_secs(300));
+        let input = PlanInput { definition: &new, observed: &observed, phase: &phase, memory: &memory, crash_loop: &crash_loop, now };
+        let plan = compute_pod_actions(input);
+        let mut text = String::new();
+        for action in &plan.actions {
+            writeln!(text, "{action}").unwrap();
+        }
+        for (container, waiting) in &plan.waiting {
+            writeln!(text, "{container} waits: {}", waiting.reason).unwrap();
+        }
+        if let Some(wake) = plan.wake {
+            writeln!(text, "look again in {}s", wake.since(moment(0)).as_secs()).unwrap();
+        }
+        text
+    }
+
+    fn observed(&self, old: &PodDefinition) -> ObservedPod {
+        let created_at = "2025-06-01T09:00:00Z".parse().unwrap();
+        let sandbox = self.sandbox.as_ref().map(|sandbox| {
+            let spec = podstead::runtime::SandboxSpec { attempt: sandbox.attempt, ..old.sandbox.clone() };
+            SandboxStatus { spec, state: sandbox.state, created_at, shim_pid: None, netns: None }
+        });
+        let present = self.sandbox.as_ref().map_or(0, |sandbox| sandbox.attempt);
+        let containers = self.containers.iter().map(|run| self.run(old, run, present)).collect();
+        ObservedPod { uid: PodUid::new("uid"), sandbox, containers }
+    }
+
+    fn run(&self, old: &PodDefinition, run: &Run, present: u32) -> ContainerStatus {
+        let name = ContainerName::new(&run.name);
+        let definition = old.container(&name).unwrap_or_else(|| panic!("{}: no container {name}", self.name));
+        let created_at: jiff::Timestamp = "2025-06-01T09:00:00Z".parse().unwrap();
+        let ended: jiff::Timestamp = "2025-06-01T12:00:00Z".parse().unwrap();
+        let ended = ended.checked_sub(jiff::SignedDuration::from_secs(i64::try_from(run.ago).unwrap())).unwrap();
+        let state = match run.state.as_str() {
+            "running" => ContainerState::Running { pid: 1, started_at: created_at },
+            "created" => ContainerState::Created,
+            "unknown" => ContainerState::Unknown { started_at: None, found_at: ended },
+            code => ContainerState::Exited {
+                started_at: Some(created_at),
+                finished_at: ended,
+                exit_code: code.parse().unwrap(),
+                signal: None,
+                oom_killed: false,
+                error: None,
+                message: None,
+            },
+        };
+        ContainerStatus {
+            id: ContainerId::new(format!("{}-{}", run.name, run.attempt)),
+            name,
+            kind: definition.kind,
+            attempt: run.attempt,
+            sandbox_attempt: run.sandbox.unwrap_or(present),
+            hash: definition.hash.to_string(),
+            image_ref: definition.image.clone(),
+            image_id: String::new(),
+            stop_signal: 15,
+            created_at,
+            log_path: "/log".into(),
+            state,
+        }
+    }
+
+    fn memory(&self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod, now: Now) -> PodMemory {
+        let taken = || if self.sandbox.is_some() { Step::Done } else { Step::Open };
+        let mut memory = PodMemory {
+            record: taken(),
+            volumes: taken(),
+            had_volumes: self.sandbox.is_some(),
+            network: taken(),
+            active_since: Some(moment(-i64::try_from(self.active).unwrap())),
+            ..PodMemory::default()
+        };
+        let failure = |reason| Failure::again(None, &BackoffPolicy::image_pull(), reason, "no route", now.moment);
+        memory.observe(observed, now);
+        if self.was.is_some() {
+            memory.redefine(old, new, observed);
+        }
+        for (name, seconds) in &self.backoff {
+            let name = ContainerName::new(name);
+            let hash = new.container(&name).unwrap().hash.to_string();
+            let backoff = Backoff { delay: Duration::from_secs(*seconds), updated: moment(-60) };
+            memory.container_mut(&name).crash_loop = Some(CrashLoop { hash, backoff });
+        }
+        for (name, image) in &self.images {
+            memory.container_mut(&ContainerName::new(name)).image = match image {
+                Image::Present => {
+                    let config = ImageConfig::default();
+                    ImageWork::Present(Box::new(ResolvedImage { digest: String::new(), layers: Vec::new(), config }))
+                }
+                Image::Pulling => ImageWork::Pulling(None),
+                Image::Failed => ImageWork::Failed(failure("ErrImagePull")),
+            };
+        }
+        for (name, left) in &self.stopping {
+            let is_it = |run: &&ContainerStatus| run.name.as_str() == name && matches!(run.state, ContainerState::Running { .. });
+            let id = observed.containers.iter().find(is_it).unwrap().id.clone();
+            memory.signalled.insert(id.clone());
+            memory.stops.insert(id, Stop { deadline: moment(*left), killed: None });
+        }
+        if self.volumes_failed {
+            memory.volumes = Step::Failed(failure("FailedMount"));
+        }
+        memory
+    }
+}
