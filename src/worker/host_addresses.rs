@@ -11,7 +11,7 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_secs(5);
 
 /// Asks for the host's addresses, primary first.
-pub type AskAddresses = fn() -> io::Result<Vec<IpAddr>>;
+pub(super) type AskAddresses = fn() -> io::Result<Vec<IpAddr>>;
 
 /// The host's addresses as of a few seconds ago. Asked for only when somebody wants to know.
 pub struct HostAddresses {

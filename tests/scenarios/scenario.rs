@@ -160,7 +160,8 @@ impl Scenario {
             Some(End::Finished(ago)) => phase.finish(PodResult::succeeded(), new.grace, moment(-i64::try_from(ago).unwrap())),
         }
         let crash_loop = BackoffPolicy::crash_loop(Duration::from_secs(300));
-        let input = PlanInput { definition: &new, observed: &observed, phase: &phase, memory: &memory, crash_loop: &crash_loop, now };
+        let input =
+            PlanInput { definition: &new, observed: &observed, phase: &phase, memory: &memory, crash_loop: &crash_loop, now };
         let plan = compute_pod_actions(input);
         let mut text = String::new();
         for action in &plan.actions {
