@@ -28,6 +28,7 @@ impl PodShim {
         for key in all {
             self.kill(key);
         }
+        self.kill_exec_helpers();
         if let Some(init) = &self.shared_pid {
             init.kill();
         }

@@ -87,9 +87,10 @@ impl PodShim {
             && let Err(error) = container.write_record(&record, Durability::PowerCut)
         {
             complain("record of intent", &error);
-            let reason = format!("{error}: {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
+            // Without a record, a container would be forgotten by a power cut: it does not start.
+            let reason = super::explain(&error);
             self.kill_helper(job);
-            return Err(reason);
+            self.finish_job(job, Err((Stage::Create, reason)));
         }
         Ok(())
     }
@@ -293,12 +294,15 @@ impl PodShim {
         if let Process::Created(handle) = std::mem::replace(&mut exec.process, Process::Gone) {
             exec.process = Process::Running(handle);
         }
-        if exec.client.is_none() {
-            exec.kill();
-        }
         self.respond(client, id, Ok(Answer::SessionOpen));
-        if let Some(client) = self.clients.get_mut(&client) {
-            client.role = Role::Exec(key);
+        match (self.clients.get_mut(&client), self.execs.get_mut(&key)) {
+            (Some(client), _) => client.role = Role::Exec(key),
+            // It went away while its process was made.
+            (None, Some(exec)) => {
+                exec.client = None;
+                exec.kill();
+            }
+            (None, None) => {}
         }
         if let Some(ending) = ending {
             self.exec_ended(key, ending);
@@ -319,6 +323,13 @@ impl PodShim {
             self.kill_helper(key);
             self.finish_job(key, Err((Stage::Create, "killed while it was being started".to_owned())));
         }
+    }
+
+    /// The containers die: nothing is to be run in them any more.
+    pub(super) fn kill_exec_helpers(&mut self) {
+        let jobs: Vec<JobKey> =
+            self.jobs.iter().filter(|(_, job)| matches!(job.purpose, Purpose::Exec(_))).map(|(key, _)| *key).collect();
+        jobs.into_iter().for_each(|key| self.kill_helper(key));
     }
 
     fn kill_helper(&mut self, key: JobKey) {

@@ -19,6 +19,8 @@ use std::path::{Component, Path};
 pub(super) fn isolate(spec: &mut ContainerSpec, bundle: &Path) -> Result<(), Failure> {
     let mut connected = Vec::new();
     for (number, mount) in spec.mounts.iter().enumerate() {
+        // Told here, in fewer words than libcontainer's.
+        std::fs::metadata(&mount.host_path).attempt(&format!("mount {}", mount.host_path.display()))?;
         if mount.propagation == Propagation::Private {
             continue;
         }

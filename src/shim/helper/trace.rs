@@ -11,7 +11,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The most that is kept of what was said; the first errors are the causes.
+/// Errors that are told: the first is the cause or is followed by it, the rest repeat them from further and further away.
+const MAX_ERRORS: usize = 2;
+
+/// The most that is told of them.
 const MAX_TEXT: usize = 2048;
 
 /// The log of this process and of its children to come.
@@ -30,7 +33,7 @@ pub(super) fn collect() -> Option<Trace> {
 }
 
 impl Trace {
-    /// What was logged: one line per error, in order, each once.
+    /// The first errors that were logged.
     pub(super) fn text(&mut self) -> String {
         let mut bytes = Vec::new();
         if self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut bytes)).is_err() {
@@ -39,7 +42,7 @@ impl Trace {
         let text = String::from_utf8_lossy(&bytes);
         let mut lines: Vec<&str> = Vec::new();
         for line in text.lines() {
-            if !lines.contains(&line) {
+            if lines.len() < MAX_ERRORS && !lines.contains(&line) {
                 lines.push(line);
             }
         }

@@ -40,7 +40,9 @@ async fn the_runtimes_binary_cannot_be_overwritten_by_who_gets_hold_of_it() {
     // A container whose program is what executes it: the helper's binary, now running inside of the container.
     std::os::unix::fs::symlink("/proc/self/exe", host.layer().join("bin/attack")).unwrap();
     let mut container = host.container(&pod, "main", "");
-    container.args = vec!["/bin/attack".to_owned(), "init".to_owned()];
+    // It waits there for a configuration that never comes.
+    nix::unistd::mkfifo(&host.layer().join("never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    container.args = ["/bin/attack", "pod", "/never"].map(str::to_owned).to_vec();
     make_privileged(&mut container);
     node.runtime.start_container(&container).await.unwrap();
     let attack = match node.status(&container).await.state {
