@@ -146,6 +146,8 @@ impl Puller {
             let result = puller.attempt(&reference, &written).await;
             drop(running);
             let result = result.map_err(|error| PullFailure { reason: explain(&error), unreachable: error.is_unreachable() });
+            // Who hears of the end may close the store.
+            drop(puller);
             // Nobody waits any more: fine.
             drop(done.send(result));
         });

@@ -360,7 +360,7 @@ fn owned(entry: &ParsedEntry<'_>, sparse: Option<SparseMap>) -> Result<Entry, Ta
             return Err(TarError::Kind { path: shown(), kind });
         }
     };
-    let mut mtime = (i64::try_from(entry.mtime).unwrap_or(0), 0);
+    let mut mtime = (header_time(&entry.header.as_ustar().mtime, entry.mtime), 0);
     for record in PaxExtensions::new(entry.pax.unwrap_or_default()) {
         let record = record.map_err(|error| TarError::Header(error.into()))?;
         let (key, good) = match record.key_bytes() {
@@ -418,6 +418,12 @@ fn check_sparse(map: &SparseMap, size: u64) -> Option<()> {
 
 fn is_number(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|text| text.parse::<u64>().is_ok())
+}
+
+/// The header's time. GNU tar writes times before 1970 as a negative binary number, which the parser does not know.
+fn header_time(field: &[u8; 12], parsed: u64) -> i64 {
+    let [0xff, _, _, _, low @ ..] = field else { return i64::try_from(parsed).unwrap_or(0) };
+    i64::from_be_bytes(*low)
 }
 
 /// `-12.5` as seconds (rounded down) and nanoseconds.

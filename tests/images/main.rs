@@ -3,6 +3,11 @@
 
 mod archives;
 mod fake_registry;
+mod hostile_layers;
+mod power_cut;
 mod preload;
 mod pulls;
+mod real_registry;
 mod support;
+mod torture;
+mod tree;

@@ -159,6 +159,3 @@ fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry, l
 fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
-
-#[cfg(test)]
-mod hostile;

@@ -1,7 +1,8 @@
 //! Layers that want out, and layers that want to hide or exhaust.
 
-use super::super::tar::Streamed;
-use super::*;
+use podstead::image::stack::LayerStack;
+use podstead::image::tar::{Streamed, TarError};
+use podstead::image::unpack::{Limits, UnpackError, Unpacked, unpack};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -295,4 +296,16 @@ fn bytes_that_are_no_text_are_names_like_any_other() {
     let bench = Bench::new();
     bench.unpack(&[pax(&[("path", b"d/\xff\xfe")]), file("x")]).unwrap();
     assert!(bench.root().join("d").join(std::ffi::OsStr::from_bytes(b"\xff\xfe")).is_file());
+}
+
+#[test]
+fn an_opaque_directory_hides_what_lower_layers_have_in_it() {
+    let (lower, upper) = (Bench::new(), Bench::new());
+    lower.unpack(&[file("etc/passwd"), file("other/passwd")]).unwrap();
+    upper.unpack(&[directory("etc"), file("etc/.wh..wh..opq"), file(".wh.other")]).unwrap();
+    let stack = LayerStack::new(&[lower.root(), upper.root()]);
+    assert_eq!(stack.read(Path::new("/etc/passwd"), 100).unwrap(), None);
+    assert_eq!(stack.read(Path::new("/other/passwd"), 100).unwrap(), None);
+    let alone = LayerStack::new(&[lower.root()]);
+    assert_eq!(alone.read(Path::new("/etc/passwd"), 100).unwrap().as_deref(), Some(&b"content"[..]));
 }

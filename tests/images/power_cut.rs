@@ -1,0 +1,197 @@
+//! The power goes: an ext4 of its own is shut down under the store without flushing its journal.
+
+use crate::support::{TestStore, references, run};
+use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+nix::ioctl_write_ptr_bad!(
+    /// `EXT4_IOC_SHUTDOWN`.
+    ext4_shutdown,
+    0x8004_587d,
+    u32
+);
+/// `EXT4_GOING_FLAGS_NOLOGFLUSH`: not even what the journal has in memory.
+const NO_LOG_FLUSH: u32 = 2;
+
+/// A file system in a file, mounted; unmounted when dropped.
+struct Disk {
+    directory: tempfile::TempDir,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Self { directory };
+        File::create(disk.file()).unwrap().set_len(1 << 30).unwrap();
+        run(Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1"]).arg(disk.file()));
+        fs::create_dir(disk.mount_point()).unwrap();
+        disk.mount();
+        disk
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("disk")
+    }
+
+    fn mount_point(&self) -> PathBuf {
+        self.directory.path().join("mounted")
+    }
+
+    fn root(&self) -> PathBuf {
+        self.mount_point().join("images")
+    }
+
+    fn mount(&self) {
+        run(Command::new("mount").args(["-o", "loop"]).arg(self.file()).arg(self.mount_point()));
+    }
+
+    /// The power goes: from now on nothing reaches the disk, and everything fails.
+    #[expect(unsafe_code, reason = "no crate has this ioctl")]
+    fn cut(&self) {
+        let root = File::open(self.mount_point()).unwrap();
+        // SAFETY: the ioctl reads one integer, which lives during the call.
+        unsafe { ext4_shutdown(std::os::fd::AsRawFd::as_raw_fd(&root), &NO_LOG_FLUSH) }.unwrap();
+    }
+
+    /// It comes back; nobody may have a file open.
+    fn restart(&self) {
+        run(Command::new("umount").arg(self.mount_point()));
+        self.mount();
+    }
+
+    fn open(&self, test: &TestStore) -> Arc<ImageStore> {
+        ImageStore::open(&self.root(), ImageStoreConfig::default(), test.events.clone()).unwrap()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("--lazy").arg(self.mount_point()).status();
+        assert!(std::thread::panicking() || unmounted.unwrap().success());
+    }
+}
+
+/// Some hundred files of all sizes.
+fn archive(test: &TestStore, name: &str) -> PathBuf {
+    let root = test.path(&format!("root-{name}"));
+    for directory in 0..20 {
+        let directory = root.join(format!("d{directory}"));
+        fs::create_dir_all(&directory).unwrap();
+        for file in 0..20_usize {
+            fs::write(directory.join(format!("f{file}")), vec![b'x'; 1 + file * file * 97]).unwrap();
+        }
+    }
+    fs::write(root.join("large"), vec![b'y'; 20_000_000]).unwrap();
+    test.make_image(
+        &format!("{name}.tar.zst"),
+        &format!("localhost/{name}:1"),
+        &["--root", root.to_str().unwrap(), "--add", &format!("/etc/hostname:/etc/{name}")],
+    )
+}
+
+fn assert_whole(layers: &[PathBuf]) {
+    let base = &layers[0];
+    for directory in 0..20 {
+        for file in 0..20_usize {
+            let content = fs::read(base.join(format!("d{directory}/f{file}"))).unwrap();
+            assert!(
+                content.len() == 1 + file * file * 97 && content.iter().all(|byte| *byte == b'x'),
+                "d{directory}/f{file} is damaged"
+            );
+        }
+    }
+    let large = fs::read(base.join("large")).unwrap();
+    assert!(large.len() == 20_000_000 && large.iter().all(|byte| *byte == b'y'));
+    assert!(fs::metadata(layers[1].join("etc")).unwrap().is_dir());
+}
+
+fn entries(path: &Path) -> usize {
+    fs::read_dir(path).unwrap().count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_is_listed_is_whole_after_the_power_went() {
+    let test = TestStore::new();
+    let disk = Disk::new();
+    let store = disk.open(&test);
+    store.import(archive(&test, "a")).await.unwrap();
+    // At once: nothing had time to be written by itself.
+    disk.cut();
+    drop(store);
+    disk.restart();
+    let store = disk.open(&test);
+    let image = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    assert_whole(&image.layers);
+    assert_eq!(test.events.all(), [], "nothing was damaged");
+    // A second image of the same base, and a removal.
+    store.import(archive(&test, "b")).await.unwrap();
+    store.remove("localhost/a:1").await.unwrap();
+    disk.cut();
+    drop(store);
+    disk.restart();
+    let store = disk.open(&test);
+    assert_eq!(references(&store).await, ["localhost/b:1"]);
+    assert_whole(&store.ensure("localhost/b:1", PullPolicy::Never).await.unwrap().layers);
+    assert_eq!(entries(&disk.root().join("layers")), 2, "the layer that only the removed image had is gone");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_was_being_made_when_the_power_went_is_not_listed_and_leaves_nothing() {
+    let test = TestStore::new();
+    let (first, second) = (archive(&test, "a"), archive(&test, "b"));
+    let disk = Disk::new();
+    let store = disk.open(&test);
+    store.import(first).await.unwrap();
+    drop(store);
+    let files_of_a = files(&disk.root().join("layers"));
+    let mut cut_short = 0;
+    // From the first file in staging to shortly before the end.
+    for cut in 0..6 {
+        let store = disk.open(&test);
+        let importing = tokio::spawn({
+            let (store, second) = (Arc::clone(&store), second.clone());
+            async move { store.import(second).await }
+        });
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while files(&disk.root().join("staging")) < 1 + cut * 80 && !importing.is_finished() {
+            assert!(std::time::Instant::now() < deadline, "the import does not get there");
+            tokio::task::yield_now().await;
+        }
+        disk.cut();
+        let result = importing.await.unwrap();
+        drop(store);
+        disk.restart();
+        let store = disk.open(&test);
+        let listed = references(&store).await;
+        assert!(listed.contains(&"localhost/a:1".to_owned()), "what was there before is untouched");
+        for reference in &listed {
+            assert_whole(&store.ensure(reference, PullPolicy::Never).await.unwrap().layers);
+        }
+        assert_eq!(files(&disk.root().join("staging")), 0);
+        match (result, listed.len()) {
+            (Ok(_), 2) => store.remove("localhost/b:1").await.unwrap(),
+            (Ok(_), _) => panic!("what was reported done is gone"),
+            (Err(_), 1) => {
+                cut_short += 1;
+                assert_eq!(files(&disk.root().join("layers")), files_of_a, "what nothing names is removed");
+            }
+            (Err(_), _) => store.remove("localhost/b:1").await.unwrap(),
+        }
+    }
+    assert!(cut_short > 2, "only {cut_short} of 6 cuts came before the end");
+}
+
+/// Files below `path`.
+fn files(path: &Path) -> usize {
+    let mut count = 0;
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        count += match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files(&entry.path()),
+            Ok(_) | Err(_) => 1,
+        };
+    }
+    count
+}

@@ -1,0 +1,278 @@
+//! Debian's docker-registry, filled by skopeo.
+
+use crate::support::{TestStore, run};
+use podstead::image::{ImageService, ImageStoreConfig, PullPolicy, RegistryConfig, digest::Digest, platform};
+use podstead::telemetry::events::EventType;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// bcrypt of `open sesame`.
+const HTPASSWD: &str = "me:$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu\n";
+
+/// A registry on a port that the kernel chose; gone with its last test.
+struct Registry {
+    process: Child,
+    host: String,
+    secure: bool,
+    directory: tempfile::TempDir,
+}
+
+/// A private authority and a certificate of it for 127.0.0.1.
+struct Authority {
+    ca: String,
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    fn new(expired: bool) -> Self {
+        let ca_key = rcgen::KeyPair::generate().unwrap();
+        let mut ca = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let ca_certificate = ca.self_signed(&ca_key).unwrap();
+        let issuer = rcgen::Issuer::new(ca, ca_key);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut leaf = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        if expired {
+            leaf.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
+        let certificate = leaf.signed_by(&key, &issuer).unwrap().pem();
+        Self { ca: ca_certificate.pem(), certificate, key: key.serialize_pem() }
+    }
+}
+
+impl Registry {
+    fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    fn secure(authority: &Authority) -> Self {
+        Self::start_with(Some(authority))
+    }
+
+    fn start_with(authority: Option<&Authority>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let shown = |name: &str| at(name).display().to_string();
+        let mut config = format!(
+            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n",
+            shown("data")
+        );
+        match authority {
+            None => config += "http: {addr: '127.0.0.1:0'}\n",
+            Some(authority) => {
+                std::fs::write(at("cert.pem"), &authority.certificate).unwrap();
+                std::fs::write(at("key.pem"), &authority.key).unwrap();
+                std::fs::write(at("htpasswd"), HTPASSWD).unwrap();
+                config += &format!(
+                    "http: {{addr: '127.0.0.1:0', tls: {{certificate: {}, key: {}}}}}\n",
+                    shown("cert.pem"),
+                    shown("key.pem")
+                );
+                config += &format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", shown("htpasswd"));
+            }
+        }
+        std::fs::write(at("config.yml"), config).unwrap();
+        let mut command = Command::new("docker-registry");
+        command.arg("serve").arg(at("config.yml")).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut said = String::new();
+        let port = loop {
+            let mut line = String::new();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the registry ended: {said}");
+            said += &line;
+            if let Some((_, rest)) = line.split_once("listening on 127.0.0.1:") {
+                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                break digits.parse::<u16>().unwrap();
+            }
+        };
+        // It stops when nobody takes its log.
+        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
+        Self { process, host: format!("127.0.0.1:{port}"), secure: authority.is_some(), directory }
+    }
+
+    /// `host/name`
+    fn image(&self, name: &str) -> String {
+        format!("{}/{name}", self.host)
+    }
+
+    fn push(&self, archive: &Path, name: &str, options: &[&str]) {
+        let mut skopeo = Command::new("skopeo");
+        skopeo.args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"]).args(options);
+        if self.secure {
+            skopeo.args(["--dest-creds", "me:open sesame"]);
+        }
+        run(skopeo.arg(format!("oci-archive:{}", archive.display())).arg(format!("docker://{}", self.image(name))));
+    }
+
+    /// Digest and size of the manifest behind a name.
+    fn manifest(&self, name: &str) -> (Digest, usize) {
+        let mut skopeo = Command::new("skopeo");
+        let raw = run(skopeo.args(["inspect", "--raw", "--tls-verify=false"]).arg(format!("docker://{}", self.image(name))));
+        (Digest::of(raw.as_bytes()), raw.len())
+    }
+
+    fn put_index(&self, repository: &str, tag: &str, body: &str) {
+        let mut stream = std::net::TcpStream::connect(&self.host).unwrap();
+        let kind = "application/vnd.oci.image.index.v1+json";
+        let head = format!("PUT /v2/{repository}/manifests/{tag} HTTP/1.1\r\nHost: {}\r\nContent-Type: {kind}\r\n", self.host);
+        write!(stream, "{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("201 Created"), "{answer}");
+    }
+
+    fn config(&self) -> RegistryConfig {
+        RegistryConfig { host: self.host.clone(), http: !self.secure, ..Default::default() }
+    }
+
+    fn stop(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn store_config(registry: RegistryConfig) -> ImageStoreConfig {
+    ImageStoreConfig { registries: vec![registry], ..Default::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tag_is_followed_when_it_moves_and_the_image_runs_on_when_the_registry_is_gone() {
+    let test = TestStore::new();
+    let registry = Registry::start();
+    let first = test.make_image("first.tar", "app:1", &["--env", "VERSION=1"]);
+    let second = test.make_image("second.tar", "app:1", &["--env", "VERSION=2", "--add", "/etc/hostname:/etc/new"]);
+    registry.push(&first, "app:1", &[]);
+    let store = test.open_with(store_config(registry.config()));
+    let tag = registry.image("app:1");
+    let one = store.ensure(&tag, PullPolicy::Always).await.unwrap();
+    assert!(one.config.env.contains(&"VERSION=1".to_owned()));
+    assert_eq!(one.digest, registry.manifest("app:1").0.to_string());
+    assert_eq!(store.ensure(&tag, PullPolicy::Always).await.unwrap(), one);
+    let pinned = registry.image(&format!("app@{}", one.digest));
+    assert_eq!(store.ensure(&pinned, PullPolicy::IfNotPresent).await.unwrap(), one);
+
+    registry.push(&second, "app:1", &[]);
+    assert_eq!(store.ensure(&tag, PullPolicy::IfNotPresent).await.unwrap(), one, "present: nobody is asked");
+    let two = store.ensure(&tag, PullPolicy::Always).await.unwrap();
+    assert!(two.config.env.contains(&"VERSION=2".to_owned()));
+    assert_eq!(two.layers[0], one.layers[0], "the common layer is stored once");
+    assert_eq!(test.layers(), 2);
+    assert_eq!(store.ensure(&pinned, PullPolicy::Always).await.unwrap(), one, "a pinned image outlives its tag");
+
+    registry.stop();
+    assert_eq!(store.ensure(&tag, PullPolicy::Always).await.unwrap(), two);
+    let events = test.events.all();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!((events[0].0, events[0].1.as_str()), (EventType::Warning, "RegistryUnreachable"));
+    // After a restart all is as it was.
+    drop(store);
+    let store = test.open();
+    assert_eq!(store.ensure(&tag, PullPolicy::IfNotPresent).await.unwrap(), two);
+    assert_eq!(store.ensure(&pinned, PullPolicy::IfNotPresent).await.unwrap(), one);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pulled_and_imported_images_are_the_same_whatever_the_compression() {
+    let test = TestStore::new();
+    let registry = Registry::start();
+    let archive = test.make_image("a.tar", "localhost/a:1", &["--add", "/etc/hostname:/etc/x"]);
+    let store = test.open_with(store_config(registry.config()));
+    store.import(archive.clone()).await.unwrap();
+    let imported = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    for (name, options) in
+        [("a:gzip", &[][..]), ("a:zstd", &["--dest-compress-format", "zstd"]), ("a:docker", &["--format", "v2s2"])]
+    {
+        registry.push(&archive, name, options);
+        let pulled = store.ensure(&registry.image(name), PullPolicy::IfNotPresent).await.unwrap();
+        assert_eq!(pulled.layers, imported.layers, "{name}");
+        assert_eq!(pulled.config, imported.config, "{name}");
+    }
+    assert_eq!(test.layers(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_an_index_the_variant_for_this_host_is_pulled() {
+    let test = TestStore::new();
+    let registry = Registry::start();
+    for (name, version) in [("ours", "VERSION=ours"), ("other", "VERSION=other")] {
+        let archive = test.make_image(&format!("{name}.tar"), "app:1", &["--env", version]);
+        registry.push(&archive, &format!("app:{name}"), &[]);
+    }
+    let host = platform::host();
+    let entry = |name: &str, os: &str, architecture: &str| {
+        let (digest, size) = registry.manifest(&format!("app:{name}"));
+        format!(
+            r#"{{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"{digest}","size":{size},"platform":{{"os":"{os}","architecture":"{architecture}"}}}}"#
+        )
+    };
+    let index = |entries: &[String]| {
+        format!(
+            r#"{{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{}]}}"#,
+            entries.join(",")
+        )
+    };
+    let both = index(&[entry("other", "linux", "s390x"), entry("ours", &host.os, &host.architecture)]);
+    registry.put_index("app", "1", &both);
+    registry.put_index("app", "foreign", &index(&[entry("other", "linux", "s390x"), entry("other", "windows", "amd64")]));
+    let store = test.open_with(store_config(registry.config()));
+    let image = store.ensure(&registry.image("app:1"), PullPolicy::Always).await.unwrap();
+    assert!(image.config.env.contains(&"VERSION=ours".to_owned()), "{:?}", image.config);
+    // By the digest of the index, too, without asking anybody.
+    let by_index = registry.image(&format!("app@{}", Digest::of(both.as_bytes())));
+    assert_eq!(store.ensure(&by_index, PullPolicy::Never).await.unwrap(), image);
+    let error = store.ensure(&registry.image("app:foreign"), PullPolicy::Always).await.unwrap_err().to_string();
+    assert!(error.contains("no variant for linux/") && error.contains("only for linux/s390x, windows/amd64"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn https_with_a_private_authority_and_a_password() {
+    let test = TestStore::new();
+    let authority = Authority::new(false);
+    let registry = Registry::secure(&authority);
+    registry.push(&test.make_image("a.tar", "a:1", &[]), "a:1", &[]);
+    let written = |name: &str, content: &str| -> PathBuf {
+        std::fs::write(test.path(name), content).unwrap();
+        test.path(name)
+    };
+    let (ca_file, password_file) = (written("ca.pem", &authority.ca), written("password", "open sesame\n"));
+    let failure = async |config: RegistryConfig| {
+        let store = test.open_with(store_config(config));
+        store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent).await.unwrap_err().to_string()
+    };
+    let base = registry.config();
+    let error = failure(base.clone()).await;
+    assert!(error.contains("signed by an authority that this host does not know"), "{error}");
+    let trusted = RegistryConfig { ca_file: Some(ca_file.clone()), ..base.clone() };
+    let error = failure(trusted.clone()).await;
+    assert!(error.contains("401 Unauthorized") && error.contains("no credentials are configured"), "{error}");
+    let error = failure(RegistryConfig { ca_file: Some(password_file.clone()), ..base.clone() }).await;
+    assert!(error.contains("password: it has no certificate"), "{error}");
+    let plain = failure(RegistryConfig { http: true, ..base }).await;
+    assert!(plain.contains("answered 400"), "{plain}");
+    let config = RegistryConfig { username: Some("me".into()), password_file: Some(password_file), ..trusted };
+    let store = test.open_with(store_config(config));
+    let image = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent).await.unwrap();
+    assert!(image.layers[0].join("bin/busybox").is_file());
+    assert!(registry.directory.path().join("data").is_dir());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_certificate_is_named_so() {
+    let test = TestStore::new();
+    let authority = Authority::new(true);
+    let registry = Registry::secure(&authority);
+    std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
+    let store = test.open_with(store_config(RegistryConfig { ca_file: Some(test.path("ca.pem")), ..registry.config() }));
+    let error = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent).await.unwrap_err().to_string();
+    assert!(error.contains("has expired, or this host's clock is wrong"), "{error}");
+}
