@@ -52,6 +52,7 @@ impl Recovered {
         let with_volumes = volumes.list().await.map_err(RecoverError::Volumes)?;
         let Records { records, unreadable, without } = record::read_all(paths).map_err(RecoverError::Records)?;
         for (uid, error) in &unreadable {
+            record::set_aside(paths, uid);
             tracing::error!(%uid, error = %crate::telemetry::error_chain(error), "pod record is set aside");
         }
         let mut observed: BTreeMap<PodUid, ObservedPod> = observed.into_iter().map(|pod| (pod.uid.clone(), pod)).collect();

@@ -2,10 +2,11 @@
 
 use crate::mux::DesiredPod;
 use crate::pod::containers::{self, ContainerKind, PullPolicy};
+use crate::pod::identity::ANNOTATION_CONFIG_HASH;
 use crate::pod::resources::{pod_cgroup, qos_class};
 use crate::pod::restart::{RestartPolicy, restart_policy};
 use crate::pod::security::{pod_namespaces, sysctls};
-use crate::pod::{ContainerName, hash, host_files};
+use crate::pod::{ContainerName, Pod, hash, host_files};
 use crate::runtime::SandboxSpec;
 use std::fmt;
 use std::sync::Arc;
@@ -144,4 +145,14 @@ fn fnv(texts: [String; 2]) -> String {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")
+}
+
+/// Whether two manifests say the same, whatever revision they are from.
+pub fn has_same_content(one: &Pod, other: &Pod) -> bool {
+    let hash =
+        |pod: &Pod| pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH).cloned());
+    match (hash(one), hash(other)) {
+        (Some(one), Some(other)) => one == other,
+        (Some(_), None) | (None, Some(_)) | (None, None) => one == other,
+    }
 }

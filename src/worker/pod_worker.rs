@@ -2,7 +2,7 @@
 //!
 //! A turn never waits for what may take long (a pull, a container that stops): that goes on in the background and asks for another turn.
 
-use super::definition::PodDefinition;
+use super::definition::{PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, image_reason};
 use super::memory::{PodMemory, Step};
@@ -12,8 +12,7 @@ use super::queue::Work;
 use super::record::PodRecord;
 use super::services::Services;
 use crate::mux::DesiredPod;
-use crate::pod::identity::ANNOTATION_CONFIG_HASH;
-use crate::pod::{ContainerName, Pod};
+use crate::pod::ContainerName;
 use crate::runtime::{ObservedPod, SandboxState};
 use crate::status::{StatusInput, Waiting, pod_status, reason};
 use crate::sys::clock::Moment;
@@ -298,15 +297,5 @@ impl PodWorker {
         });
         services.statuses.publish(&self.definition.desired, status.clone());
         self.shown = Some(status);
-    }
-}
-
-/// Whether two manifests say the same, whatever revision they are from.
-fn has_same_content(one: &Pod, other: &Pod) -> bool {
-    let hash =
-        |pod: &Pod| pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH).cloned());
-    match (hash(one), hash(other)) {
-        (Some(one), Some(other)) => one == other,
-        (Some(_), None) | (None, Some(_)) | (None, None) => one == other,
     }
 }

@@ -83,7 +83,7 @@ pub enum RecordError {
 pub struct Records {
     /// As read.
     pub records: Vec<PodRecord>,
-    /// Set aside under another name.
+    /// There, and of no use: see [`set_aside`].
     pub unreadable: Vec<(PodUid, RecordError)>,
     /// Directories of pods without a record.
     pub without: Vec<PodUid>,
@@ -145,7 +145,14 @@ impl PodRecord {
     }
 }
 
-/// Reads the records of all pods. One that cannot be understood is set aside as `pod.json.bad`, so that its content is not lost.
+/// Keeps a record that cannot be understood as `pod.json.bad`, out of the way of a new one.
+pub fn set_aside(paths: &Paths, uid: &PodUid) {
+    let path = paths.pod_record(uid);
+    // If even that fails, the new record replaces it.
+    fs::rename(&path, path.with_extension("json.bad")).ok();
+}
+
+/// Reads the records of all pods, and changes nothing.
 pub fn read_all(paths: &Paths) -> Result<Records, RecordError> {
     let directory = paths.pods();
     let failed = |source| RecordError::Read { path: directory.clone(), source };
@@ -162,10 +169,7 @@ pub fn read_all(paths: &Paths) -> Result<Records, RecordError> {
         match PodRecord::read(&path) {
             Ok(Some(record)) if record.desired.uid == uid => all.records.push(record),
             Ok(Some(_) | None) => all.without.push(uid),
-            Err(error) => {
-                fs::rename(&path, path.with_extension("json.bad")).ok();
-                all.unreadable.push((uid, error));
-            }
+            Err(error) => all.unreadable.push((uid, error)),
         }
     }
     Ok(all)

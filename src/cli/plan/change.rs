@@ -1,0 +1,112 @@
+//! What becomes of one pod.
+
+use super::host::HostPod;
+use crate::mux::DesiredPod;
+use crate::pod::PodFullName;
+use crate::runtime::ObservedPod;
+use crate::sys::clock::Now;
+use crate::worker::backoff::BackoffPolicy;
+use crate::worker::definition::{PodDefinition, has_same_content};
+use crate::worker::memory::{PodMemory, Step};
+use crate::worker::phase::WorkPhase;
+use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
+use std::sync::Arc;
+
+/// What becomes of a pod.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It is new on this host.
+    Create,
+    /// It is changed in place.
+    Update,
+    /// It had finished: it goes, and comes back as a new one.
+    Recreate,
+    /// It goes.
+    Remove,
+    /// It stays as it is.
+    Keep,
+}
+
+/// One pod of the forecast.
+#[derive(Debug)]
+pub(super) struct PodChange {
+    pub(super) full_name: PodFullName,
+    /// Where it is, or was, written.
+    pub(super) origin: String,
+    pub(super) change: Change,
+    pub(super) actions: Vec<Action>,
+}
+
+/// How the daemon is set up, as far as it matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) crash_loop: BackoffPolicy,
+    pub(super) pids_limit: Option<i64>,
+    pub(super) now: Now,
+}
+
+/// A pod that the host does not have.
+pub(super) fn create(desired: Arc<DesiredPod>, settings: &Settings) -> PodChange {
+    let actions = fresh_actions(&desired, settings);
+    PodChange { full_name: desired.full_name.clone(), origin: desired.origin.to_string(), change: Change::Create, actions }
+}
+
+/// A pod that the host has and the manifests do not.
+pub(super) fn remove(pod: &HostPod, settings: &Settings) -> PodChange {
+    let desired = &pod.record.desired;
+    let actions = removal_actions(pod, settings);
+    PodChange { full_name: desired.full_name.clone(), origin: desired.origin.to_string(), change: Change::Remove, actions }
+}
+
+/// A pod that both have.
+pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Settings) -> PodChange {
+    let before = &pod.record.desired;
+    let (full_name, origin) = (desired.full_name.clone(), desired.origin.to_string());
+    let (change, actions) = if has_same_content(&before.pod, &desired.pod) {
+        (Change::Keep, Vec::new())
+    } else if pod.record.result.is_some() {
+        let mut actions = removal_actions(pod, settings);
+        actions.extend(fresh_actions(&desired, settings));
+        (Change::Recreate, actions)
+    } else {
+        let old = PodDefinition::new(Arc::new(before.clone()), settings.pids_limit);
+        let new = PodDefinition::new(desired, settings.pids_limit);
+        let mut memory = running_memory(pod, settings);
+        memory.redefine(&old, &new, &pod.observed);
+        (Change::Update, actions(&new, &pod.observed, &WorkPhase::Sync, &memory, settings))
+    };
+    PodChange { full_name, origin, change, actions }
+}
+
+fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> Vec<Action> {
+    let definition = PodDefinition::new(Arc::clone(desired), settings.pids_limit);
+    let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new() };
+    actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings)
+}
+
+fn removal_actions(pod: &HostPod, settings: &Settings) -> Vec<Action> {
+    let definition = PodDefinition::new(Arc::new(pod.record.desired.clone()), settings.pids_limit);
+    let mut phase = WorkPhase::Sync;
+    phase.remove(definition.grace, settings.now.moment);
+    let memory = PodMemory { record: Step::Open, ..running_memory(pod, settings) };
+    actions(&definition, &pod.observed, &phase, &memory, settings)
+}
+
+/// The memory of a worker that has prepared everything.
+fn running_memory(pod: &HostPod, settings: &Settings) -> PodMemory {
+    let mut memory = PodMemory { record: Step::Done, volumes: Step::Done, had_volumes: true, ..PodMemory::default() };
+    memory.observe(&pod.observed, settings.now);
+    memory.network = Step::Done;
+    memory
+}
+
+fn actions(
+    definition: &PodDefinition,
+    observed: &ObservedPod,
+    phase: &WorkPhase,
+    memory: &PodMemory,
+    settings: &Settings,
+) -> Vec<Action> {
+    let input = PlanInput { definition, observed, phase, memory, crash_loop: &settings.crash_loop, now: settings.now };
+    compute_pod_actions(input).actions
+}

@@ -1,0 +1,158 @@
+//! `podstead plan`: what the daemon would do if a source held these manifests.
+//!
+//! The same code as the daemon's decides: manifests are read, judged and merged as a source's, and the plan of each pod is the worker's.
+//! What the host has comes from records on disk, so the daemon need not run. Nothing is changed.
+
+mod change;
+mod host;
+
+use super::{Context, EXIT_FAILED};
+use crate::config::{Config, SourceConfig, SourcePlace};
+use crate::manifest::{Limits, Severity};
+use crate::mux::{DesiredPod, Merge};
+use crate::pod::{AdmitContext, PodUid, SourceId};
+use crate::source::{Revision, dir};
+use crate::store::last_good::LastGood;
+use crate::store::{CheckContext, Set, UndeltaStore, check};
+use crate::sys::clock::Clock;
+use crate::worker::backoff::BackoffPolicy;
+use anyhow::{Context as _, anyhow, bail};
+use change::{Change, PodChange, Settings};
+use clap::Args;
+use host::HostPod;
+use jiff::Timestamp;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Arguments.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 nothing would change, 1 something would change or a manifest is refused, \
+                        2 the command was not understood or something could not be read.")]
+pub(super) struct PlanArgs {
+    /// Directory or file of manifests
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// The source that would hold them [default: the one whose path this is, or the only one]
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// Also show pods that stay as they are
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let config = context.load_config()?;
+    let source = source_of(args, &config)?;
+    let set = read(&args.path, source, &config)?;
+    let mut err = std::io::stderr().lock();
+    for problem in &set.problems {
+        writeln!(err, "{problem}")?;
+    }
+    let is_refused = set.problems.iter().any(|problem| problem.severity == Severity::Error);
+    let changes = forecast(set, &config)?;
+    let mut out = std::io::stdout().lock();
+    show(&mut out, &changes, args.verbose)?;
+    let is_change = changes.iter().any(|pod| pod.change != Change::Keep);
+    Ok(if is_change || is_refused { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// The source that the manifests stand for.
+fn source_of<'a>(args: &PlanArgs, config: &'a Config) -> anyhow::Result<&'a SourceConfig> {
+    if let Some(name) = &args.source {
+        let named = config.sources.iter().find(|source| source.name.as_str() == name);
+        return named.ok_or_else(|| anyhow!("no source {name:?} is configured"));
+    }
+    let canonical = std::fs::canonicalize(&args.path).ok();
+    let is_here = |source: &&SourceConfig| match &source.place {
+        SourcePlace::Directory { path, .. } => {
+            *path == args.path || (canonical.is_some() && std::fs::canonicalize(path).ok() == canonical)
+        }
+    };
+    match (config.sources.iter().find(is_here), config.sources.as_slice()) {
+        (Some(source), _) | (None, [source]) => Ok(source),
+        (None, []) => bail!("no source is configured"),
+        (None, [..]) => bail!("several sources are configured and none has this path: say which with --source"),
+    }
+}
+
+/// Reads and judges manifests as the source would: what is refused keeps its last good version.
+fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<Set> {
+    let check_context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
+    let artifact = dir::read_once(path)?;
+    let last = LastGood::new(&config.paths, source.name.clone()).load()?;
+    let before = last.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files));
+    let store = before.apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
+    Ok(store.set(&source.name, &artifact.revision))
+}
+
+/// What becomes of each pod of the set's source.
+fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
+    let clock = Clock::system();
+    let now = clock.now();
+    let settings =
+        Settings { crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max), pids_limit: config.pod_pids_limit, now };
+    let pods = host::pods(&config.paths).context("read what this host has")?;
+    let source = set.source.clone();
+    let desired = merge(set, &pods, config, now.wall)?;
+
+    let mut changes = Vec::new();
+    for desired in desired.iter().filter(|desired| desired.source == source) {
+        changes.push(match pods.iter().find(|pod| pod.record.desired.uid == desired.uid) {
+            Some(pod) => change::update(pod, Arc::clone(desired), &settings),
+            None => change::create(Arc::clone(desired), &settings),
+        });
+    }
+    let is_wanted = |uid: &PodUid| desired.iter().any(|desired| desired.uid == *uid);
+    for pod in pods.iter().filter(|pod| pod.record.desired.source == source && !is_wanted(&pod.record.desired.uid)) {
+        changes.push(change::remove(pod, &settings));
+    }
+    changes.sort_by(|a, b| a.full_name.cmp(&b.full_name));
+    Ok(changes)
+}
+
+/// All pods that would be wanted, with the other sources as they were last accepted.
+fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Vec<Arc<DesiredPod>>> {
+    let ids: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
+    let mut merge = Merge::new(ids.clone(), pods.iter().map(|pod| pod.record.desired.clone()).collect());
+    let mut new_uid = PodUid::random;
+    for id in ids.iter().filter(|id| **id != set.source) {
+        let record = LastGood::new(&config.paths, id.clone()).load()?;
+        let (store, revision) = match record {
+            Some(record) => (UndeltaStore::restore(record.files), record.revision),
+            None => (UndeltaStore::default(), Revision(String::new())),
+        };
+        merge.apply(store.set(id, &revision), now, &mut new_uid);
+    }
+    merge.apply(set, now, &mut new_uid);
+    Ok(merge.desired().cloned().collect())
+}
+
+fn show(out: &mut impl Write, changes: &[PodChange], verbose: bool) -> anyhow::Result<()> {
+    let count = |change: Change| changes.iter().filter(|pod| pod.change == change).count();
+    for pod in changes {
+        let (mark, word) = match pod.change {
+            Change::Create => ('+', "create"),
+            Change::Update => ('~', "update"),
+            Change::Recreate => ('±', "recreate"),
+            Change::Remove => ('-', "remove"),
+            Change::Keep if verbose => ('=', "keep"),
+            Change::Keep => continue,
+        };
+        writeln!(out, "{mark} {word} pod {}/{} ({})", pod.full_name.namespace, pod.full_name.name, pod.origin)?;
+        for action in &pod.actions {
+            writeln!(out, "    {action}")?;
+        }
+    }
+    writeln!(
+        out,
+        "{} to create, {} to update, {} to recreate, {} to remove, {} unchanged",
+        count(Change::Create),
+        count(Change::Update),
+        count(Change::Recreate),
+        count(Change::Remove),
+        count(Change::Keep)
+    )?;
+    Ok(())
+}
