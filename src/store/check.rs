@@ -147,6 +147,15 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_is_not_admitted_is_broken_and_its_problems_have_a_place() {
+        let checked = checked(&GOOD.replace("  - name: web", "  - name: Web_"));
+        assert_eq!(checked.accepted, []);
+        assert_eq!(checked.broken.len(), 1);
+        let problem = checked.problems[0].to_string();
+        assert!(problem.starts_with("web.yaml:7:5: error[invalid-value]: spec.containers[0].name"), "{problem}");
+    }
+
+    #[test]
     fn one_bad_document_leaves_the_others() {
         let text = format!("{GOOD}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{a: b}}\n---\nkind: [\n");
         let checked = checked(&text);

@@ -225,10 +225,9 @@ spec:
   - name: web
     image: nginx
     command: []
-    env: [{name: A, value: \"\"}]
     resources: {limits: {cpu: 500m, memory: 1Gi}}
     ports: [{containerPort: 80}]
-    livenessProbe: {httpGet: {path: /, port: http}}
+    env: [{name: A, value: \"\"}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
     volumeMounts: [{name: data, mountPath: /data}]
   volumes: [{name: data, emptyDir: {}}]
 ---

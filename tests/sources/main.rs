@@ -4,5 +4,6 @@
 mod directory;
 mod follower;
 mod mounts;
+mod pipeline;
 mod single_file;
 mod storm;

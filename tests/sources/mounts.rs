@@ -24,7 +24,7 @@ pub(crate) fn mount_tmpfs(path: &Path) {
     mount(Some("tmpfs"), path, Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
 }
 
-fn unmount(path: &Path) {
+pub(crate) fn unmount(path: &Path) {
     umount2(path, MntFlags::MNT_DETACH).unwrap();
 }
 

@@ -62,7 +62,7 @@ impl Follower {
             // Before the pass: what changes after it was read is then told by an event.
             let blind_for_long = watch.blind.is_some() && watch.set_at.elapsed() > self.options.look * LOOKS_WHILE_BLIND;
             if rearm || blind_for_long || watch.identity != Identity::at(&self.path) {
-                watch = Watch::set(&self.path, &self.hints);
+                watch.reset(&self.path, &self.hints);
             }
             witness.watching = watch.blind.is_none();
             let result = listing::pass(&self.path, &self.options, &mut self.cache, &witness);

@@ -38,6 +38,7 @@ impl Known {
         Self { stamp: Some(stamp), conclusive, hash: ContentHash::of_bytes(&content), content: Ok(content) }
     }
 
+    /// Without a stamp, so that every pass tries again: what the disk refuses now it may give later.
     fn unusable(reason: String) -> Self {
         Self { stamp: None, conclusive: true, hash: ContentHash::of_failure(&reason), content: Err(reason) }
     }
@@ -197,7 +198,7 @@ impl<'a> Turn<'a> {
             }
             Reading::Unstable => self.leave(key),
             Reading::Absent => {}
-            Reading::Unusable(reason) => self.keep(key, Known { stamp: Some(stamp), ..Known::unusable(reason) }),
+            Reading::Unusable(reason) => self.keep(key, Known::unusable(reason)),
         }
     }
 

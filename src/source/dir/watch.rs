@@ -24,6 +24,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    /// Watches `path` as it is now, and no longer what it was.
+    pub(super) fn reset(&mut self, path: &Path, hints: &Arc<Hints>) {
+        // First, because the kernel may have no instance left for a second one.
+        self._watcher = None;
+        *self = Self::set(path, hints);
+    }
+
     /// Watches `path` as it is now. Never fails: what cannot be watched is looked at.
     pub(super) fn set(path: &Path, hints: &Arc<Hints>) -> Self {
         let (identity, set_at) = (Identity::at(path), Instant::now());

@@ -88,7 +88,7 @@ impl UndeltaStore {
             if let Some(name) = next.adopter_of(&orphan.key, self)
                 && let Some(share) = next.files.get_mut(&name)
             {
-                Arc::make_mut(share).adopt(orphan);
+                Arc::make_mut(share).adopt(&name, orphan);
             }
         }
         next

@@ -96,8 +96,19 @@ impl Share {
         }
     }
 
-    /// Keeps an object that another file gave before.
-    pub(super) fn adopt(&mut self, object: Accepted) {
+    /// Keeps an object that another file gave before, as part of this file, whose name is `name`.
+    pub(super) fn adopt(&mut self, name: &str, object: Accepted) {
+        let ObjectKey { kind, namespace, name: object_name } = &object.key;
+        self.problems.push(Problem {
+            severity: Severity::Warning,
+            code: "kept-object".to_owned(),
+            file: name.to_owned(),
+            position: None,
+            field: String::new(),
+            message: format!("{kind} {namespace}/{object_name} is gone from {} and may have moved here: it stays", object.origin.file),
+            hint: Some("mend this file, or remove it".to_owned()),
+            object: Some(object.key.clone()),
+        });
         self.objects.push(object);
     }
 }

@@ -114,6 +114,16 @@ fn an_object_that_moved_into_a_broken_file_stays() {
 }
 
 #[test]
+fn an_object_that_stays_because_it_may_have_moved_is_told() {
+    let store = UndeltaStore::default().apply(&artifact([("a", "p=1")]), &judge).apply(&artifact([("b", "?")]), &judge);
+    let problem = set(&store).problems.remove(0).to_string();
+    assert_eq!(
+        problem,
+        "b: warning[kept-object]: Pod default/p is gone from a and may have moved here: it stays (mend this file, or remove it)"
+    );
+}
+
+#[test]
 fn of_two_files_with_one_object_the_first_gives_it() {
     let store = UndeltaStore::default().apply(&artifact([("a", "p=1"), ("b", "x=1\np=2")]), &judge);
     assert_eq!(pods(&store), ["p=1@a", "x=1@b"]);
