@@ -18,14 +18,14 @@ pub fn decode(file: &str, bytes: &[u8], limits: &Limits) -> Decoded {
     let lines = Lines::new(bytes);
     let mut reader =
         Reader { file, lines: &lines, limits, decoded: Decoded::default(), seen: HashMap::new(), untold: 0, unreadable: false };
-    let documents = documents::cut(bytes);
+    let documents = documents::cut(bytes, limits.max_documents);
     for document in documents.iter().take(limits.max_documents) {
         if let Err(fault) = reader.document(document) {
             reader.unreadable(fault);
         }
     }
     if let Some(document) = documents.get(limits.max_documents) {
-        let message = format!("the file has {} documents, more than {}", documents.len(), limits.max_documents);
+        let message = format!("the file has more than {} documents", limits.max_documents);
         let fault = Fault::at(code::TOO_COMPLEX, document.start as u32, message);
         reader.unreadable(fault.hint("split it into several files; the documents from here on were not read"));
     }

@@ -15,13 +15,13 @@ pub(super) struct Document<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// The documents that hold more than blanks and comments.
-pub(super) fn cut(file: &[u8]) -> Vec<Document<'_>> {
+/// The documents that hold more than blanks and comments: the first `max`, and one more if there are more.
+pub(super) fn cut(file: &[u8], max: usize) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
     let mut start = if file.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut content = Content::Nothing;
     let mut at = start;
-    while at < file.len() {
+    while at < file.len() && documents.len() <= max {
         let end = line_end(file, at);
         let line = &file[at..end];
         if is_marker(line, b"---") {
@@ -40,6 +40,7 @@ pub(super) fn cut(file: &[u8]) -> Vec<Document<'_>> {
         at = end;
     }
     match content {
+        _ if documents.len() > max => {}
         Content::Something | Content::Directives => documents.push(Document { start, bytes: &file[start..] }),
         Content::Nothing => {}
     }
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     fn pieces(file: &str) -> Vec<&str> {
-        cut(file.as_bytes()).iter().map(|document| std::str::from_utf8(document.bytes).unwrap()).collect()
+        cut(file.as_bytes(), usize::MAX).iter().map(|document| std::str::from_utf8(document.bytes).unwrap()).collect()
     }
 
     #[test]
@@ -163,9 +164,15 @@ mod tests {
     }
 
     #[test]
+    fn no_more_than_one_document_above_the_limit_is_cut() {
+        let count = |file: &str, max| cut(file.as_bytes(), max).len();
+        assert_eq!((count("a\n---\nb\n---\nc\n---\nd", 2), count("a\n---\nb", 2), count("a\n---\nb\n---\nc", 2)), (3, 2, 3));
+    }
+
+    #[test]
     fn a_document_knows_where_it_begins() {
         let file = "a: 1\n---\nb: 2\n";
-        let starts: Vec<_> = cut(file.as_bytes()).iter().map(|document| document.start).collect();
+        let starts: Vec<_> = cut(file.as_bytes(), usize::MAX).iter().map(|document| document.start).collect();
         assert_eq!(starts, [0, 8]);
     }
 

@@ -5,41 +5,42 @@ use super::Position;
 /// UTF-8's byte order mark: has no width.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How far a position is counted from the nearest mark.
-const STRIDE: usize = 1024;
+/// Every so many bytes, the position is noted; in between, it is counted.
+const STRIDE: usize = 256;
 
-/// A byte whose position is known.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    offset: u32,
-    position: Position,
-}
-
-/// The places of line breaks (and, in long lines, of bytes in between).
+/// A file whose positions can be told in constant time, for 3 % of its size.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     bytes: &'a [u8],
-    marks: Vec<Mark>,
+    /// The position of each byte whose offset is a multiple of the stride.
+    marks: Vec<Position>,
 }
 
 impl<'a> Lines<'a> {
     /// Looks through a file once. Lines end with `\n`, `\r\n` or `\r`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        let begin = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let mut at = Mark { offset: begin as u32, position: Position { line: 1, column: 1 } };
-        let mut marks = vec![at];
-        for (offset, &byte) in bytes.iter().enumerate().skip(begin) {
-            let line_ends = byte == b'\n' || (byte == b'\r' && bytes.get(offset + 1) != Some(&b'\n'));
-            if line_ends {
-                at = Mark { offset: offset as u32 + 1, position: Position { line: at.position.line + 1, column: 1 } };
-                marks.push(at);
-            } else if offset - at.offset as usize >= STRIDE && !is_continuation(byte) {
-                let column = at.position.column + characters(&bytes[at.offset as usize..offset]);
-                at = Mark { offset: offset as u32, position: Position { line: at.position.line, column } };
-                marks.push(at);
+        let mut lines = Self { bytes, marks: Vec::with_capacity(bytes.len() / STRIDE + 1) };
+        let mut position = Position { line: 1, column: 1 };
+        for begin in (0..bytes.len()).step_by(STRIDE) {
+            lines.marks.push(position);
+            position = lines.walk(position, begin, begin + STRIDE);
+        }
+        lines
+    }
+
+    /// The position of the byte at `end`, counted from that at `begin`.
+    fn walk(&self, from: Position, begin: usize, end: usize) -> Position {
+        let Position { mut line, mut column } = from;
+        let mark = if self.bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        for at in begin.max(mark)..end.min(self.bytes.len()) {
+            match self.bytes[at] {
+                b'\n' => (line, column) = (line + 1, 1),
+                b'\r' if self.bytes.get(at + 1) != Some(&b'\n') => (line, column) = (line + 1, 1),
+                byte if is_continuation(byte) => {}
+                _ => column += 1,
             }
         }
-        Self { bytes, marks }
+        Position { line, column }
     }
 
     /// The unquoted word at `offset`, as written; `None` when there is a quote, or no word of a length that is worth showing.
@@ -54,22 +55,18 @@ impl<'a> Lines<'a> {
 
     /// The place of the byte at `offset`; an offset behind the end is the end.
     pub(super) fn position(&self, offset: u32) -> Position {
-        let mark = match self.marks.partition_point(|mark| mark.offset <= offset) {
-            0 => return Position { line: 1, column: 1 },
-            after => self.marks[after - 1],
-        };
-        let end = (offset as usize).min(self.bytes.len()).max(mark.offset as usize);
-        let column = mark.position.column + characters(&self.bytes[mark.offset as usize..end]);
-        Position { line: mark.position.line, column }
+        let offset = (offset as usize).min(self.bytes.len());
+        // At the very end of a file of whole strides there is no mark.
+        let mark = (offset / STRIDE).min(self.marks.len().saturating_sub(1));
+        match self.marks.get(mark) {
+            Some(position) => self.walk(*position, mark * STRIDE, offset),
+            None => Position { line: 1, column: 1 },
+        }
     }
 }
 
 fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
-}
-
-fn characters(bytes: &[u8]) -> u32 {
-    bytes.iter().filter(|byte| !is_continuation(**byte)).count() as u32
 }
 
 #[cfg(test)]
@@ -86,10 +83,12 @@ mod tests {
 
     #[test]
     fn positions_are_those_that_counting_gives_also_in_long_lines() {
-        let text = format!("a: 1\nß: ü€𝄞x\n{}\nend", "äb".repeat(3000));
-        let lines = Lines::new(text.as_bytes());
-        for (offset, _) in text.char_indices() {
-            assert_eq!(lines.position(offset as u32), counted(&text, offset), "at {offset}");
+        for length in [0, 1, 250, 251, 252, 253, 254, 255, 256, 600] {
+            let text = format!("a: 1\nß: ü€𝄞x\n{}\nend", "äb".repeat(length));
+            let lines = Lines::new(text.as_bytes());
+            for (offset, _) in text.char_indices().chain([(text.len(), ' ')]) {
+                assert_eq!(lines.position(offset as u32), counted(&text, offset), "at {offset}");
+            }
         }
     }
 

@@ -244,10 +244,8 @@ pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) ->
                 });
             }
         }
-        None => {
-            let fault = Fault::at(code::MISSING_FIELD, at, "is required").field(path("metadata.name"));
-            faults.push(fault.hint(format!("every {} needs a name", kind.name)));
-        }
+        // The walk tells that metadata is missing.
+        None => {}
     }
     if kind.name == "Pod" && node.entry("spec").is_none_or(|entry| entry.value.value == Value::Null) {
         let fault = Fault::at(code::MISSING_FIELD, at, "is required").field(path("spec"));

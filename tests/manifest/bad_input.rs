@@ -108,7 +108,7 @@ fn what_is_not_a_supported_object_is_answered_with_what_is() {
         ("services: {web: {image: nginx}}\n", "neither apiVersion nor kind", "kind: Pod"),
         ("- a\n- b\n", "not a Kubernetes object", "keep other files out"),
         ("just text\n", "not a Kubernetes object", "keep other files out"),
-        ("apiVersion: v1\nkind: Pod\nspec: {containers: []}\n", "metadata.name: is required", "every Pod needs a name"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: []}\n", "metadata: is required", ""),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: []}\n",
             "metadata.name: is required",
@@ -131,6 +131,7 @@ fn what_is_not_a_supported_object_is_answered_with_what_is() {
         assert!(shown.iter().any(|shown| shown.contains(message) && shown.contains(hint)), "{text:?}: {shown:?}");
         assert_eq!((decoded.objects.len(), decoded.broken.len()), (0, 1), "{text:?}");
         assert!(decoded.problems.iter().all(|problem| problem.position.is_some()));
+        assert_eq!(decoded.problems.len(), 1, "{shown:?}");
     }
 }
 

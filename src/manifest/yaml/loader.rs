@@ -263,10 +263,10 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
             }
             Value::Bool(key) => return Ok(Key { name: key.to_string(), at, merge: false }),
             Value::Number(key) => return Ok(Key { name: key.to_string(), at, merge: false }),
-            Value::Null => "nothing",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a mapping",
-            Value::Unsupported(_) => "a tagged value",
+            Value::Null => "nothing".to_owned(),
+            Value::List(_) => "a list".to_owned(),
+            Value::Map(_) => "a mapping".to_owned(),
+            Value::Unsupported(what) => what,
         };
         let at = at.or(self.loader.in_file(Some(place))).unwrap_or(0);
         let fault = Fault::at(code::UNSUPPORTED_YAML, at, format!("a key cannot be {found}"));

@@ -12,7 +12,7 @@ pub(super) fn plain(text: &str) -> Value {
         _ => {}
     }
     let number = match text.as_bytes() {
-        [b'.', ..] => special_float(text).or_else(|| float(text)),
+        [b'.', ..] if underscores_part_digits(text) => special_float(text).or_else(|| float(&text.replace('_', ""))),
         [b'+' | b'-' | b'0'..=b'9', ..] => {
             let digits = text.replace('_', "");
             special_float(text).or_else(|| integer(&digits)).or_else(|| float(&digits))
@@ -32,6 +32,13 @@ pub(super) fn from_float(float: f64) -> Value {
         Some(number) => Value::Number(number),
         None => Value::Unsupported("a number that JSON does not have (infinity or not-a-number)".to_owned()),
     }
+}
+
+/// Go's `ParseFloat`, unlike go-yaml elsewhere, wants a digit on both sides of an underscore.
+fn underscores_part_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    text.match_indices('_').all(|(at, _)| digit(at.checked_sub(1)) && digit(Some(at + 1)))
 }
 
 fn special_float(text: &str) -> Option<Value> {
@@ -163,6 +170,9 @@ mod tests {
         ("+.5", "0.5"),
         (".", "\".\""),
         ("._5", "\"._5\""),
+        (".5_44", "0.544"),
+        (".5__4", "\".5__4\""),
+        (".5_", "\".5_\""),
         ("1e3", "1000"),
         ("1E3", "1000"),
         ("1e+3", "1000"),
