@@ -27,7 +27,8 @@ const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/
 
 /// Where v1 hierarchies appear in a container. libcontainer ignores that the cgroup mount is to be read-only on v1, and root in a
 /// container could raise its own limits up to the pod's. What is not there is skipped.
-const V1_HIERARCHIES: [&str; 16] = [
+const V1_HIERARCHIES: [&str; 17] = [
+    "/sys/fs/cgroup",
     "/sys/fs/cgroup/blkio",
     "/sys/fs/cgroup/cpu",
     "/sys/fs/cgroup/cpu,cpuacct",

@@ -110,7 +110,8 @@ impl Host {
         fs::copy(busybox.expect("apt-get install busybox-static"), layer.join("bin/busybox")).unwrap();
         for applet in [
             "sh", "sleep", "cat", "echo", "yes", "head", "seq", "dd", "stty", "id", "env", "ls", "hostname", "pwd", "ps", "kill",
-            "true", "grep", "touch", "mount", "readlink", "printf", "sysctl", "tr", "df", "umount", "mkdir",
+            "true", "grep", "mknod", "unshare", "test", "touch", "mount", "readlink", "printf", "sysctl", "tr", "df", "umount",
+            "mkdir",
         ] {
             symlink("busybox", layer.join("bin").join(applet)).unwrap();
         }

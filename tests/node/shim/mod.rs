@@ -3,6 +3,7 @@
 mod confinement;
 mod crash;
 mod exec;
+mod generated_spec;
 mod harness;
 mod lifecycle;
 mod logs;
