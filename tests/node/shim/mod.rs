@@ -7,5 +7,6 @@ mod generated_spec;
 mod harness;
 mod lifecycle;
 mod logs;
+mod protocol;
 mod sandbox;
 mod setup;
