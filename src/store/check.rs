@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(checked.accepted, []);
         assert_eq!(checked.broken.len(), 1);
         let problem = checked.problems[0].to_string();
-        assert!(problem.starts_with("web.yaml:7:5: error[invalid-value]: spec.containers[0].name"), "{problem}");
+        assert!(problem.starts_with("web.yaml:7:11: error[invalid-value]: spec.containers[0].name"), "{problem}");
     }
 
     #[test]

@@ -105,7 +105,10 @@ impl Share {
             file: name.to_owned(),
             position: None,
             field: String::new(),
-            message: format!("{kind} {namespace}/{object_name} is gone from {} and may have moved here: it stays", object.origin.file),
+            message: format!(
+                "{kind} {namespace}/{object_name} is gone from {} and may have moved here: it stays",
+                object.origin.file
+            ),
             hint: Some("mend this file, or remove it".to_owned()),
             object: Some(object.key.clone()),
         });
