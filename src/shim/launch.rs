@@ -12,7 +12,7 @@ use super::shared_pid::SharedPidInit;
 use crate::runtime::protocol::ShimConfig;
 use crate::sys::cgroup::{CgroupError, Cgroups};
 use crate::sys::namespaces::{self, Namespace, NamespaceError};
-use crate::sys::process::{Fork, exit_at_once, fork, ignore_signal};
+use crate::sys::process::{Fork, close_others_on_exec, exit_at_once, fork, ignore_signal};
 use crate::sys::self_exec;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::CloneFlags;
@@ -81,6 +81,8 @@ pub(super) enum LaunchError {
 /// when it has ended.
 pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
     // A kernel that cannot do it is older than what libcontainer needs; nothing is lost by going on to the error that says so.
+    // Whoever started the daemon may have left descriptors open; a shim outlives them all.
+    close_others_on_exec();
     let _protection = self_exec::run_from_read_only_mount();
     let text = fs::read(config).map_err(|source| LaunchError::ReadConfig(config.to_owned(), source))?;
     let config: ShimConfig =

@@ -166,7 +166,7 @@ async fn a_finished_pod_stays_finished_through_restart_and_reboot_and_is_made_an
     let edited = pod("once", "{restartPolicy: Never, containers: [{name: job, image: b}]}");
     host.say(PodOp::Update, &[&edited]).await;
     host.settle().await;
-    assert_eq!(host.incarnations.take(), [edited.uid.clone()]);
+    assert_eq!(host.incarnations.take(), std::slice::from_ref(&edited.uid));
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ async fn a_pod_of_the_same_name_starts_the_moment_the_old_one_is_gone() {
     host.runtime.exit(&old.uid, "web", 0);
     host.settle().await;
     assert_eq!(host.running(&new.uid), ["web/0"]);
-    assert_eq!(host.runtime.pods(), [new.uid.clone()]);
+    assert_eq!(host.runtime.pods(), std::slice::from_ref(&new.uid));
 }
 
 #[tokio::test(start_paused = true)]
