@@ -158,6 +158,7 @@ async fn a_removed_container_leaves_its_log_and_nothing_else() {
     let (pod, container) = node.run(&host, "gone", "echo kept > /file; echo logged; sleep 1000").await;
     let error = node.runtime.remove_container(&pod.uid, &container.id).await.unwrap_err();
     assert!(error.to_string().contains("is not dead"), "{error}");
+    eventually("the container to have written", || host.log(&container) == ["logged"]).await;
     node.runtime.kill_container(&pod.uid, &container.id).await.unwrap();
     node.exited(&container).await;
     let paths = host.paths();
