@@ -77,6 +77,18 @@ fn a_client_that_is_killed_takes_its_process_with_it() {
     eventually("the session is dropped", || (*host.runtime.abandoned.borrow() == 1).then_some(()));
 }
 
+#[test]
+fn a_client_that_is_killed_is_noticed_although_nobody_reads_its_input() {
+    let host = web();
+    let mut command = host.command(&["exec", "-i", "web", "--", "hang"]);
+    let mut child = command.stdin(File::open("/dev/zero").unwrap()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = [0; 8];
+    child.stdout.take().unwrap().read_exact(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("the session is dropped", || (*host.runtime.abandoned.borrow() == 1).then_some(()));
+}
+
 /// A child on a terminal of its own.
 struct OnTerminal {
     child: Child,

@@ -2,8 +2,10 @@
 
 use super::channels::{ClientMessage, Ending, ServerMessage};
 use crate::runtime::{ExecInput, ExecOutput, ExecSession};
+use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -14,6 +16,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 /// How long a client has to close its end after it was told the ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes of input read ahead of the process; more than the buffer of a unix socket (212,992 unless configured).
+const MAX_AHEAD: usize = 1 << 20;
+/// What a message costs beside its bytes.
+const SMALL_INPUT: usize = 64;
 
 /// Runs until the process ended or the client left. A client that leaves drops the session, which kills an exec.
 pub(super) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, session: ExecSession) {
@@ -54,25 +60,56 @@ async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Returns when the client has left.
+/// Copies input; returns when the client has left.
+///
+/// A process that does not read its input holds the client up, but must not hide that the client has left. What a client that was
+/// killed had written is in the kernel's buffer before its end: so some input is read ahead, more than such a buffer holds.
 async fn receive_input<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     input: mpsc::Sender<ExecInput>,
 ) {
-    while let Some(Ok(message)) = stream.next().await {
-        let bytes = match message {
-            Message::Binary(bytes) => bytes,
-            Message::Text(text) => bytes::Bytes::from(text),
-            Message::Close(_) => return,
-            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
-        };
-        let Some(message) = ClientMessage::decode(&bytes) else { continue };
-        let input_message = match message {
-            ClientMessage::Stdin(bytes) => ExecInput::Stdin(bytes),
-            ClientMessage::CloseStdin => ExecInput::CloseStdin,
-            ClientMessage::Resize(size) => ExecInput::Resize(size.width, size.height),
-        };
-        // A process that takes no more input may still have output: the client learns of its end there.
-        input.send(input_message).await.ok();
+    let mut ahead: VecDeque<ExecInput> = VecDeque::new();
+    let mut bytes_ahead = 0;
+    loop {
+        // Cancel-safe: a message is in `ahead` before the next await, and a permit that is not used is given back.
+        tokio::select! {
+            permit = input.reserve(), if !ahead.is_empty() => {
+                if let Some(next) = ahead.pop_front() {
+                    bytes_ahead -= size_of_input(&next);
+                    // A process that takes no more input may still have output: the client learns of its end there.
+                    if let Ok(permit) = permit {
+                        permit.send(next);
+                    }
+                }
+            }
+            message = stream.next(), if bytes_ahead < MAX_AHEAD => match message {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(message)) => if let Some(next) = decode(message) {
+                    bytes_ahead += size_of_input(&next);
+                    ahead.push_back(next);
+                },
+            },
+        }
+    }
+}
+
+fn decode(message: Message) -> Option<ExecInput> {
+    let bytes = match message {
+        Message::Binary(bytes) => bytes,
+        Message::Text(text) => Bytes::from(text),
+        Message::Close(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return None,
+    };
+    Some(match ClientMessage::decode(&bytes)? {
+        ClientMessage::Stdin(bytes) => ExecInput::Stdin(bytes),
+        ClientMessage::CloseStdin => ExecInput::CloseStdin,
+        ClientMessage::Resize(size) => ExecInput::Resize(size.width, size.height),
+    })
+}
+
+/// Bytes that an input counts as; more than none, so that a flood of resizes is bounded too.
+fn size_of_input(input: &ExecInput) -> usize {
+    match input {
+        ExecInput::Stdin(bytes) => bytes.len() + SMALL_INPUT,
+        ExecInput::CloseStdin | ExecInput::Resize(..) => SMALL_INPUT,
     }
 }

@@ -4,6 +4,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
 use serde_json::Value;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 /// Largest failure that is read; messages are a line or two.
@@ -11,12 +12,19 @@ const MAX_FAILURE_BYTES: usize = 256 << 10;
 
 /// The daemon's socket does not answer.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot reach the daemon at {}: {reason}; is podstead running? (systemctl status podstead)", socket.display())]
+#[error("cannot reach the daemon at {}: {error}; {}", socket.display(), hint(.error))]
 pub(in crate::cli) struct DaemonUnreachable {
     /// The socket.
     pub(in crate::cli) socket: PathBuf,
-    /// What was seen.
-    pub(in crate::cli) reason: String,
+    /// What the system said; part of the message, since the hint follows it.
+    pub(super) error: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "it is for root and, if one is configured, for the group apiSocketGroup",
+        _ => "is podstead running? (systemctl status podstead)",
+    }
 }
 
 /// Why there is no answer.

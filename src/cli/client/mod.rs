@@ -84,9 +84,7 @@ impl Client {
     }
 
     async fn connect(&self) -> Result<UnixStream, ClientError> {
-        UnixStream::connect(&self.socket)
-            .await
-            .map_err(|error| DaemonUnreachable { socket: self.socket.clone(), reason: error.to_string() }.into())
+        UnixStream::connect(&self.socket).await.map_err(|error| DaemonUnreachable { socket: self.socket.clone(), error }.into())
     }
 
     /// Sends a request; an answer that is a failure is an error.

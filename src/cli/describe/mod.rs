@@ -140,12 +140,16 @@ fn foreign_annotations(pod: &Pod) -> BTreeMap<String, String> {
 fn conditions(text: &mut Description, status: &PodStatus, now: Timestamp) {
     let Some(conditions) = status.conditions.as_ref().filter(|conditions| !conditions.is_empty()) else { return };
     text.heading("Conditions");
-    for condition in conditions {
-        let since = condition.last_transition_time.as_ref().map(|time| format!("for {}", age_since(Some(time.0), now)));
-        let why = condition.message.as_deref().or(condition.reason.as_deref());
-        let parts: Vec<&str> = [Some(condition.status.as_str()), since.as_deref(), why].into_iter().flatten().collect();
-        text.indented(1, &condition.type_, &parts.join(", "));
-    }
+    let rows: Vec<(&str, String)> = conditions
+        .iter()
+        .map(|condition| {
+            let since = condition.last_transition_time.as_ref().map(|time| format!("for {}", age_since(Some(time.0), now)));
+            let why = condition.message.as_deref().or(condition.reason.as_deref());
+            let parts: Vec<&str> = [Some(condition.status.as_str()), since.as_deref(), why].into_iter().flatten().collect();
+            (condition.type_.as_str(), parts.join(", "))
+        })
+        .collect();
+    text.indented_rows(1, &rows);
 }
 
 fn volumes(text: &mut Description, volumes: &[Volume]) {
@@ -153,9 +157,8 @@ fn volumes(text: &mut Description, volumes: &[Volume]) {
         return;
     }
     text.heading("Volumes");
-    for volume in volumes {
-        text.indented(1, &volume.name, &volume_kind(volume));
-    }
+    let rows: Vec<(&str, String)> = volumes.iter().map(|volume| (volume.name.as_str(), volume_kind(volume))).collect();
+    text.indented_rows(1, &rows);
 }
 
 fn volume_kind(volume: &Volume) -> String {

@@ -47,6 +47,17 @@ impl Description {
         self.field(name, &value);
     }
 
+    /// Fields, indented by some levels, whose values stand in a column of their own.
+    pub(super) fn indented_rows(&mut self, level: usize, rows: &[(&str, String)]) {
+        let indent = " ".repeat(level * INDENT);
+        let longest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+        let width = (longest + 2).max(VALUES - indent.len());
+        for (name, value) in rows {
+            let head = format!("{name}:");
+            self.line(&format!("{indent}{head:<width$}{}", printable(value)));
+        }
+    }
+
     fn line(&mut self, text: &str) {
         self.0.push_str(text.trim_end());
         self.0.push('\n');

@@ -56,14 +56,15 @@ pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyh
     printer.print(&items, false)?;
     if args.watch {
         let mut events = watch(client, target(), &list.metadata.resource_version).await?;
-        while let Some(event) = events.next().await? {
-            match event {
+        loop {
+            match events.next().await? {
                 WatchEvent::Changed(object) => printer.print(&[object], true)?,
                 // It is only forgotten.
                 WatchEvent::Deleted(_) => {}
             }
         }
-    } else if items.is_empty() {
+    }
+    if items.is_empty() {
         say_nothing_found(namespace.as_deref())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -53,12 +53,13 @@ pub(super) async fn run(args: &PodsArgs, client: &Client, color: bool) -> anyhow
     printer.print(&pods)?;
     if args.watch {
         let mut events = watch(client, target(), &list.metadata.resource_version).await?;
-        while let Some(event) = events.next().await? {
-            match event {
+        loop {
+            match events.next().await? {
                 WatchEvent::Changed(object) | WatchEvent::Deleted(object) => printer.print_one(ServedPod::parse(object)?)?,
             }
         }
-    } else if pods.is_empty() {
+    }
+    if pods.is_empty() {
         say_nothing_found(namespace.as_deref())?;
     }
     Ok(ExitCode::SUCCESS)
