@@ -34,8 +34,15 @@ fn stdin_is_copied_to_its_end() {
     let mut stdin = child.stdin.take().unwrap();
     let copy = sent.clone();
     let writer = std::thread::spawn(move || stdin.write_all(&copy).unwrap());
-    let mut received = Vec::new();
-    child.stdout.take().unwrap().read_to_end(&mut received).unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut received = Vec::new();
+        stdout.read_to_end(&mut received).unwrap();
+        received
+    });
+    // Both directions are full for the time: neither may wait for the other.
+    eventually("all came back", || reader.is_finished().then_some(()));
+    let received = reader.join().unwrap();
     writer.join().unwrap();
     assert!(received == sent, "{} bytes came back", received.len());
     assert!(child.wait().unwrap().success());

@@ -39,6 +39,10 @@ enum End {
     Signalled,
 }
 
+/// The user typed the keys that leave the container alone.
+#[derive(Clone, Copy, Debug)]
+struct Detached;
+
 type Socket = WebSocketStream<UnixStream>;
 
 /// Runs until the process ends, the user detaches or a signal asks to stop. The terminal is restored on every way out.
@@ -60,48 +64,69 @@ async fn run(socket: Socket, streams: Streams) -> anyhow::Result<ExitCode> {
 
 async fn connect(socket: Socket, streams: Streams) -> anyhow::Result<End> {
     let (mut sink, mut stream) = socket.split();
-    let mut resized = signal(SignalKind::window_change())?;
     let mut stops = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+    let [interrupt, terminate, hangup] = &mut stops;
+    // Both directions go on at once: a daemon that waits until its output is read takes no input meanwhile.
+    // Cancel-safe: when one arm is done, the session is over and nothing of the others is needed.
+    let ending = tokio::select! {
+        ending = receive_output(&mut stream) => ending?,
+        detached = send_input(&mut sink, streams) => return detached.map(|Detached| End::Detached),
+        _ = interrupt.recv() => return Ok(End::Signalled),
+        _ = terminate.recv() => return Ok(End::Signalled),
+        _ = hangup.recv() => return Ok(End::Signalled),
+    };
+    close(&mut sink, &mut stream).await;
+    Ok(End::Process(ending))
+}
+
+/// Copies output until the daemon tells how the process ended.
+async fn receive_output(stream: &mut SplitStream<Socket>) -> anyhow::Result<Ending> {
+    loop {
+        match stream.next().await {
+            Some(Ok(Message::Binary(bytes))) => {
+                if let Some(ending) = output(&bytes)? {
+                    return Ok(ending);
+                }
+            }
+            Some(Ok(Message::Close(_))) | None => {
+                return Ok(Ending::Failed("the daemon closed the session without saying how the process ended".into()));
+            }
+            Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Err(error)) => return Err(session_error(error).into()),
+        }
+    }
+}
+
+/// Copies input and changes of the terminal's size; returns when the user detaches.
+async fn send_input(sink: &mut SplitSink<Socket, Message>, streams: Streams) -> anyhow::Result<Detached> {
+    let mut resized = signal(SignalKind::window_change())?;
     let mut input = streams.stdin.then(input::read_stdin);
     let mut keys = streams.detachable.then(DetachKeys::default);
-    if streams.tty
-        && let Some((width, height)) = terminal::size()
-    {
-        send(&mut sink, &ClientMessage::Resize(TerminalSize { width, height })).await?;
+    if streams.tty {
+        send_size(sink).await;
     }
-    let [interrupt, terminate, hangup] = &mut stops;
     loop {
-        // Cancel-safe: channels, signals and the message stream lose nothing when another arm wins.
+        // Cancel-safe: channels and signals lose nothing when the other arm wins.
         tokio::select! {
-            message = stream.next() => match message {
-                Some(Ok(Message::Binary(bytes))) => if let Some(ending) = output(&bytes)? {
-                    close(&mut sink, &mut stream).await;
-                    return Ok(End::Process(ending));
-                },
-                Some(Ok(Message::Close(_))) | None => {
-                    return Ok(End::Process(Ending::Failed("the daemon closed the session without saying how the process ended".into())));
-                }
-                Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                Some(Err(error)) => return Err(session_error(error).into()),
-            },
             bytes = input::next(&mut input) => match bytes {
                 Some(bytes) => match keys.as_mut().map_or(Some(bytes.clone()), |keys| keys.filter(&bytes)) {
                     Some(bytes) if bytes.is_empty() => {}
-                    Some(bytes) => send(&mut sink, &ClientMessage::Stdin(bytes)).await?,
-                    None => return Ok(End::Detached),
+                    Some(bytes) => send(sink, &ClientMessage::Stdin(bytes)).await,
+                    None => return Ok(Detached),
                 },
                 None => {
                     input = None;
-                    send(&mut sink, &ClientMessage::CloseStdin).await?;
+                    send(sink, &ClientMessage::CloseStdin).await;
                 }
             },
-            Some(()) = resized.recv(), if streams.tty => if let Some((width, height)) = terminal::size() {
-                send(&mut sink, &ClientMessage::Resize(TerminalSize { width, height })).await?;
-            },
-            _ = interrupt.recv() => return Ok(End::Signalled),
-            _ = terminate.recv() => return Ok(End::Signalled),
-            _ = hangup.recv() => return Ok(End::Signalled),
+            Some(()) = resized.recv(), if streams.tty => send_size(sink).await,
         }
+    }
+}
+
+async fn send_size(sink: &mut SplitSink<Socket, Message>) {
+    if let Some((width, height)) = terminal::size() {
+        send(sink, &ClientMessage::Resize(TerminalSize { width, height })).await;
     }
 }
 
@@ -121,11 +146,9 @@ fn write(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-async fn send(sink: &mut SplitSink<Socket, Message>, message: &ClientMessage) -> Result<(), ClientError> {
-    match sink.send(Message::Binary(message.encode())).await {
-        // The process has ended; how, is about to be read.
-        Err(_) | Ok(()) => Ok(()),
-    }
+async fn send(sink: &mut SplitSink<Socket, Message>, message: &ClientMessage) {
+    // When it fails, the process has ended; how, is about to be read.
+    sink.send(Message::Binary(message.encode())).await.ok();
 }
 
 async fn close(sink: &mut SplitSink<Socket, Message>, stream: &mut SplitStream<Socket>) {
