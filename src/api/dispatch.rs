@@ -39,6 +39,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         (Route::Pod(pod), &(Method::DELETE | Method::PUT | Method::PATCH)) => Err(pods.refuse_change(&pod)),
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
         (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
+        (Route::SourcePrune(name), &Method::POST) => own::prune(backend, name).await,
         (Route::Images, &Method::DELETE) => images::remove(backend, query.get("reference")).await,
         (route, &Method::GET) => match route {
             Route::Healthz => respond::text("ok"),
@@ -60,7 +61,9 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             Route::Sources => own::list_sources(backend, form),
             Route::Source(name) => own::get_source(backend, &name, form),
             Route::Images => images::list(backend, form).await,
-            Route::PodExec(_) | Route::PodAttach(_) | Route::ImagePull | Route::ImageImport => Err(not_allowed(&method, &request)),
+            Route::PodExec(_) | Route::PodAttach(_) | Route::SourcePrune(_) | Route::ImagePull | Route::ImageImport => {
+                Err(not_allowed(&method, &request))
+            }
         },
         (_, _) => Err(not_allowed(&method, &request)),
     }

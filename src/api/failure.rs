@@ -41,6 +41,11 @@ impl ApiFailure {
         Self::new(405, "MethodNotAllowed", message)
     }
 
+    /// 409: not as things are.
+    pub(super) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
     /// 410: list again.
     pub(super) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)

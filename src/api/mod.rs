@@ -27,7 +27,7 @@ mod table;
 
 pub use exec::channels;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
-pub use own::{DaemonObject, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec};
+pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec};
 pub use published::Published;
 pub use route::{OWN_GROUP, OWN_VERSION};
 pub use server::serve;
@@ -37,6 +37,7 @@ use crate::config::Paths;
 use crate::image::ImageService;
 use crate::pod::{NodeName, SourceId};
 use crate::runtime::Runtime;
+use crate::source::SourceControl;
 use crate::telemetry::EventLog;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Backend {
     pub node: NodeName,
     /// All configured sources.
     pub sources: Vec<SourceId>,
+    /// For pruning a source.
+    pub source_control: Arc<dyn SourceControl>,
     /// When the daemon started.
     pub started_at: Timestamp,
     /// The clock for ages.

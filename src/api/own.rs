@@ -7,6 +7,8 @@ use super::route::{OWN_GROUP, OWN_VERSION};
 use super::show::age_since;
 use super::table::{self, Column, IncludeObject};
 use crate::manifest::Problem;
+use crate::pod::SourceId;
+use crate::source::PruneError;
 use crate::status::SourceStatus;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -150,6 +152,25 @@ pub(super) fn get_source(backend: &Backend, name: &str, form: Option<IncludeObje
         Some(include) => respond::json(&table::table(SOURCE_COLUMNS, vec![source_row(&source, include, (backend.now)())], 0)),
         None => respond::json(&source),
     }
+}
+
+/// What pruning a source did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PruneAnswer {
+    /// Pods that its last good set had.
+    pub removed_pods: usize,
+}
+
+/// `POST .../sources/NAME/prune`.
+pub(super) async fn prune(backend: &Backend, name: String) -> Answer {
+    let removed = backend.source_control.prune(&SourceId::new(name.as_str())).await.map_err(|error| match error {
+        PruneError::UnknownSource(_) => ApiFailure::not_found("sources", &name),
+        PruneError::NothingHeld(_) => ApiFailure::conflict(error.to_string()).about("sources", &name),
+        PruneError::NotWritten { .. } => ApiFailure::internal(error.to_string()).about("sources", &name),
+        PruneError::Ended => ApiFailure::unavailable(error.to_string()),
+    })?;
+    respond::json(&PruneAnswer { removed_pods: removed })
 }
 
 /// Sources that have not delivered since the daemon started, not even from disk.

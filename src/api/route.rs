@@ -37,6 +37,8 @@ pub(super) enum Route {
     Sources,
     /// One source.
     Source(String),
+    /// `prune` of a source.
+    SourcePrune(String),
     /// All images.
     Images,
     /// Pull an image.
@@ -104,6 +106,7 @@ impl Route {
             ["daemon"] => Some(Self::Daemon),
             ["sources"] => Some(Self::Sources),
             ["sources", name] => Some(Self::Source(name.to_owned())),
+            ["sources", name, "prune"] => Some(Self::SourcePrune(name.to_owned())),
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),

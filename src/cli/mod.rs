@@ -18,6 +18,7 @@ mod pod_name;
 mod pods;
 mod session;
 mod status;
+mod sync;
 mod table;
 mod validate;
 mod version;
@@ -91,6 +92,8 @@ enum Command {
     Daemon(daemon::DaemonArgs),
     /// Check manifests without a daemon
     Validate(validate::ValidateArgs),
+    /// Say that the emptiness of a source is meant
+    Sync(sync::SyncArgs),
     /// Show what would change on this host
     Plan(plan::PlanArgs),
     /// Check or show the configuration
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Image(args) => image::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),
+        Command::Sync(args) => sync::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),

@@ -3,8 +3,11 @@
 //! Each source is one task. Out: [`SourceReport`]s on a bounded channel, whole artifacts only. A failure is a report of its own and
 //! never looks like an empty artifact (promise P2): whoever reads the channel keeps the last good set.
 
+mod control;
 pub mod dir;
 mod revision;
+
+pub use control::{PruneError, SourceControl};
 
 use crate::pod::SourceId;
 use async_trait::async_trait;

@@ -41,6 +41,21 @@ fn a_namespace_is_told_when_it_matters() {
 }
 
 #[test]
+fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
+    let host = two_pods();
+    assert_eq!(host.run(&["sync", "--prune", "held"]), "3 pods of source held are removed\n");
+    for (arguments, code, words) in [
+        (&["sync", "held"][..], 2, "--prune"),
+        (&["sync", "--prune", "manifests"], 1, "holds nothing back"),
+        (&["sync", "--prune", "nobody"], 1, "\"nobody\" not found"),
+    ] {
+        let output = host.output(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn objects_are_given_as_they_are() {
     let host = two_pods();
     let one: Value = serde_json::from_str(&host.run(&["get", "pods", "web", "-o", "json"])).unwrap();

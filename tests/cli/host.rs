@@ -1,6 +1,6 @@
 //! A host for tests: the API with stubs behind it on a socket of its own, and the `podstead` command to ask it.
 
-use crate::stub::{StubImages, StubRuntime};
+use crate::stub::{StubImages, StubRuntime, StubSources};
 use jiff::Timestamp;
 use podstead::api::{ApiSocket, Backend, Published, serve};
 use podstead::config::Paths;
@@ -61,6 +61,7 @@ impl Host {
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
             sources: vec![SourceId::new("manifests")],
+            source_control: Arc::new(StubSources),
             started_at: Timestamp::now(),
             now: Timestamp::now,
         };

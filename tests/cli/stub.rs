@@ -4,15 +4,31 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
-use podstead::pod::{ContainerId, PodUid};
+use podstead::pod::{ContainerId, PodUid, SourceId};
 use podstead::runtime::{
     ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
     RuntimeError, SandboxSpec, SandboxStatus, StartError,
 };
+use podstead::source::{PruneError, SourceControl};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use tokio::sync::{broadcast, mpsc, watch};
+
+/// Holds back three pods of the source `held`.
+#[derive(Debug)]
+pub(crate) struct StubSources;
+
+#[async_trait]
+impl SourceControl for StubSources {
+    async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
+        match source.as_str() {
+            "held" => Ok(3),
+            "manifests" => Err(PruneError::NothingHeld(source.clone())),
+            _ => Err(PruneError::UnknownSource(source.clone())),
+        }
+    }
+}
 
 /// Knows what tests put into `pods`.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use podstead::config::Paths;
 use podstead::manifest::Limits;
 use podstead::mux::{self, DesiredPod, Merge, MuxTask, PodOp, PodUpdate};
 use podstead::pod::{AdmitContext, NodeName, SourceId};
-use podstead::source::PodSource;
+use podstead::source::{PodSource, SourceControl};
 use podstead::source::dir::DirectorySource;
 use podstead::status::{SourceStatus, SourceStatusSink};
 use podstead::store::CheckContext;

@@ -102,7 +102,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let (update, updates) = mpsc::channel(UPDATES);
     let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
     let described = config.sources.iter().map(describe).collect();
-    let (intake, _intake_handle) = Intake::new(described, &paths, check, published.clone(), events.clone());
+    let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
 
     // None of these ends while the daemon lives.
     let mut stages: JoinSet<&'static str> = JoinSet::new();
@@ -135,6 +135,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         paths,
         node: config.node_name.clone(),
         sources: sources.clone(),
+        source_control: Arc::new(source_control),
         started_at,
         now,
     };

@@ -2,11 +2,11 @@
 
 use super::attempt::{Emptiness, InForce, Outcome, attempt};
 use super::told::Told;
-use super::{IntakeSource, PruneError, RETRY};
+use super::{IntakeSource, RETRY};
 use crate::config::Paths;
 use crate::manifest::{Problem, Severity};
 use crate::pod::SourceId;
-use crate::source::{Artifact, Revision, SourceReport};
+use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::LastGood;
 use crate::store::{CheckContext, Set, UndeltaStore};

@@ -16,10 +16,11 @@ mod tests;
 use super::{CheckContext, Set};
 use crate::config::Paths;
 use crate::pod::SourceId;
-use crate::source::SourceReport;
+use crate::source::{PruneError, SourceControl, SourceReport};
 use crate::status::SourceStatusSink;
 use crate::store::last_good::forget_others;
 use crate::telemetry::events::EventRecorder;
+use async_trait::async_trait;
 use desk::Desk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,28 +44,6 @@ pub struct IntakeSource {
     pub location: String,
 }
 
-/// Why a source cannot be pruned.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PruneError {
-    /// No source has this name.
-    #[error("there is no source {0}")]
-    UnknownSource(SourceId),
-    /// Its last good set is what was last read.
-    #[error("source {0} holds nothing back: its pods are those that it has now")]
-    NothingHeld(SourceId),
-    /// The emptiness could not be made durable.
-    #[error("source {id} is not pruned: {reason}")]
-    NotWritten {
-        /// The source.
-        id: SourceId,
-        /// What the disk said.
-        reason: String,
-    },
-    /// The daemon is ending.
-    #[error("the daemon is ending")]
-    Ended,
-}
-
 #[derive(Debug)]
 struct PruneRequest {
     source: SourceId,
@@ -77,9 +56,9 @@ pub struct IntakeHandle {
     requests: mpsc::Sender<PruneRequest>,
 }
 
-impl IntakeHandle {
-    /// Takes a source that is failing, or whose emptiness is not believed, for empty. Returns how many pods that removes.
-    pub async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
+#[async_trait]
+impl SourceControl for IntakeHandle {
+    async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
         let (answer, received) = oneshot::channel();
         self.requests.send(PruneRequest { source: source.clone(), answer }).await.map_err(|_| PruneError::Ended)?;
         received.await.unwrap_or(Err(PruneError::Ended))
