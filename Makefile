@@ -52,8 +52,8 @@ demo: setup-demo build ## a real pod from manifests/, its log and its HTTP answe
 	packaging/demo $(RELEASE)
 
 .PHONY: bench
-bench: setup-bench ## latency and memory, as ratios to podman, crun and runc (root)
-	cargo bench --locked --bench host
+bench: setup-bench build ## latency and memory, as ratios to podman, crun and runc (root)
+	PODSTEAD_BIN_DIR=$(abspath $(RELEASE)) cargo bench --locked --profile dev --bench host -- $(PARTS)
 
 .PHONY: vm
 vm: setup-vm build ## the core of the node tests in a Debian machine with systemd and cgroup v2 (root)

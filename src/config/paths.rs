@@ -1,6 +1,7 @@
 //! Where everything lies on disk. The only place that joins path components of the layout.
 
 use crate::pod::{ContainerId, PodFullName, PodUid, SourceId};
+use crate::sys::cgroup::Cgroups;
 use std::path::{Path, PathBuf};
 
 /// The roots, all absolute. Tests use private ones, so nothing else in the code may name `/var` or `/run`.
@@ -21,6 +22,22 @@ impl Default for Paths {
 }
 
 impl Paths {
+    /// Name of the top cgroup. A daemon takes what it finds there for its own: one with a run directory of its own (a demonstration, a
+    /// test) needs a tree of its own, lest it kills the pods of the other.
+    pub fn cgroup_slice(&self) -> String {
+        if self.run == Self::default().run {
+            return Cgroups::DEFAULT_SLICE.to_owned();
+        }
+        // FNV-1a: all that counts is that it stays the same.
+        let hash = self
+            .run
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        format!("podstead-{hash:08x}.slice")
+    }
+
     /// The API socket.
     pub fn api_socket(&self) -> PathBuf {
         self.run.join("podstead.sock")

@@ -25,9 +25,16 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
+    let parts: [(&str, fn()); 4] = [
+        ("rename", latency::rename_to_running),
+        ("lifecycle", latency::create_start_delete),
+        ("memory", memory::daemon_and_shims),
+        ("idle", idle::one_minute),
+    ];
+    // `make bench PARTS=idle` runs one of them.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     println!("| what | podstead | peer | ratio |\n|---|---|---|---|");
-    latency::rename_to_running();
-    latency::create_start_delete();
-    memory::daemon_and_shims();
-    idle::one_minute();
+    for (_, run) in parts.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|word| word == name)) {
+        run();
+    }
 }

@@ -9,7 +9,7 @@
 use super::node;
 use super::notify_manager;
 use crate::api::{self, ApiSocket, Backend, Published};
-use crate::config::{Config, Paths, SourceConfig, SourcePlace};
+use crate::config::{Config, SourceConfig, SourcePlace};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::manifest::Limits;
 use crate::mux::{self, Merge, MuxTask, SourcesReady};
@@ -23,7 +23,6 @@ use crate::source::dir::{DirectoryOptions, DirectorySource};
 use crate::store::CheckContext;
 use crate::store::intake::{self, Intake, IntakeSource};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
-use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::telemetry::EventLog;
 use crate::volume::{NodeFiles, Volumes};
@@ -67,7 +66,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let runtime = Arc::new(ShimRuntime::new(ShimRuntimeOptions {
         shim_binary: config.shim.clone(),
         log_limits: LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files },
-        cgroup_slice: cgroup_slice(&paths),
+        cgroup_slice: paths.cgroup_slice(),
         ..ShimRuntimeOptions::new(paths.clone())
     })?);
     let lifecycle = runtime.take_events().ok_or_else(|| anyhow!("the runtime's events are taken already"))?;
@@ -160,22 +159,6 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
             None => bail!("no stage runs"),
         },
     }
-}
-
-/// The top of the cgroup tree. A daemon takes what it finds there for its own: one with a run directory of its own (a demonstration, a
-/// test) needs a tree of its own, lest it kills the pods of the other.
-fn cgroup_slice(paths: &Paths) -> String {
-    if paths.run == Paths::default().run {
-        return Cgroups::DEFAULT_SLICE.to_owned();
-    }
-    // FNV-1a: all that counts is that it stays the same.
-    let hash = paths
-        .run
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-    format!("podstead-{hash:08x}.slice")
 }
 
 fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {

@@ -4,8 +4,8 @@ use super::image::image_archive;
 use super::kernel;
 use super::pod::PodView;
 use super::wait::eventually;
+use podstead::config::Paths;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,7 +18,6 @@ pub(crate) const NODE: &str = "edge-1";
 pub(crate) struct TestHost {
     root: PathBuf,
     daemon: Option<Child>,
-    uids: std::cell::RefCell<BTreeSet<String>>,
 }
 
 /// Path of a binary under test.
@@ -59,7 +58,7 @@ impl TestHost {
              preloadPath: {at}/preload\nsources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
-        Self { root, daemon: None, uids: Default::default() }
+        Self { root, daemon: None }
     }
 
     /// Starts the daemon and waits for its answer.
@@ -144,9 +143,7 @@ impl TestHost {
     /// All pods.
     pub(crate) fn pods(&self) -> Vec<PodView> {
         let list: Value = serde_json::from_str(&self.cli_ok(&["get", "pods", "-o", "json"])).unwrap();
-        let pods: Vec<PodView> = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(PodView).collect();
-        self.uids.borrow_mut().extend(pods.iter().map(PodView::uid));
-        pods
+        list["items"].as_array().cloned().unwrap_or_default().into_iter().map(PodView).collect()
     }
 
     /// The pod whose manifest has this name.
@@ -237,13 +234,10 @@ impl Drop for TestHost {
             drop(daemon.kill());
             drop(daemon.wait());
         }
-        for entry in fs::read_dir(self.root.join("state/pods")).into_iter().flatten().flatten() {
-            self.uids.borrow_mut().insert(entry.file_name().to_string_lossy().into_owned());
+        let paths = Paths { state: self.path("state"), run: self.path("run"), logs: self.path("logs") };
+        if let Err(error) = kernel::purge(&paths, &self.root) {
+            eprintln!("--- left behind by {}: {error}", self.root.display());
         }
-        for uid in self.uids.borrow().iter() {
-            kernel::purge(uid);
-        }
-        kernel::purge(&self.root.display().to_string());
         drop(fs::remove_dir_all(&self.root));
     }
 }

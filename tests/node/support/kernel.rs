@@ -1,7 +1,13 @@
 //! What the kernel knows of a pod, looked up without the product's help.
 
+use podstead::config::Paths;
+use podstead::sys::cgroup::{CgroupError, Cgroups};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the remains of a host may take to go.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Whether a process of that id exists and is not a zombie.
 pub(crate) fn process_exists(pid: u32) -> bool {
@@ -60,25 +66,15 @@ pub(crate) fn mounts(mark: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Kills what carries `mark` and unmounts and removes the rest; for the end of a test that failed half-way.
-pub(crate) fn purge(mark: &str) {
-    use nix::sys::signal::{Signal, kill};
-    for _ in 0..50 {
-        let rest = leftovers(mark);
-        if rest.is_empty() {
-            return;
-        }
-        for pid in rest.iter().filter_map(|item| item.strip_prefix("process ")).filter_map(|pid| pid.parse().ok()) {
-            kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap_or_default();
-        }
-        for mount in mounts(mark) {
-            nix::mount::umount2(&mount, nix::mount::MntFlags::MNT_DETACH).unwrap_or_default();
-        }
-        let mut folders = cgroups(mark);
-        folders.sort_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
-        for folder in folders {
-            drop(fs::remove_dir(folder));
-        }
-        std::thread::park_timeout(std::time::Duration::from_millis(20));
+/// Kills what runs in the cgroup tree of `paths`, and removes the tree and all mounts below `root`: for the end of a test, which may have
+/// failed half-way.
+pub(crate) fn purge(paths: &Paths, root: &Path) -> Result<(), CgroupError> {
+    let cgroups = Cgroups::detect(&paths.cgroup_slice())?;
+    let tree = Path::new("/").join(paths.cgroup_slice());
+    // A shim is killed before it could act on the end of its containers: all are in the tree.
+    let killed = cgroups.kill(&tree, PATIENCE);
+    for mount in mounts(&root.display().to_string()) {
+        nix::mount::umount2(&mount, nix::mount::MntFlags::MNT_DETACH).unwrap_or_default();
     }
+    killed.and_then(|()| cgroups.remove(&tree, PATIENCE))
 }
