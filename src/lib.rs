@@ -17,7 +17,7 @@
 //!                                                                     status (pure: phase, conditions) ---> api, cli
 //! ```
 //!
-//! * [`source`] fetches bytes and says what *revision* they are; it never interprets them.
+//! * [`source`] fetches bytes and says what *revision* they are; it never interprets them. [`trust`] says who signed them.
 //! * [`manifest`] turns bytes into strict, typed objects with positions; [`pod`] knows everything about a Pod that can be
 //!   known without a host: defaults, validation, identity, hashes, environment, resource formulas.
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.
@@ -47,5 +47,6 @@ pub mod store;
 pub mod sync;
 pub mod sys;
 pub mod telemetry;
+pub mod trust;
 pub mod volume;
 pub mod worker;

@@ -18,7 +18,9 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "telemetry", to: &["pod"] },
     Row { from: "config", to: &["image", "manifest", "pod", "sys", "telemetry"] },
     // The flow.
-    Row { from: "source", to: &["pod", "sys", "telemetry"] },
+    Row { from: "trust", to: &[] },
+    // `trust`: a source refuses a revision before it reports it.
+    Row { from: "source", to: &["pod", "sys", "telemetry", "trust"] },
     Row { from: "store", to: &["config", "manifest", "pod", "source", "status", "sys", "telemetry"] },
     Row { from: "mux", to: &["manifest", "pod", "source", "store", "telemetry"] },
     Row { from: "image", to: &["pod", "sys", "telemetry"] },

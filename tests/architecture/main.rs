@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "manifest",
     "pod",
     "status",
+    "trust",
     "store/undelta",
     "mux/merge",
     "worker/queue",

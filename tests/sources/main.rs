@@ -5,5 +5,6 @@ mod directory;
 mod follower;
 mod mounts;
 mod pipeline;
+mod signatures;
 mod single_file;
 mod storm;

@@ -1,0 +1,68 @@
+//! Who said it: SSH signatures of commits, tags and manifests, judged against a file of allowed signers.
+//!
+//! **Pure.** In: bytes that came from elsewhere (a commit object, a `.sig` beside a manifest, an `allowed_signers` file) and the time to
+//! judge them at. Out: the [`Signer`], or a [`TrustError`] that says which part of the chain does not hold. Verification is `ring`'s;
+//! formats are OpenSSH's (`PROTOCOL.sshsig`, "ALLOWED SIGNERS" of ssh-keygen(1)) and git's.
+//!
+//! A signature says *who* made a revision, neither that it is the newest nor which branch it belongs to: that older signed content does
+//! not come back is for the sources to see to.
+
+mod allowed_signers;
+mod commit;
+mod error;
+mod judged_at;
+mod key;
+mod sshsig;
+mod wire;
+
+pub use allowed_signers::{AllowedSigners, SignersProblem};
+pub use commit::{ObjectKind, SignedParts, signed_parts};
+pub use error::TrustError;
+pub use judged_at::judged_at;
+pub use key::Fingerprint;
+pub use sshsig::SshSignature;
+
+use jiff::Timestamp;
+use std::fmt;
+
+/// The namespace of git's signatures.
+pub const GIT_NAMESPACE: &str = "git";
+/// The namespace of detached signatures of manifests, made by `ssh-keygen -Y sign -n podstead`. One of our own, so that no signature that
+/// somebody made over a file for another purpose deploys it.
+pub const DOCUMENT_NAMESPACE: &str = "podstead";
+
+/// Whose signature it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// The principals of the line of the allowed signers file, as written there.
+    pub principal: String,
+    /// The key.
+    pub key: Fingerprint,
+}
+
+impl fmt::Display for Signer {
+    /// `ann@example.org (SHA256:...)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.principal.escape_debug(), self.key)
+    }
+}
+
+/// Verifies `signature` (armoured, as `ssh-keygen -Y sign` writes it) over `signed`: made for exactly `namespace`, by a key that
+/// `signers` has for that namespace and that is valid at `at` (see [`judged_at`]).
+pub fn verify(
+    signers: &AllowedSigners,
+    namespace: &str,
+    signed: &[u8],
+    signature: &[u8],
+    at: Timestamp,
+) -> Result<Signer, TrustError> {
+    let signature = SshSignature::parse(signature)?;
+    if signature.namespace() != namespace.as_bytes() {
+        let found = key::shown(signature.namespace());
+        return Err(TrustError::OtherNamespace { wanted: namespace.to_owned(), found });
+    }
+    // Whose it would be comes before whether it is genuine: keys of strangers do not reach the arithmetic.
+    let signer = signers.signer(signature.key(), namespace, at)?;
+    signature.verify(signed)?;
+    Ok(signer)
+}
