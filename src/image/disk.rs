@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use tokio::sync::watch;
 
 /// Why the store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,8 @@ pub(super) struct Disk {
     index: Mutex<Index>,
     /// Layers given out since the start: somebody may be about to mount them.
     given_out: Mutex<BTreeSet<PathBuf>>,
+    /// How many references were named since the start.
+    arrivals: watch::Sender<u64>,
     /// Held shared by whoever makes an image, exclusively by who removes what no image needs.
     making: RwLock<()>,
     _lock: File,
@@ -84,7 +87,7 @@ impl Disk {
         let staging = Staging::open(layout.staging()).map_err(failed("empty staging"))?;
         let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
         let (index, given_out, making) = (Mutex::new(index), Mutex::default(), RwLock::default());
-        let disk = Self { layout, staging, limits, index, given_out, making, _lock: lock };
+        let disk = Self { layout, staging, limits, index, given_out, arrivals: watch::Sender::default(), making, _lock: lock };
         // A reference that cannot even be read may name anything: nothing is unused then.
         let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
         if !broken.is_empty() {
@@ -116,13 +119,19 @@ impl Disk {
         Some((record.target, resolved))
     }
 
+    pub(super) fn arrivals(&self) -> watch::Receiver<u64> {
+        self.arrivals.subscribe()
+    }
+
     pub(super) fn list(&self) -> Vec<ImageRecord> {
         self.index().list()
     }
 
     /// Makes `reference` name a committed image, durably.
     pub(super) fn name(&self, reference: &Reference, target: Digest, manifest: Digest) -> Result<(), CommitError> {
-        Ok(self.index().name(&self.layout, reference, target, manifest)?)
+        self.index().name(&self.layout, reference, target, manifest)?;
+        self.arrivals.send_modify(|count| *count += 1);
+        Ok(())
     }
 
     /// Whether an image with this manifest is whole already.

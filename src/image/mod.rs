@@ -176,6 +176,9 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// Removes a reference; layers go when nothing refers to them.
     async fn remove(&self, reference: &str) -> Result<(), ImageError>;
 
+    /// Counts the images that became present, by whichever way; told after the image can be used.
+    fn arrivals(&self) -> tokio::sync::watch::Receiver<u64>;
+
     /// Pulls under way, layer by layer, as they change.
     fn progress(&self) -> tokio::sync::broadcast::Receiver<PullProgress>;
 }

@@ -186,6 +186,10 @@ impl ImageService for ImageStore {
         blocking(work, failed(reference)).await
     }
 
+    fn arrivals(&self) -> watch::Receiver<u64> {
+        self.disk.arrivals()
+    }
+
     fn progress(&self) -> broadcast::Receiver<PullProgress> {
         self.progress.subscribe()
     }

@@ -201,7 +201,7 @@ fn ask_all(pod: &Pod) {
     config_hash(pod);
     sandbox_hash(pod);
     resources::pod_cgroup(pod);
-    resources::burstable_tier_shares([pod, pod]);
+    resources::burstable_cpu_milli(pod);
     let name = host_files::hostname(pod, "cluster.local");
     host_files::hosts_file(pod, &name, &ips, "").lines().count();
     host_files::resolv_conf(pod, "search a\n", None);

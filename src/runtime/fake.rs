@@ -46,6 +46,7 @@ struct State {
     pods: BTreeMap<PodUid, FakePod>,
     failures: BTreeMap<FakeOperation, VecDeque<String>>,
     on_signal: OnSignal,
+    burstable_shares: Option<u64>,
     calls: Vec<String>,
     events: mpsc::UnboundedSender<PodLifecycleEvent>,
 }
@@ -69,7 +70,14 @@ impl FakeRuntime {
     /// Nothing runs yet.
     pub fn new(clock: Clock) -> Self {
         let (events, receiver) = mpsc::unbounded_channel();
-        let state = State { pods: BTreeMap::new(), failures: BTreeMap::new(), on_signal: OnSignal::End, calls: Vec::new(), events };
+        let state = State {
+            pods: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            on_signal: OnSignal::End,
+            calls: Vec::new(),
+            burstable_shares: None,
+            events,
+        };
         Self { clock, state: Mutex::new(state), receiver: Mutex::new(Some(receiver)) }
     }
 
@@ -86,6 +94,11 @@ impl FakeRuntime {
     /// What was asked for since the last call, one line each.
     pub fn take_calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state().calls)
+    }
+
+    /// What the Burstable pods weigh together, once it was told.
+    pub fn burstable_shares(&self) -> Option<u64> {
+        self.state().burstable_shares
     }
 
     /// UIDs of pods of which anything is left.
@@ -354,6 +367,11 @@ impl Runtime for FakeRuntime {
         let removed = self.state().pods.remove(uid);
         let is_ready = removed.and_then(|pod| pod.sandbox).is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
         assert!(!is_ready, "a pod is forgotten while its sandbox lives");
+        Ok(())
+    }
+
+    fn weigh_burstable(&self, cpu_shares: u64) -> Result<(), RuntimeError> {
+        self.state().burstable_shares = Some(cpu_shares);
         Ok(())
     }
 

@@ -55,6 +55,9 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// store's to remove.
     async fn remove_pod(&self, uid: &PodUid) -> Result<(), RuntimeError>;
 
+    /// Sets what all Burstable pods together weigh against the others, in `cpu.shares` (kubelet rule D24).
+    fn weigh_burstable(&self, cpu_shares: u64) -> Result<(), RuntimeError>;
+
     /// Runs a process in a running container.
     async fn exec(&self, uid: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError>;
 

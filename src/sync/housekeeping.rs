@@ -2,6 +2,7 @@
 
 use crate::config::Paths;
 use crate::pod::PodUid;
+use crate::pod::resources::milli_cpu_to_shares;
 use crate::telemetry::error_chain;
 use crate::worker::{Services, record, remains};
 use std::collections::BTreeSet;
@@ -17,12 +18,14 @@ pub struct Housekeeping {
     services: Arc<Services>,
     /// Directories of pods that are in no record and no source.
     remains: BTreeSet<PodUid>,
+    /// What the tier of Burstable pods weighs.
+    burstable_shares: Option<u64>,
 }
 
 impl Housekeeping {
     /// `remains` are the UIDs found at start that are not those of known pods.
     pub fn new(services: Arc<Services>, remains: BTreeSet<PodUid>) -> Self {
-        Self { services, remains }
+        Self { services, remains, burstable_shares: None }
     }
 
     /// Cleans up. `is_known` tells the pods that must be left alone. Only to be called when every source was heard (kubelet rule B5).
@@ -38,6 +41,18 @@ impl Housekeeping {
         let paths = self.services.paths.clone();
         // A panic in there is one of removing files: the next turn tries again.
         tokio::task::spawn_blocking(move || remove_old_logs(&paths)).await.ok();
+    }
+
+    /// Gives the tier of Burstable pods the sum of their requests, in thousandths of a processor (kubelet rule D24: once a minute).
+    pub fn weigh(&mut self, burstable_milli: i64) {
+        let shares = milli_cpu_to_shares(burstable_milli);
+        if self.burstable_shares == Some(shares) {
+            return;
+        }
+        match self.services.runtime.weigh_burstable(shares) {
+            Ok(()) => self.burstable_shares = Some(shares),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot weigh the burstable pods"),
+        }
     }
 
     /// Whether nothing is left of the pod.

@@ -6,7 +6,7 @@ use crate::pod::PodUid;
 use crate::runtime::PodLifecycleEvent;
 use crate::worker::PodWorkers;
 use std::ops::ControlFlow;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,8 @@ pub struct SyncInputs {
     pub events: mpsc::UnboundedReceiver<PodLifecycleEvent>,
     /// Pods whose background work ended.
     pub pokes: mpsc::UnboundedReceiver<PodUid>,
+    /// Counts images that became present (see [`crate::image::ImageService::arrivals`]).
+    pub arrivals: watch::Receiver<u64>,
     /// The slow safety net: every pod looks again, housekeeping runs.
     pub tick: Interval,
     /// The daemon shall stop. Pods go on.
@@ -41,7 +43,7 @@ pub async fn sync_loop_iteration(
     ready: &mut SourcesReady,
     housekeeping: &mut Housekeeping,
 ) -> ControlFlow<Ended> {
-    // Every arm is cancel-safe: `recv`, `tick` and `step` take nothing out before they win.
+    // Every arm is cancel-safe: `recv`, `changed`, `tick` and `step` take nothing out before they win.
     tokio::select! {
         () = inputs.shutdown.cancelled() => return ControlFlow::Break(Ended::Shutdown),
         update = inputs.updates.recv() => match update {
@@ -56,6 +58,7 @@ pub async fn sync_loop_iteration(
             None => return ControlFlow::Break(Ended::InputClosed("lifecycle events")),
         },
         Some(uid) = inputs.pokes.recv() => workers.look(&uid),
+        Ok(()) = inputs.arrivals.changed() => workers.look_where_images_are_missing(),
         _ = inputs.tick.tick() => {
             workers.look_at_all();
             clean_up(workers, ready, housekeeping).await;
@@ -88,6 +91,7 @@ async fn apply(update: &PodUpdate, workers: &mut PodWorkers, ready: &mut Sources
 
 async fn clean_up(workers: &PodWorkers, ready: &SourcesReady, housekeeping: &mut Housekeeping) {
     if ready.all() {
+        housekeeping.weigh(workers.burstable_milli());
         housekeeping.turn(|uid| workers.knows(uid)).await;
     }
 }

@@ -9,6 +9,7 @@ use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use crate::volume::{ContainerMounts, VolumeError, VolumeService};
 use async_trait::async_trait;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -32,6 +33,7 @@ pub struct FakeImages {
     present: Mutex<BTreeSet<String>>,
     registry: Mutex<BTreeSet<String>>,
     is_held: watch::Sender<bool>,
+    arrivals: watch::Sender<u64>,
     progress: broadcast::Sender<PullProgress>,
 }
 
@@ -41,6 +43,7 @@ impl Default for FakeImages {
             present: Mutex::default(),
             registry: Mutex::default(),
             is_held: watch::Sender::new(false),
+            arrivals: watch::Sender::default(),
             progress: broadcast::Sender::new(1),
         }
     }
@@ -50,6 +53,7 @@ impl FakeImages {
     /// Makes an image present.
     pub fn put(&self, reference: &str) {
         lock(&self.present).insert(reference.to_owned());
+        self.arrivals.send_modify(|count| *count += 1);
     }
 
     /// Puts an image into the registry.
@@ -101,6 +105,10 @@ impl ImageService for FakeImages {
     async fn remove(&self, reference: &str) -> Result<(), ImageError> {
         lock(&self.present).remove(reference);
         Ok(())
+    }
+
+    fn arrivals(&self) -> watch::Receiver<u64> {
+        self.arrivals.subscribe()
     }
 
     fn progress(&self) -> broadcast::Receiver<PullProgress> {
@@ -198,12 +206,18 @@ impl PodNetwork for FakeNetwork {
 #[derive(Debug, Default)]
 pub struct ShownStatuses {
     shown: Mutex<BTreeMap<PodUid, (PodStatus, usize)>>,
+    deleted: Mutex<BTreeMap<PodUid, Timestamp>>,
 }
 
 impl ShownStatuses {
     /// What is shown of a pod.
     pub fn get(&self, uid: &PodUid) -> Option<PodStatus> {
         lock(&self.shown).get(uid).map(|(status, _)| status.clone())
+    }
+
+    /// `metadata.deletionTimestamp` of a pod.
+    pub fn deleted(&self, uid: &PodUid) -> Option<Timestamp> {
+        lock(&self.deleted).get(uid).copied()
     }
 
     /// How often what is shown of a pod changed.
@@ -214,6 +228,9 @@ impl ShownStatuses {
 
 impl PodStatusSink for ShownStatuses {
     fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus) {
+        if let Some(deleted) = &desired.pod.metadata.deletion_timestamp {
+            lock(&self.deleted).insert(desired.uid.clone(), deleted.0);
+        }
         let mut shown = lock(&self.shown);
         let entry = shown.entry(desired.uid.clone()).or_default();
         if entry.0 != status {

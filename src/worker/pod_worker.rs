@@ -5,12 +5,13 @@
 use super::definition::{PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, image_reason};
-use super::memory::{PodMemory, Step};
-use super::phase::{Cause, WorkPhase};
+use super::memory::{ImageWork, PodMemory, Step};
+use super::phase::{Cause, Termination, WorkPhase};
 use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
 use super::queue::Work;
 use super::record::PodRecord;
 use super::services::Services;
+use crate::image::PullPolicy;
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
 use crate::runtime::{ObservedPod, SandboxState};
@@ -20,6 +21,7 @@ use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::PodStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +53,12 @@ pub(super) struct PodWorker {
     fetches: JoinSet<()>,
     /// Their results. Unbounded: at most one per container and definition is under way.
     results: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
+    /// Arrivals of images when it was last looked for those that could not be had.
+    arrivals: u64,
     waiting: BTreeMap<ContainerName, Waiting>,
     shown: Option<PodStatus>,
+    /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
+    deleted: Option<Arc<DesiredPod>>,
 }
 
 impl PodWorker {
@@ -87,9 +93,25 @@ impl PodWorker {
         Self::with(definition, record, phase, memory)
     }
 
+    /// The definition that it works at.
+    pub(super) fn desired(&self) -> &Arc<DesiredPod> {
+        &self.definition.desired
+    }
+
     fn with(definition: PodDefinition, record: PodRecord, phase: WorkPhase, memory: PodMemory) -> Self {
         let (fetches, results) = (JoinSet::new(), mpsc::unbounded_channel());
-        Self { definition, record, phase, memory, fetches, results, waiting: BTreeMap::new(), shown: None }
+        Self {
+            definition,
+            record,
+            phase,
+            memory,
+            fetches,
+            results,
+            arrivals: 0,
+            waiting: BTreeMap::new(),
+            shown: None,
+            deleted: None,
+        }
     }
 
     /// Does what there is to do now, and shows what came of it.
@@ -101,6 +123,7 @@ impl PodWorker {
         }
         for _ in 0..MAX_ROUNDS {
             self.take_in_images(services);
+            self.look_for_arrived_images(services).await;
             let observed = match self.observe(services).await {
                 Ok(observed) => observed,
                 Err(end) => return end,
@@ -248,6 +271,35 @@ impl PodWorker {
         }
     }
 
+    /// Whether a container waits for an image that could not be had.
+    pub(super) fn misses_image(&self) -> bool {
+        self.missing_images().next().is_some()
+    }
+
+    /// The containers that wait, and their images.
+    fn missing_images(&self) -> impl Iterator<Item = (&ContainerName, &str)> {
+        let containers = self.definition.containers.iter();
+        let missing = containers.filter(|container| matches!(self.memory.container(&container.name).image, ImageWork::Failed(_)));
+        missing.map(|container| (&container.name, container.image.as_str()))
+    }
+
+    /// Has images that could not be had, and became present since, looked up at once: nobody waits out a pause that has no reason left.
+    async fn look_for_arrived_images(&mut self, services: &Arc<Services>) {
+        let arrivals = *services.images.arrivals().borrow();
+        if std::mem::replace(&mut self.arrivals, arrivals) == arrivals {
+            return;
+        }
+        let mut arrived = Vec::new();
+        for (container, image) in self.missing_images() {
+            if services.images.ensure(image, PullPolicy::Never).await.is_ok() {
+                arrived.push(container.clone());
+            }
+        }
+        for container in arrived {
+            self.memory.container_mut(&container).image = ImageWork::Open;
+        }
+    }
+
     fn executor<'a>(&'a self, services: &'a Services) -> Executor<'a> {
         Executor { services, definition: &self.definition, memory: &self.memory, sandbox: None, record: &self.record }
     }
@@ -276,6 +328,22 @@ impl PodWorker {
         }
     }
 
+    /// The definition to be published: that of a pod which is being removed has `deletionTimestamp`, computed once.
+    fn as_shown(&mut self, services: &Arc<Services>) -> &Arc<DesiredPod> {
+        let WorkPhase::Terminating(termination @ Termination { cause: Cause::Removed(_), .. }) = &self.phase else {
+            return self.deleted.as_ref().unwrap_or(&self.definition.desired);
+        };
+        let now = services.clock.now();
+        let left = (termination.began + termination.grace).since(now.moment);
+        self.deleted.get_or_insert_with(|| {
+            let mut desired = (*self.definition.desired).clone();
+            let metadata = &mut Arc::make_mut(&mut desired.pod).metadata;
+            metadata.deletion_timestamp = Some(Time(now.wall + left));
+            metadata.deletion_grace_period_seconds = i64::try_from(termination.grace.as_secs()).ok();
+            Arc::new(desired)
+        })
+    }
+
     /// Computes the status and publishes it.
     fn show(&mut self, services: &Arc<Services>, observed: &ObservedPod) {
         let is_ready = observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
@@ -295,7 +363,7 @@ impl PodWorker {
             previous: self.shown.as_ref(),
             now: services.clock.now().wall,
         });
-        services.statuses.publish(&self.definition.desired, status.clone());
+        services.statuses.publish(self.as_shown(services), status.clone());
         self.shown = Some(status);
     }
 }

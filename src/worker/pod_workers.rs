@@ -9,6 +9,7 @@ use super::queue::WorkQueue;
 use super::record::PodRecord;
 use super::services::Services;
 use crate::mux::DesiredPod;
+use crate::pod::resources::burstable_cpu_milli;
 use crate::pod::{PodFullName, PodUid};
 use crate::runtime::ObservedPod;
 use crate::sys::clock::Moment;
@@ -21,6 +22,8 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 struct Slot {
     full_name: PodFullName,
+    /// What it counts in its tier (see [`burstable_cpu_milli`]).
+    burstable_milli: i64,
     queue: WorkQueue<Arc<DesiredPod>>,
     seat: Seat,
     /// When it wants a turn although nothing happens.
@@ -66,6 +69,11 @@ impl PodWorkers {
         self.slots.contains_key(uid)
     }
 
+    /// What all Burstable pods request, in thousandths of a processor.
+    pub fn burstable_milli(&self) -> i64 {
+        self.slots.values().map(|slot| slot.burstable_milli).fold(0, i64::saturating_add)
+    }
+
     /// Lets the turns under way come to their end; none begins.
     pub async fn drain(&mut self) {
         while self.turns.join_next().await.is_some() {}
@@ -80,7 +88,8 @@ impl PodWorkers {
         }
         let worker = PodWorker::recovered(record, observed, &self.services);
         self.names.claim(&full_name, &uid);
-        let slot = Slot { full_name, queue, seat: Seat::Resting(Box::new(worker)), wake: None, successor: None };
+        let burstable_milli = burstable_cpu_milli(&worker.desired().pod);
+        let slot = Slot { full_name, burstable_milli, queue, seat: Seat::Resting(Box::new(worker)), wake: None, successor: None };
         self.slots.insert(uid.clone(), slot);
         if let Some(delay) = delay {
             self.wake_at(&uid, self.services.clock.now().moment + delay);
@@ -92,11 +101,13 @@ impl PodWorkers {
         let uid = desired.uid.clone();
         let slot = self.slots.entry(uid.clone()).or_insert_with(|| Slot {
             full_name: desired.full_name.clone(),
+            burstable_milli: 0,
             queue: WorkQueue::new(),
             seat: Seat::Empty,
             wake: None,
             successor: None,
         });
+        slot.burstable_milli = burstable_cpu_milli(&desired.pod);
         self.names.claim(&slot.full_name, &uid);
         if let Err(desired) = slot.queue.sync(desired) {
             slot.successor = Some(desired);
@@ -121,6 +132,19 @@ impl PodWorkers {
         if let Some(slot) = self.slots.get_mut(uid).filter(|slot| !matches!(slot.seat, Seat::Empty)) {
             slot.queue.look();
             self.begin(uid);
+        }
+    }
+
+    /// An image became present: the pods that may be waiting for it look again.
+    pub fn look_where_images_are_missing(&mut self) {
+        let may_wait = |slot: &Slot| match &slot.seat {
+            Seat::Empty => false,
+            Seat::Resting(worker) => worker.misses_image(),
+            Seat::Away => true,
+        };
+        let uids: Vec<PodUid> = self.slots.iter().filter(|(_, slot)| may_wait(slot)).map(|(uid, _)| uid.clone()).collect();
+        for uid in uids {
+            self.look(&uid);
         }
     }
 

@@ -84,6 +84,10 @@ impl Runtime for StubRuntime {
         Err(unused("remove pod"))
     }
 
+    fn weigh_burstable(&self, _: u64) -> Result<(), RuntimeError> {
+        Err(unused("weigh the burstable pods"))
+    }
+
     async fn exec(&self, _: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {
         let mut words = spec.args.iter().map(String::as_str);
         let program = match (words.next(), words.next()) {
@@ -237,6 +241,10 @@ impl ImageService for StubImages {
             return Err(ImageError::Inspect { reference: reference.into(), reason });
         }
         Ok(())
+    }
+
+    fn arrivals(&self) -> watch::Receiver<u64> {
+        watch::Sender::default().subscribe()
     }
 
     fn progress(&self) -> broadcast::Receiver<PullProgress> {

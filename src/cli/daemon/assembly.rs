@@ -140,7 +140,8 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     };
     stages.spawn(async move { match api::serve(socket, backend).await {} });
 
-    let inputs = SyncInputs { updates, events: lifecycle, pokes, tick: sync::tick(), shutdown };
+    let inputs =
+        SyncInputs { updates, events: lifecycle, pokes, arrivals: services.images.arrivals(), tick: sync::tick(), shutdown };
     let housekeeping = Housekeeping::new(services, remains);
     let (heard, is_heard) = oneshot::channel();
     tokio::spawn(async move {

@@ -67,14 +67,13 @@ pub fn container_cgroup(_pod: &Pod, container: &Container) -> CgroupResources {
     }
 }
 
-/// `cpu.shares` of the tier of Burstable pods: the sum of the requests of all of them.
-pub fn burstable_tier_shares<'pod>(pods: impl IntoIterator<Item = &'pod Pod>) -> u64 {
-    let sum = pods
-        .into_iter()
-        .filter(|pod| qos_class(pod) == QosClass::Burstable)
-        .map(|pod| amount(&pod_requests(pod), "cpu").milli_value())
-        .fold(0, i64::saturating_add);
-    milli_cpu_to_shares(sum)
+/// What a pod counts in the tier of Burstable pods, in thousandths of a processor: its request, or 0 in another class. The tier's shares
+/// are [`milli_cpu_to_shares`] of the sum (kubelet rule D24).
+pub fn burstable_cpu_milli(pod: &Pod) -> i64 {
+    match qos_class(pod) {
+        QosClass::Burstable => amount(&pod_requests(pod), "cpu").milli_value(),
+        QosClass::Guaranteed | QosClass::BestEffort => 0,
+    }
 }
 
 /// `hugepages-2Mi: 4Mi` as `("2MB", 4194304)`; sorted by resource name.
@@ -195,11 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn the_burstable_tier_has_the_sum_of_the_requests_of_burstable_pods() {
+    fn only_burstable_pods_count_in_their_tier() {
         let burstable = pod(&["{requests: {cpu: 250m}}"]);
         let guaranteed = pod(&["{requests: {cpu: 1, memory: 1Mi}, limits: {cpu: 1, memory: 1Mi}}"]);
-        assert_eq!(burstable_tier_shares([&burstable, &guaranteed, &burstable]), 512);
-        assert_eq!(burstable_tier_shares([]), 2);
+        assert_eq!([&burstable, &guaranteed, &pod(&["{}"])].map(burstable_cpu_milli), [250, 0, 0]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod qos;
 mod sums;
 
 pub use cgroup::{
-    BEST_EFFORT_SHARES, CPU_PERIOD_US, burstable_tier_shares, container_cgroup, milli_cpu_to_quota, milli_cpu_to_shares, pod_cgroup,
+    BEST_EFFORT_SHARES, CPU_PERIOD_US, burstable_cpu_milli, container_cgroup, milli_cpu_to_quota, milli_cpu_to_shares, pod_cgroup,
 };
 pub use oom::oom_score_adj;
 pub use qos::qos_class;

@@ -26,6 +26,7 @@ use super::{
     SandboxState, SandboxStatus, StartError,
 };
 use crate::config::Paths;
+use crate::pod::resources::QosClass;
 use crate::pod::{ContainerId, PodUid};
 use crate::sys::boot;
 use crate::sys::cgroup::Cgroups;
@@ -203,6 +204,11 @@ impl Runtime for ShimRuntime {
 
     async fn remove_pod(&self, uid: &PodUid) -> Result<(), RuntimeError> {
         teardown::remove_pod(&self.inner, uid).await
+    }
+
+    fn weigh_burstable(&self, cpu_shares: u64) -> Result<(), RuntimeError> {
+        let weighed = self.inner.cgroups.set_tier_shares(QosClass::Burstable, cpu_shares);
+        weighed.map_err(|error| failed("weigh the burstable pods", &error))
     }
 
     async fn exec(&self, uid: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {

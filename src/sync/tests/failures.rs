@@ -34,6 +34,22 @@ async fn an_image_that_must_not_be_pulled_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_image_that_arrives_by_another_way_is_used_at_once() {
+    for policy in ["Never", "IfNotPresent"] {
+        let mut host = Host::new().await;
+        let web = pod("web", &format!("{{containers: [{{name: web, image: late, imagePullPolicy: {policy}}}]}}"));
+        host.say(PodOp::Add, &[&web]).await;
+        host.run(1).await;
+        host.images.put("another");
+        host.settle().await;
+        assert_eq!(host.running(&web.uid), [""; 0]);
+        host.images.put("late");
+        host.settle().await;
+        assert_eq!(host.running(&web.uid), ["web/0"], "{policy}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sandbox_that_cannot_be_made_is_tried_again() {
     let mut host = Host::new().await;
     for _ in 0..3 {

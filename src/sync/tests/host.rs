@@ -1,6 +1,7 @@
 //! A host in memory: the real sync loop and workers, with a fake runtime, fake services and a clock that the test moves.
 
 use crate::config::Paths;
+use crate::image::ImageService;
 use crate::manifest::{Origin, Position};
 use crate::mux::{DesiredPod, PodOp, PodUpdate, SourcesReady};
 use crate::pod::env::EnvFacts;
@@ -38,7 +39,7 @@ pub(super) struct Host {
     pub(super) events: Arc<ToldEvents>,
     pub(super) incarnations: Arc<AskedIncarnations>,
     pub(super) paths: Paths,
-    clock: Clock,
+    pub(super) clock: Clock,
     _root: tempfile::TempDir,
     daemon: Option<Daemon>,
 }
@@ -126,6 +127,7 @@ impl Host {
                 updates: receiver,
                 events: self.runtime.take_events().unwrap(),
                 pokes: poked,
+                arrivals: self.images.arrivals(),
                 tick: crate::sync::tick(),
                 shutdown: CancellationToken::new(),
             },

@@ -3,6 +3,7 @@
 use super::host::{Host, pod};
 use crate::mux::PodOp;
 use crate::runtime::fake::OnSignal;
+use std::time::Duration;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";
 
@@ -67,8 +68,11 @@ async fn a_container_that_ignores_its_signal_is_killed_when_its_grace_is_over() 
     host.say(PodOp::Add, &[&web]).await;
     host.settle().await;
     host.say(PodOp::Remove, &[&web]).await;
+    assert_eq!(host.statuses.deleted(&web.uid), None);
+    let removed_at = host.clock.now().wall;
     host.run(6).await;
     assert_eq!(host.running(&web.uid), ["web/0"]);
+    assert_eq!(host.statuses.deleted(&web.uid), Some(removed_at + Duration::from_secs(7)), "it is shown as terminating");
     host.run(2).await;
     assert!(host.runtime.pods().is_empty());
     assert!(host.runtime.take_calls().contains(&"kill_container web".to_owned()));
@@ -112,4 +116,17 @@ async fn a_killed_daemon_finds_its_pods_again_and_restarts_nothing() {
     assert_eq!(host.observed(&web.uid), before);
     assert!(host.runtime.take_calls().is_empty());
     assert_eq!(host.summary(&web.uid), "Running web=Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn burstable_pods_together_weigh_what_they_request() {
+    let mut host = Host::new().await;
+    let request = |milli: u32| format!("{{containers: [{{name: web, image: a, resources: {{requests: {{cpu: {milli}m}}}}}}]}}");
+    let (one, two) = (pod("one", &request(250)), pod("two", &request(500)));
+    host.say(PodOp::Add, &[&one, &two, &pod("idle", ONE)]).await;
+    host.run(61).await;
+    assert_eq!(host.runtime.burstable_shares(), Some(768));
+    host.say(PodOp::Remove, &[&two]).await;
+    host.run(61).await;
+    assert_eq!(host.runtime.burstable_shares(), Some(256));
 }
