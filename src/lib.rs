@@ -27,7 +27,7 @@
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
 //! * [`image`], [`volume`] and [`network`] prepare what a container needs.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
-//! * [`config`], [`telemetry`] and [`sys`] serve all of them.
+//! * [`config`], [`telemetry`], [`outbound`] (what connections to other hosts need) and [`sys`] serve all of them.
 //!
 //! `tests/architecture` holds the table of allowed edges between these modules and fails when one is added.
 
@@ -38,6 +38,7 @@ pub mod image;
 pub mod manifest;
 pub mod mux;
 pub mod network;
+pub mod outbound;
 pub mod pod;
 pub mod runtime;
 pub mod shim;

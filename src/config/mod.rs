@@ -3,17 +3,20 @@
 //! In: one YAML file (`/etc/podstead/config.yaml`) and what this host says of itself. Out: [`Config`], in which every value is set and
 //! valid. The file is optional and so is every field in it; an unknown field is an error with its place.
 
+mod check;
 pub mod paths;
 mod resolve;
 mod size;
+mod source;
 mod written;
 
 pub use paths::Paths;
 pub use resolve::HostFacts;
+pub use source::{GitPlace, GitReference, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
 pub use written::{ConfigError, WrittenConfig};
 
 use crate::image::RegistryConfig;
-use crate::pod::{NodeName, SourceId};
+use crate::pod::NodeName;
 use crate::telemetry::logging::LogFormat;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -51,27 +54,6 @@ pub struct Config {
     pub logging: Logging,
 }
 
-/// A place that manifests come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceConfig {
-    /// Unique name; names the directory of its last good objects.
-    pub name: SourceId,
-    /// What kind of place.
-    pub place: SourcePlace,
-}
-
-/// The kinds of places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourcePlace {
-    /// A directory or a single file.
-    Directory {
-        /// Absolute path.
-        path: PathBuf,
-        /// How often it is listed although nothing was told about it.
-        relist_interval: Duration,
-    },
-}
-
 /// When a container's log is rotated, and how much is kept (kubelet rule D18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRotation {
@@ -95,10 +77,15 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let facts = HostFacts::of_this_host();
         match std::fs::read(path) {
-            Ok(bytes) => WrittenConfig::parse(&bytes, path)?.resolve(&facts, path),
+            Ok(bytes) => Self::parse(&bytes, &facts, path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => WrittenConfig::default().resolve(&facts, path),
             Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
         }
+    }
+
+    /// Reads the bytes of `path` and resolves them for a host. Errors name line and column.
+    pub fn parse(bytes: &[u8], facts: &HostFacts, path: &Path) -> Result<Self, ConfigError> {
+        WrittenConfig::parse(bytes, path)?.resolve(facts, path).map_err(|error| error.located_in(bytes))
     }
 
     /// The configuration written out with every default, as `podstead config show` prints it.

@@ -1,16 +1,14 @@
 //! From the file as written to the configuration that counts: defaults and checks. Pure.
 
-use super::paths::is_clean_absolute;
-use super::written::{WrittenConfig, WrittenSource, invalid};
-use super::{Config, ConfigError, LogRotation, Logging, Paths, SourceConfig, SourcePlace, size};
+use super::check::{Check, is_subdomain};
+use super::written::{WrittenConfig, invalid};
+use super::{Config, ConfigError, LogRotation, Logging, Paths, size, source};
 use crate::image::RegistryConfig;
-use crate::pod::{NodeName, SourceId};
+use crate::pod::NodeName;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const DEFAULT_MANIFESTS: &str = "/etc/podstead/manifests";
-const DEFAULT_RELIST: Duration = Duration::from_secs(20);
 const DEFAULT_CRASH_LOOP_MAX_SECONDS: u64 = 300;
 const DEFAULT_LOG_MAX_SIZE: u64 = 10 << 20;
 /// The shim rotates between reads of at most this size: a smaller limit could not be kept.
@@ -55,7 +53,7 @@ impl WrittenConfig {
         let pids = self.pod_pids_limit.unwrap_or(-1);
         Ok(Config {
             node_name: self.node_name(facts, &check)?,
-            sources: check.sources(self.sources.as_deref())?,
+            sources: source::sources(&check, self.sources.as_deref())?,
             preload: check.directory("preloadPath", self.preload_path.as_ref(), &paths.preload())?,
             shim: check.directory("shimPath", self.shim_path.as_ref(), &default_shim(facts))?,
             log_rotation: LogRotation {
@@ -122,100 +120,20 @@ fn default_shim(facts: &HostFacts) -> PathBuf {
     }
 }
 
-/// Checks that name the file.
-struct Check<'a> {
-    path: &'a Path,
-}
-
 impl Check<'_> {
-    /// A written absolute path, or the default.
-    fn directory(&self, field: &str, written: Option<&PathBuf>, default: &Path) -> Result<PathBuf, ConfigError> {
-        match written {
-            None => Ok(default.to_owned()),
-            // `components` drops a trailing slash and doubled ones.
-            Some(written) if is_clean_absolute(written) => Ok(written.components().collect()),
-            Some(written) => Err(invalid(
-                self.path,
-                field,
-                format!("{:?} is not an absolute path without . and ..", written.display().to_string()),
-            )),
-        }
-    }
-
-    fn range<T: PartialOrd + std::fmt::Display>(&self, field: &str, value: T, least: T, most: T) -> Result<T, ConfigError> {
-        if value < least {
-            Err(invalid(self.path, field, format!("is {value}, must be at least {least}")))
-        } else if value > most {
-            Err(invalid(self.path, field, format!("is {value}, must be at most {most}")))
-        } else {
-            Ok(value)
-        }
-    }
-
-    fn sources(&self, written: Option<&[WrittenSource]>) -> Result<Vec<SourceConfig>, ConfigError> {
-        let Some(written) = written else {
-            let place = SourcePlace::Directory { path: DEFAULT_MANIFESTS.into(), relist_interval: DEFAULT_RELIST };
-            return Ok(vec![SourceConfig { name: SourceId::new("manifests"), place }]);
-        };
-        let mut names = BTreeSet::new();
-        written
-            .iter()
-            .enumerate()
-            .map(|(index, source)| {
-                let field = format!("sources[{index}]");
-                if !is_label(&source.name) {
-                    let message = format!("{:?} is not a lower-case name of letters, digits and '-', at most 63", source.name);
-                    return Err(invalid(self.path, &format!("{field}.name"), message));
-                }
-                if !names.insert(source.name.as_str()) {
-                    let message = format!("{:?} is the name of an earlier source", source.name);
-                    return Err(invalid(self.path, &format!("{field}.name"), message));
-                }
-                Ok(SourceConfig { name: SourceId::new(&source.name), place: self.place(&field, source)? })
-            })
-            .collect()
-    }
-
     fn registries(&self, written: &[RegistryConfig]) -> Result<Vec<RegistryConfig>, ConfigError> {
         let mut hosts = BTreeSet::new();
         for (index, registry) in written.iter().enumerate() {
             let field = format!("registries[{index}]");
             if let Some(problem) = registry.problem() {
-                return Err(invalid(self.path, &field, problem));
+                return Err(self.invalid(&field, problem));
             }
             if !hosts.insert(registry.host.as_str()) {
-                return Err(invalid(self.path, &format!("{field}.host"), format!("{:?} has an earlier entry", registry.host)));
+                return Err(self.invalid(&format!("{field}.host"), format!("{:?} has an earlier entry", registry.host)));
             }
         }
         Ok(written.to_vec())
     }
-
-    fn place(&self, field: &str, source: &WrittenSource) -> Result<SourcePlace, ConfigError> {
-        let Some(directory) = &source.directory else {
-            return Err(invalid(self.path, field, "has no place: set directory".into()));
-        };
-        let seconds = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST.as_secs());
-        Ok(SourcePlace::Directory {
-            path: self.directory(&format!("{field}.directory.path"), Some(&directory.path), Path::new(""))?,
-            relist_interval: Duration::from_secs(self.range(
-                &format!("{field}.directory.relistIntervalSeconds"),
-                seconds,
-                1,
-                86_400,
-            )?),
-        })
-    }
-}
-
-/// RFC 1123 label, lower case.
-fn is_label(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
-}
-
-/// RFC 1123 subdomain, lower case.
-fn is_subdomain(name: &str) -> bool {
-    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 #[cfg(test)]
@@ -228,7 +146,7 @@ mod tests {
 
     fn load(text: &str) -> Result<Config, ConfigError> {
         let path = Path::new("/etc/podstead/config.yaml");
-        WrittenConfig::parse(text.as_bytes(), path)?.resolve(&facts(), path)
+        Config::parse(text.as_bytes(), &facts(), path)
     }
 
     fn with_head(text: &str) -> String {
@@ -269,14 +187,14 @@ mod tests {
             ),
             ("zzz: 1\n", r#":3:1: unknown field "zzz""#),
             ("podPidsLimit: many\n", "config.yaml:3:15: podPidsLimit: invalid type: string \"many\""),
-            ("podPidsLimit: 0\n", "podPidsLimit: is 0, must be at least 1"),
+            ("podPidsLimit: 0\n", "/etc/podstead/config.yaml:3:15: podPidsLimit: is 0, must be at least 1"),
             ("nodeName: Edge_1\n", r#"nodeName: is "Edge_1", which is no node name"#),
             ("paths: {run: run/podstead}\n", r#"paths.run: "run/podstead" is not an absolute path"#),
             ("paths: {run: /run/../etc}\n", "paths.run: \"/run/../etc\" is not an absolute path"),
             ("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 301}\n", "must be at most 300"),
             ("containerLogMaxSize: 10MB\n", r#""10MB" is not a size such as 10Mi"#),
             ("containerLogMaxFiles: 1\n", "must be at least 2"),
-            ("sources: [{name: a}]\n", "sources[0]: has no place: set directory"),
+            ("sources: [{name: a}]\n", "/etc/podstead/config.yaml:3:12: sources[0]: has no place: set directory, http or git"),
             ("sources: [{name: a/b, directory: {path: /a}}]\n", r#"sources[0].name: "a/b" is not a lower-case name"#),
             (
                 "sources: [{name: a, directory: {path: /a}}, {name: a, directory: {path: /b}}]\n",

@@ -1,7 +1,9 @@
 //! The configuration file as written: field names, strict reading, and where a mistake is.
 
-use super::{Config, SourcePlace, size};
+use super::source::WrittenSource;
+use super::{Config, size};
 use crate::image::RegistryConfig;
+use crate::manifest::{Position, locate};
 use crate::telemetry::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -32,10 +34,12 @@ pub enum ConfigError {
         message: String,
     },
     /// A value that cannot be used.
-    #[error("{}: {field}: {message}", path.display())]
+    #[error("{}{}: {field}: {message}", path.display(), place_of(*position))]
     Invalid {
         /// The file.
         path: PathBuf,
+        /// Where the field, or what it belongs to, is written.
+        position: Option<Position>,
         /// The field, e.g. `sources[1].name`.
         field: String,
         /// What is wrong with it.
@@ -109,28 +113,6 @@ pub struct WrittenPaths {
     pub logs: Option<PathBuf>,
 }
 
-/// One entry of `sources`: a name and exactly one kind of place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WrittenSource {
-    /// Unique: a lower-case RFC 1123 label.
-    pub name: String,
-    /// A directory or a single file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<WrittenDirectory>,
-}
-
-/// `sources[].directory`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WrittenDirectory {
-    /// Absolute path.
-    pub path: PathBuf,
-    /// Seconds between listings that nothing asked for, 1 to 86400. Default: 20.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relist_interval_seconds: Option<u64>,
-}
-
 /// `crashLoopBackOff`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -169,12 +151,6 @@ impl WrittenConfig {
 
     /// Every field of `config` written out.
     pub(super) fn of(config: &Config) -> Self {
-        let sources = config.sources.iter().map(|source| match &source.place {
-            SourcePlace::Directory { path, relist_interval } => WrittenSource {
-                name: source.name.to_string(),
-                directory: Some(WrittenDirectory { path: path.clone(), relist_interval_seconds: Some(relist_interval.as_secs()) }),
-            },
-        });
         Self {
             api_version: Some(API_VERSION.into()),
             kind: Some(KIND.into()),
@@ -184,7 +160,7 @@ impl WrittenConfig {
                 run: Some(config.paths.run.clone()),
                 logs: Some(config.paths.logs.clone()),
             },
-            sources: Some(sources.collect()),
+            sources: Some(config.sources.iter().map(WrittenSource::of).collect()),
             preload_path: Some(config.preload.clone()),
             shim_path: Some(config.shim.clone()),
             container_log_max_size: Some(size::format(config.log_rotation.max_size)),
@@ -202,7 +178,23 @@ impl WrittenConfig {
 }
 
 pub(super) fn invalid(path: &Path, field: &str, message: String) -> ConfigError {
-    ConfigError::Invalid { path: path.to_owned(), field: field.to_owned(), message }
+    ConfigError::Invalid { path: path.to_owned(), position: None, field: field.to_owned(), message }
+}
+
+fn place_of(position: Option<Position>) -> String {
+    position.map_or_else(String::new, |position| format!(":{}:{}", position.line, position.column))
+}
+
+impl ConfigError {
+    /// With the place of the field in the file's `bytes`.
+    pub(super) fn located_in(self, bytes: &[u8]) -> Self {
+        match self {
+            Self::Invalid { path, position: None, field, message } => {
+                Self::Invalid { position: locate(bytes).position(&field), path, field, message }
+            }
+            located @ (Self::Read { .. } | Self::Syntax { .. } | Self::Invalid { .. }) => located,
+        }
+    }
 }
 
 fn syntax_error(error: &serde_yaml::Error, path: &Path) -> ConfigError {

@@ -13,6 +13,7 @@ mod documents;
 mod encoding;
 mod fault;
 mod lines;
+mod locate;
 mod node;
 mod object;
 pub mod positions;
@@ -21,6 +22,7 @@ pub mod schema;
 mod yaml;
 
 pub use decode::decode;
+pub use locate::locate;
 pub use positions::PositionMap;
 pub use problem::{Origin, Position, Problem, Severity};
 pub use yaml::to_yaml;

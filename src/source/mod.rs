@@ -4,10 +4,16 @@
 //! never looks like an empty artifact (promise P2): whoever reads the channel keeps the last good set.
 
 mod control;
+pub mod credentials;
 pub mod dir;
+pub mod http_client;
+pub mod poll;
+pub mod polling;
 mod revision;
+pub mod wake;
 
 pub use control::{PruneError, SourceControl};
+pub use wake::{Inquiry, Wishes};
 
 use crate::pod::SourceId;
 use async_trait::async_trait;
@@ -63,6 +69,8 @@ pub enum SourceReport {
     Recovered,
     /// Is read, but worse than it should be (e.g. changes are seen late); said once. `None`: as it should be again.
     Degraded(Option<String>),
+    /// Somebody waits for what came of all reports before this one.
+    Inquiry(Inquiry),
 }
 
 /// A place that manifests come from.
@@ -71,6 +79,7 @@ pub trait PodSource: Send + 'static {
     /// The configured name.
     fn id(&self) -> SourceId;
 
-    /// Fetches now and on every change until the receiver of `reports` is dropped. Never returns on a failure of the place.
-    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>);
+    /// Fetches now, on every change and on every wish, until the receiver of `reports` is dropped. Never returns on a failure of the
+    /// place. The future may be dropped at any await.
+    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>, wishes: Wishes);
 }

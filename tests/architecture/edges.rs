@@ -16,14 +16,17 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "pod", to: &["manifest"] },
     Row { from: "manifest", to: &[] },
     Row { from: "telemetry", to: &["pod"] },
-    Row { from: "config", to: &["image", "manifest", "pod", "sys", "telemetry"] },
+    // Connections to other hosts: trust, secrets, what went wrong.
+    Row { from: "outbound", to: &[] },
+    // `image` and `source` for what the configuration says about registries and about places that manifests come from.
+    Row { from: "config", to: &["image", "manifest", "pod", "source", "sys", "telemetry"] },
     // The flow.
     Row { from: "trust", to: &[] },
     // `trust`: a source refuses a revision before it reports it.
-    Row { from: "source", to: &["pod", "sys", "telemetry", "trust"] },
+    Row { from: "source", to: &["outbound", "pod", "sys", "telemetry", "trust"] },
     Row { from: "store", to: &["config", "manifest", "pod", "source", "status", "sys", "telemetry"] },
     Row { from: "mux", to: &["manifest", "pod", "source", "store", "telemetry"] },
-    Row { from: "image", to: &["pod", "sys", "telemetry"] },
+    Row { from: "image", to: &["outbound", "pod", "sys", "telemetry"] },
     Row { from: "runtime", to: &["config", "image", "pod", "shim", "sys", "telemetry"] },
     Row { from: "shim", to: &["config", "image", "pod", "runtime", "sys"] },
     Row { from: "volume", to: &["config", "mux", "pod", "runtime", "sys", "telemetry"] },

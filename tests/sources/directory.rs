@@ -278,7 +278,7 @@ async fn the_thread_ends_when_the_source_is_not_wanted_any_more() {
     let slow = DirectoryOptions { look: 2 * DEADLINE, ..options() };
     let (sender, mut reports) = tokio::sync::mpsc::channel(1);
     let source = podstead::source::dir::DirectorySource::new(podstead::pod::SourceId::new("ends"), directory.path(), slow);
-    let task = tokio::spawn(podstead::source::PodSource::run(Box::new(source), sender));
+    let task = tokio::spawn(podstead::source::PodSource::run(Box::new(source), sender, podstead::source::Wishes::none()));
     reports.recv().await.unwrap();
     assert_eq!(threads(), 1);
     task.abort();

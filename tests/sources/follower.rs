@@ -2,7 +2,7 @@
 
 use podstead::pod::SourceId;
 use podstead::source::dir::{DirectoryOptions, DirectorySource};
-use podstead::source::{Artifact, PodSource, SourceReport};
+use podstead::source::{Artifact, PodSource, SourceReport, Wishes};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub(crate) fn follow(path: &Path) -> Follower {
 pub(crate) fn follow_with(path: &Path, options: DirectoryOptions) -> Follower {
     let (sender, reports) = mpsc::channel(4);
     let source = Box::new(DirectorySource::new(SourceId::new("manifests"), path, options));
-    Follower { reports, task: tokio::spawn(source.run(sender)), artifacts: 0 }
+    Follower { reports, task: tokio::spawn(source.run(sender, Wishes::none())), artifacts: 0 }
 }
 
 impl Drop for Follower {

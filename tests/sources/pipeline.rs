@@ -7,7 +7,7 @@ use podstead::manifest::Limits;
 use podstead::mux::{self, DesiredPod, Merge, MuxTask, PodOp, PodUpdate};
 use podstead::pod::{AdmitContext, NodeName, SourceId};
 use podstead::source::dir::DirectorySource;
-use podstead::source::{PodSource, SourceControl};
+use podstead::source::{PodSource, SourceControl, Wishes};
 use podstead::status::{SourceStatus, SourceStatusSink};
 use podstead::store::CheckContext;
 use podstead::store::intake::{self, Intake, IntakeHandle, IntakeSource};
@@ -58,7 +58,7 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
     let mut stages = JoinSet::new();
     stages.spawn(intake::run(intake, reports, set));
     stages.spawn(mux::run(task, sets, update));
-    stages.spawn(Box::new(DirectorySource::new(id(), manifests, options())).run(report));
+    stages.spawn(Box::new(DirectorySource::new(id(), manifests, options())).run(report, Wishes::none()));
     Pipeline { updates, status, intake: handle, _stages: stages }
 }
 

@@ -18,8 +18,9 @@ use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::protocol::LogLimits;
-use crate::source::PodSource;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
+use crate::source::http_client::shown;
+use crate::source::{PodSource, Wishes};
 use crate::store::CheckContext;
 use crate::store::intake::{self, Intake, IntakeSource};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
@@ -114,10 +115,10 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         "the config mux"
     });
     for source in &config.sources {
-        let source = follow(source);
+        let source = follow(source)?;
         let report = report.clone();
         stages.spawn(async move {
-            source.run(report).await;
+            source.run(report, Wishes::none()).await;
             "a source of manifests"
         });
     }
@@ -178,18 +179,22 @@ fn open_images(config: &Config, events: Arc<EventLog>) -> anyhow::Result<Arc<Ima
 }
 
 fn describe(source: &SourceConfig) -> IntakeSource {
-    match &source.place {
-        SourcePlace::Directory { path, .. } => {
-            IntakeSource { id: source.name.clone(), kind: "directory".to_owned(), location: path.display().to_string() }
-        }
-    }
+    let location = match &source.place {
+        SourcePlace::Directory { path, .. } => path.display().to_string(),
+        SourcePlace::Http(place) => shown(&place.url),
+        SourcePlace::Git(place) => place.url.clone(),
+    };
+    IntakeSource { id: source.name.clone(), kind: source.place.kind().to_owned(), location }
 }
 
-fn follow(source: &SourceConfig) -> Box<dyn PodSource> {
+fn follow(source: &SourceConfig) -> anyhow::Result<Box<dyn PodSource>> {
     match &source.place {
         SourcePlace::Directory { path, relist_interval } => {
             let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };
-            Box::new(DirectorySource::new(source.name.clone(), path, options))
+            Ok(Box::new(DirectorySource::new(source.name.clone(), path, options)))
+        }
+        SourcePlace::Http(_) | SourcePlace::Git(_) => {
+            bail!("source {}: this build follows no sources of kind {}", source.name, source.place.kind())
         }
     }
 }

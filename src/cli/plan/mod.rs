@@ -69,6 +69,7 @@ fn source_of<'a>(args: &PlanArgs, config: &'a Config) -> anyhow::Result<&'a Sour
         SourcePlace::Directory { path, .. } => {
             *path == args.path || (canonical.is_some() && std::fs::canonicalize(path).ok() == canonical)
         }
+        SourcePlace::Http(_) | SourcePlace::Git(_) => false,
     };
     match (config.sources.iter().find(is_here), config.sources.as_slice()) {
         (Some(source), _) | (None, [source]) => Ok(source),

@@ -7,6 +7,7 @@ use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
 use super::credentials::{self, Credentials};
 use super::{BlobStream, Registry, RegistryError};
+use crate::outbound;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -133,8 +134,7 @@ impl Host {
     fn new(config: RegistryConfig, stall: Duration) -> Result<Self, RegistryError> {
         let name = config.host.clone();
         let setup = |reason: String| RegistryError::Setup { host: name.clone(), reason };
-        // Somebody else in the process may have installed one: any will do.
-        let _installed = rustls::crypto::ring::default_provider().install_default();
+        outbound::install_provider();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
@@ -144,12 +144,8 @@ impl Host {
             // The host's certificate authorities are not needed, and may not be there.
             builder = builder.tls_certs_only([]);
         } else if let Some(path) = &config.ca_file {
-            let bad = |reason: String| setup(format!("CA file {}: {reason}", path.display()));
-            let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
-            let certificates = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| bad(error.to_string()))?;
-            if certificates.is_empty() {
-                return Err(bad("it has no certificate in PEM form".into()));
-            }
+            let certificates = outbound::certificates(path)
+                .map_err(|error| setup(format!("caFile: {}", super::super::explain::explain(&error))))?;
             builder = builder.tls_certs_merge(certificates);
         }
         let http = builder.build().map_err(|error| setup(super::super::explain::explain(&error)))?;

@@ -2,6 +2,8 @@
 
 use super::super::registry_config::RegistryConfig;
 use super::RegistryError;
+use crate::outbound::Secret;
+use crate::telemetry::error_chain;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -39,9 +41,8 @@ pub(super) fn read(config: &RegistryConfig) -> Result<Credentials, RegistryError
     let content = |path: &Path| std::fs::read_to_string(path).map_err(|error| failed(path, error.to_string()));
     match (&config.username, &config.password_file, &config.auth_file) {
         (Some(username), Some(path), _) => {
-            let password = content(path)?;
-            let password = password.strip_suffix('\n').unwrap_or(&password);
-            Ok(Credentials::Password(username.clone(), password.strip_suffix('\r').unwrap_or(password).to_owned()))
+            let password = Secret::read(path).map_err(|error| failed(path, error_chain(&error).to_string()))?;
+            Ok(Credentials::Password(username.clone(), password.expose().to_owned()))
         }
         (_, _, Some(path)) => from_auth_file(&content(path)?, &config.host).map_err(|reason| failed(path, reason)),
         (_, _, None) => Ok(Credentials::Anonymous),

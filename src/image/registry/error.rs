@@ -1,6 +1,6 @@
 //! What can go wrong with a registry, told so that a person knows where to look.
 
-use std::error::Error;
+use crate::outbound::{Failure, NO_TLS};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -157,53 +157,15 @@ impl RegistryError {
     /// From what the HTTP client says.
     pub(super) fn from_http(host: &str, error: &reqwest::Error) -> Self {
         let host = host.to_owned();
-        let causes = causes(error);
-        let reason = causes.last().map(ToString::to_string).unwrap_or_default();
-        if let Some(tls) = causes.iter().find_map(|cause| tls_error(*cause)) {
-            return Self::Tls { host, reason: explain_tls(tls) };
+        match Failure::of(error) {
+            Failure::Resolve(reason) => Self::Resolve { host, reason },
+            Failure::Connect(reason) => Self::Connect { host, reason },
+            Failure::Tls(reason) if reason == NO_TLS => {
+                Self::Tls { host, reason: format!("{reason} (set http: true for the registry if that is intended)") }
+            }
+            Failure::Tls(reason) => Self::Tls { host, reason },
+            Failure::Stalled => Self::Stalled { host },
+            Failure::Broken(reason) => Self::Broken { host, reason },
         }
-        if causes.iter().any(|cause| cause.to_string().starts_with("dns error")) {
-            return Self::Resolve { host, reason };
-        }
-        match (error.is_connect(), error.is_timeout()) {
-            (true, true) => Self::Connect { host, reason: "it does not answer in time".into() },
-            (true, false) => Self::Connect { host, reason },
-            (false, true) => Self::Stalled { host },
-            (false, false) => Self::Broken { host, reason },
-        }
-    }
-}
-
-fn causes(error: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
-    let first: &(dyn Error + 'static) = error;
-    std::iter::successors(Some(first), |cause: &&(dyn Error + 'static)| (*cause).source()).collect()
-}
-
-/// rustls's errors come in IO errors in IO errors, which do not name what they hold as their source.
-fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    let mut cause = cause;
-    while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref()) {
-        cause = inner;
-    }
-    cause.downcast_ref()
-}
-
-fn explain_tls(error: &rustls::Error) -> String {
-    use rustls::{CertificateError, Error};
-    match error {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is signed by an authority that this host does not know (install ca-certificates, or set caFile for the registry)".into()
-        }
-        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "its certificate has expired, or this host's clock is wrong".into()
-        }
-        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet: this host's clock is probably wrong".into()
-        }
-        Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
-            "its certificate is for another name".into()
-        }
-        Error::InvalidMessage(_) => "it does not speak TLS (set http: true for the registry if that is intended)".into(),
-        other => other.to_string(),
     }
 }

@@ -6,6 +6,7 @@ use super::place::Identity;
 use super::watch::Watch;
 use super::{DirectoryError, DirectoryOptions};
 use crate::pod::SourceId;
+use crate::source::wake::Asked;
 use crate::source::{Place, Revision, SourceReport};
 use crate::telemetry::error_chain;
 use std::path::PathBuf;
@@ -56,8 +57,10 @@ impl Follower {
     pub(super) fn run(mut self) {
         let mut watch = Watch::set(&self.path, &self.hints);
         let mut timing = Timing::new(&self.options);
+        let mut asked = Asked::default();
         loop {
             let began = Instant::now();
+            asked.join(self.hints.take_asked());
             let (rearm, mut witness) = self.hints.begin_pass(began);
             // Before the pass: what changes after it was read is then told by an event.
             let blind_for_long = watch.blind.is_some() && watch.set_at.elapsed() > self.options.look * LOOKS_WHILE_BLIND;
@@ -78,7 +81,8 @@ impl Follower {
                 if let Ok(pass) = &result {
                     self.cache.note_reported(&pass.artifact);
                 }
-                if self.reporter.report(result, watch.blind.as_deref()).is_err() {
+                let reported = self.reporter.report(result, watch.blind.as_deref());
+                if reported.and_then(|()| self.reporter.answer(std::mem::take(&mut asked))).is_err() {
                     return;
                 }
             }
@@ -198,6 +202,11 @@ impl Reporter {
             self.send(SourceReport::Degraded(text))?;
         }
         Ok(())
+    }
+
+    /// Passes on who waits for what was reported.
+    fn answer(&self, asked: Asked) -> Result<(), Unwanted> {
+        asked.into_reports().try_for_each(|report| self.send(report))
     }
 
     fn send(&self, report: SourceReport) -> Result<(), Unwanted> {

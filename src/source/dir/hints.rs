@@ -5,6 +5,7 @@
 
 use super::DirectoryOptions;
 use super::listing::Witness;
+use crate::source::wake::Asked;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,6 +47,8 @@ struct State {
     changed: Option<(Instant, Instant)>,
     created: Option<Instant>,
     writers: HashMap<OsString, Instant>,
+    /// Those who wait for the next pass.
+    asked: Asked,
 }
 
 /// Shared between the thread that receives events and the one that follows.
@@ -131,6 +134,20 @@ impl Hints {
             let until = due.map_or(timer, |due| due.min(timer));
             state = self.news.wait_timeout(state, until - now).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Asks for a pass, whatever events say; `asked` wait for what comes of it.
+    pub(super) fn wish(&self, asked: Asked, now: Instant) {
+        let mut state = self.lock();
+        state.asked.join(asked);
+        state.touch(now);
+        drop(state);
+        self.news.notify_all();
+    }
+
+    /// Those who wait for a pass that has not begun yet.
+    pub(super) fn take_asked(&self) -> Asked {
+        std::mem::take(&mut self.lock().asked)
     }
 
     /// Begins a pass: everything told so far will be seen by it. Returns whether the watch has to be set anew, and who is writing.

@@ -21,7 +21,7 @@ mod listing;
 mod place;
 mod watch;
 
-use super::{Artifact, PodSource, SourceReport};
+use super::{Artifact, PodSource, SourceReport, Wishes};
 use crate::pod::SourceId;
 use async_trait::async_trait;
 use hints::Hints;
@@ -127,12 +127,12 @@ impl PodSource for DirectorySource {
         self.id.clone()
     }
 
-    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>) {
+    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>, mut wishes: Wishes) {
         let hints = Arc::new(Hints::default());
         // Ends the thread also when this future is dropped.
         let _guard = StopOnDrop(hints.clone());
         loop {
-            let (ended_sender, ended) = oneshot::channel::<()>();
+            let (ended_sender, mut ended) = oneshot::channel::<()>();
             let follower =
                 follow::Follower::new(self.id.clone(), self.path.clone(), self.options.clone(), hints.clone(), reports.clone());
             let thread = std::thread::Builder::new().name(format!("source-{}", self.id)).spawn(move || {
@@ -142,11 +142,14 @@ impl PodSource for DirectorySource {
             });
             match thread {
                 Ok(_) => {
-                    tokio::select! {
-                        _ = ended => {}
-                        () = reports.closed() => {}
+                    loop {
+                        // All arms are cancel-safe.
+                        tokio::select! {
+                            _ = &mut ended => return,
+                            () = reports.closed() => return,
+                            wish = wishes.next() => hints.wish(wishes.gather(Some(wish)), Instant::now()),
+                        }
                     }
-                    return;
                 }
                 Err(error) => {
                     let text = format!("start the thread that reads {}: {error}", self.path.display());

@@ -6,6 +6,7 @@ use super::{IntakeSource, RETRY};
 use crate::config::Paths;
 use crate::manifest::{Problem, Severity};
 use crate::pod::SourceId;
+use crate::source::wake::Verdict;
 use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::LastGood;
@@ -146,9 +147,23 @@ impl Desk {
                 self.degraded = degraded;
                 None
             }
+            SourceReport::Inquiry(inquiry) => {
+                inquiry.answer(self.verdict());
+                return None;
+            }
         };
         self.publish();
         set
+    }
+
+    /// What came of everything that was reported so far.
+    fn verdict(&self) -> Verdict {
+        Verdict {
+            in_force: self.in_force.as_ref().map(|in_force| in_force.revision.clone()),
+            pods: self.pods,
+            error: self.standing_text(),
+            refused: self.problems.iter().filter(|problem| problem.severity == Severity::Error).count(),
+        }
     }
 
     /// Tries once more what could not be written.

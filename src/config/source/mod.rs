@@ -1,0 +1,124 @@
+//! Places that manifests come from, resolved: every value is set and valid.
+
+mod access;
+mod git;
+mod resolve;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use resolve::sources;
+
+pub(super) use written::WrittenSource;
+
+use crate::pod::SourceId;
+use crate::source::http_client::HttpAccess;
+use reqwest::Url;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A place that manifests come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Unique name; names the directory of its last good objects.
+    pub name: SourceId,
+    /// What kind of place.
+    pub place: SourcePlace,
+    /// What it delivers must be signed; `None` for a place that is trusted as it is.
+    pub signature: Option<SignatureRequirement>,
+    /// Older revisions than the last accepted one are accepted, too.
+    pub allow_rollback: bool,
+}
+
+/// The kinds of places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourcePlace {
+    /// A directory or a single file.
+    Directory {
+        /// Absolute path.
+        path: PathBuf,
+        /// How often it is listed although nothing was told about it.
+        relist_interval: Duration,
+    },
+    /// One document of manifests at a URL.
+    Http(HttpPlace),
+    /// A git repository.
+    Git(GitPlace),
+}
+
+/// A URL that is asked from time to time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpPlace {
+    /// http or https, without user and fragment.
+    pub url: Url,
+    /// Time between polls.
+    pub interval: Duration,
+    /// For one poll as a whole.
+    pub timeout: Duration,
+    /// Credentials, proxy, TLS.
+    pub access: HttpAccess,
+}
+
+/// A git repository that is asked from time to time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitPlace {
+    /// `https://`, `http://`, `ssh://`, `git://`, `file://`, `user@host:path` or an absolute path; without a password.
+    pub url: String,
+    /// What of it.
+    pub reference: GitReference,
+    /// Directory or file in the repository, without a slash at either end; empty for its root.
+    pub path: String,
+    /// Time between polls.
+    pub interval: Duration,
+    /// For one poll as a whole, the fetch included.
+    pub timeout: Duration,
+    /// Credentials, proxy, TLS: for http and https.
+    pub access: HttpAccess,
+    /// For ssh.
+    pub ssh: Option<SshAccess>,
+}
+
+/// Which commit of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GitReference {
+    /// The branch that the repository itself names.
+    Default,
+    /// The tip of a branch.
+    Branch(String),
+    /// A tag.
+    Tag(String),
+    /// The highest tag of a range of versions.
+    Semver(String),
+    /// One commit: 40 or 64 hexadecimal digits.
+    Commit(String),
+}
+
+/// How a repository is reached over ssh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshAccess {
+    /// Private key.
+    pub key_file: PathBuf,
+    /// Keys of the servers.
+    pub known_hosts_file: PathBuf,
+}
+
+/// Who must have signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureRequirement {
+    /// Keys and whose they are, in the form of ssh's `allowed_signers`.
+    pub allowed_signers_file: PathBuf,
+    /// What signatures must be for: `git` for commits and tags, `podstead` for documents unless configured otherwise.
+    pub namespace: String,
+}
+
+impl SourcePlace {
+    /// The kind, as the field of the configuration that names it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Directory { .. } => "directory",
+            Self::Http(_) => "http",
+            Self::Git(_) => "git",
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! From a source as written to the source that counts: defaults and checks. Pure.
+
+use super::access::{AccessFields, web_url};
+use super::git::git_place;
+use super::written::{WrittenHttp, WrittenSource};
+use super::{HttpPlace, SignatureRequirement, SourceConfig, SourcePlace};
+use crate::config::ConfigError;
+use crate::config::check::{Check, is_label};
+use crate::pod::SourceId;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const DEFAULT_MANIFESTS: &str = "/etc/podstead/manifests";
+const DEFAULT_RELIST: u64 = 20;
+/// Kubelet rule A11: `httpCheckFrequency`, and the time limit of its client.
+const DEFAULT_HTTP_INTERVAL: u64 = 20;
+const DEFAULT_HTTP_TIMEOUT: u64 = 10;
+pub(super) const DAY: u64 = 86_400;
+
+/// All sources; the default one where none are written.
+pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSource]>) -> Result<Vec<SourceConfig>, ConfigError> {
+    let Some(written) = written else {
+        let relist_interval = Duration::from_secs(DEFAULT_RELIST);
+        let place = SourcePlace::Directory { path: DEFAULT_MANIFESTS.into(), relist_interval };
+        return Ok(vec![SourceConfig { name: SourceId::new("manifests"), place, signature: None, allow_rollback: false }]);
+    };
+    let mut names = BTreeSet::new();
+    let resolve = |(index, written): (usize, &WrittenSource)| {
+        let field = format!("sources[{index}]");
+        if !is_label(&written.name) {
+            let message = format!("{:?} is not a lower-case name of letters, digits and '-', at most 63", written.name);
+            return Err(check.invalid(&format!("{field}.name"), message));
+        }
+        if !names.insert(written.name.clone()) {
+            let message = format!("{:?} is the name of an earlier source", written.name);
+            return Err(check.invalid(&format!("{field}.name"), message));
+        }
+        source(check, &field, written)
+    };
+    written.iter().enumerate().map(resolve).collect()
+}
+
+fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourceConfig, ConfigError> {
+    let WrittenSource { name, directory, http, git, require_signature, allow_rollback } = written;
+    let place = match (directory, http, git) {
+        (Some(directory), None, None) => {
+            let field = format!("{field}.directory");
+            let relist = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST);
+            SourcePlace::Directory {
+                path: check.file(&format!("{field}.path"), &directory.path)?,
+                relist_interval: seconds(check, &format!("{field}.relistIntervalSeconds"), relist, DAY)?,
+            }
+        }
+        (None, Some(http), None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
+        (None, None, Some(git)) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
+        (None, None, None) => return Err(check.invalid(field, "has no place: set directory, http or git".into())),
+        _ => return Err(check.invalid(field, "has more than one place: set one of directory, http and git".into())),
+    };
+    let default_namespace = match &place {
+        SourcePlace::Directory { .. } => {
+            let unfit = [("requireSignature", require_signature.is_some()), ("allowRollback", allow_rollback.is_some())];
+            if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
+                let message = "is for http and git: who may write into a directory is told by its permissions".to_owned();
+                return Err(check.invalid(&format!("{field}.{name}"), message));
+            }
+            ""
+        }
+        SourcePlace::Http(_) => "podstead",
+        SourcePlace::Git(_) => "git",
+    };
+    let signature = require_signature.as_ref().map(|signature| {
+        let field = format!("{field}.requireSignature");
+        let namespace = signature.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
+        if namespace.is_empty() || namespace.contains(|character: char| character.is_whitespace() || ",\"".contains(character)) {
+            return Err(check.invalid(&format!("{field}.namespace"), format!("{namespace:?} is no namespace of signatures")));
+        }
+        let file = check.file(&format!("{field}.allowedSignersFile"), &signature.allowed_signers_file)?;
+        Ok(SignatureRequirement { allowed_signers_file: file, namespace })
+    });
+    Ok(SourceConfig {
+        name: SourceId::new(name),
+        place,
+        signature: signature.transpose()?,
+        allow_rollback: allow_rollback.unwrap_or(false),
+    })
+}
+
+pub(super) fn seconds(check: &Check<'_>, field: &str, value: u64, most: u64) -> Result<Duration, ConfigError> {
+    check.range(field, value, 1, most).map(Duration::from_secs)
+}
+
+fn http_place(check: &Check<'_>, field: &str, written: &WrittenHttp) -> Result<HttpPlace, ConfigError> {
+    let url = web_url(check, &format!("{field}.url"), &written.url)?;
+    let fields = AccessFields {
+        auth: written.auth.as_ref(),
+        headers: &written.headers,
+        headers_file: written.headers_file.as_ref(),
+        proxy: written.proxy.as_deref(),
+        ca_file: written.ca_file.as_ref(),
+        client_cert_file: written.client_cert_file.as_ref(),
+        client_key_file: written.client_key_file.as_ref(),
+    };
+    let timeout = written.timeout_seconds.unwrap_or(DEFAULT_HTTP_TIMEOUT);
+    let interval = written.interval_seconds.unwrap_or(DEFAULT_HTTP_INTERVAL);
+    Ok(HttpPlace {
+        access: fields.resolve(check, field, url.scheme() == "https")?,
+        url,
+        interval: seconds(check, &format!("{field}.intervalSeconds"), interval, DAY)?,
+        timeout: seconds(check, &format!("{field}.timeoutSeconds"), timeout, 3600)?,
+    })
+}

@@ -1,0 +1,133 @@
+//! Sources as people write them, right and wrong.
+
+use crate::config::{Config, ConfigError, GitReference, HostFacts, SourcePlace};
+use crate::source::credentials::{AuthFiles, Username};
+use std::path::Path;
+
+fn load(sources: &str) -> Result<Config, ConfigError> {
+    let text = format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\nsources:\n{sources}");
+    let facts = HostFacts { host_name: "edge".into(), executable: None };
+    Config::parse(text.as_bytes(), &facts, Path::new("/etc/podstead/config.yaml"))
+}
+
+fn place(source: &str) -> SourcePlace {
+    load(source).unwrap().sources.remove(0).place
+}
+
+const EVERYTHING: &str = "
+- name: web
+  http:
+    url: https://config.lan/edge.yaml?site=7
+    intervalSeconds: 30
+    timeoutSeconds: 5
+    auth: {usernameFile: /run/user, passwordFile: /run/password}
+    headers: {X-Site: a, X-Tag: [b, c]}
+    headersFile: /run/headers
+    proxy: http://proxy.lan:3128
+    caFile: /etc/ca.pem
+    clientCertFile: /etc/client.pem
+    clientKeyFile: /etc/client.key
+  requireSignature: {allowedSignersFile: /etc/signers}
+  allowRollback: true
+- name: repository
+  git:
+    url: https://git.lan/edge.git
+    semver: '>=1.2'
+    path: clusters/edge/
+    auth: {tokenFile: /run/token}
+  requireSignature: {allowedSignersFile: /etc/signers, namespace: deploy}
+- {name: ssh, git: {url: 'git@git.lan:edge.git', commit: 0123456789ABCDEF0123456789abcdef01234567, ssh: {keyFile: /k, knownHostsFile: /h}}}
+- {name: local, git: {url: /srv/edge.git, tag: v1}}
+- {name: plain, http: {url: 'http://config.lan/'}}
+";
+
+#[test]
+fn what_show_prints_of_all_kinds_is_read_back_as_the_same() {
+    let config = load(EVERYTHING).unwrap();
+    let shown = serde_yaml::to_string(&config.to_written()).unwrap();
+    let facts = HostFacts { host_name: "other".into(), executable: None };
+    assert_eq!(Config::parse(shown.as_bytes(), &facts, Path::new("/c")).unwrap(), config, "{shown}");
+}
+
+#[test]
+fn every_field_is_resolved() {
+    let sources = load(EVERYTHING).unwrap().sources;
+    let SourcePlace::Http(http) = &sources[0].place else { panic!() };
+    assert_eq!((http.interval.as_secs(), http.timeout.as_secs()), (30, 5));
+    assert_eq!(http.access.credentials.headers.len(), 3);
+    assert!(matches!(&http.access.credentials.auth, Some(AuthFiles::Password { username: Username::File(_), .. })));
+    assert_eq!(sources[0].signature.as_ref().unwrap().namespace, "podstead");
+    assert!(sources[0].allow_rollback && !sources[1].allow_rollback);
+    let SourcePlace::Git(git) = &sources[1].place else { panic!() };
+    assert_eq!(git.path, "clusters/edge");
+    assert_eq!(git.reference, GitReference::Semver(">=1.2".into()));
+    assert_eq!(sources[1].signature.as_ref().unwrap().namespace, "deploy");
+    let SourcePlace::Git(git) = &sources[2].place else { panic!() };
+    assert_eq!(git.reference, GitReference::Commit("0123456789abcdef0123456789abcdef01234567".into()));
+    let SourcePlace::Http(plain) = &sources[4].place else { panic!() };
+    assert_eq!((plain.interval.as_secs(), plain.timeout.as_secs()), (20, 10));
+}
+
+#[test]
+fn a_certificate_file_may_hold_the_key() {
+    let SourcePlace::Http(http) = place("- {name: a, http: {url: 'https://h/', clientCertFile: /both.pem}}") else { panic!() };
+    assert_eq!(http.access.client_certificate, Some(("/both.pem".into(), "/both.pem".into())));
+}
+
+#[test]
+fn every_mistake_names_its_line_and_its_field() {
+    let http = |fields: &str| format!("- name: a\n  http:\n    url: https://h/x\n    {fields}\n");
+    let git = |url: &str, fields: &str| format!("- name: a\n  git:\n    url: {url}\n    {fields}\n");
+    let cases = [
+        ("- name: a\n  http: {url: 'ftp://h/x'}".to_owned(), r#":5:15: sources[0].http.url: has scheme "ftp""#),
+        ("- name: a\n  http: {url: 'h/x'}".to_owned(), "sources[0].http.url: is no URL"),
+        ("- name: a\n  http: {url: 'https://u:geheim@h/x'}".to_owned(), "sources[0].http.url: has credentials in it"),
+        (http("intervalSeconds: 0"), ":7:22: sources[0].http.intervalSeconds: is 0, must be at least 1"),
+        (http("timeoutSeconds: 3601"), "sources[0].http.timeoutSeconds: is 3601, must be at most 3600"),
+        (http("intervalSecs: 5"), r#":7:5: sources[0].http: unknown field "intervalSecs", did you mean "intervalSeconds"?"#),
+        (http("auth: {tokenFile: token}"), r#"sources[0].http.auth.tokenFile: "token" is not an absolute path"#),
+        (http("auth: {username: u}"), ":7:12: sources[0].http.auth: must have tokenFile alone"),
+        (http("auth: {tokenFile: /t, passwordFile: /p}"), "sources[0].http.auth: must have tokenFile alone"),
+        (http("auth: {username: 'a:b', passwordFile: /p}"), "sources[0].http.auth.username: "),
+        (http("headers: {Host: x}"), "sources[0].http.headers.Host: is set by podstead itself"),
+        (http("headers: {'a b': x}"), "sources[0].http.headers.a b: is no name of a header"),
+        (http("clientKeyFile: /k"), "sources[0].http.clientKeyFile: needs clientCertFile"),
+        (http("proxy: socks5://p"), r#"sources[0].http.proxy: has scheme "socks5""#),
+        ("- {name: a, http: {url: 'http://h/', caFile: /c}}".to_owned(), "sources[0].http.caFile: has no meaning without https"),
+        ("- {name: a, http: {url: 'http://h/'}, git: {url: /r}}".to_owned(), "sources[0]: has more than one place"),
+        (
+            "- name: a\n  directory: {path: /d}\n  allowRollback: true\n".to_owned(),
+            ":6:18: sources[0].allowRollback: is for http and git",
+        ),
+        (
+            "- {name: a, http: {url: 'http://h/'}, requireSignature: {allowedSignersFile: s}}".to_owned(),
+            "sources[0].requireSignature.allowedSignersFile: ",
+        ),
+        (git("https://u@h/x", ""), "sources[0].git.url: has credentials"),
+        (git("ssh://u:p@h/x", ""), "sources[0].git.url: has credentials"),
+        (git("-oProxyCommand=x:y", ""), "sources[0].git.url: "),
+        (git("ssh://-oProxyCommand=x/y", ""), "sources[0].git.url: "),
+        (git("repo.git", ""), "is no URL, no user@host:path and no absolute path"),
+        (git("ext::sh", ""), "sources[0].git.url: "),
+        (git("/r", "auth: {tokenFile: /t}"), "sources[0].git.auth: is for http and https only"),
+        (git("https://h/r", "ssh: {keyFile: /k, knownHostsFile: /h}"), "sources[0].git.ssh: is for ssh only"),
+        (git("/r", "branch: -x"), r#"sources[0].git.branch: "-x" is no branch"#),
+        (git("/r", "commit: abc"), "sources[0].git.commit: \"abc\" is no commit"),
+        (git("/r", "{}").replace("    {}\n", "    branch: a\n    tag: b\n"), "sources[0].git.tag: and branch exclude each other"),
+        (git("/r", "path: ../x"), r#"sources[0].git.path: "../x" is no path below"#),
+        (git("/r", "path: /x"), r#"sources[0].git.path: "/x" is no path below"#),
+    ];
+    for (text, expected) in cases {
+        let error = load(&text).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("config.yaml:"), "{text}\n  got:      {error}\n  expected: {expected}");
+        assert!(!error.contains("geheim"), "{error}");
+    }
+}
+
+#[test]
+fn git_is_found_at_all_its_kinds_of_places() {
+    for url in ["https://h/r", "http://h/r", "ssh://git@h:22/r", "git@h:r", "h:r", "git://h/r", "file:///r", "/r"] {
+        let SourcePlace::Git(git) = place(&format!("- {{name: a, git: {{url: '{url}'}}}}")) else { panic!() };
+        assert_eq!((git.url.as_str(), git.reference), (url, GitReference::Default));
+    }
+}

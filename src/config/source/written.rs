@@ -1,0 +1,278 @@
+//! Sources as written in the configuration file.
+
+use super::{GitPlace, GitReference, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
+use crate::source::http_client::HttpAccess;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One entry of `sources`: a name and exactly one kind of place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenSource {
+    /// Unique: a lower-case RFC 1123 label.
+    pub name: String,
+    /// A directory or a single file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<WrittenDirectory>,
+    /// A document of manifests at a URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<WrittenHttp>,
+    /// A git repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<WrittenGit>,
+    /// Accept only what is signed. Default: accept all. For http and git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_signature: Option<WrittenSignature>,
+    /// Accept older revisions than the last accepted one. Default: false. For http and git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_rollback: Option<bool>,
+}
+
+/// `sources[].directory`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenDirectory {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Seconds between listings that nothing asked for, 1 to 86400. Default: 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relist_interval_seconds: Option<u64>,
+}
+
+/// `sources[].http`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenHttp {
+    /// http or https, without credentials.
+    pub url: String,
+    /// Seconds between polls, 1 to 86400. Default: 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_seconds: Option<u64>,
+    /// Seconds for one poll as a whole, 1 to 3600. Default: 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<WrittenAuth>,
+    /// Further headers by name, with a value or a list of values. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, WrittenHeader>,
+    /// File with further headers, a line `Name: value` each. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers_file: Option<PathBuf>,
+    /// URL of a proxy. Default: what the daemon's environment names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// PEM file with the only certificate authorities to trust. Default: those of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// PEM file with a client certificate. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cert_file: Option<PathBuf>,
+    /// PEM file with its private key. Default: the file of the certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key_file: Option<PathBuf>,
+}
+
+/// `sources[].git`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenGit {
+    /// `https://`, `http://`, `ssh://`, `git://`, `file://`, `user@host:path` or an absolute path.
+    pub url: String,
+    /// The tip of this branch. Default: the repository's own default branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// This tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// The highest tag in this range of versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semver: Option<String>,
+    /// This commit and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Directory or file in the repository. Default: its root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Seconds between polls, 1 to 86400. Default: 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_seconds: Option<u64>,
+    /// Seconds for one poll as a whole, 1 to 3600. Default: 120.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// For http and https. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<WrittenAuth>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, WrittenHeader>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers_file: Option<PathBuf>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cert_file: Option<PathBuf>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key_file: Option<PathBuf>,
+    /// For ssh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<WrittenSsh>,
+}
+
+/// `auth`: a token, or a user name and a password.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenAuth {
+    /// File with a bearer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
+    /// User name; needs `passwordFile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
+    /// File with the user name; needs `passwordFile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username_file: Option<PathBuf>,
+    /// File with the password; a final line end does not belong to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<PathBuf>,
+}
+
+/// The value of a header, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum WrittenHeader {
+    /// One.
+    One(String),
+    /// Several, each a header of its own.
+    Several(Vec<String>),
+}
+
+/// `ssh`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenSsh {
+    /// Private key.
+    pub key_file: PathBuf,
+    /// Keys of the servers, as in ssh's `known_hosts`.
+    pub known_hosts_file: PathBuf,
+}
+
+/// `requireSignature`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenSignature {
+    /// Who may sign, in the form of ssh's `allowed_signers`.
+    pub allowed_signers_file: PathBuf,
+    /// What the signature must be for. Default: `git` for git, `podstead` for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+impl WrittenSource {
+    /// Every field of `source` written out.
+    pub(in crate::config) fn of(source: &SourceConfig) -> Self {
+        let SourceConfig { name, place, signature, allow_rollback } = source;
+        let fetched = !matches!(place, SourcePlace::Directory { .. });
+        let mut written = Self {
+            name: name.to_string(),
+            require_signature: signature.as_ref().map(|signature| {
+                let SignatureRequirement { allowed_signers_file, namespace } = signature.clone();
+                WrittenSignature { allowed_signers_file, namespace: Some(namespace) }
+            }),
+            allow_rollback: fetched.then_some(*allow_rollback),
+            ..Self::default()
+        };
+        match place {
+            SourcePlace::Directory { path, relist_interval } => {
+                let relist = Some(relist_interval.as_secs());
+                written.directory = Some(WrittenDirectory { path: path.clone(), relist_interval_seconds: relist });
+            }
+            SourcePlace::Http(place) => written.http = Some(http(place)),
+            SourcePlace::Git(place) => written.git = Some(git(place)),
+        }
+        written
+    }
+}
+
+fn http(place: &HttpPlace) -> WrittenHttp {
+    let HttpPlace { url, interval, timeout, access } = place;
+    let HttpAccess { credentials, proxy, ca_file, client_certificate } = access;
+    WrittenHttp {
+        url: url.to_string(),
+        interval_seconds: Some(interval.as_secs()),
+        timeout_seconds: Some(timeout.as_secs()),
+        auth: credentials.auth.as_ref().map(auth),
+        headers: headers(credentials),
+        headers_file: credentials.headers_file.clone(),
+        proxy: proxy.as_ref().map(ToString::to_string),
+        ca_file: ca_file.clone(),
+        client_cert_file: client_certificate.as_ref().map(|(certificate, _)| certificate.clone()),
+        client_key_file: client_certificate.as_ref().map(|(_, key)| key.clone()),
+    }
+}
+
+fn git(place: &GitPlace) -> WrittenGit {
+    let GitPlace { url, reference, path, interval, timeout, access, ssh } = place;
+    let HttpAccess { credentials, proxy, ca_file, client_certificate } = access;
+    let mut written = WrittenGit {
+        url: url.clone(),
+        path: Some(path.clone()),
+        interval_seconds: Some(interval.as_secs()),
+        timeout_seconds: Some(timeout.as_secs()),
+        auth: credentials.auth.as_ref().map(auth),
+        headers: headers(credentials),
+        headers_file: credentials.headers_file.clone(),
+        proxy: proxy.as_ref().map(ToString::to_string),
+        ca_file: ca_file.clone(),
+        client_cert_file: client_certificate.as_ref().map(|(certificate, _)| certificate.clone()),
+        client_key_file: client_certificate.as_ref().map(|(_, key)| key.clone()),
+        ssh: ssh.as_ref().map(|ssh| {
+            let SshAccess { key_file, known_hosts_file } = ssh.clone();
+            WrittenSsh { key_file, known_hosts_file }
+        }),
+        ..WrittenGit::default()
+    };
+    match reference.clone() {
+        GitReference::Default => {}
+        GitReference::Branch(name) => written.branch = Some(name),
+        GitReference::Tag(name) => written.tag = Some(name),
+        GitReference::Semver(range) => written.semver = Some(range),
+        GitReference::Commit(id) => written.commit = Some(id),
+    }
+    written
+}
+
+fn auth(auth: &AuthFiles) -> WrittenAuth {
+    match auth.clone() {
+        AuthFiles::Token(path) => WrittenAuth { token_file: Some(path), ..WrittenAuth::default() },
+        AuthFiles::Password { username, password_file } => {
+            let (username, username_file) = match username {
+                Username::Written(name) => (Some(name), None),
+                Username::File(path) => (None, Some(path)),
+            };
+            WrittenAuth { token_file: None, username, username_file, password_file: Some(password_file) }
+        }
+    }
+}
+
+fn headers(credentials: &CredentialFiles) -> BTreeMap<String, WrittenHeader> {
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in &credentials.headers {
+        values.entry(name.clone()).or_default().push(value.clone());
+    }
+    let written = |mut values: Vec<String>| match values.len() {
+        1 => WrittenHeader::One(values.remove(0)),
+        _ => WrittenHeader::Several(values),
+    };
+    values.into_iter().map(|(name, values)| (name, written(values))).collect()
+}

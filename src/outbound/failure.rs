@@ -1,0 +1,120 @@
+//! What went wrong between this host and the other one, told so that a person knows where to look. **Pure**.
+
+use std::error::Error;
+
+/// What [`Failure::Tls`] says of a host that speaks something else; whoever knows how plain http is configured may add that.
+pub const NO_TLS: &str = "it does not speak TLS";
+
+/// Why no whole answer came. The other host is named by whoever reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No address for its name; what the resolver said.
+    Resolve(String),
+    /// No connection; what the system said.
+    Connect(String),
+    /// No secure connection; what is wrong with it, and what may help.
+    Tls(String),
+    /// Connected, then silent or too slow.
+    Stalled,
+    /// The answer ended early; what was seen.
+    Broken(String),
+}
+
+impl Failure {
+    /// From what the HTTP client says. Holds nothing of the URL, which may have secrets in it.
+    pub fn of(error: &reqwest::Error) -> Self {
+        let causes = causes(error);
+        // The first one names the URL.
+        let reason = causes.iter().skip(1).last().map_or_else(|| "the request failed".to_owned(), ToString::to_string);
+        if let Some(tls) = causes.iter().find_map(|cause| tls_error(*cause)) {
+            return Self::Tls(explain_tls(tls));
+        }
+        if causes.iter().any(|cause| cause.to_string().starts_with("dns error")) {
+            return Self::Resolve(reason);
+        }
+        match (error.is_connect(), error.is_timeout()) {
+            (true, true) => Self::Connect("it does not answer in time".into()),
+            (true, false) => Self::Connect(reason),
+            (false, true) => Self::Stalled,
+            (false, false) => Self::Broken(reason),
+        }
+    }
+
+    /// With the name of the other host.
+    pub fn with_host(&self, host: &str) -> String {
+        match self {
+            Self::Resolve(reason) => format!("the name {host} cannot be resolved: {reason}"),
+            Self::Connect(reason) => format!("no connection to {host}: {reason}"),
+            Self::Tls(reason) => format!("no secure connection to {host}: {reason}"),
+            Self::Stalled => format!("{host} stopped answering"),
+            Self::Broken(reason) => format!("the answer of {host} was cut off: {reason}"),
+        }
+    }
+}
+
+fn causes(error: &reqwest::Error) -> Vec<&(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
+    std::iter::successors(Some(first), |cause: &&(dyn Error + 'static)| (*cause).source()).collect()
+}
+
+/// rustls's errors come in IO errors in IO errors, which do not name what they hold as their source.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut cause = cause;
+    while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref()) {
+        cause = inner;
+    }
+    cause.downcast_ref()
+}
+
+fn explain_tls(error: &rustls::Error) -> String {
+    use rustls::{AlertDescription, CertificateError, Error};
+    match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate is signed by an authority that this host does not know (install ca-certificates, or set caFile)".into()
+        }
+        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            "its certificate has expired, or this host's clock is wrong".into()
+        }
+        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            "its certificate is not valid yet: this host's clock is probably wrong".into()
+        }
+        Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
+            "its certificate is for another name".into()
+        }
+        Error::InvalidMessage(_) => NO_TLS.into(),
+        Error::AlertReceived(AlertDescription::CertificateRequired) => "it wants a client certificate".into(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_names_the_host() {
+        let all = [
+            Failure::Resolve("x".into()),
+            Failure::Connect("x".into()),
+            Failure::Tls("x".into()),
+            Failure::Stalled,
+            Failure::Broken("x".into()),
+        ];
+        for failure in all {
+            assert!(failure.with_host("git.lan").contains("git.lan"), "{failure:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_told_without_the_secrets_of_its_url() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        super::super::install_provider();
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+        let error = client.get(format!("http://127.0.0.1:{port}/?token=secret")).send().await.unwrap_err();
+        let failure = Failure::of(&error);
+        assert!(matches!(&failure, Failure::Connect(reason) if reason.contains("refused")), "{failure:?}");
+        assert!(!format!("{failure:?}").contains("secret"));
+    }
+}

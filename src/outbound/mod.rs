@@ -1,0 +1,12 @@
+//! What every connection needs that podstead opens to other hosts, whoever opens it: trust, secrets, and words for what went wrong.
+//!
+//! In: files that the configuration names, errors of the HTTP client. Out: certificates, [`Secret`]s that never show themselves, and a
+//! [`Failure`] for each thing that can go wrong on the way. Registries and sources share it; it knows neither.
+
+mod failure;
+mod secret;
+mod tls;
+
+pub use failure::{Failure, NO_TLS};
+pub use secret::{Secret, SecretError};
+pub use tls::{TlsFileError, certificates, identity, install_provider};

@@ -1,0 +1,101 @@
+//! A client, and the files that it was made of.
+
+use super::{HttpAccess, HttpError};
+use crate::outbound;
+use reqwest::{Client, Proxy, Url};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A little less than what servers keep idle connections for, so that no request meets one that is being closed.
+const KEEP_IDLE: Duration = Duration::from_secs(60);
+
+/// Everything that the kernel changes when a file's content changes; `None` for a file that is not there.
+type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+
+/// Clients of one state of the files.
+#[derive(Debug)]
+pub(super) struct Built {
+    /// For the configured origin.
+    pub(super) own: Client,
+    /// For where redirects lead: without the client certificate.
+    pub(super) bare: Client,
+    stamps: Vec<Stamp>,
+}
+
+impl Built {
+    /// Reads the files. `url` tells whether TLS is needed from the start.
+    pub(super) fn new(access: &HttpAccess, url: &Url) -> Result<Self, HttpError> {
+        outbound::install_provider();
+        // Before they are read: what changes meanwhile is then found to have changed.
+        let stamps = stamps(access);
+        let bare = client(access, false, url)?;
+        let own = if access.client_certificate.is_some() { client(access, true, url)? } else { bare.clone() };
+        Ok(Self { own, bare, stamps })
+    }
+
+    pub(super) fn is_current(&self, access: &HttpAccess) -> bool {
+        self.stamps == stamps(access)
+    }
+}
+
+fn stamps(access: &HttpAccess) -> Vec<Stamp> {
+    let HttpAccess { credentials: _, proxy: _, ca_file, client_certificate } = access;
+    let (certificate, key) = client_certificate.iter().map(|(certificate, key)| (certificate, key)).unzip::<_, _, Vec<_>, Vec<_>>();
+    let files: Vec<&PathBuf> = ca_file.iter().chain(certificate).chain(key).collect();
+    files
+        .into_iter()
+        .map(|path| {
+            let meta = std::fs::metadata(path).ok()?;
+            Some((meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+        })
+        .collect()
+}
+
+fn client(access: &HttpAccess, with_identity: bool, url: &Url) -> Result<Client, HttpError> {
+    let mut builder = Client::builder()
+        .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(KEEP_IDLE)
+        .pool_max_idle_per_host(1);
+    if let Some(proxy) = &access.proxy {
+        // An address on this host is not reached through it, as with the environment's proxies.
+        let direct = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
+        builder = builder.proxy(Proxy::all(proxy.clone()).map_err(setup)?.no_proxy(direct));
+    }
+    if let Some((certificate, key)) = access.client_certificate.as_ref().filter(|_| with_identity) {
+        builder = builder.identity(outbound::identity(certificate, key).map_err(HttpError::Tls)?);
+    }
+    let built = match &access.ca_file {
+        Some(path) => builder.tls_certs_only(outbound::certificates(path).map_err(HttpError::Tls)?).build(),
+        None => builder.build(),
+    };
+    match built {
+        Ok(client) => Ok(client),
+        // A host without certificate authorities can still ask over http; and it cannot ask over https.
+        Err(_) if access.ca_file.is_none() && url.scheme() == "http" => {
+            let trusting_nobody = HttpAccess { ca_file: None, client_certificate: None, ..access.clone() };
+            client_without_authorities(&trusting_nobody)
+        }
+        Err(error) => Err(setup(error)),
+    }
+}
+
+fn client_without_authorities(access: &HttpAccess) -> Result<Client, HttpError> {
+    let mut builder = Client::builder()
+        .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tls_certs_only([]);
+    if let Some(proxy) = &access.proxy {
+        builder = builder.proxy(Proxy::all(proxy.clone()).map_err(setup)?);
+    }
+    builder.build().map_err(setup)
+}
+
+fn setup(error: reqwest::Error) -> HttpError {
+    let text = crate::telemetry::error_chain(&error.without_url()).to_string();
+    HttpError::Setup(format!("{text} (a host without certificate authorities needs ca-certificates or caFile)"))
+}

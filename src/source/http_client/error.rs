@@ -1,0 +1,95 @@
+//! What can go wrong with a request, told so that a person knows where to look.
+
+use super::shown;
+use crate::outbound::{Failure, TlsFileError};
+use crate::source::credentials::CredentialsError;
+use reqwest::Url;
+use std::time::Duration;
+
+/// Why there is no good answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// A file with credentials cannot be used.
+    #[error("{0}")]
+    Credentials(CredentialsError),
+    /// A file of TLS cannot be used.
+    #[error("set up TLS")]
+    Tls(#[source] TlsFileError),
+    /// No client can be made with this configuration.
+    #[error("set up the HTTP client: {0}")]
+    Setup(String),
+    /// No whole answer came.
+    #[error("{}", failure.with_host(host))]
+    OnTheWay {
+        /// Host and port.
+        host: String,
+        /// What happened.
+        failure: Failure,
+    },
+    /// A redirect that is not followed.
+    #[error("{url}: {reason}")]
+    Redirect {
+        /// What was asked for.
+        url: String,
+        /// Why it is not followed.
+        reason: String,
+    },
+    /// Another status than was asked for.
+    #[error("{url} answered {status}{hint}")]
+    Status {
+        /// What was asked for.
+        url: String,
+        /// Code and its usual words.
+        status: reqwest::StatusCode,
+        /// What may help, in brackets after a space.
+        hint: &'static str,
+        /// How long the server wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// A body that is larger than it may be.
+    #[error("the answer of {url} is larger than {limit} bytes")]
+    TooLarge {
+        /// What was asked for.
+        url: String,
+        /// In bytes.
+        limit: u64,
+    },
+    /// A body in a form that nobody asked for.
+    #[error("the answer of {url} {reason}")]
+    Encoding {
+        /// What was asked for.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl HttpError {
+    pub(super) fn on_the_way(url: &Url, error: &reqwest::Error) -> Self {
+        Self::OnTheWay { host: authority(url), failure: Failure::of(error) }
+    }
+
+    /// How long the server wants to be left alone, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Credentials(_) | Self::Tls(_) | Self::Setup(_) | Self::OnTheWay { .. } => None,
+            Self::Redirect { .. } | Self::TooLarge { .. } | Self::Encoding { .. } => None,
+        }
+    }
+
+    pub(super) fn status(url: &Url, status: reqwest::StatusCode, retry_after: Option<Duration>) -> Self {
+        let hint = match status.as_u16() {
+            401 => " (the credentials are missing, wrong or expired)",
+            403 => " (the credentials do not allow it)",
+            407 => " (the proxy wants credentials)",
+            _ => "",
+        };
+        Self::Status { url: shown(url), status, hint, retry_after }
+    }
+}
+
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("the server");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}

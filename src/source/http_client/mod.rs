@@ -1,0 +1,187 @@
+//! The HTTP client of sources: reqwest over rustls with ring, HTTP/1.1, the system's resolver.
+//!
+//! * Certificates are loaded once per client, so the client is made anew when one of its files changes.
+//! * Redirects are followed here and not by reqwest: credentials, configured headers and the client certificate go to the configured
+//!   origin (scheme, host and port) and to no other, and nothing leads from https to http.
+//! * Every body has a limit, compressed and not, and every request a time limit as a whole. Half a body is an error.
+//! * No error shows what a URL has behind its path, nor any header.
+
+mod answer;
+mod built;
+mod error;
+
+pub use answer::{HttpAnswer, decoded};
+pub use error::HttpError;
+
+use super::credentials::CredentialFiles;
+use built::Built;
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Method, StatusCode, Url};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// As browsers and Go's client do.
+const MAX_REDIRECTS: usize = 10;
+
+/// How a source reaches its servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpAccess {
+    /// Sent to the configured origin.
+    pub credentials: CredentialFiles,
+    /// An http or https proxy, without credentials. `None`: what the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
+    pub proxy: Option<Url>,
+    /// PEM file with the only certificate authorities to trust. `None`: those of the host.
+    pub ca_file: Option<PathBuf>,
+    /// PEM files with client certificate and private key.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// GET or POST.
+    pub method: Method,
+    /// Where to.
+    pub url: Url,
+    /// Beside the credentials, which are added to these; sent to every host on the way.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// For everything: connection, redirects, the whole answer.
+    pub timeout: Duration,
+}
+
+impl HttpRequest {
+    /// A GET.
+    pub fn get(url: Url, timeout: Duration) -> Self {
+        Self { method: Method::GET, url, headers: HeaderMap::new(), body: Bytes::new(), timeout }
+    }
+}
+
+/// A client for one source. Connections are kept between polls.
+#[derive(Debug)]
+pub struct HttpClient {
+    access: HttpAccess,
+    built: Mutex<Option<Arc<Built>>>,
+}
+
+impl HttpClient {
+    /// Nothing is read before the first request.
+    pub fn new(access: HttpAccess) -> Self {
+        Self { access, built: Mutex::default() }
+    }
+
+    /// Sends a request and follows redirects. The answer may have any status that is no redirect.
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpAnswer, HttpError> {
+        let deadline = Instant::now() + request.timeout;
+        let built = self.built(&request.url)?;
+        let credentials = self.access.credentials.read().map_err(HttpError::Credentials)?;
+        let (origin, mut url) = (request.url.origin(), request.url.clone());
+        for _ in 0..=MAX_REDIRECTS {
+            let at_home = url.origin() == origin;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut headers = request.headers.clone();
+            if at_home {
+                headers.extend(credentials.clone());
+            }
+            let client = if at_home { &built.own } else { &built.bare };
+            let sent = client
+                .request(request.method.clone(), url.clone())
+                .headers(headers)
+                .body(request.body.clone())
+                .timeout(left)
+                .send()
+                .await;
+            let response = sent.map_err(|error| HttpError::on_the_way(&url, &error))?;
+            match redirect(&request.method, &url, response.status(), response.headers())? {
+                Some(next) => url = next,
+                None => return Ok(HttpAnswer::new(url, response)),
+            }
+        }
+        Err(HttpError::Redirect { url: shown(&request.url), reason: format!("more than {MAX_REDIRECTS} redirects") })
+    }
+
+    /// The client for the files as they are now.
+    fn built(&self, url: &Url) -> Result<Arc<Built>, HttpError> {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(built) = built.as_ref().filter(|built| built.is_current(&self.access)) {
+            return Ok(Arc::clone(built));
+        }
+        let new = Arc::new(Built::new(&self.access, url)?);
+        *built = Some(Arc::clone(&new));
+        Ok(new)
+    }
+}
+
+/// Where an answer leads; `None` if it is the answer.
+fn redirect(method: &Method, url: &Url, status: StatusCode, headers: &HeaderMap) -> Result<Option<Url>, HttpError> {
+    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    let of_get = matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);
+    if !keeps_method && !of_get {
+        return Ok(None);
+    }
+    let refused = |reason: String| HttpError::Redirect { url: shown(url), reason };
+    if of_get && *method != Method::GET {
+        return Err(refused(format!("a {status} redirect of a {method}")));
+    }
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let location = location.ok_or_else(|| refused("a redirect to nowhere".into()))?;
+    let next = url.join(location).map_err(|_| refused("a redirect to something that is no URL".into()))?;
+    match (url.scheme(), next.scheme()) {
+        ("http", "http" | "https") | ("https", "https") => Ok(Some(next)),
+        (_, "http") => Err(refused(format!("a redirect from https to http ({})", shown(&next)))),
+        (_, other) => Err(refused(format!("a redirect to a URL of scheme {other:?}"))),
+    }
+}
+
+/// A URL for people: without user, password, query and fragment, which may be secrets.
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for URLs that have no host, and so neither of them.
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    url.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    fn lead(method: Method, from: &str, status: u16, location: Option<&str>) -> Result<Option<String>, String> {
+        let mut headers = HeaderMap::new();
+        if let Some(location) = location {
+            headers.insert(LOCATION, location.parse().unwrap());
+        }
+        redirect(&method, &url(from), StatusCode::from_u16(status).unwrap(), &headers)
+            .map(|next| next.map(|next| next.to_string()))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn redirects_lead_on_but_never_out_of_https() {
+        let get = |from: &str, status, location| lead(Method::GET, from, status, Some(location));
+        assert_eq!(get("https://a/x/y", 302, "z"), Ok(Some("https://a/x/z".into())));
+        assert_eq!(get("http://a/x", 301, "https://b/"), Ok(Some("https://b/".into())));
+        assert_eq!(get("https://a/x", 200, "z"), Ok(None));
+        assert_eq!(get("https://a/x", 304, "z"), Ok(None));
+        assert!(get("https://a/x", 302, "http://a/x?token=t").unwrap_err().ends_with("to http (http://a/x)"));
+        assert!(get("https://a/x", 302, "file:///etc/passwd").is_err());
+        assert!(lead(Method::GET, "https://a/x", 302, None).is_err());
+        assert!(lead(Method::POST, "https://a/x", 302, Some("/y")).is_err());
+        assert_eq!(lead(Method::POST, "https://a/x", 307, Some("/y")), Ok(Some("https://a/y".into())));
+    }
+
+    #[test]
+    fn a_shown_url_has_nothing_secret() {
+        assert_eq!(shown(&url("https://u:p@h:8443/a/b.yaml?sig=1#f")), "https://h:8443/a/b.yaml");
+    }
+}

@@ -1,0 +1,201 @@
+//! The loop of a source that is asked from time to time: poll, report what is new, wait for the next time or for a wish.
+//!
+//! HTTP and git sources differ in one poll, not in this.
+
+use super::poll::next_delay;
+use super::wake::Wishes;
+use super::{Artifact, SourceReport};
+use crate::pod::SourceId;
+use async_trait::async_trait;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Between a poll and one that somebody wishes: whoever wishes without pause (a webhook in a loop) does not make the host or the server
+/// work without pause.
+const MIN_GAP: Duration = Duration::from_millis(500);
+
+/// What came of one poll.
+#[derive(Debug)]
+pub enum Polled {
+    /// Another artifact than the last one.
+    New(Artifact),
+    /// Read successfully, the same as the last artifact.
+    Unchanged,
+    /// Could not be read, or is refused; the last artifact stays.
+    Failed {
+        /// Why, the same words for the same reason: it is reported when the words change.
+        reason: String,
+        /// How long the server wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// A place that can be asked once.
+#[async_trait]
+pub trait Pollable: Send {
+    /// Asks. Has a time limit of its own. May be dropped at any await.
+    async fn poll(&mut self) -> Polled;
+}
+
+/// Polls now and then every `interval`, until nobody receives reports any more.
+pub async fn poll_forever(
+    id: SourceId,
+    interval: Duration,
+    mut place: impl Pollable,
+    reports: mpsc::Sender<(SourceId, SourceReport)>,
+    mut wishes: Wishes,
+) {
+    let mut failures = 0_u32;
+    let mut told: Option<String> = None;
+    let mut wish = None;
+    loop {
+        let asked = wishes.gather(wish.take());
+        let polled = tokio::select! {
+            polled = place.poll() => polled,
+            () = reports.closed() => return,
+        };
+        let (report, retry_after) = match polled {
+            Polled::New(artifact) => (Some(SourceReport::Artifact(artifact)), None),
+            Polled::Unchanged => (told.is_some().then_some(SourceReport::Recovered), None),
+            Polled::Failed { reason, retry_after } => {
+                failures = failures.saturating_add(1);
+                tracing::debug!(source = %id, failures, %reason, "poll failed");
+                let report = (told.as_ref() != Some(&reason)).then(|| SourceReport::Failed(reason.clone()));
+                told = Some(reason);
+                (report, Some(retry_after))
+            }
+        };
+        if retry_after.is_none() {
+            (failures, told) = (0, None);
+        }
+        if let Some(report) = report
+            && reports.send((id.clone(), report)).await.is_err()
+        {
+            return;
+        }
+        if !asked.send(&id, &reports).await {
+            return;
+        }
+        let ended = Instant::now();
+        // Cancel-safe: a wish is taken out only when it wins.
+        tokio::select! {
+            () = tokio::time::sleep(next_delay(interval, failures, retry_after.flatten(), random())) => {}
+            wished = wishes.next() => {
+                wish = Some(wished);
+                tokio::time::sleep_until(ended + MIN_GAP).await;
+            }
+            () = reports.closed() => return,
+        }
+    }
+}
+
+/// Any number; where the system gives none, one that keeps everything at its middle.
+fn random() -> u32 {
+    let mut bytes = [0; 4];
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => u32::from_ne_bytes(bytes),
+        Err(_) => u32::MAX / 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Revision;
+    use super::super::wake::{Verdict, Waker};
+    use super::*;
+    use std::collections::{BTreeMap, VecDeque};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Answers as scripted, then as the last time.
+    struct Script {
+        answers: VecDeque<Result<&'static str, &'static str>>,
+        last: Option<&'static str>,
+        polls: Arc<AtomicUsize>,
+    }
+
+    #[async_trait]
+    impl Pollable for Script {
+        async fn poll(&mut self) -> Polled {
+            self.polls.fetch_add(1, Ordering::SeqCst);
+            let answer = if self.answers.len() > 1 { self.answers.pop_front() } else { self.answers.front().copied() };
+            match answer.unwrap() {
+                Ok(revision) if self.last == Some(revision) => Polled::Unchanged,
+                Ok(revision) => {
+                    self.last = Some(revision);
+                    Polled::New(Artifact { revision: Revision(revision.into()), place: None, files: BTreeMap::new() })
+                }
+                Err(reason) => Polled::Failed { reason: reason.into(), retry_after: None },
+            }
+        }
+    }
+
+    type Reports = mpsc::Receiver<(SourceId, SourceReport)>;
+
+    fn start(answers: &[Result<&'static str, &'static str>]) -> (Reports, Waker, Arc<AtomicUsize>) {
+        let polls = Arc::<AtomicUsize>::default();
+        let script = Script { answers: answers.iter().copied().collect(), last: None, polls: polls.clone() };
+        let (waker, wishes) = Waker::new();
+        let (sender, reports) = mpsc::channel(1);
+        tokio::spawn(poll_forever(SourceId::new("s"), Duration::from_secs(60), script, sender, wishes));
+        (reports, waker, polls)
+    }
+
+    async fn next(reports: &mut Reports) -> String {
+        match reports.recv().await.unwrap().1 {
+            SourceReport::Artifact(artifact) => artifact.revision.0,
+            SourceReport::Failed(reason) => format!("failed: {reason}"),
+            SourceReport::Recovered => "recovered".into(),
+            SourceReport::Degraded(_) => "degraded".into(),
+            SourceReport::Inquiry(inquiry) => {
+                inquiry.answer(Verdict { in_force: None, pods: 0, error: None, refused: 0 });
+                "inquiry".into()
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_told_once_and_the_recovery_too() {
+        let script = [Ok("1"), Err("x"), Err("x"), Err("y"), Err("y"), Ok("1"), Ok("1"), Err("y"), Ok("2")];
+        let (mut reports, _waker, polls) = start(&script);
+        for expected in ["1", "failed: x", "failed: y", "recovered", "failed: y", "2"] {
+            assert_eq!(next(&mut reports).await, expected);
+        }
+        assert_eq!(polls.load(Ordering::SeqCst), script.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wish_is_answered_after_the_reports_of_its_look_and_long_before_the_interval() {
+        let (mut reports, waker, _) = start(&[Ok("1"), Ok("2")]);
+        assert_eq!(next(&mut reports).await, "1");
+        let began = Instant::now();
+        let waiting = tokio::spawn(async move { waker.sync().await });
+        assert_eq!(next(&mut reports).await, "2");
+        assert_eq!(next(&mut reports).await, "inquiry");
+        assert!(waiting.await.unwrap().is_ok());
+        assert!(began.elapsed() < Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wishes_without_end_do_not_make_it_poll_without_end() {
+        let (mut reports, waker, polls) = start(&[Ok("1")]);
+        assert_eq!(next(&mut reports).await, "1");
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
+            waker.wake();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let polls = polls.load(Ordering::SeqCst);
+        assert!((15..=22).contains(&polls), "{polls} polls in 10 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_when_nobody_listens() {
+        let (reports, waker, _) = start(&[Ok("1")]);
+        drop(reports);
+        let ended = tokio::time::timeout(Duration::from_secs(30), waker.sync()).await;
+        assert!(matches!(ended, Ok(Err(_))), "{ended:?}");
+    }
+}

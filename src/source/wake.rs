@@ -1,0 +1,201 @@
+//! Asking a source to look now, and being told what came of it.
+//!
+//! A wish goes to the source; the source looks, reports as always, and sends the [`Inquiry`] that came with the wish after its reports,
+//! on the same channel. So it is answered when everything that the look led to is in force, or refused.
+
+use super::{Revision, SourceReport};
+use crate::pod::SourceId;
+use tokio::sync::mpsc;
+
+/// Wishes that may wait. One look answers all of them, so more are not needed for anything but people who wait.
+const WISHES: usize = 16;
+
+/// What came of a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Revision whose set is in force.
+    pub in_force: Option<Revision>,
+    /// Pods in it.
+    pub pods: usize,
+    /// Why the place, or what it holds now, is not in force.
+    pub error: Option<String>,
+    /// Objects of the revision that was read that are refused; their last good versions stay.
+    pub refused: usize,
+}
+
+/// Somebody waits for what came of all reports before this one.
+#[derive(Clone, Debug)]
+pub struct Inquiry(mpsc::Sender<Verdict>);
+
+impl Inquiry {
+    /// An inquiry, and where its answer comes out.
+    pub fn new() -> (Self, mpsc::Receiver<Verdict>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Self(sender), receiver)
+    }
+
+    /// Answers. Nobody may be waiting any more.
+    pub fn answer(&self, verdict: Verdict) {
+        // An error means that nobody waits, or that it is answered.
+        self.0.try_send(verdict).ok();
+    }
+}
+
+/// That a source shall look now.
+#[derive(Debug, Default)]
+pub struct Wish {
+    inquiry: Option<Inquiry>,
+}
+
+/// The source is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the source has ended")]
+pub struct SourceEnded;
+
+/// Wakes one source.
+#[derive(Clone, Debug)]
+pub struct Waker(mpsc::Sender<Wish>);
+
+impl Waker {
+    /// A waker, and what the source is run with.
+    pub fn new() -> (Self, Wishes) {
+        let (sender, receiver) = mpsc::channel(WISHES);
+        (Self(sender), Wishes(Some(receiver)))
+    }
+
+    /// Lets the source look soon. Nobody waits for it.
+    pub fn wake(&self) {
+        // A full channel is as good: the source looks when it takes the first one out. A closed one has no source.
+        self.0.try_send(Wish::default()).ok();
+    }
+
+    /// Lets the source look, and waits until what it found is in force or refused. The caller sets the time limit.
+    pub async fn sync(&self) -> Result<Verdict, SourceEnded> {
+        let (inquiry, mut verdict) = Inquiry::new();
+        self.0.send(Wish { inquiry: Some(inquiry) }).await.map_err(|_| SourceEnded)?;
+        verdict.recv().await.ok_or(SourceEnded)
+    }
+}
+
+/// The wishes of one source, as the source sees them.
+#[derive(Debug)]
+pub struct Wishes(Option<mpsc::Receiver<Wish>>);
+
+impl Wishes {
+    /// For a source that nobody wakes.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The next wish; never comes when nobody can have one any more. Cancel-safe.
+    pub async fn next(&mut self) -> Wish {
+        if let Some(receiver) = &mut self.0
+            && let Some(wish) = receiver.recv().await
+        {
+            return wish;
+        }
+        self.0 = None;
+        std::future::pending().await
+    }
+
+    /// All wishes that wait, after `first`: one look answers them all.
+    pub fn gather(&mut self, first: Option<Wish>) -> Asked {
+        let waiting = std::iter::from_fn(|| self.0.as_mut().and_then(|receiver| receiver.try_recv().ok()));
+        Asked(first.into_iter().chain(waiting).filter_map(|wish| wish.inquiry).collect())
+    }
+}
+
+/// Those who wait for a look.
+#[derive(Debug, Default)]
+pub struct Asked(Vec<Inquiry>);
+
+impl Asked {
+    /// The reports that carry the inquiries, to be sent after those of the look.
+    pub fn into_reports(self) -> impl Iterator<Item = SourceReport> {
+        self.0.into_iter().map(SourceReport::Inquiry)
+    }
+
+    /// Adds those who wait for a later look, because that one counts for all.
+    pub fn join(&mut self, later: Self) {
+        self.0.extend(later.0);
+    }
+
+    /// Sends [`Self::into_reports`]. Returns whether anybody receives reports.
+    pub async fn send(self, source: &SourceId, reports: &mpsc::Sender<(SourceId, SourceReport)>) -> bool {
+        for report in self.into_reports() {
+            if reports.send((source.clone(), report)).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(revision: &str) -> Verdict {
+        Verdict { in_force: Some(Revision(revision.into())), pods: 1, error: None, refused: 0 }
+    }
+
+    #[tokio::test]
+    async fn one_look_answers_all_who_wait() {
+        let (waker, mut wishes) = Waker::new();
+        waker.wake();
+        let waiting: Vec<_> = (0..3)
+            .map(|_| {
+                tokio::spawn({
+                    let waker = waker.clone();
+                    async move { waker.sync().await }
+                })
+            })
+            .collect();
+        let (reports, mut reported) = mpsc::channel(8);
+        let mut asked = Asked::default();
+        while asked.0.len() < 3 {
+            let wish = wishes.next().await;
+            asked.join(wishes.gather(Some(wish)));
+        }
+        assert!(asked.send(&SourceId::new("a"), &reports).await);
+        for _ in 0..3 {
+            let (_, SourceReport::Inquiry(inquiry)) = reported.recv().await.unwrap() else { panic!() };
+            inquiry.answer(verdict("r"));
+        }
+        for waiter in waiting {
+            assert_eq!(waiter.await.unwrap(), Ok(verdict("r")));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_storm_of_wishes_is_bounded_and_none_waits() {
+        let (waker, mut wishes) = Waker::new();
+        for _ in 0..10_000 {
+            waker.wake();
+        }
+        let first = wishes.next().await;
+        wishes.gather(Some(first));
+        let nothing = tokio::time::timeout(std::time::Duration::ZERO, wishes.next()).await;
+        assert!(nothing.is_err(), "one look took them all");
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_told_when_the_source_ends() {
+        let (waker, wishes) = Waker::new();
+        let waiting = tokio::spawn({
+            let waker = waker.clone();
+            async move { waker.sync().await }
+        });
+        drop(wishes);
+        assert_eq!(waiting.await.unwrap(), Err(SourceEnded));
+    }
+
+    #[tokio::test]
+    async fn without_wakers_there_is_never_a_wish() {
+        let (waker, mut wishes) = Waker::new();
+        drop(waker);
+        for wishes in [&mut wishes, &mut Wishes::none()] {
+            assert!(tokio::time::timeout(std::time::Duration::ZERO, wishes.next()).await.is_err());
+        }
+    }
+}
