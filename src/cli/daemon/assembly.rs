@@ -7,9 +7,9 @@
 //! ```
 
 use super::node;
-use super::notify_manager;
+use super::{notify_manager, sources};
 use crate::api::{self, ApiSocket, Backend, Published};
-use crate::config::{Config, SourceConfig, SourcePlace};
+use crate::config::Config;
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::manifest::Limits;
 use crate::mux::{self, Merge, MuxTask, SourcesReady};
@@ -18,11 +18,9 @@ use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::protocol::LogLimits;
-use crate::source::dir::{DirectoryOptions, DirectorySource};
-use crate::source::http_client::shown;
-use crate::source::{PodSource, Wishes};
+use crate::source::Wishes;
 use crate::store::CheckContext;
-use crate::store::intake::{self, Intake, IntakeSource};
+use crate::store::intake::{self, Intake};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
 use crate::sys::clock::Clock;
 use crate::telemetry::EventLog;
@@ -101,7 +99,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let (set, sets) = mpsc::channel(SETS);
     let (update, updates) = mpsc::channel(UPDATES);
     let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
-    let described = config.sources.iter().map(describe).collect();
+    let described = config.sources.iter().map(sources::describe).collect();
     let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
 
     // None of these ends while the daemon lives.
@@ -115,7 +113,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         "the config mux"
     });
     for source in &config.sources {
-        let source = follow(source)?;
+        let source = sources::follow(source, &paths)?;
         let report = report.clone();
         stages.spawn(async move {
             source.run(report, Wishes::none()).await;
@@ -176,25 +174,4 @@ fn open_images(config: &Config, events: Arc<EventLog>) -> anyhow::Result<Arc<Ima
         ..ImageStoreConfig::default()
     };
     Ok(ImageStore::open(&config.paths.images(), store, events)?)
-}
-
-fn describe(source: &SourceConfig) -> IntakeSource {
-    let location = match &source.place {
-        SourcePlace::Directory { path, .. } => path.display().to_string(),
-        SourcePlace::Http(place) => shown(&place.url),
-        SourcePlace::Git(place) => place.url.clone(),
-    };
-    IntakeSource { id: source.name.clone(), kind: source.place.kind().to_owned(), location }
-}
-
-fn follow(source: &SourceConfig) -> anyhow::Result<Box<dyn PodSource>> {
-    match &source.place {
-        SourcePlace::Directory { path, relist_interval } => {
-            let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };
-            Ok(Box::new(DirectorySource::new(source.name.clone(), path, options)))
-        }
-        SourcePlace::Http(_) | SourcePlace::Git(_) => {
-            bail!("source {}: this build follows no sources of kind {}", source.name, source.place.kind())
-        }
-    }
 }

@@ -4,6 +4,7 @@
 
 mod assembly;
 mod node;
+mod sources;
 
 use super::Context;
 use crate::sys::sd_notify;

@@ -1,0 +1,66 @@
+//! Why a poll of a URL led to nothing.
+
+use super::serial::SerialError;
+use crate::source::http_client::HttpError;
+use crate::trust::TrustError;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a poll failed. The same words for the same reason.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PollError {
+    /// No good answer.
+    #[error("{0}")]
+    Http(HttpError),
+    /// No good answer for the signature.
+    #[error("refused: no signature")]
+    NoSignature(#[source] HttpError),
+    /// The body cannot be what it should be.
+    #[error("the answer of {url} {reason}")]
+    Content {
+        /// What was asked for.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file of allowed signers.
+    #[error("refused: allowed signers {}: {reason}", path.display())]
+    Signers {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The signature does not vouch for the body.
+    #[error("refused: signature of {url}")]
+    Signature {
+        /// Of what.
+        url: String,
+        /// What does not hold.
+        #[source]
+        source: TrustError,
+    },
+    /// It is older than what was accepted, or that cannot be told.
+    #[error("refused: {0}")]
+    Serial(SerialError),
+    /// The serial cannot be made durable.
+    #[error("remember what was fetched in {}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// What the disk said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl PollError {
+    /// How long the server wants to be left alone.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Http(error) | Self::NoSignature(error) => error.retry_after(),
+            Self::Content { .. } | Self::Signers { .. } | Self::Signature { .. } | Self::Serial(_) | Self::Memory { .. } => None,
+        }
+    }
+}
