@@ -10,6 +10,7 @@ mod disk;
 pub mod document;
 mod explain;
 mod fetch;
+mod image_config;
 mod import;
 mod in_use;
 mod index;
@@ -30,12 +31,12 @@ mod user;
 
 pub use crate::pod::containers::PullPolicy;
 pub use disk::StoreError;
+pub use image_config::ImageConfig;
 pub use registry_config::RegistryConfig;
 pub use store::{ImageStore, ImageStoreConfig};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -48,26 +49,6 @@ pub struct ResolvedImage {
     pub layers: Vec<PathBuf>,
     /// What the image says about its process.
     pub config: ImageConfig,
-}
-
-/// The part of an OCI image configuration that a container uses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ImageConfig {
-    /// `Entrypoint`.
-    pub entrypoint: Vec<String>,
-    /// `Cmd`.
-    pub cmd: Vec<String>,
-    /// `Env`, as `NAME=value`.
-    pub env: Vec<String>,
-    /// `User`: `name`, `uid`, `name:group`, `uid:gid`; empty for root.
-    pub user: String,
-    /// `WorkingDir`; empty for `/`.
-    pub working_dir: String,
-    /// `StopSignal`, e.g. `SIGQUIT` or `3`.
-    pub stop_signal: Option<String>,
-    /// `Labels`.
-    pub labels: BTreeMap<String, String>,
 }
 
 /// The user that a container's first process runs as, resolved to numbers.
