@@ -23,6 +23,8 @@ const NOT_WINDOWS: Support = ignored("this host runs Linux");
 const NO_CLUSTER_STORAGE: Support = refused("needs a cluster", "mount it on the host and use a hostPath volume");
 const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mount it on the host and use a hostPath volume");
 const NO_SELINUX: Support = refused("SELinux is not supported", "");
+const APPARMOR_TYPE: Support =
+    Partly { note: "`Unconfined`, `Localhost`; podstead brings no profile for `RuntimeDefault`", judge: judge::apparmor_type };
 const LOCALHOST_APPARMOR: Support = Honoured("the name of a profile that is loaded on the host");
 const LOCALHOST_SECCOMP: Support = Honoured("a file below podstead's directory of seccomp profiles");
 
@@ -119,7 +121,13 @@ const SPEC: &[(&str, Support)] = &[
     ("priority", ignored_unless("pods do not displace each other here", &["0"])),
     ("priorityClassName", Partly { note: "`system-node-critical` protects from the OOM killer", judge: judge::priority_class }),
     ("readinessGates", ignored("nothing sets such conditions here, and the pod is ready without them")),
-    ("resourceClaims", refused("dynamic resource allocation needs a cluster", "mount the device with a hostPath volume")),
+    (
+        "resourceClaims",
+        refused(
+            "dynamic resource allocation needs a cluster",
+            "mount the device with a hostPath volume into a privileged container",
+        ),
+    ),
     ("resources", refused("resources of the pod are not supported yet", "set the resources of its containers")),
     ("restartPolicy", YES),
     ("runtimeClassName", refused("there is one runtime", "leave it out")),
@@ -147,7 +155,7 @@ const SPEC: &[(&str, Support)] = &[
 const POD_SECURITY: &[(&str, Support)] = &[
     ("appArmorProfile", YES),
     ("appArmorProfile.localhostProfile", LOCALHOST_APPARMOR),
-    ("appArmorProfile.type", YES),
+    ("appArmorProfile.type", APPARMOR_TYPE),
     ("fsGroup", Honoured("emptyDir volumes belong to the group; a hostPath volume keeps its owner, as in Kubernetes")),
     ("fsGroupChangePolicy", ignored("it has no effect on emptyDir volumes, in Kubernetes neither")),
     ("runAsGroup", YES),
@@ -239,7 +247,13 @@ const CONTAINER: &[(&str, Support)] = &[
     ("readinessProbe", refused("not supported yet", "leave it out; the container is ready when it runs")),
     ("resizePolicy", ignored("a change of resources restarts the container")),
     ("resources", YES),
-    ("resources.claims", refused("dynamic resource allocation needs a cluster", "mount the device with a hostPath volume")),
+    (
+        "resources.claims",
+        refused(
+            "dynamic resource allocation needs a cluster",
+            "mount the device with a hostPath volume into a privileged container",
+        ),
+    ),
     ("resources.limits", Partly { note: "`cpu`, `memory`, `hugepages-*`", judge: judge::amounts }),
     ("resources.requests", Partly { note: "`cpu`, `memory`, `hugepages-*`", judge: judge::amounts }),
     ("restartPolicyRules", LATER),
@@ -269,7 +283,7 @@ const CONTAINER_SECURITY: &[(&str, Support)] = &[
     ("allowPrivilegeEscalation", YES),
     ("appArmorProfile", YES),
     ("appArmorProfile.localhostProfile", LOCALHOST_APPARMOR),
-    ("appArmorProfile.type", YES),
+    ("appArmorProfile.type", APPARMOR_TYPE),
     ("capabilities", YES),
     ("capabilities.add", YES),
     ("capabilities.drop", YES),
