@@ -68,6 +68,11 @@ impl Paths {
         self.state.join("seccomp")
     }
 
+    /// The secret of this host.
+    pub fn machine_key(&self) -> PathBuf {
+        self.state.join("machine.key")
+    }
+
     /// Marks of the log directories whose pods are gone.
     pub fn gone(&self) -> PathBuf {
         self.state.join("gone")
@@ -116,6 +121,11 @@ impl Paths {
     /// Data of an emptyDir volume.
     pub fn empty_dir(&self, uid: &PodUid, volume: &str) -> PathBuf {
         self.volumes(uid).join("empty-dir").join(volume)
+    }
+
+    /// Files of volumes that come from ConfigMaps, Secrets and the pod itself; a tmpfs is mounted there.
+    pub fn projected(&self, uid: &PodUid) -> PathBuf {
+        self.volumes(uid).join("projected")
     }
 
     /// Pins of the paths below volumes that containers mount (`subPath`). They may pin the host's own directories: whoever deletes a

@@ -30,7 +30,7 @@ pub use yaml::to_yaml;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 
 /// What a manifest may hold.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Object {
     /// A v1 Pod as written: neither defaulted nor validated.
     Pod(Box<Pod>),
@@ -38,6 +38,17 @@ pub enum Object {
     ConfigMap(Box<ConfigMap>),
     /// A v1 Secret, for pods to refer to.
     Secret(Box<Secret>),
+}
+
+impl std::fmt::Debug for Object {
+    /// What a Secret holds is not shown.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Object::Pod(pod) => pod.fmt(f),
+            Object::ConfigMap(config_map) => config_map.fmt(f),
+            Object::Secret(secret) => write!(f, "Secret {:?}", secret.metadata),
+        }
+    }
 }
 
 /// Kind, namespace (`default` where empty) and name: what identifies an object inside one source.

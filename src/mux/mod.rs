@@ -11,16 +11,21 @@
 //! * The first SET of a source yields exactly one ADD of that source with all its new pods, empty if there are none: [`SourcesReady`].
 //! * The same full name from two sources: the source that is configured first wins and the other is reported. When the winner's goes,
 //!   the loser's takes over as an UPDATE of the same UID: to the host it is an edit, and only containers that differ restart.
+//! * ConfigMaps and Secrets follow the same precedence. They are in the [`ObjectView`] before any operation of their SET is handed on, and
+//!   the last operation names those that changed.
 
 pub mod merge;
 pub mod ready;
 pub mod task;
+mod view;
 
-pub use merge::{Applied, Claimant, Conflict, ConflictKind, Merge};
+pub use merge::{Applied, Claimant, Conflict, ConflictKind, Merge, ObjectConflict};
 pub use ready::SourcesReady;
 pub use task::{MuxHandle, MuxTask, run};
+pub use view::ObjectView;
 
 use crate::manifest::Origin;
+use crate::pod::objects::ObjectName;
 use crate::pod::{Pod, PodFullName, PodUid, SourceId};
 use crate::source::Revision;
 use serde::{Deserialize, Serialize};
@@ -65,4 +70,6 @@ pub struct PodUpdate {
     pub op: PodOp,
     /// The pods concerned, in manifest order. May be empty for ADD: the first SET of a source that holds nothing (rule B1).
     pub pods: Vec<Arc<DesiredPod>>,
+    /// ConfigMaps and Secrets that changed with the SET that this is the last operation of: pods that refer to them look again.
+    pub objects: Vec<ObjectName>,
 }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     fn update(source: &str, op: PodOp) -> PodUpdate {
-        PodUpdate { source: SourceId::new(source), op, pods: Vec::new() }
+        PodUpdate { source: SourceId::new(source), op, pods: Vec::new(), objects: Vec::new() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The task around the merge.
 
-use super::PodUpdate;
-use super::merge::{Applied, Conflict, Merge};
+use super::merge::{Applied, Conflict, Merge, ObjectConflict};
+use super::{ObjectView, PodUpdate};
 use crate::pod::PodUid;
 use crate::store::Set;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
@@ -35,19 +35,25 @@ impl MuxHandle {
 pub struct MuxTask {
     merge: Merge,
     requests: mpsc::Receiver<PodUid>,
+    view: Arc<ObjectView>,
     events: Arc<dyn EventRecorder>,
     told: HashSet<Conflict>,
+    told_objects: HashSet<ObjectConflict>,
     outgoing: VecDeque<PodUpdate>,
 }
 
 impl MuxTask {
-    /// The task and the handle to it.
-    pub fn new(merge: Merge, events: Arc<dyn EventRecorder>) -> (Self, MuxHandle) {
+    /// The task and the handle to it. What the sources say of ConfigMaps and Secrets goes to `view`.
+    pub fn new(merge: Merge, view: Arc<ObjectView>, events: Arc<dyn EventRecorder>) -> (Self, MuxHandle) {
         let (sender, requests) = mpsc::channel(REQUESTS);
-        (Self { merge, requests, events, told: HashSet::new(), outgoing: VecDeque::new() }, MuxHandle { requests: sender })
+        let (told, told_objects, outgoing) = (HashSet::new(), HashSet::new(), VecDeque::new());
+        (Self { merge, requests, view, events, told, told_objects, outgoing }, MuxHandle { requests: sender })
     }
 
     fn take_up(&mut self, applied: Applied) {
+        if let Some(objects) = applied.objects {
+            self.view.replace(objects);
+        }
         for update in &applied.updates {
             tracing::debug!(source = %update.source, op = ?update.op, pods = update.pods.len(), "operation");
         }
@@ -60,6 +66,14 @@ impl MuxTask {
             }
         }
         self.told = applied.conflicts.into_iter().collect();
+        for conflict in &applied.object_conflicts {
+            if !self.told_objects.contains(conflict) {
+                tracing::warn!(source = %conflict.loser, object = %conflict.name, "{conflict}");
+                let subject = Subject::Source(conflict.loser.clone());
+                self.events.record(&subject, EventType::Warning, "FailedValidation", &conflict.to_string());
+            }
+        }
+        self.told_objects = applied.object_conflicts.into_iter().collect();
     }
 }
 
@@ -110,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_wish_is_taken_in_while_the_sync_loop_reads_nothing() {
-        let (task, handle) = MuxTask::new(Merge::new([source("a")], Vec::new()), Arc::new(Recorder::default()));
+        let (task, handle) = MuxTask::new(Merge::new([source("a")], Vec::new()), Arc::default(), Arc::new(Recorder::default()));
         let (set_sender, sets) = mpsc::channel(1);
         let (sender, mut updates) = mpsc::channel(1);
         let running = tokio::spawn(run(task, sets, sender));
@@ -133,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn a_conflict_is_told_once() {
         let recorder = Arc::new(Recorder::default());
-        let (task, _handle) = MuxTask::new(Merge::new([source("a"), source("b")], Vec::new()), recorder.clone());
+        let (task, _handle) = MuxTask::new(Merge::new([source("a"), source("b")], Vec::new()), Arc::default(), recorder.clone());
         let (set_sender, sets) = mpsc::channel(1);
         let (sender, mut updates) = mpsc::channel(64);
         let running = tokio::spawn(run(task, sets, sender));

@@ -5,6 +5,7 @@
 //!
 //! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
 //! * [`hash`]: what an edit changes. [`identity`]: names.
+//! * [`objects`]: ConfigMaps and Secrets as pods see them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
 //! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
 
@@ -13,9 +14,11 @@ pub mod containers;
 pub mod defaults;
 pub mod env;
 mod field;
+pub mod files;
 pub mod hash;
 pub mod host_files;
 pub mod identity;
+pub mod objects;
 pub mod quantity;
 pub mod resources;
 pub mod restart;

@@ -2,6 +2,7 @@
 
 use super::env::{EnvFacts, container_environment, expanded_args, expanded_command};
 use super::hash::{config_hash, container_hash, sandbox_hash};
+use super::objects::Objects;
 use super::{AdmitContext, NodeName, Pod, admit, containers, defaults, host_files, resources};
 use crate::manifest::Severity;
 use k8s_openapi::schemars::SchemaGenerator;
@@ -210,7 +211,7 @@ fn ask_all(pod: &Pod) {
         resources::container_cgroup(pod, container);
         resources::oom_score_adj(pod, container, 1 << 30);
         containers::pull_policy(container);
-        let environment = container_environment(pod, container, &facts).unwrap_or_default();
+        let environment = container_environment(pod, container, &Objects::default(), &facts).unwrap_or_default().variables;
         expanded_command(container, &environment);
         expanded_args(container, &environment);
     }

@@ -98,8 +98,9 @@ pub enum Propagation {
     Bidirectional,
 }
 
-/// One container, everything resolved: the runtime decides nothing about it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One container, everything resolved: the runtime decides nothing about it. Arguments and environment may hold secrets: the spec is
+/// written below the run directory only.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContainerSpec {
     /// The pod.
     pub pod: PodUid,
@@ -157,6 +158,20 @@ pub struct ContainerSpec {
     pub stop_signal: i32,
     /// Seconds between that signal and SIGKILL, as known at start; used when the daemon knows no better.
     pub grace_secs: u64,
+}
+
+impl std::fmt::Debug for ContainerSpec {
+    /// Which container it is, not what its process sees.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContainerSpec")
+            .field("pod", &self.full_name)
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("attempt", &self.attempt)
+            .field("hash", &self.hash)
+            .field("image", &self.image_ref)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Where a container is in its life.

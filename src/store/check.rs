@@ -3,9 +3,11 @@
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
 use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity};
+use crate::pod::objects::{Object as ReferredObject, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 
 /// What a check needs to know beside the file.
@@ -18,14 +20,25 @@ pub struct CheckContext {
 }
 
 /// An object that can be used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum AcceptedObject {
     /// Defaulted, validated and named for this node. Has a UID only where the manifest fixes one.
     Pod(Arc<Pod>),
     /// As written.
     ConfigMap(Arc<ConfigMap>),
-    /// As written.
+    /// As written, with `stringData` merged into `data`.
     Secret(Arc<Secret>),
+}
+
+impl fmt::Debug for AcceptedObject {
+    /// What a Secret holds is not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AcceptedObject::Pod(pod) => pod.fmt(f),
+            AcceptedObject::ConfigMap(config_map) => config_map.fmt(f),
+            AcceptedObject::Secret(secret) => ReferredObject::Secret(Arc::clone(secret)).fmt(f),
+        }
+    }
 }
 
 /// An object that can be used, and where it is written.
@@ -55,15 +68,21 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
     let decoded = manifest::decode(file, bytes, &context.limits);
     let mut checked = Checked { accepted: Vec::new(), problems: decoded.problems, broken: decoded.broken };
     for DecodedObject { key, object, origin, positions } in decoded.objects {
-        let object = match object {
-            Object::ConfigMap(config_map) => Some(AcceptedObject::ConfigMap(config_map.into())),
-            Object::Secret(secret) => Some(AcceptedObject::Secret(secret.into())),
+        let (object, problems) = match object {
+            Object::ConfigMap(config_map) => {
+                let (config_map, problems) = admit_config_map(*config_map);
+                (config_map.map(|config_map| AcceptedObject::ConfigMap(config_map.into())), problems)
+            }
+            Object::Secret(secret) => {
+                let (secret, problems) = admit_secret(*secret);
+                (secret.map(|secret| AcceptedObject::Secret(secret.into())), problems)
+            }
             Object::Pod(pod) => {
                 let (pod, problems) = admitted(*pod, context);
-                checked.problems.extend(problems.into_iter().map(|problem| placed(problem, &key, &origin, &positions)));
-                pod.map(|pod| AcceptedObject::Pod(pod.into()))
+                (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)
             }
         };
+        checked.problems.extend(problems.into_iter().map(|problem| placed(problem, &key, &origin, &positions)));
         match object {
             Some(object) => checked.accepted.push(Accepted { key, origin, object }),
             None => checked.broken.push(Some(key)),
@@ -153,6 +172,24 @@ mod tests {
         assert_eq!(checked.broken.len(), 1);
         let problem = checked.problems[0].to_string();
         assert!(problem.starts_with("web.yaml:7:11: error[invalid-value]: spec.containers[0].name"), "{problem}");
+    }
+
+    #[test]
+    fn no_problem_and_no_debug_output_says_what_a_secret_holds() {
+        let secret = |data: &str| checked(&format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{data}\n"));
+        let good = secret("stringData: {password: hunter2}");
+        assert!(!format!("{good:?}").contains("hunter2") && !format!("{good:?}").contains("aHVudGVyMg"), "{good:?}");
+        for bad in [
+            "data: {password: hunter2}",
+            "stringData: {password: [hunter2]}",
+            "data: {'a/b': aHVudGVyMg==}",
+            "stringData: {'a b': hunter2}",
+        ] {
+            let found = secret(bad);
+            assert_eq!(found.accepted, [], "{bad}");
+            let told = format!("{:?}", found.problems);
+            assert!(!told.contains("hunter2") && !told.contains("aHVudGVyMg"), "{told}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct SetPod {
 }
 
 /// The whole content of one source: what the kubelet calls a SET.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Set {
     /// The source that it belongs to.
     pub source: SourceId,
@@ -42,4 +42,18 @@ pub struct Set {
     pub secrets: BTreeMap<ObjectKey, Arc<Secret>>,
     /// What is wrong in this revision; the objects concerned are present in their last good version, if there was one.
     pub problems: Vec<Problem>,
+}
+
+impl std::fmt::Debug for Set {
+    /// Names of objects, not what they hold: some of it is secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Set")
+            .field("source", &self.source)
+            .field("revision", &self.revision)
+            .field("pods", &self.pods)
+            .field("config_maps", &self.config_maps.keys())
+            .field("secrets", &self.secrets.keys())
+            .field("problems", &self.problems)
+            .finish()
+    }
 }

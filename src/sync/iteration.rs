@@ -82,9 +82,11 @@ async fn apply(update: &PodUpdate, workers: &mut PodWorkers, ready: &mut Sources
             }
         }
     }
+    workers.objects_changed(&update.objects);
     ready.observe(update);
     if ready.all() && !was_ready {
         tracing::info!("every source was heard");
+        workers.objects_settled();
         clean_up(workers, ready, housekeeping).await;
     }
 }

@@ -9,6 +9,7 @@ pub mod descriptor_passing;
 pub mod file_lease;
 pub mod kernel;
 pub mod loopback;
+pub mod machine_key;
 pub mod memory;
 pub mod mount_tree;
 pub mod mounts;

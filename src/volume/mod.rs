@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`
+//! volumes/projected/<volume>/           files from ConfigMaps, Secrets and the pod itself, on a tmpfs that is mounted at `volumes/projected`
 //! volumes/sub-paths/<container>/<n>     pin (bind mount) of the path below a volume that mount n of the container names
 //! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
 //! etc/termination/<container>/<attempt> termination messages
@@ -13,10 +14,12 @@
 //! reboot they are made anew. A pin is what makes `subPath` safe: the path is resolved once, by the kernel, without leaving the volume,
 //! and what was found is what the container gets, whatever a container of the pod renames in between.
 
+mod atomic_writer;
 mod empty_dir;
 mod host_files;
 mod host_path;
 mod mount_list;
+mod projected;
 mod removal;
 mod sub_path;
 #[cfg(test)]
@@ -27,6 +30,7 @@ pub use host_files::NodeFiles;
 pub use volumes::Volumes;
 
 use crate::mux::DesiredPod;
+use crate::pod::files::Projection;
 use crate::pod::{ContainerName, PodUid};
 use crate::runtime::Mount;
 use async_trait::async_trait;
@@ -95,8 +99,10 @@ pub struct ContainerMounts {
 /// What workers need of volumes.
 #[async_trait]
 pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
-    /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`].
-    async fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError>;
+    /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`]. Those of `files` get these
+    /// files, all at once for each volume, also while containers have them mounted; a volume of this kind that is not among them keeps
+    /// what it has.
+    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>) -> Result<(), VolumeError>;
 
     /// Writes the host files for one container and resolves its mounts (subPath included).
     /// `attempt` numbers the termination log, `pod_ips` go into `/etc/hosts` (kubelet rule D21).

@@ -1,11 +1,13 @@
 //! The list of one container's mounts: its volumes, then the host files that it does not mount itself.
 
+use super::atomic_writer::AtomicWriter;
 use super::host_files::NodeFiles;
-use super::sub_path::{self, SubPathProblem};
+use super::sub_path::{self, Missing, SubPathProblem};
 use super::{ContainerMounts, VolumeError, host_files, host_path};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
+use crate::pod::files::is_projected;
 use crate::runtime::{Mount, Propagation};
 use crate::sys::mounts::{mount_of, mounts};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
@@ -71,18 +73,22 @@ impl Request<'_> {
         let volume =
             volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
         let whole = self.volume_path(volume)?;
-        let host_path = match sub_path::wanted(mount, self.environment).and_then(|wanted| self.pinned(index, &whole, wanted)) {
-            Ok(path) => path,
-            Err(SubPathProblem::Lasting(reason)) => return Err(bad(reason)),
-            Err(SubPathProblem::Passing(reason)) => return Err(VolumeError::not_ready(&volume.name, reason)),
-        };
+        // What is missing in there is never the container's to make.
+        let missing = if is_projected(volume) { Missing::Refused } else { Missing::Made };
+        let host_path =
+            match sub_path::wanted(mount, self.environment).and_then(|wanted| self.pinned(index, &whole, wanted, missing)) {
+                Ok(path) => path,
+                Err(SubPathProblem::Lasting(reason)) => return Err(bad(reason)),
+                Err(SubPathProblem::Passing(reason)) => return Err(VolumeError::not_ready(&volume.name, reason)),
+            };
         let propagation = match mount.mount_propagation.as_deref() {
             Some("HostToContainer") => Propagation::HostToContainer,
             Some("Bidirectional") => Propagation::Bidirectional,
             _ => Propagation::Private,
         };
         check_propagation(&host_path, propagation).map_err(bad)?;
-        let read_only = mount.read_only.unwrap_or(false);
+        // As in the kubelet: what is written in there would be lost at the next change.
+        let read_only = mount.read_only.unwrap_or(false) || is_projected(volume);
         Ok(Mount {
             host_path,
             container_path: PathBuf::from(&mount.mount_path),
@@ -98,6 +104,13 @@ impl Request<'_> {
             host_path::check(source).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
             return Ok(PathBuf::from(&source.path));
         }
+        if is_projected(volume) {
+            let directory = self.paths.projected(&self.pod.uid).join(&volume.name);
+            let is_written = AtomicWriter::is_written(&directory);
+            return is_written
+                .then_some(directory)
+                .ok_or_else(|| VolumeError::not_ready(&volume.name, "its files are not written"));
+        }
         let directory = self.paths.empty_dir(&self.pod.uid, &volume.name);
         if volume.empty_dir.is_some() && directory.is_dir() {
             return Ok(directory);
@@ -106,10 +119,10 @@ impl Request<'_> {
         Err(VolumeError::not_ready(&volume.name, reason))
     }
 
-    fn pinned(&self, index: usize, whole: &Path, wanted: Option<PathBuf>) -> Result<PathBuf, SubPathProblem> {
+    fn pinned(&self, index: usize, whole: &Path, wanted: Option<PathBuf>, missing: Missing) -> Result<PathBuf, SubPathProblem> {
         let Some(wanted) = wanted else { return Ok(whole.to_owned()) };
         let pin = self.paths.sub_paths(&self.pod.uid).join(&self.container.name).join(index.to_string());
-        sub_path::pin(whole, &wanted, &pin)?;
+        sub_path::pin(whole, &wanted, &pin, missing)?;
         Ok(pin)
     }
 }

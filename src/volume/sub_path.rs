@@ -1,7 +1,7 @@
 //! `subPath` and `subPathExpr`: a path below a volume, resolved without leaving it and pinned by a bind mount.
 
 use crate::pod::env::expand;
-use crate::sys::beneath::make_beneath;
+use crate::sys::beneath::{make_beneath, open_beneath};
 use crate::sys::mounts::{bind_descriptor, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::VolumeMount;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
@@ -19,6 +19,15 @@ pub(super) enum SubPathProblem {
     Lasting(String),
     /// It may be later.
     Passing(String),
+}
+
+/// What becomes of a path that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// A directory is made.
+    Made,
+    /// It is waited for.
+    Refused,
 }
 
 /// The path below the volume that a mount names; `None` for the volume itself.
@@ -49,9 +58,9 @@ pub(super) fn wanted(mount: &VolumeMount, environment: &[(String, String)]) -> R
     if stays { Ok(Some(path)) } else { Err(SubPathProblem::Lasting(format!("subPath {path:?} leaves the volume"))) }
 }
 
-/// Finds `path` below the volume's directory, makes it if it is missing (as a directory with the volume's mode), and binds it at `pin`,
-/// where it stays what it is. A pin that holds the same thing is kept.
-pub(super) fn pin(volume: &Path, path: &Path, pin: &Path) -> Result<(), SubPathProblem> {
+/// Finds `path` below the volume's directory, makes it if it is missing and may be made (as a directory with the volume's mode), and binds
+/// it at `pin`, where it stays what it is. A pin that holds the same thing is kept.
+pub(super) fn pin(volume: &Path, path: &Path, pin: &Path, missing: Missing) -> Result<(), SubPathProblem> {
     let passing = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| SubPathProblem::Passing(format!("{what}: {error}"))
@@ -59,7 +68,14 @@ pub(super) fn pin(volume: &Path, path: &Path, pin: &Path) -> Result<(), SubPathP
     let base = rustix::fs::open(volume, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| passing(&format!("open volume {volume:?}"))(error.into()))?;
     let mode = fstat(&base).map_err(|error| passing("stat volume")(error.into()))?.st_mode & 0o2777;
-    let found = make_beneath(&base, path, mode).map_err(|error| match error.raw_os_error() {
+    let found = match missing {
+        Missing::Made => make_beneath(&base, path, mode),
+        Missing::Refused => open_beneath(&base, path),
+    };
+    let found = found.map_err(|error| match error.raw_os_error() {
+        Some(nix::libc::ENOENT) if missing == Missing::Refused => {
+            SubPathProblem::Passing(format!("subPath {path:?} is not among its files"))
+        }
         Some(nix::libc::EXDEV) => SubPathProblem::Lasting(format!("subPath {path:?} leaves the volume through a symlink")),
         Some(nix::libc::ELOOP) => SubPathProblem::Lasting(format!("subPath {path:?} goes through a loop of symlinks")),
         Some(nix::libc::ENOTDIR) => SubPathProblem::Lasting(format!("subPath {path:?} goes through a file")),
@@ -136,7 +152,7 @@ mod tests {
                 let (volume, place) = (root.path().join("volume"), root.path().join("pins/c/0"));
                 fs::create_dir(&volume).unwrap();
                 fs::write(root.path().join("secret"), "secret").unwrap();
-                pin(&volume, Path::new("made/dir"), &place).unwrap();
+                pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap();
                 fs::write(volume.join("made/dir/file"), "one").unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
 
@@ -144,15 +160,15 @@ mod tests {
                 fs::rename(volume.join("made/dir"), volume.join("away")).unwrap();
                 symlink("/etc", volume.join("made/dir")).unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
-                let refused = pin(&volume, Path::new("made/dir"), &place).unwrap_err();
+                let refused = pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap_err();
                 assert_eq!(refused, SubPathProblem::Lasting("subPath \"made/dir\" leaves the volume through a symlink".into()));
 
                 fs::remove_file(volume.join("made/dir")).unwrap();
                 fs::write(volume.join("made/dir"), "a file now").unwrap();
-                pin(&volume, Path::new("made/dir"), &place).unwrap();
+                pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap();
                 assert_eq!(fs::read(&place).unwrap(), b"a file now");
-                pin(&volume, Path::new("away"), &place).unwrap();
-                pin(&volume, Path::new("away"), &place).unwrap();
+                pin(&volume, Path::new("away"), &place, Missing::Made).unwrap();
+                pin(&volume, Path::new("away"), &place, Missing::Made).unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
                 assert_eq!(mounts().unwrap().iter().filter(|mount| mount.point == place).count(), 1, "pins do not pile up");
             },
@@ -171,10 +187,10 @@ mod tests {
             ("dangling/x", "subPath \"dangling/x\" goes through a symlink to nowhere"),
             ("file/x", "subPath \"file/x\" goes through a file"),
         ] {
-            let problem = pin(root.path(), Path::new(path), &root.path().join("pin")).unwrap_err();
+            let problem = pin(root.path(), Path::new(path), &root.path().join("pin"), Missing::Made).unwrap_err();
             assert_eq!(problem, SubPathProblem::Lasting(expected.into()));
         }
-        let problem = pin(&root.path().join("absent"), Path::new("x"), &root.path().join("pin")).unwrap_err();
+        let problem = pin(&root.path().join("absent"), Path::new("x"), &root.path().join("pin"), Missing::Made).unwrap_err();
         assert!(matches!(problem, SubPathProblem::Passing(_)), "{problem:?}");
     }
 }

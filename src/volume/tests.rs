@@ -48,7 +48,7 @@ impl Store {
     }
 
     fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
-        self.executor.block_on(self.volumes.prepare(pod))
+        self.executor.block_on(self.volumes.prepare(pod, Vec::new()))
     }
 
     fn mounts(&self, pod: &DesiredPod, attempt: u32) -> Result<ContainerMounts, VolumeError> {
@@ -237,7 +237,7 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
     in_private_mounts("volume::tests::what_cannot_be_mounted_is_told_with_its_name_and_reason", || {
         let store = Store::new();
         let volumes = "volumes: [{name: v, emptyDir: {}}, {name: h, hostPath: {path: /nowhere/at/all, type: Directory}}, \
-                       {name: s, configMap: {name: x}}]";
+                       {name: s, configMap: {name: x}}, {name: n, nfs: {server: a, path: /}}]";
         let told = |mount: &str| {
             let pod = store.pod(&format!("{{containers: {}, {volumes}}}", container(mount)));
             store.mounts(&pod, 0).unwrap_err().to_string()
@@ -258,7 +258,8 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
             told("{name: h, mountPath: /h}"),
             "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, a directory is wanted"
         );
-        assert_eq!(told("{name: s, mountPath: /s}"), "volume \"s\": its type is not supported");
+        assert_eq!(told("{name: s, mountPath: /s}"), "volume \"s\": its files are not written");
+        assert_eq!(told("{name: n, mountPath: /n}"), "volume \"n\": its type is not supported");
         assert_eq!(told("{name: x, mountPath: /x}"), "volume mount \"x\" of container c: the pod has no such volume");
         let private = told("{name: v, mountPath: /v, mountPropagation: Bidirectional}");
         assert!(private.contains("which is not a shared mount"), "{private}");

@@ -1,10 +1,11 @@
 //! The volume store on this host's disk and in its mount namespace.
 
 use super::mount_list::Request;
-use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, removal};
+use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, projected, removal};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::containers;
+use crate::pod::files::{Projection, is_projected};
 use crate::pod::{ContainerName, PodUid};
 use async_trait::async_trait;
 use std::fs;
@@ -44,9 +45,9 @@ impl Volumes {
 
 #[async_trait]
 impl VolumeService for Volumes {
-    async fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>) -> Result<(), VolumeError> {
         let pod = pod.clone();
-        self.blocking(move |shared| shared.prepare(&pod)).await
+        self.blocking(move |shared| shared.prepare(&pod, &files)).await
     }
 
     async fn container_mounts(
@@ -81,7 +82,7 @@ impl VolumeService for Volumes {
 }
 
 impl Shared {
-    fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+    fn prepare(&self, pod: &DesiredPod, files: &[Projection]) -> Result<(), VolumeError> {
         let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         for volume in volumes {
             if let Some(source) = &volume.empty_dir {
@@ -89,11 +90,11 @@ impl Shared {
                 // Mounts are listed by their real path.
                 let real = real_path(&directory).map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
                 empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
-            } else if volume.host_path.is_none() {
+            } else if volume.host_path.is_none() && !is_projected(volume) {
                 return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));
             }
         }
-        Ok(())
+        projected::write(&pod.pod, &self.paths.projected(&pod.uid), files)
     }
 
     fn remove(&self, uid: PodUid) -> Result<(), VolumeError> {

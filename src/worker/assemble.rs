@@ -1,17 +1,20 @@
 //! From a container's definition to a [`ContainerSpec`] in which everything is resolved.
 
 use super::definition::ContainerDefinition;
+use super::execute::subject;
 use super::process;
 use super::services::Services;
 use crate::image::{ImageError, ProcessUser, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::pod::ContainerId;
 use crate::pod::containers::{self, TerminationMessagePolicy};
-use crate::pod::env::{self, EnvFacts};
+use crate::pod::env::{self, EnvFacts, SkippedKeys};
+use crate::pod::objects::Objects;
 use crate::pod::resources::{container_cgroup, oom_score_adj};
 use crate::pod::security::{container_security, run_as};
 use crate::runtime::{ContainerSpec, SandboxStatus};
 use crate::status::reason;
+use crate::telemetry::events::EventType;
 use crate::volume::{ContainerMounts, VolumeError};
 use k8s_openapi::api::core::v1::Container;
 use std::net::IpAddr;
@@ -23,8 +26,8 @@ pub(super) enum AssembleError {
     #[error("container {0} is not in its pod")]
     NoContainer(String),
     /// A variable has no value.
-    #[error("resolve environment")]
-    Environment(#[source] env::EnvError),
+    #[error(transparent)]
+    Environment(env::EnvError),
     /// The user is not in the image.
     #[error("resolve user")]
     User(#[source] ImageError),
@@ -62,6 +65,8 @@ pub(super) struct Start<'a> {
     pub(super) desired: &'a DesiredPod,
     /// Its definition.
     pub(super) definition: &'a ContainerDefinition,
+    /// ConfigMaps and Secrets.
+    pub(super) objects: &'a Objects,
     /// The sandbox that it is started in.
     pub(super) sandbox: &'a SandboxStatus,
     /// Its image.
@@ -79,7 +84,9 @@ impl Start<'_> {
         let name = &self.definition.name;
         let (_, container) = containers::find(pod, name.as_str()).ok_or_else(|| AssembleError::NoContainer(name.to_string()))?;
         let facts = self.facts(services);
-        let declared = env::container_environment(pod, container, &facts).map_err(AssembleError::Environment)?;
+        let environment = env::container_environment(pod, container, self.objects, &facts).map_err(AssembleError::Environment)?;
+        self.tell_skipped(services, &environment.skipped);
+        let declared = environment.variables;
         let run_as = run_as(pod, container);
         let wanted = process::user_to_resolve(&run_as, &self.image.config);
         let resolved = services.images.resolve_user(self.image, &wanted).await.map_err(AssembleError::User)?;
@@ -92,6 +99,18 @@ impl Start<'_> {
             .await
             .map_err(AssembleError::Mounts)?;
         self.put_together(services, container, &declared, user, mounts)
+    }
+
+    /// Tells what an `envFrom` leaves out (the kubelet's event).
+    fn tell_skipped(&self, services: &Services, skipped: &[SkippedKeys]) {
+        let subject = subject(self.desired, Some(&self.definition.name));
+        for SkippedKeys { object, keys } in skipped {
+            let message = format!(
+                "Keys [{}] from the EnvFrom {object} were skipped since they are no names, or their values no values, of environment variables",
+                keys.join(", ")
+            );
+            services.events.record(&subject, EventType::Warning, "InvalidEnvironmentVariableNames", &message);
+        }
     }
 
     fn facts(&self, services: &Services) -> EnvFacts {

@@ -2,11 +2,13 @@
 
 use crate::mux::DesiredPod;
 use crate::pod::containers::{self, ContainerKind, PullPolicy};
+use crate::pod::env::{EnvFacts, ObjectEnvironment, object_environment};
 use crate::pod::identity::ANNOTATION_CONFIG_HASH;
+use crate::pod::objects::{Fingerprint, FingerprintKey, Objects};
 use crate::pod::resources::{pod_cgroup, qos_class};
 use crate::pod::restart::{RestartPolicy, restart_policy};
 use crate::pod::security::{pod_namespaces, sysctls};
-use crate::pod::{ContainerName, Pod, hash, host_files};
+use crate::pod::{ContainerName, Pod, files, hash, host_files};
 use crate::runtime::SandboxSpec;
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +17,26 @@ use std::time::Duration;
 /// Domain of this host's services, of which there are none yet.
 const CLUSTER_DOMAIN: &str = "cluster.local";
 
+/// What a definition depends on beside the pod.
+#[derive(Clone, Debug)]
+pub struct DefinitionContext {
+    /// The host's limit of processes in one pod.
+    pub pids_limit: Option<i64>,
+    /// ConfigMaps and Secrets.
+    pub objects: Arc<Objects>,
+    /// For telling whether values from them are the same.
+    pub fingerprint_key: FingerprintKey,
+    /// What files can say of this host.
+    pub facts: EnvFacts,
+}
+
 /// A desired pod with what follows from it.
 #[derive(Clone, Debug)]
 pub struct PodDefinition {
     /// As the mux delivered it.
     pub desired: Arc<DesiredPod>,
+    /// ConfigMaps and Secrets that it was prepared with.
+    pub objects: Arc<Objects>,
     /// The sandbox that it needs, with attempt 0.
     pub sandbox: SandboxSpec,
     /// All containers in the order of their start: init containers and sidecars as written, then main containers.
@@ -30,6 +47,10 @@ pub struct PodDefinition {
     pub grace: Duration,
     /// `spec.activeDeadlineSeconds`.
     pub active_deadline: Option<Duration>,
+    /// Files of its volumes come from objects or from itself, and follow their changes.
+    pub has_files: bool,
+    /// Why some of these cannot be made. No container is started for the first time then; what runs goes on with the files that it has.
+    pub missing_files: Option<String>,
 }
 
 /// One container of it.
@@ -45,21 +66,32 @@ pub struct ContainerDefinition {
     pub image: String,
     /// When to ask the registry.
     pub pull_policy: PullPolicy,
+    /// Why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs goes on.
+    pub missing: Option<String>,
 }
 
-/// Hash of what a container's process can see, in two parts; recorded as `<base>.<own>`.
+/// Hash of what a container's process can see; recorded as `<base>.<own>`, or as `<base>.<own>.<environment>` when ConfigMaps or Secrets put
+/// something into its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DefinitionHash {
     /// Of the sandbox and of all init containers that run before: when one of them is edited, this container starts anew after it.
     pub base: String,
     /// Of the container itself.
     pub own: String,
+    /// Of what its environment has from ConfigMaps and Secrets. A change restarts this container and no other: that of an init container
+    /// which is done has no effect before the next sandbox.
+    pub environment: Option<Fingerprint>,
 }
 
 impl DefinitionHash {
     /// Whether a container with this recorded hash was made from the same definition.
     pub fn is(&self, recorded: &str) -> bool {
-        recorded.strip_prefix(self.base.as_str()).and_then(|rest| rest.strip_prefix('.')).is_some_and(|own| own == self.own)
+        let rest = recorded.strip_prefix(self.base.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        let rest = rest.and_then(|rest| rest.strip_prefix(self.own.as_str()));
+        match &self.environment {
+            None => rest == Some(""),
+            Some(environment) => rest.and_then(|rest| rest.strip_prefix('.')).is_some_and(|recorded| environment.may_be(recorded)),
+        }
     }
 
     /// Whether a container with this recorded hash was started after the same init containers in the same kind of sandbox.
@@ -70,16 +102,20 @@ impl DefinitionHash {
 
 impl fmt::Display for DefinitionHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.base, self.own)
+        write!(f, "{}.{}", self.base, self.own)?;
+        match &self.environment {
+            Some(environment) => write!(f, ".{}", environment.value),
+            None => Ok(()),
+        }
     }
 }
 
 impl PodDefinition {
-    /// Prepares a pod. `pids_limit` is the host's limit for one pod.
-    pub fn new(desired: Arc<DesiredPod>, pids_limit: Option<i64>) -> Self {
+    /// Prepares a pod.
+    pub fn new(desired: Arc<DesiredPod>, context: &DefinitionContext) -> Self {
         let pod = &desired.pod;
         let mut resources = pod_cgroup(pod);
-        resources.pids_limit = pids_limit;
+        resources.pids_limit = context.pids_limit;
         let sandbox = SandboxSpec {
             uid: desired.uid.clone(),
             full_name: desired.full_name.clone(),
@@ -99,18 +135,26 @@ impl PodDefinition {
                 ContainerKind::Main => 'm',
             };
             let own = format!("{role}{}", hash::container_hash(pod, container));
+            let ObjectEnvironment { fingerprint, missing } =
+                object_environment(pod, container, &context.objects, &context.fingerprint_key);
             definitions.push(ContainerDefinition {
                 name: ContainerName::new(&container.name),
                 kind,
-                hash: DefinitionHash { base: base.clone(), own: own.clone() },
+                hash: DefinitionHash { base: base.clone(), own: own.clone(), environment: fingerprint },
                 image: container.image.clone().unwrap_or_default(),
                 pull_policy: containers::pull_policy(container),
+                missing: missing.map(|error| error.to_string()),
             });
             if kind == ContainerKind::Init {
                 base = fnv([base, own]);
             }
         }
+        let has_files = files::has_projected(pod);
+        let missing_files = if has_files { missing_files(pod, context) } else { None };
         Self {
+            has_files,
+            missing_files,
+            objects: Arc::clone(&context.objects),
             sandbox,
             containers: definitions,
             restart_policy: restart_policy(pod),
@@ -129,6 +173,13 @@ impl PodDefinition {
     pub fn fits(&self, actual: &SandboxSpec) -> bool {
         identity(&self.sandbox) == identity(actual)
     }
+}
+
+/// All that is missing, the first of it for each volume.
+fn missing_files(pod: &Pod, context: &DefinitionContext) -> Option<String> {
+    let projections = files::projections(pod, &context.objects, &context.facts);
+    let missing: Vec<String> = projections.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+    (!missing.is_empty()).then(|| missing.join("; "))
 }
 
 /// All of a sandbox that cannot be changed while it lives.

@@ -10,6 +10,7 @@ use super::services::Services;
 use crate::image::ResolvedImage;
 use crate::mux::DesiredPod;
 use crate::pod::containers::{self, ContainerKind};
+use crate::pod::files::{Projection, projections};
 use crate::pod::{ContainerId, ContainerName};
 use crate::runtime::{RuntimeError, SandboxSpec, SandboxStatus, StartError};
 use crate::status::reason;
@@ -75,7 +76,7 @@ impl Executor<'_> {
             Action::WriteRecord => self.write_record().await,
             // The worker fetches beside its turns.
             Action::EnsureImage { .. } => Outcome::Pending,
-            Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired).await {
+            Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired, self.files()).await {
                 Ok(()) => Outcome::Done,
                 Err(error) => self.volumes_failed(&error),
             },
@@ -100,6 +101,12 @@ impl Executor<'_> {
             },
             Action::ForgetPod => self.forget().await,
         }
+    }
+
+    /// What volumes shall hold, but for those of which something is missing.
+    fn files(&self) -> Vec<Projection> {
+        let PodDefinition { desired, objects, .. } = self.definition;
+        projections(&desired.pod, objects, &self.services.node).into_iter().filter_map(Result::ok).collect()
     }
 
     async fn write_record(&self) -> Outcome {
@@ -183,7 +190,8 @@ impl Executor<'_> {
         else {
             return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "what it needs is gone".to_owned() };
         };
-        let start = Start { desired: &self.definition.desired, definition, sandbox, image, attempt, pod_ips: &self.memory.pod_ips };
+        let PodDefinition { desired, objects, .. } = self.definition;
+        let start = Start { desired, definition, objects, sandbox, image, attempt, pod_ips: &self.memory.pod_ips };
         let spec = match start.assemble(self.services).await {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),

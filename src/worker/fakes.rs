@@ -4,6 +4,7 @@ use super::services::Incarnations;
 use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
+use crate::pod::files::{Projection, VolumeFiles};
 use crate::pod::{ContainerName, Pod, PodUid};
 use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
@@ -121,9 +122,17 @@ impl ImageService for FakeImages {
 pub struct FakeVolumes {
     pods: Mutex<BTreeSet<PodUid>>,
     failures: Mutex<VecDeque<String>>,
+    files: Mutex<BTreeMap<(PodUid, String), VolumeFiles>>,
 }
 
 impl FakeVolumes {
+    /// The content of a file of a volume.
+    pub fn file(&self, uid: &PodUid, volume: &str, path: &str) -> Option<String> {
+        let files = lock(&self.files);
+        let file = files.get(&(uid.clone(), volume.to_owned()))?.get(path)?;
+        Some(String::from_utf8_lossy(&file.content).into_owned())
+    }
+
     /// The next preparation fails.
     pub fn fail(&self, reason: &str) {
         lock(&self.failures).push_back(reason.to_owned());
@@ -137,11 +146,13 @@ impl FakeVolumes {
 
 #[async_trait]
 impl VolumeService for FakeVolumes {
-    async fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>) -> Result<(), VolumeError> {
         match lock(&self.failures).pop_front() {
             Some(reason) => Err(VolumeError::NotReady { volume: "fake".to_owned(), reason }),
             None => {
                 lock(&self.pods).insert(pod.uid.clone());
+                let files = files.into_iter().map(|projection| ((pod.uid.clone(), projection.volume), projection.files));
+                lock(&self.files).extend(files);
                 Ok(())
             }
         }

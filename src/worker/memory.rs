@@ -151,6 +151,9 @@ impl PodMemory {
     /// Derives back-off from the records of a pod that an earlier daemon ran.
     pub fn adopt(&mut self, observed: &ObservedPod, policy: &BackoffPolicy, now: Now) {
         self.observe(observed, now);
+        let present = observed.sandbox.as_ref().filter(|sandbox| sandbox.state == SandboxState::Ready);
+        self.had_volumes =
+            observed.containers.iter().any(|run| Some(run.sandbox_attempt) == present.map(|sandbox| sandbox.spec.attempt));
         for container in &observed.containers {
             let ContainerState::Exited { started_at, finished_at, .. } = &container.state else { continue };
             let (started, finished) = (now.moment_of(started_at.unwrap_or(*finished_at)), now.moment_of(*finished_at));
@@ -163,11 +166,20 @@ impl PodMemory {
     /// The pod has a new definition: forgets what concerned the old one only.
     /// A stop whose reason is gone (the edit was taken back) is not pursued; its signal cannot be called back.
     pub fn redefine(&mut self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod) {
-        let is_current = |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.hash.is(&run.hash));
-        self.stops.retain(|id, _| !observed.containers.iter().any(|run| run.id == *id && is_current(run)));
         self.record = Step::Open;
         self.volumes = Step::Open;
         self.sandbox = None;
+        self.reassess(old, new, observed);
+    }
+
+    /// What the pod's definition refers to changed, or the definition did: forgets what concerned the old state of containers that are
+    /// affected, so that what waited for it is tried at once.
+    pub fn reassess(&mut self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod) {
+        if new.has_files {
+            self.volumes = Step::Open;
+        }
+        let is_current = |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.hash.is(&run.hash));
+        self.stops.retain(|id, _| !observed.containers.iter().any(|run| run.id == *id && is_current(run)));
         self.containers.retain(|name, _| new.container(name).is_some());
         for container in &new.containers {
             let before = old.container(&container.name);

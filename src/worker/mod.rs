@@ -33,6 +33,7 @@ mod outcome;
 mod pod_worker;
 mod pod_workers;
 mod process;
+mod references;
 mod services;
 
 pub use host_addresses::HostAddresses;

@@ -2,7 +2,7 @@
 //!
 //! A turn never waits for what may take long (a pull, a container that stops): that goes on in the background and asks for another turn.
 
-use super::definition::{PodDefinition, has_same_content};
+use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, image_reason};
 use super::memory::{ImageWork, PodMemory, Step};
@@ -14,6 +14,7 @@ use super::services::Services;
 use crate::image::PullPolicy;
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
+use crate::pod::objects::references;
 use crate::runtime::{ObservedPod, SandboxState};
 use crate::status::{StatusInput, Waiting, pod_status, reason};
 use crate::sys::clock::Moment;
@@ -56,6 +57,8 @@ pub(super) struct PodWorker {
     /// Arrivals of images when it was last looked for those that could not be had.
     arrivals: u64,
     waiting: BTreeMap<ContainerName, Waiting>,
+    /// What was told to be missing from volumes.
+    told_missing: Option<String>,
     shown: Option<PodStatus>,
     /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
     deleted: Option<Arc<DesiredPod>>,
@@ -67,13 +70,13 @@ impl PodWorker {
         let now = services.clock.now();
         let record = PodRecord::new((*desired).clone(), now.wall);
         let memory = PodMemory { started_at: Some(now.wall), active_since: Some(now.moment), ..PodMemory::default() };
-        Self::with(PodDefinition::new(desired, services.pids_limit), record, WorkPhase::Sync, memory)
+        Self::with(define(desired, services), record, WorkPhase::Sync, memory)
     }
 
     /// A pod that an earlier daemon recorded. What is observed of it tells the rest.
     pub(super) fn recovered(record: PodRecord, observed: Option<&ObservedPod>, services: &Arc<Services>) -> Self {
         let now = services.clock.now();
-        let definition = PodDefinition::new(Arc::new(record.desired.clone()), services.pids_limit);
+        let definition = define(Arc::new(record.desired.clone()), services);
         let mut phase = WorkPhase::Sync;
         if let Some(result) = &record.result {
             phase.finish(result.clone(), definition.grace, now.moment);
@@ -109,6 +112,7 @@ impl PodWorker {
             results,
             arrivals: 0,
             waiting: BTreeMap::new(),
+            told_missing: None,
             shown: None,
             deleted: None,
         }
@@ -117,6 +121,7 @@ impl PodWorker {
     /// Does what there is to do now, and shows what came of it.
     pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) -> TurnEnd {
         self.take_up(services, work).await;
+        self.look_at_objects(services).await;
         if self.shown.is_none() {
             let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
             self.show(services, &observed);
@@ -165,10 +170,27 @@ impl PodWorker {
     }
 
     async fn redefine(&mut self, services: &Arc<Services>, desired: Arc<DesiredPod>) {
-        let definition = PodDefinition::new(desired, services.pids_limit);
+        let definition = define(desired, services);
         self.record.desired = (*definition.desired).clone();
         let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
         self.memory.redefine(&self.definition, &definition, &observed);
+        self.definition = definition;
+    }
+
+    /// ConfigMaps or Secrets may have changed since the definition was prepared.
+    async fn look_at_objects(&mut self, services: &Arc<Services>) {
+        let objects = services.objects.get();
+        if Arc::ptr_eq(&self.definition.objects, &objects) {
+            return;
+        }
+        if objects.agrees(&self.definition.objects, &references(&self.definition.desired.pod)) {
+            // Not to keep what is gone in memory.
+            self.definition.objects = objects;
+            return;
+        }
+        let definition = define(Arc::clone(&self.definition.desired), services);
+        let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
+        self.memory.reassess(&self.definition, &definition, &observed);
         self.definition = definition;
     }
 
@@ -308,8 +330,13 @@ impl PodWorker {
         self.executor(services).tell(container, kind, reason, message);
     }
 
-    /// Tells of back-offs that begin.
-    fn tell_waiting(&self, services: &Arc<Services>, plan: &PodActions) {
+    /// Tells of back-offs that begin, and of what is missing.
+    fn tell_waiting(&mut self, services: &Arc<Services>, plan: &PodActions) {
+        let missing = self.definition.missing_files.clone().filter(|_| self.phase == WorkPhase::Sync);
+        if let Some(missing) = missing.as_ref().filter(|_| self.told_missing != missing) {
+            self.tell(services, None, EventType::Warning, "FailedMount", missing);
+        }
+        self.told_missing = missing;
         for (container, waiting) in &plan.waiting {
             if self.waiting.get(container) == Some(waiting) {
                 continue;
@@ -319,6 +346,11 @@ impl PodWorker {
                     let name = &self.definition.desired.full_name;
                     let message = format!("Back-off restarting failed container {container} in pod {name}");
                     self.tell(services, Some(container), EventType::Warning, "BackOff", &message);
+                }
+                reason::CREATE_CONTAINER_CONFIG_ERROR
+                    if self.definition.container(container).is_some_and(|definition| definition.missing.is_some()) =>
+                {
+                    self.tell(services, Some(container), EventType::Warning, "Failed", &format!("Error: {}", waiting.message));
                 }
                 reason::IMAGE_PULL_BACK_OFF => {
                     self.tell(services, Some(container), EventType::Normal, "BackOff", &waiting.message);
@@ -366,4 +398,11 @@ impl PodWorker {
         services.statuses.publish(self.as_shown(services), status.clone());
         self.shown = Some(status);
     }
+}
+
+fn define(desired: Arc<DesiredPod>, services: &Services) -> PodDefinition {
+    let Services { pids_limit, objects, fingerprint_key, node, .. } = services;
+    let (objects, fingerprint_key) = (objects.get(), fingerprint_key.clone());
+    let context = DefinitionContext { pids_limit: *pids_limit, objects, fingerprint_key, facts: node.clone() };
+    PodDefinition::new(desired, &context)
 }

@@ -7,8 +7,10 @@ use super::exclusion::NameExclusion;
 use super::pod_worker::{PodWorker, TurnEnd};
 use super::queue::WorkQueue;
 use super::record::PodRecord;
+use super::references::ReferenceIndex;
 use super::services::Services;
 use crate::mux::DesiredPod;
+use crate::pod::objects::{ObjectName, references};
 use crate::pod::resources::burstable_cpu_milli;
 use crate::pod::{PodFullName, PodUid};
 use crate::runtime::ObservedPod;
@@ -49,6 +51,7 @@ pub struct PodWorkers {
     services: Arc<Services>,
     slots: HashMap<PodUid, Slot>,
     names: NameExclusion,
+    references: ReferenceIndex,
     wakes: BTreeSet<(Moment, PodUid)>,
     turns: JoinSet<(PodUid, Box<PodWorker>, TurnEnd)>,
 }
@@ -56,7 +59,8 @@ pub struct PodWorkers {
 impl PodWorkers {
     /// No pods yet.
     pub fn new(services: Arc<Services>) -> Self {
-        Self { services, slots: HashMap::new(), names: NameExclusion::default(), wakes: BTreeSet::new(), turns: JoinSet::new() }
+        let (slots, names, references) = (HashMap::new(), NameExclusion::default(), ReferenceIndex::default());
+        Self { services, slots, names, references, wakes: BTreeSet::new(), turns: JoinSet::new() }
     }
 
     /// Whether no turn runs.
@@ -83,6 +87,7 @@ impl PodWorkers {
     pub fn recover(&mut self, record: PodRecord, observed: Option<&ObservedPod>, delay: Option<Duration>) {
         let (uid, full_name) = (record.desired.uid.clone(), record.desired.full_name.clone());
         let mut queue = WorkQueue::new();
+        self.references.set(&uid, references(&record.desired.pod));
         if record.is_removed {
             queue.remove();
         }
@@ -109,6 +114,7 @@ impl PodWorkers {
         });
         slot.burstable_milli = burstable_cpu_milli(&desired.pod);
         self.names.claim(&slot.full_name, &uid);
+        self.references.set(&uid, references(&desired.pod));
         if let Err(desired) = slot.queue.sync(desired) {
             slot.successor = Some(desired);
         }
@@ -146,6 +152,20 @@ impl PodWorkers {
         for uid in uids {
             self.look(&uid);
         }
+    }
+
+    /// ConfigMaps or Secrets changed: the pods that refer to them look again.
+    pub fn objects_changed(&mut self, names: &[ObjectName]) {
+        for uid in self.references.of_any(names) {
+            self.look(&uid);
+        }
+    }
+
+    /// Every source was heard: objects that are not there are known to be absent, and the pods that refer to them look again.
+    pub fn objects_settled(&mut self) {
+        let objects = self.services.objects.get();
+        let absent: Vec<ObjectName> = self.references.names().filter(|name| objects.find(name).is_err()).cloned().collect();
+        self.objects_changed(&absent);
     }
 
     /// Every pod looks again.
@@ -244,6 +264,7 @@ impl PodWorkers {
     fn forget(&mut self, uid: &PodUid) {
         self.cancel_wake(uid);
         let Some(slot) = self.slots.remove(uid) else { return };
+        self.references.forget(uid);
         if let Some(next) = self.names.release(&slot.full_name, uid) {
             self.begin(&next);
         }

@@ -4,9 +4,11 @@ use super::HostAddresses;
 use super::backoff::BackoffPolicy;
 use crate::config::Paths;
 use crate::image::ImageService;
+use crate::mux::ObjectView;
 use crate::network::PodNetwork;
 use crate::pod::PodUid;
 use crate::pod::env::EnvFacts;
+use crate::pod::objects::FingerprintKey;
 use crate::runtime::Runtime;
 use crate::status::PodStatusSink;
 use crate::sys::clock::Clock;
@@ -58,6 +60,10 @@ pub struct Services {
     pub host_addresses: HostAddresses,
     /// Back-off of crashing containers.
     pub crash_loop: BackoffPolicy,
+    /// ConfigMaps and Secrets.
+    pub objects: Arc<ObjectView>,
+    /// For telling whether values from them changed.
+    pub fingerprint_key: FingerprintKey,
     /// The host's limit of processes in one pod.
     pub pids_limit: Option<i64>,
     /// Pods whose background work ended, so that they want a turn. Unbounded: at most one entry per pull under way.

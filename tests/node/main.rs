@@ -9,6 +9,7 @@ mod adoption;
 mod bad_input;
 mod lifecycle;
 mod many_pods;
+mod objects;
 mod process_view;
 mod real_images;
 mod removal;

@@ -52,6 +52,11 @@ fn edits() {
 }
 
 #[test]
+fn objects() {
+    check("objects.yaml");
+}
+
+#[test]
 fn ends() {
     check("ends.yaml");
 }

@@ -1,16 +1,18 @@
 //! One case: read from YAML, turned into the input of a plan, and its plan as text.
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{ConfigMap, PodSpec};
 use podstead::image::{ImageConfig, ResolvedImage};
 use podstead::manifest::{Origin, Position};
 use podstead::mux::DesiredPod;
-use podstead::pod::{ContainerId, ContainerName, Pod, PodFullName, PodUid, SourceId};
+use podstead::pod::env::EnvFacts;
+use podstead::pod::objects::{FingerprintKey, Object, ObjectKind, ObjectName, ObjectSource, Objects};
+use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
 use podstead::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
 use podstead::source::Revision;
 use podstead::status::PodResult;
 use podstead::sys::clock::{Moment, Now};
 use podstead::worker::backoff::{Backoff, BackoffPolicy, Failure};
-use podstead::worker::definition::PodDefinition;
+use podstead::worker::definition::{DefinitionContext, PodDefinition};
 use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, Step, Stop};
 use podstead::worker::phase::WorkPhase;
 use podstead::worker::plan::{PlanInput, compute_pod_actions};
@@ -30,6 +32,11 @@ pub(crate) struct Scenario {
     pod: PodSpec,
     /// What it was when the observed containers were started; the same unless given.
     was: Option<PodSpec>,
+    /// ConfigMaps with their data.
+    #[serde(default)]
+    config_maps: BTreeMap<String, BTreeMap<String, String>>,
+    /// What they were when the observed containers were started; the same unless given.
+    config_maps_were: Option<BTreeMap<String, BTreeMap<String, String>>>,
     /// Its sandbox, if there is one.
     sandbox: Option<Sandbox>,
     /// Runs of its containers, oldest first.
@@ -115,7 +122,7 @@ fn moment(seconds_from_now: i64) -> Moment {
     if seconds_from_now < 0 { now - distance } else { now + distance }
 }
 
-fn definition(spec: &PodSpec) -> PodDefinition {
+fn definition(spec: &PodSpec, objects: &Objects) -> PodDefinition {
     let mut pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
     pod.metadata.name = Some("pod".into());
     pod.metadata.namespace = Some("default".into());
@@ -127,7 +134,32 @@ fn definition(spec: &PodSpec) -> PodDefinition {
         origin: Origin { file: "pod.yaml".into(), position: Position { line: 1, column: 1 } },
         pod: Arc::new(pod),
     };
-    PodDefinition::new(Arc::new(desired), None)
+    let context = DefinitionContext {
+        pids_limit: None,
+        objects: Arc::new(objects.clone()),
+        fingerprint_key: FingerprintKey::new([7; 32]),
+        facts: EnvFacts {
+            node_name: NodeName::new("node"),
+            host_ips: Vec::new(),
+            pod_ips: Vec::new(),
+            allocatable_cpu_milli: 2000,
+            allocatable_memory_bytes: 1 << 30,
+            allocatable_ephemeral_storage_bytes: 1 << 30,
+        },
+    };
+    PodDefinition::new(Arc::new(desired), &context)
+}
+
+/// ConfigMaps of the only source, by name.
+fn view(config_maps: &BTreeMap<String, BTreeMap<String, String>>) -> Objects {
+    let source = ObjectSource { id: SourceId::new("manifests"), has_delivered: true };
+    let mut view = Objects::of_sources(vec![source]);
+    for (name, data) in config_maps {
+        let object = ConfigMap { data: Some(data.clone()), ..ConfigMap::default() };
+        let name = ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.clone() };
+        view.add(0, name, Object::ConfigMap(Arc::new(object)));
+    }
+    view
 }
 
 impl Scenario {
@@ -148,8 +180,10 @@ impl Scenario {
 
     /// The plan as it is.
     pub(crate) fn found(&self) -> String {
-        let new = definition(&self.pod);
-        let old = definition(self.was.as_ref().unwrap_or(&self.pod));
+        let objects = view(&self.config_maps);
+        let new = definition(&self.pod, &objects);
+        let objects_were = self.config_maps_were.as_ref().map_or(objects, view);
+        let old = definition(self.was.as_ref().unwrap_or(&self.pod), &objects_were);
         let observed = self.observed(&old);
         let now = Now { moment: moment(0), wall: "2025-06-01T12:00:00Z".parse().unwrap() };
         let memory = self.memory(&old, &new, &observed, now);
@@ -237,6 +271,8 @@ impl Scenario {
         memory.observe(observed, now);
         if self.was.is_some() {
             memory.redefine(old, new, observed);
+        } else if self.config_maps_were.is_some() {
+            memory.reassess(old, new, observed);
         }
         for (name, seconds) in &self.backoff {
             let name = ContainerName::new(name);

@@ -51,7 +51,7 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
     let seen = Arc::new(Status(sender));
     let described = IntakeSource { id: id(), kind: "directory".into(), location: manifests.display().to_string() };
     let (intake, handle) = Intake::new(vec![described], &paths, check, seen.clone(), seen.clone());
-    let (task, _) = MuxTask::new(Merge::new([id()], known), seen);
+    let (task, _) = MuxTask::new(Merge::new([id()], known), Arc::default(), seen);
     let (report, reports) = mpsc::channel(1);
     let (set, sets) = mpsc::channel(4);
     let (update, updates) = mpsc::channel(8);

@@ -12,8 +12,9 @@ use crate::api::{self, ApiSocket, Backend, Published};
 use crate::config::Config;
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::manifest::Limits;
-use crate::mux::{self, Merge, MuxTask, SourcesReady};
+use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
 use crate::network::{HostOrLoopback, host_ips};
+use crate::pod::objects::FingerprintKey;
 use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
@@ -23,6 +24,7 @@ use crate::store::CheckContext;
 use crate::store::intake::{self, Intake};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
 use crate::sys::clock::Clock;
+use crate::sys::machine_key::{FINGERPRINTS, MachineKey};
 use crate::telemetry::EventLog;
 use crate::volume::{NodeFiles, Volumes};
 use crate::worker::backoff::BackoffPolicy;
@@ -72,9 +74,13 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let volumes = Arc::new(Volumes::new(paths.clone(), NodeFiles::default()));
     let sources: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
 
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
+    let machine_key = MachineKey::load_or_make(&paths.machine_key(), credentials.as_deref())?;
+    let objects = Arc::new(ObjectView::default());
+
     // What an earlier daemon left comes first; then what the sources say of it.
     let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
-    let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), events.clone());
+    let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
     let (poke, pokes) = mpsc::unbounded_channel();
     let services = Arc::new(Services {
         runtime: runtime.clone(),
@@ -89,6 +95,8 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         node: node::facts(&config),
         host_addresses: HostAddresses::new(host_ips),
         crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max),
+        objects,
+        fingerprint_key: FingerprintKey::new(machine_key.derive(FINGERPRINTS)),
         pids_limit: config.pod_pids_limit,
         pokes: poke,
     });

@@ -3,7 +3,7 @@
 //! There is one way to start, and it is recovery (promise P7). Pods are left as they are when the daemon ends, however it ends.
 
 mod assembly;
-mod node;
+pub(in crate::cli) mod node;
 mod sources;
 
 use super::Context;

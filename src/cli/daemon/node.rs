@@ -5,7 +5,7 @@ use crate::pod::env::EnvFacts;
 use crate::sys::memory::memory_bytes;
 
 /// Asks the kernel. Addresses are asked for when they are needed: they come and go.
-pub(super) fn facts(config: &Config) -> EnvFacts {
+pub(in crate::cli) fn facts(config: &Config) -> EnvFacts {
     let disk = rustix::fs::statvfs(&config.paths.state).map_or(0, |stat| stat.f_blocks * stat.f_frsize);
     EnvFacts {
         node_name: config.node_name.clone(),

@@ -3,7 +3,7 @@
 use super::writer::Description;
 use crate::api::show::age_since;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, EnvVar, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, EnvFromSource, EnvVar, ResourceRequirements};
 
 /// All containers of one kind; nothing when there are none.
 pub(super) fn containers(
@@ -44,6 +44,7 @@ fn definition(text: &mut Description, container: &Container) {
     field("Ports", ports.collect::<Vec<_>>().join(", "));
     field("Limits", amounts(container.resources.as_ref(), |resources| resources.limits.as_ref()));
     field("Requests", amounts(container.resources.as_ref(), |resources| resources.requests.as_ref()));
+    field("Environment From", container.env_from.iter().flatten().map(whole).collect::<Vec<_>>().join("\n"));
     field("Environment", container.env.iter().flatten().map(variable).collect::<Vec<_>>().join("\n"));
     let mounts = container.volume_mounts.iter().flatten().map(|mount| {
         let mode = if mount.read_only == Some(true) { "read-only" } else { "writable" };
@@ -59,15 +60,27 @@ fn amounts(resources: Option<&ResourceRequirements>, which: fn(&ResourceRequirem
     amounts.map(|(name, amount)| format!("{name} {}", amount.0)).collect::<Vec<_>>().join(", ")
 }
 
+/// An object that is taken as a whole: not what it holds.
+fn whole(source: &EnvFromSource) -> String {
+    let (kind, name, optional) = match (&source.config_map_ref, &source.secret_ref) {
+        (Some(reference), _) => ("config map", reference.name.as_str(), reference.optional),
+        (None, Some(reference)) => ("secret", reference.name.as_str(), reference.optional),
+        (None, None) => ("<elsewhere>", "", None),
+    };
+    let prefix = source.prefix.as_deref().filter(|prefix| !prefix.is_empty());
+    let prefix = prefix.map(|prefix| format!(", with prefix {prefix}")).unwrap_or_default();
+    format!("{kind} {name}{prefix}{}", self::optional(optional))
+}
+
 /// A value that comes from elsewhere is not resolved: it may be a secret.
 fn variable(variable: &EnvVar) -> String {
     let source = variable.value_from.as_ref().map(|source| {
         if let Some(field) = &source.field_ref {
             format!("<field {}>", field.field_path)
         } else if let Some(key) = &source.config_map_key_ref {
-            format!("<key {} of config map {}>", key.key, key.name)
+            format!("<key {} of config map {}>{}", key.key, key.name, optional(key.optional))
         } else if let Some(key) = &source.secret_key_ref {
-            format!("<key {} of secret {}>", key.key, key.name)
+            format!("<key {} of secret {}>{}", key.key, key.name, optional(key.optional))
         } else if let Some(resource) = &source.resource_field_ref {
             format!("<resource {}>", resource.resource)
         } else {
@@ -75,6 +88,13 @@ fn variable(variable: &EnvVar) -> String {
         }
     });
     format!("{}={}", variable.name, source.or_else(|| variable.value.clone()).unwrap_or_default().replace('\n', " "))
+}
+
+const fn optional(optional: Option<bool>) -> &'static str {
+    match optional {
+        Some(true) => " (optional)",
+        Some(false) | None => "",
+    }
 }
 
 fn observed(text: &mut Description, status: &ContainerStatus, now: Timestamp) {

@@ -12,7 +12,7 @@ use crate::api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOT
 use crate::api::show::{PodRow, age_since};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, Pod, PodSpec, PodStatus, Volume};
+use k8s_openapi::api::core::v1::{Event, KeyToPath, Pod, PodSpec, PodStatus, Volume};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -171,10 +171,32 @@ fn volume_kind(volume: &Volume) -> String {
         let limit = empty_dir.size_limit.as_ref().map(|limit| format!(", at most {}", limit.0)).unwrap_or_default();
         return format!("emptyDir on {}{limit}", medium.to_lowercase());
     }
+    if let Some(source) = &volume.config_map {
+        return format!("config map {}{}", source.name, projected(source.items.as_deref(), source.optional));
+    }
+    if let Some(source) = &volume.secret {
+        let name = source.secret_name.as_deref().unwrap_or_default();
+        return format!("secret {name}{}", projected(source.items.as_deref(), source.optional));
+    }
+    if let Some(source) = &volume.projected {
+        let sources = source.sources.iter().flatten().map(|source| match (&source.config_map, &source.secret) {
+            (Some(source), _) => format!("config map {}{}", source.name, projected(source.items.as_deref(), source.optional)),
+            (None, Some(source)) => format!("secret {}{}", source.name, projected(source.items.as_deref(), source.optional)),
+            (None, None) => "fields of the pod".to_owned(),
+        });
+        return format!("projected from {}", sources.collect::<Vec<_>>().join(", "));
+    }
     // Of any other kind: its one field besides the name says which.
     let json = serde_json::to_value(volume).unwrap_or_default();
     let kind = json.as_object().and_then(|fields| fields.keys().find(|key| *key != "name").cloned());
     kind.unwrap_or_else(|| "emptyDir on disk".to_owned())
+}
+
+/// Which keys of an object become files, and whether it may be absent.
+fn projected(items: Option<&[KeyToPath]>, optional: Option<bool>) -> String {
+    let items: Vec<String> = items.into_iter().flatten().map(|item| format!("{} as {}", item.key, item.path)).collect();
+    let items = if items.is_empty() { String::new() } else { format!(" ({})", items.join(", ")) };
+    format!("{items}{}", if optional == Some(true) { " (optional)" } else { "" })
 }
 
 #[cfg(test)]
@@ -196,10 +218,13 @@ mod tests {
                     "name": "web", "image": "nginx:1.27", "command": ["nginx"], "args": ["-g", "daemon off;"],
                     "ports": [{"containerPort": 80, "protocol": "TCP", "hostPort": 8080}],
                     "env": [{"name": "A", "value": "1"}, {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+                    "envFrom": [{"prefix": "P_", "configMapRef": {"name": "conf"}}, {"secretRef": {"name": "s", "optional": true}}],
                     "resources": {"limits": {"memory": "64Mi"}},
                     "volumeMounts": [{"name": "cfg", "mountPath": "/etc/web", "readOnly": true}],
                 }],
-                "volumes": [{"name": "cfg", "hostPath": {"path": "/srv", "type": "Directory"}}, {"name": "tmp", "emptyDir": {"medium": "Memory"}}],
+                "volumes": [{"name": "cfg", "hostPath": {"path": "/srv", "type": "Directory"}}, {"name": "tmp", "emptyDir": {"medium": "Memory"}},
+                    {"name": "keys", "secret": {"secretName": "tls", "optional": true}},
+                    {"name": "all", "projected": {"sources": [{"configMap": {"name": "conf", "items": [{"key": "a", "path": "b"}]}}, {"downwardAPI": {}}]}}],
             },
             "status": {
                 "phase": "Running", "qosClass": "Burstable",

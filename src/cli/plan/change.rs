@@ -3,10 +3,11 @@
 use super::host::HostPod;
 use crate::mux::DesiredPod;
 use crate::pod::PodFullName;
+use crate::pod::objects::references;
 use crate::runtime::ObservedPod;
 use crate::sys::clock::Now;
 use crate::worker::backoff::BackoffPolicy;
-use crate::worker::definition::{PodDefinition, has_same_content};
+use crate::worker::definition::{DefinitionContext, PodDefinition, has_same_content};
 use crate::worker::memory::{PodMemory, Step};
 use crate::worker::phase::WorkPhase;
 use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
@@ -38,10 +39,10 @@ pub(super) struct PodChange {
 }
 
 /// How the daemon is set up, as far as it matters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) crash_loop: BackoffPolicy,
-    pub(super) pids_limit: Option<i64>,
+    pub(super) context: DefinitionContext,
     pub(super) now: Now,
 }
 
@@ -62,30 +63,38 @@ pub(super) fn remove(pod: &HostPod, settings: &Settings) -> PodChange {
 pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Settings) -> PodChange {
     let before = &pod.record.desired;
     let (full_name, origin) = (desired.full_name.clone(), desired.origin.to_string());
-    let (change, actions) = if has_same_content(&before.pod, &desired.pod) {
+    let is_same = has_same_content(&before.pod, &desired.pod);
+    let (change, actions) = if is_same && (pod.record.result.is_some() || references(&desired.pod).is_empty()) {
         (Change::Keep, Vec::new())
     } else if pod.record.result.is_some() {
         let mut actions = removal_actions(pod, settings);
         actions.extend(fresh_actions(&desired, settings));
         (Change::Recreate, actions)
     } else {
-        let old = PodDefinition::new(Arc::new(before.clone()), settings.pids_limit);
-        let new = PodDefinition::new(desired, settings.pids_limit);
+        let old = PodDefinition::new(Arc::new(before.clone()), &settings.context);
+        let new = PodDefinition::new(desired, &settings.context);
         let mut memory = running_memory(pod, settings);
-        memory.redefine(&old, &new, &pod.observed);
-        (Change::Update, actions(&new, &pod.observed, &WorkPhase::Sync, &memory, settings))
+        if is_same {
+            // What it refers to may have changed: the records tell what its containers were started with.
+            memory.reassess(&old, &new, &pod.observed);
+        } else {
+            memory.redefine(&old, &new, &pod.observed);
+        }
+        let actions = actions(&new, &pod.observed, &WorkPhase::Sync, &memory, settings);
+        let change = if is_same && actions.is_empty() { Change::Keep } else { Change::Update };
+        (change, actions)
     };
     PodChange { full_name, origin, change, actions }
 }
 
 fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> Vec<Action> {
-    let definition = PodDefinition::new(Arc::clone(desired), settings.pids_limit);
+    let definition = PodDefinition::new(Arc::clone(desired), &settings.context);
     let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new() };
     actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings)
 }
 
 fn removal_actions(pod: &HostPod, settings: &Settings) -> Vec<Action> {
-    let definition = PodDefinition::new(Arc::new(pod.record.desired.clone()), settings.pids_limit);
+    let definition = PodDefinition::new(Arc::new(pod.record.desired.clone()), &settings.context);
     let mut phase = WorkPhase::Sync;
     phase.remove(definition.grace, settings.now.moment);
     let memory = PodMemory { record: Step::Open, ..running_memory(pod, settings) };

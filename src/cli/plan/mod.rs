@@ -6,16 +6,20 @@
 mod change;
 mod host;
 
+use super::daemon::node;
 use super::{Context, EXIT_FAILED};
 use crate::config::{Config, SourceConfig, SourcePlace};
 use crate::manifest::{Limits, Severity};
 use crate::mux::{DesiredPod, Merge};
+use crate::pod::objects::FingerprintKey;
 use crate::pod::{AdmitContext, PodUid, SourceId};
 use crate::source::{Revision, dir};
 use crate::store::last_good::LastGood;
 use crate::store::{CheckContext, Set, UndeltaStore, check};
 use crate::sys::clock::Clock;
+use crate::sys::machine_key::{FINGERPRINTS, MachineKey};
 use crate::worker::backoff::BackoffPolicy;
+use crate::worker::definition::DefinitionContext;
 use anyhow::{Context as _, anyhow, bail};
 use change::{Change, PodChange, Settings};
 use clap::Args;
@@ -92,11 +96,17 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
 fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
     let clock = Clock::system();
     let now = clock.now();
-    let settings =
-        Settings { crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max), pids_limit: config.pod_pids_limit, now };
     let pods = host::pods(&config.paths).context("read what this host has")?;
     let source = set.source.clone();
-    let desired = merge(set, &pods, config, now.wall)?;
+    let merge = merge(set, &pods, config, now.wall)?;
+    let desired: Vec<Arc<DesiredPod>> = merge.desired().cloned().collect();
+    let context = DefinitionContext {
+        pids_limit: config.pod_pids_limit,
+        objects: Arc::clone(merge.objects()),
+        fingerprint_key: fingerprint_key(config)?,
+        facts: node::facts(config),
+    };
+    let settings = Settings { crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max), context, now };
 
     let mut changes = Vec::new();
     for desired in desired.iter().filter(|desired| desired.source == source) {
@@ -113,8 +123,14 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
     Ok(changes)
 }
 
-/// All pods that would be wanted, with the other sources as they were last accepted.
-fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Vec<Arc<DesiredPod>>> {
+/// The daemon's key. A host on which no daemon ever ran has none, and nothing to compare with.
+fn fingerprint_key(config: &Config) -> anyhow::Result<FingerprintKey> {
+    let key = MachineKey::load(&config.paths.machine_key(), None)?;
+    Ok(key.map_or(FingerprintKey::new([0; 32]), |key| FingerprintKey::new(key.derive(FINGERPRINTS))))
+}
+
+/// All that would be wanted, with the other sources as they were last accepted.
+fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Merge> {
     let ids: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
     let mut merge = Merge::new(ids.clone(), pods.iter().map(|pod| pod.record.desired.clone()).collect());
     let mut new_uid = PodUid::random;
@@ -127,7 +143,7 @@ fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow:
         merge.apply(store.set(id, &revision), now, &mut new_uid);
     }
     merge.apply(set, now, &mut new_uid);
-    Ok(merge.desired().cloned().collect())
+    Ok(merge)
 }
 
 fn show(out: &mut impl Write, changes: &[PodChange], verbose: bool) -> anyhow::Result<()> {

@@ -5,6 +5,9 @@ use crate::manifest::{Position, Problem, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
 
+/// A file without this word holds no Secret.
+const SECRET: &[u8] = b"Secret";
+
 /// The longest part of a line that is shown, in characters.
 const SNIPPET: usize = 100;
 
@@ -26,7 +29,13 @@ pub(super) fn text<'a>(
         let place = line.find(&format!(": {word}: ")).map_or(0, |at| at + 2);
         let (before, after) = line.split_at(place);
         writeln!(out, "{before}{paint}{}{plain}{}", &after[..word.len()], &after[word.len()..])?;
-        let shown = problem.position.and_then(|position| Some((position, snippet(contents(&problem.file)?, position)?)));
+        // What a Secret holds is not repeated, nor a line of which nobody can tell whether it belongs to one.
+        let may_be_secret = |bytes: &[u8]| match &problem.object {
+            Some(object) => object.kind == "Secret",
+            None => bytes.windows(SECRET.len()).any(|word| word == SECRET),
+        };
+        let content = contents(&problem.file).filter(|bytes| !may_be_secret(bytes));
+        let shown = problem.position.and_then(|position| Some((position, snippet(content?, position)?)));
         if let Some((position, (text, column))) = shown {
             let number = position.line.to_string();
             writeln!(out, "{blue}{number} |{plain} {text}")?;

@@ -4,6 +4,7 @@
 //! leave anything behind. Unchanged pods are the same `Arc` in both and cost one comparison of pointers.
 
 mod conflict;
+mod objects;
 mod stamp;
 mod target;
 
@@ -13,8 +14,10 @@ mod properties;
 pub(in crate::mux) mod tests;
 
 pub use conflict::{Claimant, Conflict, ConflictKind};
+pub use objects::ObjectConflict;
 
 use super::{DesiredPod, PodOp, PodUpdate};
+use crate::pod::objects::{ObjectName, Objects};
 use crate::pod::{PodFullName, PodUid, SourceId};
 use crate::store::Set;
 use jiff::Timestamp;
@@ -32,6 +35,17 @@ pub struct Applied {
     pub updates: Vec<PodUpdate>,
     /// All manifests that are not used at present because another one has their name or UID.
     pub conflicts: Vec<Conflict>,
+    /// ConfigMaps and Secrets as they are now, if anything about them changed.
+    pub objects: Option<Arc<Objects>>,
+    /// All objects that are not used at present because an earlier source has one of their name.
+    pub object_conflicts: Vec<ObjectConflict>,
+}
+
+/// What a source delivered.
+#[derive(Debug)]
+struct Delivery {
+    claims: Claims,
+    objects: objects::Own,
 }
 
 /// A pod that the sync loop was told of.
@@ -48,7 +62,9 @@ pub struct Merge {
     /// All configured sources, first the one that wins.
     precedence: Vec<SourceId>,
     /// The last SET of each source that delivered.
-    delivered: BTreeMap<SourceId, Arc<Claims>>,
+    delivered: BTreeMap<SourceId, Arc<Delivery>>,
+    /// ConfigMaps and Secrets as they were told.
+    objects: Arc<Objects>,
     told: BTreeMap<PodFullName, Told>,
     /// Pods found in records at start that no SET has claimed so far.
     adoptable: BTreeMap<PodFullName, Arc<DesiredPod>>,
@@ -72,6 +88,7 @@ impl Merge {
         Self {
             precedence: sources.into_iter().collect(),
             delivered: BTreeMap::new(),
+            objects: Arc::default(),
             told: BTreeMap::new(),
             adoptable,
             superseded,
@@ -95,12 +112,32 @@ impl Merge {
         if !self.precedence.contains(&source) {
             return Applied::default();
         }
-        let first = self.delivered.insert(source.clone(), Arc::new(target::claims_of(set))).is_none();
+        let objects = objects::objects_of(&set);
+        let delivery = Delivery { objects, claims: target::claims_of(set) };
+        let first = self.delivered.insert(source.clone(), Arc::new(delivery)).is_none();
         let mut turn = self.compare(now, new_uid);
         if first {
-            turn.announce(source);
+            turn.announce(source.clone());
         }
+        turn.delivered = Some(source);
         turn.into_applied()
+    }
+
+    /// ConfigMaps and Secrets as they are now.
+    pub fn objects(&self) -> &Arc<Objects> {
+        &self.objects
+    }
+
+    /// Joins the objects of all sources anew.
+    fn compare_objects(&mut self, turn: &mut Turn) {
+        let of = |source: &SourceId| self.delivered.get(source).map(|delivery| &delivery.objects);
+        let (objects, conflicts) = objects::union(self.precedence.iter().map(|source| (source, of(source))));
+        turn.object_conflicts = conflicts;
+        turn.changed = objects.changes(&self.objects);
+        if objects != *self.objects {
+            self.objects = Arc::new(objects);
+            turn.objects = Some(Arc::clone(&self.objects));
+        }
     }
 
     /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
@@ -115,8 +152,9 @@ impl Merge {
     /// Compares what is wanted with what was told, and makes them equal as far as that is allowed now.
     fn compare(&mut self, now: Timestamp, new_uid: NewUid<'_>) -> Turn {
         let ready = self.sources_ready();
-        let claims: Vec<Arc<Claims>> = self.precedence.iter().filter_map(|source| self.delivered.get(source)).cloned().collect();
-        let mut target = target::union(claims.iter().map(Arc::as_ref));
+        let deliveries: Vec<Arc<Delivery>> =
+            self.precedence.iter().filter_map(|source| self.delivered.get(source)).cloned().collect();
+        let mut target = target::union(deliveries.iter().map(|delivery| &delivery.claims));
         self.refuse_held_uids(&mut target, ready);
 
         let mut turn = Turn { conflicts: std::mem::take(&mut target.conflicts), ..Turn::default() };
@@ -133,6 +171,7 @@ impl Merge {
             turn.remove.extend(self.adoptable.extract_if(.., |name, _| !wanted(name)).map(|(_, desired)| desired));
             self.recreate.clear();
         }
+        self.compare_objects(&mut turn);
         turn
     }
 
@@ -248,6 +287,12 @@ struct Turn {
     update: Vec<Arc<DesiredPod>>,
     conflicts: Vec<Conflict>,
     announced: Option<SourceId>,
+    /// The source whose SET led to it.
+    delivered: Option<SourceId>,
+    objects: Option<Arc<Objects>>,
+    object_conflicts: Vec<ObjectConflict>,
+    /// Objects that differ from what was told.
+    changed: Vec<ObjectName>,
 }
 
 impl Turn {
@@ -262,11 +307,20 @@ impl Turn {
         if let Some(source) = self.announced {
             // Last of all ADDs: it may be the one that makes all sources ready, and then every other pod must be known.
             let own = adds.extract_if(.., |update| update.source == source).next();
-            adds.push(own.unwrap_or(PodUpdate { source, op: PodOp::Add, pods: Vec::new() }));
+            adds.push(own.unwrap_or(PodUpdate { source, op: PodOp::Add, pods: Vec::new(), objects: Vec::new() }));
         }
         updates.append(&mut adds);
         updates.extend(by_source(PodOp::Update, self.update));
-        Applied { updates, conflicts: self.conflicts }
+        // Pods that refer to a changed object look again when all edits of the same SET are known: else a commit that changes both would
+        // restart their containers twice.
+        match (updates.last_mut(), self.delivered) {
+            (Some(last), _) => last.objects = self.changed,
+            (None, Some(source)) if !self.changed.is_empty() => {
+                updates.push(PodUpdate { source, op: PodOp::Update, pods: Vec::new(), objects: self.changed });
+            }
+            (None, _) => {}
+        }
+        Applied { updates, conflicts: self.conflicts, objects: self.objects, object_conflicts: self.object_conflicts }
     }
 }
 
@@ -278,7 +332,7 @@ fn by_source(op: PodOp, pods: Vec<Arc<DesiredPod>>) -> Vec<PodUpdate> {
     }
     let ordered = grouped.into_iter().map(|(source, mut pods)| {
         pods.sort_by(|a, b| (&a.origin.file, a.origin.position, &a.uid).cmp(&(&b.origin.file, b.origin.position, &b.uid)));
-        PodUpdate { source, op, pods }
+        PodUpdate { source, op, pods, objects: Vec::new() }
     });
     ordered.collect()
 }

@@ -1,21 +1,26 @@
 //! Environment, command and arguments of a container (kubelet rule D20).
 //!
-//! In: a defaulted and validated pod and the facts of its node. Out: what `env` declares, in its order. The image's environment is
-//! not looked at: it is not visible to `$(NAME)` references, and whoever builds the process lays this list over it.
+//! In: a defaulted and validated pod, the objects that it may refer to and the facts of its node. Out: what `envFrom` and `env` declare, in
+//! their order. The image's environment is not looked at: it is not visible to `$(NAME)` references, and whoever builds the process lays
+//! this list over it.
 
 mod expand;
 mod field;
+mod object;
 mod resource;
 
 pub use expand::expand;
 pub use field::{FieldRef, FieldRefError, field_ref_value};
+pub use object::{ObjectEnvironment, SkippedKeys, object_environment};
 pub(super) use resource::parse_resource;
 pub use resource::{ResourceFieldError, resource_field_value};
 
 use super::containers::{list, text};
+use super::objects::{ObjectError, Objects};
 use super::{NodeName, Pod};
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 
 /// What a container can learn of its node and of its pod's network.
@@ -56,25 +61,59 @@ pub enum EnvError {
         #[source]
         source: ResourceFieldError,
     },
+    /// `valueFrom.configMapKeyRef` or `valueFrom.secretKeyRef`, or an object of `envFrom`. Said as the kubelet does, without the variable.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// `valueFrom` with a kind of reference that podstead does not resolve.
     #[error("resolve environment variable {0}: its kind of reference is not supported")]
     Unsupported(String),
 }
 
-/// The variables of `env`, resolved and expanded. A name that is declared twice keeps its first place and gets its last value.
-/// A value sees variables declared before it.
-pub fn container_environment(pod: &Pod, container: &Container, facts: &EnvFacts) -> Result<Vec<(String, String)>, EnvError> {
-    let mut environment: Vec<(String, String)> = Vec::new();
+/// A container's variables, resolved and expanded.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Name and value. A name that is declared twice keeps its first place and has its last value.
+    pub variables: Vec<(String, String)>,
+    /// What was left out of objects that are taken as a whole.
+    pub skipped: Vec<SkippedKeys>,
+}
+
+impl fmt::Debug for Environment {
+    /// Names only: values may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.variables.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// The variables of `envFrom` and `env`. A value sees those of `envFrom` and those declared before it (kubelet rule D20).
+pub fn container_environment(
+    pod: &Pod,
+    container: &Container,
+    objects: &Objects,
+    facts: &EnvFacts,
+) -> Result<Environment, EnvError> {
+    let mut environment = Environment::default();
     let mut places: HashMap<String, usize> = HashMap::new();
+    let mut set = |variables: &mut Vec<(String, String)>, name: &str, value: String| match places.get(name) {
+        Some(place) => variables[*place].1 = value,
+        None => {
+            places.insert(name.to_owned(), variables.len());
+            variables.push((name.to_owned(), value));
+        }
+    };
+    for source in list(&container.env_from) {
+        let given = object::whole(pod, source, objects)?;
+        for (name, value) in given.variables {
+            set(&mut environment.variables, &name, value.to_owned());
+        }
+        environment.skipped.extend(given.skipped);
+    }
     for variable in list(&container.env) {
-        let lookup = |name: &str| places.get(name).map(|place| environment[*place].1.clone());
-        let value = variable_value(pod, container, variable, facts, &lookup)?;
-        match places.get(&variable.name) {
-            Some(place) => environment[*place].1 = value,
-            None => {
-                places.insert(variable.name.clone(), environment.len());
-                environment.push((variable.name.clone(), value));
-            }
+        let seen = &environment.variables;
+        let lookup = |name: &str| seen.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+        // An optional key that is not there leaves the variable unset.
+        if let Some(value) = variable_value(pod, container, variable, objects, facts, &lookup)? {
+            set(&mut environment.variables, &variable.name, value);
         }
     }
     Ok(environment)
@@ -99,18 +138,22 @@ fn variable_value(
     pod: &Pod,
     container: &Container,
     variable: &EnvVar,
+    objects: &Objects,
     facts: &EnvFacts,
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, EnvError> {
+) -> Result<Option<String>, EnvError> {
     let literal = text(&variable.value);
     let Some(reference) = variable.value_from.as_ref().filter(|_| literal.is_empty()) else {
-        return Ok(expand(literal, lookup));
+        return Ok(Some(expand(literal, lookup)));
     };
     if let Some(selector) = &reference.field_ref {
-        field_ref_value(pod, &selector.field_path, facts).map_err(|source| EnvError::Field { name: variable.name.clone(), source })
+        let value = field_ref_value(pod, &selector.field_path, facts);
+        value.map(Some).map_err(|source| EnvError::Field { name: variable.name.clone(), source })
     } else if let Some(selector) = &reference.resource_field_ref {
-        resource_field_value(pod, container, selector, facts)
-            .map_err(|source| EnvError::Resource { name: variable.name.clone(), source })
+        let value = resource_field_value(pod, container, selector, facts);
+        value.map(Some).map_err(|source| EnvError::Resource { name: variable.name.clone(), source })
+    } else if reference.config_map_key_ref.is_some() || reference.secret_key_ref.is_some() {
+        Ok(object::single(pod, reference, objects)?.map(str::to_owned))
     } else {
         Err(EnvError::Unsupported(variable.name.clone()))
     }
@@ -119,6 +162,7 @@ fn variable_value(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pod::objects::tests::view;
 
     fn pod(container: &str) -> Pod {
         let yaml = format!(
@@ -139,9 +183,14 @@ mod tests {
         }
     }
 
+    fn resolve(pod: &Pod, objects: &Objects) -> Result<Vec<(String, String)>, EnvError> {
+        let container = &pod.spec.as_ref().unwrap().containers[0];
+        container_environment(pod, container, objects, &facts()).map(|environment| environment.variables)
+    }
+
     fn environment(container: &str) -> Result<Vec<(String, String)>, EnvError> {
         let pod = pod(container);
-        container_environment(&pod, &pod.spec.as_ref().unwrap().containers[0], &facts())
+        resolve(&pod, &Objects::default())
     }
 
     fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -169,8 +218,7 @@ mod tests {
                {name: B, valueFrom: {fieldRef: {fieldPath: \"metadata.annotations['note']\"}}}, {name: C, value: $(B)}]}]}}",
         )
         .unwrap();
-        let result = container_environment(&pod, &pod.spec.as_ref().unwrap().containers[0], &facts());
-        assert_eq!(result.unwrap(), pairs(&[("A", "a"), ("B", "$(A)"), ("C", "$(A)")]));
+        assert_eq!(resolve(&pod, &Objects::default()).unwrap(), pairs(&[("A", "a"), ("B", "$(A)"), ("C", "$(A)")]));
     }
 
     #[test]
@@ -186,7 +234,31 @@ mod tests {
     fn a_reference_that_cannot_be_resolved_names_the_variable() {
         let result = environment("env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nonsense}}}]");
         assert!(matches!(result, Err(EnvError::Field { name, .. }) if name == "A"));
-        let result = environment("env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: k}}}]");
+        let result = environment("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}]");
         assert_eq!(result, Err(EnvError::Unsupported("A".into())));
+        let error = environment("env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: k}}}]").unwrap_err();
+        assert_eq!(error.to_string(), "configmap \"m\" not found in namespace \"shop\" (there is no source)");
+    }
+
+    const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m, namespace: shop}, data: {a: one, b: $(A)}}
+---
+{kind: Secret, metadata: {name: s, namespace: shop}, data: {b: dHdv}}";
+
+    #[test]
+    fn whole_objects_come_first_and_are_overridden_by_later_ones_and_by_env() {
+        let objects = view(&[("site", Some(OBJECTS))]);
+        let pod = pod("envFrom: [{configMapRef: {name: m}}, {prefix: P_, configMapRef: {name: m}}, {secretRef: {name: s}},
+               {configMapRef: {name: none, optional: true}}],
+             env: [{name: a, value: 'own $(b)'}, {name: c, valueFrom: {secretKeyRef: {name: s, key: b}}},
+               {name: d, valueFrom: {configMapKeyRef: {name: m, key: none, optional: true}}},
+               {name: P_a, valueFrom: {secretKeyRef: {name: none, key: b, optional: true}}}]");
+        let expected = pairs(&[("a", "own two"), ("b", "two"), ("P_a", "one"), ("P_b", "$(A)"), ("c", "two")]);
+        assert_eq!(resolve(&pod, &objects).unwrap(), expected);
+    }
+
+    #[test]
+    fn debug_shows_names_only() {
+        let environment = Environment { variables: pairs(&[("PASSWORD", "hunter2")]), skipped: Vec::new() };
+        assert_eq!(format!("{environment:?}"), "[\"PASSWORD\"]");
     }
 }

@@ -14,6 +14,7 @@ mod lifecycle;
 mod metadata;
 mod mounts;
 mod names;
+pub(super) mod objects;
 mod ports;
 mod probes;
 mod resources;
@@ -34,6 +35,11 @@ pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
         Some(spec) => spec::check(pod, spec, context, &spec_path(), problems),
         None => problems.required(&spec_path(), ""),
     }
+}
+
+/// Whether a variable may have this name. A key of an object that is no name is left out of an `envFrom`.
+pub(super) fn is_environment_name(text: &str) -> bool {
+    !text.is_empty() && names::environment_name(text).is_ok()
 }
 
 impl Problems {

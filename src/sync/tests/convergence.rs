@@ -90,7 +90,7 @@ async fn converges(happenings: Vec<Happening>) -> Result<(), TestCaseError> {
     wanted.sort();
     running.sort();
     prop_assert_eq!(&running, &wanted);
-    let definition = crate::worker::definition::PodDefinition::new(desired, None);
+    let definition = crate::worker::definition::PodDefinition::new(desired, &host.definition_context());
     let observed = host.observed(&uid);
     for run in observed.containers.iter().filter(|run| matches!(run.state, ContainerState::Running { .. })) {
         let container = definition.container(&run.name).unwrap();

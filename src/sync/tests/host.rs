@@ -3,8 +3,9 @@
 use crate::config::Paths;
 use crate::image::ImageService;
 use crate::manifest::{Origin, Position};
-use crate::mux::{DesiredPod, PodOp, PodUpdate, SourcesReady};
+use crate::mux::{DesiredPod, ObjectView, PodOp, PodUpdate, SourcesReady};
 use crate::pod::env::EnvFacts;
+use crate::pod::objects::{FingerprintKey, Objects};
 use crate::pod::{NodeName, Pod, PodFullName, PodUid, SourceId};
 use crate::runtime::fake::FakeRuntime;
 use crate::runtime::{ContainerState, ObservedPod, Runtime, SandboxState};
@@ -12,6 +13,7 @@ use crate::source::Revision;
 use crate::sync::{Housekeeping, Recovered, SyncInputs, sync_loop_iteration};
 use crate::sys::clock::Clock;
 use crate::worker::backoff::BackoffPolicy;
+use crate::worker::definition::DefinitionContext;
 use crate::worker::fakes::{AskedIncarnations, FakeImages, FakeNetwork, FakeVolumes, ShownStatuses, ToldEvents};
 use crate::worker::{HostAddresses, PodWorkers, Services};
 use k8s_openapi::api::core::v1::PodStatus;
@@ -38,6 +40,7 @@ pub(super) struct Host {
     pub(super) statuses: Arc<ShownStatuses>,
     pub(super) events: Arc<ToldEvents>,
     pub(super) incarnations: Arc<AskedIncarnations>,
+    pub(super) objects: Arc<ObjectView>,
     pub(super) paths: Paths,
     pub(super) clock: Clock,
     _root: tempfile::TempDir,
@@ -66,6 +69,17 @@ pub(super) fn pod_with_uid(name: &str, uid: &str, spec: &str) -> Arc<DesiredPod>
     })
 }
 
+fn facts() -> EnvFacts {
+    EnvFacts {
+        node_name: NodeName::new("node"),
+        host_ips: Vec::new(),
+        pod_ips: Vec::new(),
+        allocatable_cpu_milli: 2000,
+        allocatable_memory_bytes: 1 << 30,
+        allocatable_ephemeral_storage_bytes: 1 << 30,
+    }
+}
+
 impl Host {
     /// A host on which a daemon was just started. The images `a` and `b` are present.
     pub(super) async fn new() -> Self {
@@ -83,6 +97,7 @@ impl Host {
             statuses: Arc::default(),
             events: Arc::default(),
             incarnations: Arc::default(),
+            objects: Arc::default(),
             paths,
             clock,
             _root: root,
@@ -106,16 +121,11 @@ impl Host {
             incarnations: Arc::clone(&self.incarnations) as _,
             clock: self.clock,
             paths: self.paths.clone(),
-            node: EnvFacts {
-                node_name: NodeName::new("node"),
-                host_ips: Vec::new(),
-                pod_ips: Vec::new(),
-                allocatable_cpu_milli: 2000,
-                allocatable_memory_bytes: 1 << 30,
-                allocatable_ephemeral_storage_bytes: 1 << 30,
-            },
+            node: facts(),
             host_addresses: HostAddresses::new(|| Ok(vec![[192, 0, 2, 1].into()])),
             crash_loop: BackoffPolicy::crash_loop(Duration::from_secs(300)),
+            objects: Arc::clone(&self.objects),
+            fingerprint_key: FingerprintKey::new([7; 32]),
             pids_limit: None,
             pokes,
         });
@@ -138,6 +148,25 @@ impl Host {
         });
     }
 
+    /// The sources say this of ConfigMaps and Secrets.
+    pub(super) async fn set_objects(&mut self, objects: Objects) {
+        let changed = objects.changes(&self.objects.get());
+        self.objects.replace(Arc::new(objects));
+        let update = PodUpdate { source: source(), op: PodOp::Update, pods: Vec::new(), objects: changed };
+        self.daemon.as_ref().unwrap().updates.send(update).await.unwrap();
+    }
+
+    /// A daemon that starts knows of none.
+    pub(super) fn forget_objects(&mut self) {
+        self.objects.replace(Arc::default());
+    }
+
+    /// What the daemon's definitions depend on.
+    pub(super) fn definition_context(&self) -> DefinitionContext {
+        let (objects, fingerprint_key) = (self.objects.get(), FingerprintKey::new([7; 32]));
+        DefinitionContext { pids_limit: None, objects, fingerprint_key, facts: facts() }
+    }
+
     /// The daemon dies at once; what runs goes on.
     pub(super) fn kill_daemon(&mut self) {
         self.daemon = None;
@@ -146,7 +175,8 @@ impl Host {
 
     /// The mux says something.
     pub(super) async fn say(&mut self, op: PodOp, pods: &[&Arc<DesiredPod>]) {
-        let update = PodUpdate { source: source(), op, pods: pods.iter().map(|pod| Arc::clone(pod)).collect() };
+        let update =
+            PodUpdate { source: source(), op, pods: pods.iter().map(|pod| Arc::clone(pod)).collect(), objects: Vec::new() };
         self.daemon.as_ref().unwrap().updates.send(update).await.unwrap();
     }
 

@@ -5,3 +5,4 @@ mod failures;
 mod host;
 mod lifecycle;
 mod names;
+mod objects;

@@ -78,7 +78,7 @@ impl<'a> SyncPlan<'a> {
             self.out.actions.push(Action::StopSandbox);
         }
         let preparation = self.prepare(&next);
-        let is_open: Vec<bool> = next.iter().map(|next| preparation.allows(next) && self.is_open(next)).collect();
+        let is_open: Vec<bool> = next.iter().map(|next| self.is_prepared(preparation, next) && self.is_open(next)).collect();
         let all_open = is_open.iter().all(|is_open| *is_open);
         let starts = self.startable(&next, &is_open);
         let goes_on = match target {
@@ -174,6 +174,9 @@ impl<'a> SyncPlan<'a> {
         let memory = self.input.memory;
         let has_record = self.step(&memory.record, Action::WriteRecord);
         if next.is_empty() {
+            if self.input.definition.has_files {
+                self.step(&memory.volumes, Action::PrepareVolumes);
+            }
             return Preparation::Complete;
         }
         for next in next {
@@ -185,7 +188,8 @@ impl<'a> SyncPlan<'a> {
                 });
             }
         }
-        if self.step(&memory.volumes, Action::PrepareVolumes) && has_record {
+        let has_volumes = self.step(&memory.volumes, Action::PrepareVolumes);
+        if has_volumes && has_record && self.input.definition.missing_files.is_none() {
             Preparation::Complete
         } else if memory.had_volumes {
             Preparation::OfEarlierDefinition
@@ -231,6 +235,15 @@ impl<'a> SyncPlan<'a> {
         startable
     }
 
+    /// Whether record and volumes are as far as the container needs them.
+    fn is_prepared(&mut self, preparation: Preparation, next: &Next<'a>) -> bool {
+        let is_prepared = preparation.allows(next);
+        if let (false, Some(missing)) = (is_prepared, &self.input.definition.missing_files) {
+            self.wait(next, reason::CONTAINER_CREATING, missing.clone());
+        }
+        is_prepared
+    }
+
     /// Whether nothing about the container itself keeps it from being started.
     fn is_open(&mut self, next: &Next<'a>) -> bool {
         let name = &next.container.name;
@@ -244,6 +257,11 @@ impl<'a> SyncPlan<'a> {
             );
             self.wait(next, reason::CRASH_LOOP_BACK_OFF, message);
             self.out.wake_at(until);
+            return false;
+        }
+        if let Some(missing) = &next.container.missing {
+            // Nothing to try again: the object's coming asks for another plan.
+            self.wait(next, reason::CREATE_CONTAINER_CONFIG_ERROR, missing.clone());
             return false;
         }
         if let Some(failure) = memory.failure.as_ref().filter(|failure| !failure.is_due(now)) {

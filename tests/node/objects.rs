@@ -1,0 +1,240 @@
+//! ConfigMaps and Secrets beside the pods: environment and files, their changes, their absence.
+
+use crate::support::{TestHost, eventually};
+use std::fs;
+
+fn pod(name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: {name}, tier: front}}}}\nspec:\n  terminationGracePeriodSeconds: 1\n{spec}"
+    )
+}
+
+fn config_map(name: &str, data: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {data}\n")
+}
+
+fn secret(name: &str, data: &str) -> String {
+    format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {data}\n")
+}
+
+const SLEEP: &str = "image: localhost/busybox:1, command: [sleep, '1000000']";
+
+fn sh(host: &TestHost, pod: &str, container: &str, script: &str) -> String {
+    host.exec(pod, container, &["/bin/sh", "-c", script])
+}
+
+#[test]
+fn variables_come_from_whole_objects_and_from_keys_and_a_change_restarts_just_those_that_have_it() {
+    let host = TestHost::start();
+    host.write_manifest(
+        "a-objects.yaml",
+        &[config_map("web", "{MODE: fast, COLOR: red, unused: x}"), secret("db", "{password: hunter2}")].join("---\n"),
+    );
+    let spec = format!(
+        "  containers:
+    - {{name: whole, {SLEEP}, envFrom: [{{configMapRef: {{name: web}}}}, {{prefix: DB_, secretRef: {{name: db}}}}, {{secretRef: {{name: none, optional: true}}}}],
+       env: [{{name: MODE, value: 'own $(COLOR)'}}]}}
+    - {{name: key, {SLEEP}, env: [{{name: PASSWORD, valueFrom: {{secretKeyRef: {{name: db, key: password}}}}}},
+       {{name: NOTHING, valueFrom: {{configMapKeyRef: {{name: web, key: none, optional: true}}}}}}]}}
+    - {{name: plain, {SLEEP}}}
+"
+    );
+    host.write_manifest("web.yaml", &pod("web", &spec));
+    let before = host.wait_running("web");
+    assert_eq!(sh(&host, "web", "whole", "echo $MODE,$COLOR,$DB_password"), "own red,red,hunter2\n");
+    assert_eq!(sh(&host, "web", "key", "echo $PASSWORD,${NOTHING-unset}"), "hunter2,unset\n");
+
+    host.write_manifest(
+        "a-objects.yaml",
+        &[config_map("web", "{MODE: fast, COLOR: blue, unused: x}"), secret("db", "{password: hunter2}")].join("---\n"),
+    );
+    let after = host.wait_for_pod("web", "whole to be restarted", |pod| pod.restarts("whole") == 1 && pod.runs("whole"));
+    assert_eq!(sh(&host, "web", "whole", "echo $COLOR"), "blue\n");
+    for container in ["key", "plain"] {
+        assert_eq!(after.container_id(container), before.container_id(container));
+    }
+    assert_eq!(after.uid(), before.uid());
+}
+
+#[test]
+fn a_pod_waits_for_what_it_refers_to_and_starts_at_once_when_it_comes() {
+    let host = TestHost::start();
+    let env =
+        format!("  containers: [{{name: c, {SLEEP}, env: [{{name: A, valueFrom: {{secretKeyRef: {{name: late, key: a}}}}}}]}}]\n");
+    let volume = format!(
+        "  containers: [{{name: c, {SLEEP}, volumeMounts: [{{name: v, mountPath: /v}}]}}]\n  volumes: [{{name: v, secret: {{secretName: late}}}}]\n"
+    );
+    host.write_manifest("env.yaml", &pod("env", &env));
+    host.write_manifest("volume.yaml", &pod("volume", &volume));
+    let waiting = host.wait_for_pod("env", "to wait", |pod| pod.waiting_reason("c") == "CreateContainerConfigError");
+    let message = waiting.container("c")["state"]["waiting"]["message"].as_str().unwrap();
+    assert_eq!(message, "secret \"late\" not found in namespace \"default\" (looked in source manifests)");
+    host.wait_for_pod("volume", "to wait", |pod| pod.waiting_reason("c") == "ContainerCreating");
+    let events = eventually("the event", || {
+        let events = host.cli_ok(&["get", "events"]);
+        if events.contains("FailedMount") { Ok(events) } else { Err(events) }
+    });
+    assert!(events.contains("MountVolume.SetUp failed for volume \"v\": secret \"late\" not found"), "{events}");
+    // A key that is missing is another reason, and told as one.
+    host.write_manifest("late.yaml", &secret("late", "{b: x}"));
+    host.wait_for_pod("env", "the missing key", |pod| {
+        pod.container("c")["state"]["waiting"]["message"] == "couldn't find key a in Secret default/late of source manifests"
+    });
+    host.write_manifest("late.yaml", &secret("late", "{a: there}"));
+    host.wait_running("env");
+    host.wait_running("volume");
+    assert_eq!(sh(&host, "env", "c", "echo $A"), "there\n");
+    assert_eq!(sh(&host, "volume", "c", "cat /v/a"), "there");
+}
+
+#[test]
+fn files_change_together_without_a_restart_and_a_sub_path_does_not() {
+    let mut host = TestHost::start();
+    host.write_manifest("objects.yaml", &config_map("m", "{one: '1', two: '1', old: x}"));
+    let spec = format!(
+        "  containers: [{{name: c, {SLEEP}, volumeMounts: [{{name: v, mountPath: /v}}, {{name: v, mountPath: /sub/one, subPath: one}}]}}]
+  volumes: [{{name: v, configMap: {{name: m}}}}]\n"
+    );
+    host.write_manifest("web.yaml", &pod("web", &spec));
+    let before = host.wait_running("web");
+    assert_eq!(sh(&host, "web", "c", "cat /v/one /v/two /v/old /sub/one"), "11x1");
+    assert_eq!(sh(&host, "web", "c", "readlink /v/one"), "..data/one\n");
+    let refused = host.cli(&["exec", "web", "-c", "c", "--", "/bin/sh", "-c", "echo x > /v/x"]);
+    assert!(!refused.status.success(), "the volume is read-only");
+
+    host.write_manifest("objects.yaml", &config_map("m", "{one: '2', two: '2', new: n1}"));
+    eventually("the new files", || {
+        let seen = sh(&host, "web", "c", "cat /v/one /v/two /v/new 2>/dev/null; true");
+        if seen == "22n1" { Ok(()) } else { Err(seen) }
+    });
+    assert_eq!(sh(&host, "web", "c", "cat /sub/one; ls /v; ls -A /v | wc -l"), "1new\none\ntwo\n5\n");
+
+    // Deleted: what runs keeps its files, also through a restart of the daemon.
+    host.remove_manifest("objects.yaml");
+    eventually("the deletion to be told", || {
+        let events = host.cli_ok(&["get", "events"]);
+        if events.contains("configmap \"m\" not found") { Ok(()) } else { Err(events) }
+    });
+    host.kill_daemon();
+    host.start_daemon();
+    assert_eq!(sh(&host, "web", "c", "cat /v/one"), "2");
+    let after = host.wait_running("web");
+    assert_eq!(after.container_id("c"), before.container_id("c"));
+}
+
+#[test]
+fn a_secret_is_on_tmpfs_only_with_the_modes_that_were_asked_for() {
+    let host = TestHost::start();
+    let hidden = "very-hidden-value";
+    host.write_manifest(
+        "objects.yaml",
+        &[config_map("m", "{conf: plain}"), secret("s", &format!("{{key: {hidden}}}"))].join("---\n"),
+    );
+    let spec = format!(
+        "  securityContext: {{fsGroup: 4321}}
+  containers: [{{name: c, {SLEEP}, env: [{{name: S, valueFrom: {{secretKeyRef: {{name: s, key: key}}}}}}],
+     volumeMounts: [{{name: s, mountPath: /s}}, {{name: p, mountPath: /p}}]}}]
+  volumes:
+    - {{name: s, secret: {{secretName: s, defaultMode: 0o400}}}}
+    - name: p
+      projected:
+        sources:
+          - {{configMap: {{name: m, items: [{{key: conf, path: etc/app.conf}}]}}}}
+          - {{secret: {{name: s, items: [{{key: key, path: etc/key, mode: 0o600}}]}}}}
+          - {{downwardAPI: {{items: [{{path: labels, fieldRef: {{fieldPath: metadata.labels}}}}]}}}}
+"
+    );
+    host.write_manifest("web.yaml", &pod("web", &spec));
+    let web = host.wait_running("web");
+    assert_eq!(sh(&host, "web", "c", "stat -f -c %T /s/key /p/etc/key"), "tmpfs\ntmpfs\n");
+    assert_eq!(sh(&host, "web", "c", "stat -L -c '%a %g' /s/key /p/etc/app.conf /p/etc/key"), "440 4321\n644 4321\n640 4321\n");
+    assert_eq!(sh(&host, "web", "c", "cat /p/etc/app.conf /p/labels"), "plainapp=\"web\"\ntier=\"front\"");
+
+    // An edit of a label reaches the file without a restart.
+    host.write_manifest("web.yaml", &pod("web", &spec).replace("tier: front", "tier: back"));
+    eventually("the new label", || {
+        let labels = sh(&host, "web", "c", "cat /p/labels");
+        if labels.ends_with("tier=\"back\"") { Ok(()) } else { Err(labels) }
+    });
+    assert_eq!(host.wait_running("web").container_id("c"), web.container_id("c"));
+
+    // Nothing that the daemon keeps on disk or says holds the value.
+    for place in ["state/pods", "logs"] {
+        assert_eq!(files_with(&host.path(place), hidden), Vec::<String>::new());
+    }
+    let said = [
+        host.cli_ok(&["describe", "pod", "web"]),
+        host.cli_ok(&["get", "pods", "-o", "yaml"]),
+        host.cli_ok(&["get", "events"]),
+        host.cli_ok(&["status"]),
+        host.daemon_log(),
+    ];
+    assert!(said.iter().all(|text| !text.contains(hidden)));
+
+    host.remove_manifest("web.yaml");
+    host.wait_gone("web");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(&web.uid()), "nothing of it stays mounted");
+}
+
+/// Regular files on disk below `directory` that hold `needle`. What is mounted in there (the tmpfs itself) is not on disk.
+fn files_with(directory: &std::path::Path, needle: &str) -> Vec<String> {
+    use std::os::unix::fs::MetadataExt;
+    let device = fs::metadata(directory).unwrap().dev();
+    let mut found = Vec::new();
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let metadata = entry.metadata().unwrap();
+            if metadata.is_dir() && metadata.dev() == device {
+                folders.push(entry.path());
+            } else if metadata.is_file() && String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).contains(needle) {
+                found.push(entry.path().display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_daemon_that_is_killed_again_and_again_during_changes_never_leaves_a_mix_and_restarts_nothing() {
+    let mut host = TestHost::start();
+    let objects = |value: u32| {
+        [config_map("m", &format!("{{one: '{value}', two: '{value}'}}")), config_map("env", "{A: same}")].join("---\n")
+    };
+    host.write_manifest("objects.yaml", &objects(0));
+    let spec = format!(
+        "  containers: [{{name: c, {SLEEP}, envFrom: [{{configMapRef: {{name: env}}}}], volumeMounts: [{{name: v, mountPath: /v}}]}}]
+  volumes: [{{name: v, configMap: {{name: m}}}}]\n"
+    );
+    host.write_manifest("web.yaml", &pod("web", &spec));
+    let before = host.wait_running("web");
+    let root = host.path("state/pods").join(before.uid()).join("volumes/projected/v");
+    // One look at the directory behind ..data, as a reader that opens it first.
+    let look = || {
+        let data = fs::canonicalize(root.join("..data")).unwrap();
+        (fs::read_to_string(data.join("one")), fs::read_to_string(data.join("two")))
+    };
+    for value in 1..25 {
+        host.write_manifest("objects.yaml", &objects(value));
+        // A little later each time: before, during and after the swap.
+        let until = std::time::Instant::now() + std::time::Duration::from_micros(u64::from(value) * 500);
+        while std::time::Instant::now() < until {
+            if let (Ok(one), Ok(two)) = look() {
+                assert_eq!(one, two);
+            }
+        }
+        host.kill_daemon();
+        let (one, two) = look();
+        assert_eq!(one.unwrap(), two.unwrap());
+        host.start_daemon();
+    }
+    eventually("the last files", || {
+        let seen = sh(&host, "web", "c", "cat /v/one /v/two");
+        if seen == "2424" { Ok(()) } else { Err(seen) }
+    });
+    let left: Vec<_> = fs::read_dir(&root).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 4, "one directory, ..data and two links: {left:?}");
+    let after = host.wait_running("web");
+    assert_eq!((after.container_id("c"), after.restarts("c")), (before.container_id("c"), 0));
+}
