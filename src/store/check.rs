@@ -30,6 +30,31 @@ pub enum AcceptedObject {
     Secret(Arc<Secret>),
 }
 
+impl AcceptedObject {
+    /// Whether its data must not change (`immutable: true`).
+    pub fn is_immutable(&self) -> bool {
+        match self {
+            AcceptedObject::Pod(_) => false,
+            AcceptedObject::ConfigMap(config_map) => config_map.immutable == Some(true),
+            AcceptedObject::Secret(secret) => secret.immutable == Some(true),
+        }
+    }
+
+    /// Whether all that `immutable` protects is the same in both.
+    pub fn has_data_of(&self, other: &AcceptedObject) -> bool {
+        match (self, other) {
+            (AcceptedObject::ConfigMap(one), AcceptedObject::ConfigMap(other)) => {
+                (&one.data, &one.binary_data, one.immutable) == (&other.data, &other.binary_data, other.immutable)
+            }
+            (AcceptedObject::Secret(one), AcceptedObject::Secret(other)) => {
+                (&one.data, &one.type_, one.immutable) == (&other.data, &other.type_, other.immutable)
+            }
+            (AcceptedObject::Pod(one), AcceptedObject::Pod(other)) => one == other,
+            (AcceptedObject::Pod(_) | AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_), _) => false,
+        }
+    }
+}
+
 impl fmt::Debug for AcceptedObject {
     /// What a Secret holds is not shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -238,3 +238,19 @@ fn a_daemon_that_is_killed_again_and_again_during_changes_never_leaves_a_mix_and
     let after = host.wait_running("web");
     assert_eq!((after.container_id("c"), after.restarts("c")), (before.container_id("c"), 0));
 }
+
+#[test]
+fn the_example_with_settings_does_what_it_says() {
+    let host = TestHost::start();
+    let example = include_str!("../../manifests/settings.yaml");
+    host.write_manifest("settings.yaml", example);
+    let before = host.wait_running("settings");
+    let log = host.wait_log("settings", "main", "hello from a file");
+    assert!(log.starts_with("level info, a password of 9 characters\n"), "{log}");
+    host.write_manifest("settings.yaml", &example.replace("hello from a file", "hello again"));
+    host.wait_log("settings", "main", "hello again");
+    assert_eq!(host.wait_running("settings").container_id("main"), before.container_id("main"));
+    host.write_manifest("settings.yaml", &example.replace("change-me", "changed"));
+    host.wait_for_pod("settings", "a restart with the other password", |pod| pod.restarts("main") == 1 && pod.runs("main"));
+    host.wait_log("settings", "main", "a password of 7 characters");
+}

@@ -5,6 +5,8 @@
 //! * An object that is refused, a file that cannot be read or told apart, or that was truncated to nothing: what it gave before stays.
 //! * An object is gone when its file is gone, or is good and does not hold it any more. When in the same revision some file *becomes*
 //!   unreadable, the object may have moved into it, and stays until that file can be read.
+//! * An object with `immutable: true` whose data differ: the earlier version stays, as an API server refuses the change. It can go, and come
+//!   back otherwise in a later revision.
 //! * Two files with one object: the first in lexical order gives it, and goes on giving it while it is broken.
 //!
 //! Only files whose bytes changed are judged again (promise P6).
@@ -91,7 +93,22 @@ impl UndeltaStore {
                 Arc::make_mut(share).adopt(&name, orphan);
             }
         }
+        next.keep_immutable(self);
         next
+    }
+
+    /// Takes changes of immutable objects back.
+    fn keep_immutable(&mut self, before: &UndeltaStore) {
+        let fixed = before.claims().into_values().map(|(winner, _)| winner).filter(|object| object.object.is_immutable());
+        let claims = self.claims();
+        let changed = |fixed: &&Accepted| claims.get(&fixed.key).is_some_and(|(now, _)| !now.object.has_data_of(&fixed.object));
+        let kept: Vec<Accepted> = fixed.filter(changed).cloned().collect();
+        for fixed in kept {
+            let holder = self.files.values_mut().find(|share| share.objects().iter().any(|object| object.key == fixed.key));
+            if let Some(share) = holder {
+                Arc::make_mut(share).keep_immutable(fixed);
+            }
+        }
     }
 
     /// The whole content as a SET.

@@ -116,6 +116,25 @@ impl Share {
     }
 }
 
+impl Share {
+    /// Takes the change of an immutable object back: `fixed` is what it was.
+    pub(super) fn keep_immutable(&mut self, fixed: Accepted) {
+        let Some(object) = self.objects.iter_mut().find(|object| object.key == fixed.key) else { return };
+        let ObjectKey { kind, namespace, name } = &object.key;
+        self.problems.push(Problem {
+            severity: Severity::Error,
+            code: "immutable-object".to_owned(),
+            file: object.origin.file.clone(),
+            position: Some(object.origin.position),
+            field: String::new(),
+            message: format!("{kind} {namespace}/{name} is immutable and its data differ: the earlier version stays"),
+            hint: Some("give the new version another name".to_owned()),
+            object: Some(object.key.clone()),
+        });
+        object.object = fixed.object;
+    }
+}
+
 const EMPTY_HINT: &str = "what it held stays; remove the file, or leave a comment in it, to remove its pods";
 const UNREADABLE_HINT: &str = "what it held stays until it can be read or is removed";
 

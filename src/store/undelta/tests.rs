@@ -162,3 +162,38 @@ fn what_is_kept_on_disk_is_what_comes_back() {
     assert_eq!(pods(&restored.apply(&artifact([("a", "?"), ("b", "Eio")]), &judge)), ["p=1@a"]);
     assert!(!restored.keeps_the_same_as(&store.apply(&artifact([("b", "Eio")]), &judge)));
 }
+
+/// Judges every line `text` as an immutable ConfigMap with this text.
+fn judge_immutable(file: &str, bytes: &[u8]) -> Checked {
+    let mut checked = Checked::default();
+    for text in std::str::from_utf8(bytes).unwrap().lines() {
+        let key = ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: "c".into() };
+        let origin = Origin { file: file.to_owned(), position: Position { line: 1, column: 1 } };
+        let (data, immutable) = (Some(BTreeMap::from([("text".to_owned(), text.to_owned())])), Some(true));
+        let config_map = k8s_openapi::api::core::v1::ConfigMap { data, immutable, ..Default::default() };
+        checked.accepted.push(Accepted { key, origin, object: AcceptedObject::ConfigMap(Arc::new(config_map)) });
+    }
+    checked
+}
+
+#[test]
+fn an_immutable_object_keeps_its_data_until_it_goes() {
+    let text = |store: &UndeltaStore| {
+        let set = set(store);
+        set.config_maps.values().map(|config_map| config_map.data.as_ref().unwrap()["text"].clone()).collect::<Vec<_>>()
+    };
+    let apply = |store: &UndeltaStore, content: &str| store.apply(&artifact([("a", content)]), &judge_immutable);
+    let first = apply(&UndeltaStore::default(), "one");
+    let changed = apply(&first, "two");
+    assert_eq!((text(&changed), codes(&changed)), (vec!["one".to_owned()], vec!["immutable-object".to_owned()]));
+    let restored = apply(&UndeltaStore::restore(changed.kept()), "two");
+    assert_eq!(text(&restored), ["one"], "also after a restart");
+    let back = apply(&changed, "one");
+    assert_eq!((text(&back), codes(&back)), (vec!["one".to_owned()], Vec::new()));
+    let gone = apply(&changed, "");
+    assert_eq!(text(&gone), ["one"], "an emptied file says nothing");
+    let elsewhere = changed.apply(&artifact([("b", "two")]), &judge_immutable);
+    assert_eq!(text(&elsewhere), ["one"], "the file may change its name");
+    let removed = changed.apply(&artifact([]), &judge_immutable);
+    assert_eq!(text(&apply(&removed, "two")), ["two"]);
+}
