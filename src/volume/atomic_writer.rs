@@ -262,7 +262,8 @@ mod tests {
     #[test]
     fn what_a_crash_leaves_at_any_step_is_mended_by_the_next_write() {
         let (old, new) = (files(&[("a", "1"), ("gone", "1")]), files(&[("a", "2"), ("come", "2")]));
-        let crash: [(&str, fn(&Path)); 4] = [
+        type Leave = fn(&Path);
+        let crash: [(&str, Leave); 4] = [
             ("in the middle of the files", |volume| {
                 fs::create_dir(volume.join("..9")).unwrap();
                 fs::write(volume.join("..9/a"), "half").unwrap();

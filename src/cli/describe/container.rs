@@ -44,7 +44,7 @@ fn definition(text: &mut Description, container: &Container) {
     field("Ports", ports.collect::<Vec<_>>().join(", "));
     field("Limits", amounts(container.resources.as_ref(), |resources| resources.limits.as_ref()));
     field("Requests", amounts(container.resources.as_ref(), |resources| resources.requests.as_ref()));
-    field("Environment From", container.env_from.iter().flatten().map(whole).collect::<Vec<_>>().join("\n"));
+    field("Env From", container.env_from.iter().flatten().map(whole).collect::<Vec<_>>().join("\n"));
     field("Environment", container.env.iter().flatten().map(variable).collect::<Vec<_>>().join("\n"));
     let mounts = container.volume_mounts.iter().flatten().map(|mount| {
         let mode = if mount.read_only == Some(true) { "read-only" } else { "writable" };

@@ -53,7 +53,7 @@ pub struct ProjectionError {
     /// Name in `spec.volumes`.
     pub volume: String,
     /// Why.
-    pub why: ProjectionProblem,
+    pub why: Box<ProjectionProblem>,
 }
 
 /// What is wrong with a volume's files.
@@ -90,7 +90,7 @@ pub fn projections(pod: &Pod, objects: &Objects, facts: &EnvFacts) -> Vec<Result
         let mut projecting = Projecting::new(pod, objects, facts, default_mode(volume));
         let done = project(volume, &mut projecting).and_then(|()| projecting.checked());
         let done = done.map(|(files, is_sure)| Projection { volume: volume.name.clone(), files, is_sure });
-        done.map_err(|why| ProjectionError { volume: volume.name.clone(), why })
+        done.map_err(|why| ProjectionError { volume: volume.name.clone(), why: Box::new(why) })
     };
     volumes.map(project).collect()
 }

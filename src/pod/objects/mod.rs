@@ -131,7 +131,7 @@ impl Objects {
 
     /// Adds an object of the source of that rank. When an earlier source has one of this name, that one stays and its source is returned.
     pub fn add(&mut self, rank: usize, name: ObjectName, object: Object) -> Option<&SourceId> {
-        let Some(source) = self.sources.get(rank).map(|source| source.id.clone()) else { return None };
+        let source = self.sources.get(rank)?.id.clone();
         match self.held.entry(name) {
             std::collections::btree_map::Entry::Vacant(place) => {
                 place.insert(Held { object, source, rank });
