@@ -12,7 +12,7 @@ use crate::runtime::protocol::{Answer, Refusal, ShimConfig, ShimEvent, ShimHello
 use crate::sys::cgroup::Cgroups;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -52,6 +52,10 @@ pub(super) struct PodShim {
     pub(super) jobs: BTreeMap<JobKey, HelperJob>,
     /// Exits seen while helpers were at work, which may yet name them.
     pub(super) early_exits: Vec<(u32, Ending)>,
+    /// The process that compresses rotated logs. One at a time: a container that writes without end must not fill the host with them.
+    pub(super) compressor: Option<u32>,
+    /// Rotated logs that it has not been given yet.
+    pub(super) uncompressed: BTreeSet<PathBuf>,
     /// Groups of dead containers that were still busy.
     pub(super) cgroups_to_remove: Vec<PathBuf>,
     /// First process of the pod's own PID namespace, with `shareProcessNamespace`.
@@ -88,6 +92,8 @@ impl PodShim {
             execs: BTreeMap::new(),
             jobs: BTreeMap::new(),
             early_exits: Vec::new(),
+            compressor: None,
+            uncompressed: BTreeSet::new(),
             cgroups_to_remove: Vec::new(),
             shared_pid,
             shutdown: None,

@@ -4,6 +4,7 @@
 //! podstead-shim pod CONFIG        the shim: makes the sandbox, leaves its parent, serves the socket (event_loop)
 //! podstead-shim helper start ...  creates one container with libcontainer, as the shim's child, and ends (helper)
 //! podstead-shim helper exec ...   starts one process in a container, as the shim's child, and ends (helper)
+//! podstead-shim compress FILE...  compresses rotated log files ([`log`])
 //! podstead-shim init              process 1 of a PID namespace that a pod's containers share (init)
 //! ```
 //!
@@ -44,6 +45,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     let result = match words.as_slice() {
         ["pod", config] => launch::run(Path::new(config)).map_err(|error| explain(&error)),
         ["helper", job @ ..] => return helper::run(job),
+        ["compress", ..] => log::compress(&arguments[2..]).map_err(|error| explain(&error)),
         ["init"] => init::run().map_err(|error| explain(&error)).map(|never| match never {}),
         ["--version"] => {
             let _closed = writeln!(std::io::stdout(), "podstead-shim {}", env!("CARGO_PKG_VERSION"));

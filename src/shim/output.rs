@@ -1,12 +1,15 @@
 //! From pipes and terminals to logs and sessions, and back to stdin.
 
 use super::client::ReadEnd;
-use super::event_loop::PodShim;
+use super::event_loop::{PodShim, complain};
 use super::log::StreamName;
 use super::poller::{ClientKey, ContainerKey, ExecKey, StreamOwner};
 use super::streams::Reading;
 use crate::runtime::protocol::frame::FrameKind;
+use crate::sys::self_exec::OWN_BINARY;
 use jiff::Timestamp;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// The most that is read of a stream after its process has ended: what a pipe holds, many times over. More means that another process
 /// still writes to it.
@@ -43,8 +46,10 @@ impl PodShim {
         match reading {
             Reading::Bytes(count) => {
                 container.log_output(stream, &self.scratch[..count], Timestamp::now(), &mut self.batch);
-                if !container.attached.is_empty() {
-                    let attached = container.attached.clone();
+                self.uncompressed.extend(container.log.take_uncompressed());
+                let attached = container.attached.clone();
+                self.compress_logs();
+                if !attached.is_empty() {
                     self.show(&attached, stream, count);
                 }
             }
@@ -52,6 +57,20 @@ impl PodShim {
             Reading::Nothing => {}
         }
         reading
+    }
+
+    /// Has rotated log files compressed, unless that is going on already.
+    pub(super) fn compress_logs(&mut self) {
+        if self.uncompressed.is_empty() || self.compressor.is_some() {
+            return;
+        }
+        let mut command = Command::new(OWN_BINARY);
+        command.arg("compress").args(std::mem::take(&mut self.uncompressed)).env_clear().current_dir(Path::new("/"));
+        match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
+            // Reaped like every other child.
+            Ok(child) => self.compressor = Some(child.id()),
+            Err(error) => complain("compress rotated logs", &error),
+        }
     }
 
     /// Shows what was just read to attached clients. One that does not keep up misses output and is told how much: the log has it all,

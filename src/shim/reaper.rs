@@ -49,6 +49,11 @@ impl PodShim {
             self.listen_to_helper(key);
             return;
         }
+        if self.compressor == Some(pid) {
+            self.compressor = None;
+            self.compress_logs();
+            return;
+        }
         let container =
             self.containers.values().find(|container| container.process.pid() == Some(pid)).map(|container| container.key);
         if let Some(key) = container {

@@ -23,6 +23,8 @@ pub(crate) struct LogFile {
     last_rotation: i64,
     dropped: Dropped,
     format: TimestampFormat,
+    /// Rotated files to be compressed: all but the newest, which somebody may still be reading to its end.
+    uncompressed: Vec<PathBuf>,
 }
 
 /// What could not be written since the last line that could.
@@ -44,7 +46,14 @@ impl LogFile {
             last_rotation: i64::MIN,
             dropped: Dropped::default(),
             format: TimestampFormat::default(),
+            uncompressed: Vec::new(),
         }
+    }
+
+    /// The rotated files that are to be compressed; asked for after a write. Those of which nothing comes are named again after the next
+    /// rotation.
+    pub(crate) fn take_uncompressed(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.uncompressed)
     }
 
     /// Logs what was read from `stream`; text after the last newline stays in `splitter`. `batch` is scratch space.
@@ -176,7 +185,8 @@ impl LogFile {
                 return Err(error);
             }
         }
-        prune(&self.path, self.limits.max_files)
+        self.uncompressed = prune(&self.path, self.limits.max_files)?;
+        Ok(())
     }
 }
 
@@ -225,28 +235,37 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// Removes the oldest rotated files, compressed ones too, until `max_files` are left with the current one.
-fn prune(path: &Path, max_files: u32) -> io::Result<()> {
+/// Removes the oldest rotated files, compressed ones too, until `max_files` are left with the current one. Returns those that are left
+/// uncompressed, but for the newest.
+fn prune(path: &Path, max_files: u32) -> io::Result<Vec<PathBuf>> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let prefix = format!("{name}.");
-    let mut rotated = Vec::new();
+    let (mut unfinished, mut rotated) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(directory)? {
         match entry?.file_name().into_string() {
-            Ok(name) if name.starts_with(&prefix) && !name.ends_with(".tmp") => rotated.push(name),
+            Ok(name) if name.starts_with(&prefix) => match name.strip_suffix(".tmp") {
+                Some(plain) => unfinished.push(plain.to_owned()),
+                None => rotated.push(name),
+            },
             Ok(_) | Err(_) => {}
         }
     }
     rotated.sort_unstable();
     let keep = max_files.saturating_sub(1).max(1) as usize;
-    for name in rotated.iter().rev().skip(keep) {
+    let excess = rotated.len().saturating_sub(keep);
+    let mut obsolete: Vec<String> = rotated.drain(..excess).collect();
+    // Copies that a crash cut short, of files that have gone since.
+    obsolete.extend(unfinished.into_iter().filter(|plain| !rotated.contains(plain)).map(|plain| plain + ".tmp"));
+    for name in obsolete {
         match fs::remove_file(directory.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    Ok(())
+    rotated.pop();
+    Ok(rotated.into_iter().filter(|name| !name.ends_with(".gz")).map(|name| directory.join(name)).collect())
 }
 
 #[cfg(test)]
@@ -300,6 +319,7 @@ mod tests {
         assert_eq!(all, (0..500).map(|number| format!("line {number}")).collect::<Vec<_>>());
 
         let limits = LogLimits { max_bytes: 1000, max_files: 5 };
+        fs::write(directory.path().join("0.log.20260102-030405.tmp"), "of a file that goes").unwrap();
         let mut log = LogFile::new(path.clone(), limits);
         for number in 500..600 {
             log.write(StreamName::Stdout, &mut splitter, format!("line {number}\n").as_bytes(), now(), &mut batch);

@@ -14,6 +14,7 @@ use podstead::runtime::{
 use podstead::sys::cgroup::Cgroups;
 use podstead::sys::mounts;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -293,7 +294,13 @@ pub(super) async fn type_in(session: &ExecSession, text: &str) {
 
 /// All lines of a log file, with headers.
 pub(super) fn log_lines(path: &Path) -> Vec<String> {
-    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).lines().map(str::to_owned).collect()
+    let mut bytes = fs::read(path).unwrap_or_default();
+    if path.extension().is_some_and(|end| end == "gz") {
+        let mut plain = Vec::new();
+        flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).unwrap();
+        bytes = plain;
+    }
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }
 
 /// Waits for a condition that no event tells.
