@@ -23,6 +23,8 @@ pub(super) fn core_resources() -> Value {
         resource("pods/log", "", "Pod", true, &["get"], &[]),
         resource("pods/exec", "", "PodExecOptions", true, &["create", "get"], &[]),
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
+        resource("configmaps", "configmap", "ConfigMap", true, &["get", "list"], &["cm"]),
+        resource("secrets", "secret", "Secret", true, &["get", "list"], &[]),
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
     ];
     json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})

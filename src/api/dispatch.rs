@@ -7,7 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
-use super::{Backend, discovery, exec, images, log, own};
+use super::{Backend, discovery, exec, images, log, objects, own};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -57,6 +57,8 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
                 let events = Arc::new(Events { log: Arc::clone(&backend.events), node: backend.node.clone() });
                 list_or_watch(backend, events, namespace, &query, form)
             }
+            Route::Objects(kind, namespace) => objects::list(backend, kind, namespace.as_deref(), form),
+            Route::Object(kind, path) => objects::get(backend, kind, path, form),
             Route::Daemon => own::daemon(backend),
             Route::Sources => own::list_sources(backend, form),
             Route::Source(name) => own::get_source(backend, &name, form),

@@ -1,5 +1,5 @@
 //! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach; and podstead's own
-//! resources: sources, images. Nothing here decides: it reads what the sync loop published and asks the services.
+//! resources: sources, images. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
 //!
 //! In: requests on [`ApiSocket`]. Out: answers. The daemon spawns [`serve`] once; dropping the future closes all connections.
 //! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
@@ -13,6 +13,7 @@ mod exec;
 mod failure;
 mod images;
 mod log;
+mod objects;
 mod own;
 mod pods;
 pub mod published;
@@ -27,6 +28,7 @@ mod table;
 
 pub use exec::channels;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+pub use objects::KEYS_ANNOTATION;
 pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec};
 pub use published::Published;
 pub use route::{OWN_GROUP, OWN_VERSION};
@@ -35,6 +37,7 @@ pub use socket::{ApiSocket, SocketError};
 
 use crate::config::Paths;
 use crate::image::ImageService;
+use crate::mux::ObjectView;
 use crate::pod::{NodeName, SourceId};
 use crate::runtime::Runtime;
 use crate::source::SourceControl;
@@ -53,6 +56,8 @@ pub struct Backend {
     pub runtime: Arc<dyn Runtime>,
     /// Images.
     pub images: Arc<dyn ImageService>,
+    /// ConfigMaps and Secrets.
+    pub objects: Arc<ObjectView>,
     /// Where logs are.
     pub paths: Paths,
     /// Name of this host.

@@ -1,5 +1,7 @@
 //! From a path to what it asks for. **Pure**.
 
+use crate::pod::objects::ObjectKind;
+
 /// What a path asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
@@ -31,6 +33,10 @@ pub(super) enum Route {
     PodAttach(PodPath),
     /// Events, of one namespace or of all.
     Events(Option<String>),
+    /// ConfigMaps or Secrets, of one namespace or of all.
+    Objects(ObjectKind, Option<String>),
+    /// One ConfigMap or Secret.
+    Object(ObjectKind, PodPath),
     /// The daemon itself.
     Daemon,
     /// All sources.
@@ -47,12 +53,12 @@ pub(super) enum Route {
     ImageImport,
 }
 
-/// Namespace and name of a pod.
+/// Namespace and name of a pod, or of another object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodPath {
     /// The namespace.
     pub(super) namespace: String,
-    /// The name with the node suffix.
+    /// The name; a pod's with the node suffix.
     pub(super) name: String,
 }
 
@@ -84,6 +90,17 @@ impl Route {
             [] => Some(Self::CoreResources),
             ["pods"] => Some(Self::Pods(None)),
             ["events"] => Some(Self::Events(None)),
+            ["configmaps"] => Some(Self::Objects(ObjectKind::ConfigMap, None)),
+            ["secrets"] => Some(Self::Objects(ObjectKind::Secret, None)),
+            ["namespaces", namespace, plural @ ("configmaps" | "secrets"), ref rest @ ..] => {
+                let kind = if plural == "secrets" { ObjectKind::Secret } else { ObjectKind::ConfigMap };
+                let namespace = namespace.to_owned();
+                match *rest {
+                    [] => Some(Self::Objects(kind, Some(namespace))),
+                    [name] => Some(Self::Object(kind, PodPath { namespace, name: name.to_owned() })),
+                    _ => None,
+                }
+            }
             ["namespaces", namespace, "pods"] => Some(Self::Pods(Some(namespace.to_owned()))),
             ["namespaces", namespace, "events"] => Some(Self::Events(Some(namespace.to_owned()))),
             ["namespaces", namespace, "pods", name, ref rest @ ..] => {
@@ -138,6 +155,10 @@ mod tests {
             ("/api/v1/namespaces/default/pods/web%2Dedge/log", Some(Route::PodLog(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/exec", Some(Route::PodExec(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/portforward", None),
+            ("/api/v1/configmaps", Some(Route::Objects(ObjectKind::ConfigMap, None))),
+            ("/api/v1/namespaces/x/secrets", Some(Route::Objects(ObjectKind::Secret, Some("x".into())))),
+            ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(ObjectKind::Secret, web()))),
+            ("/api/v1/namespaces/default/secrets/web-edge/data", None),
             ("/api/v1/nodes", None),
             ("/apis/podstead.dev/v1alpha1/sources/a+b=%41&", Some(Route::Source("a+b=A&".into()))),
             ("/apis/apps/v1", None),

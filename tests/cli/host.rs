@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use podstead::api::{ApiSocket, Backend, Published, serve};
 use podstead::config::Paths;
 use podstead::manifest::{Origin, Position, Problem, Severity};
-use podstead::mux::DesiredPod;
+use podstead::mux::{DesiredPod, ObjectView};
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
 use podstead::runtime::{ContainerKind, ContainerState, ContainerStatus, ObservedPod};
 use podstead::source::Revision;
@@ -32,6 +32,7 @@ pub(crate) struct Host {
     pub(crate) events: Arc<EventLog>,
     pub(crate) runtime: Arc<StubRuntime>,
     pub(crate) images: Arc<StubImages>,
+    pub(crate) objects: Arc<ObjectView>,
     pub(crate) paths: Paths,
     pub(crate) tokio: Tokio,
     pub(crate) root: TempDir,
@@ -49,6 +50,7 @@ impl Host {
             events: Arc::new(EventLog::new(START, Timestamp::now)),
             runtime: Arc::new(StubRuntime::default()),
             images: Arc::new(StubImages::new()),
+            objects: Arc::default(),
             paths,
             tokio,
             root,
@@ -58,6 +60,7 @@ impl Host {
             events: Arc::clone(&host.events) as Arc<EventLog>,
             runtime: Arc::clone(&host.runtime) as _,
             images: Arc::clone(&host.images) as _,
+            objects: Arc::clone(&host.objects),
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
             sources: vec![SourceId::new("manifests")],

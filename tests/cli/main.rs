@@ -2,6 +2,7 @@
 //! user meets it, without containers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has to fail")]
 
+mod api_objects;
 mod api_pods;
 mod api_resources;
 mod commands;

@@ -2,6 +2,7 @@
 
 mod events;
 mod images;
+mod objects;
 mod pods;
 mod sources;
 
@@ -13,6 +14,7 @@ pub(super) use sources::short_revision;
 use super::Context;
 use super::output::OutputFormat;
 use clap::{Args, Subcommand};
+use objects::Plural;
 use std::process::ExitCode;
 
 /// Arguments.
@@ -33,6 +35,12 @@ enum Kind {
     /// Where manifests come from, and how that is
     #[command(visible_alias = "source")]
     Sources(sources::SourcesArgs),
+    /// ConfigMaps that pods may refer to
+    #[command(name = "configmaps", visible_aliases = ["configmap", "cm"])]
+    ConfigMaps(objects::ObjectsArgs),
+    /// Secrets that pods may refer to, without what they hold
+    #[command(visible_alias = "secret")]
+    Secrets(objects::ObjectsArgs),
     /// Images on this host
     #[command(visible_alias = "image")]
     Images(images::ImagesArgs),
@@ -56,6 +64,8 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Kind::Pods(args) => pods::run(args, &client, context.color()).await,
             Kind::Events(args) => events::run(args, &client, context.color()).await,
             Kind::Sources(args) => sources::run(args, &client, context.color()).await,
+            Kind::ConfigMaps(args) => objects::run(args, Plural::ConfigMaps, &client, context.color()).await,
+            Kind::Secrets(args) => objects::run(args, Plural::Secrets, &client, context.color()).await,
             Kind::Images(args) => images::run(args, &client, context.color()).await,
         }
     })

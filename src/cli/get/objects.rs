@@ -1,0 +1,93 @@
+//! `podstead get configmaps` and `podstead get secrets`.
+
+use super::OutputArgs;
+use crate::api::KEYS_ANNOTATION;
+use crate::api::published::SOURCE_ANNOTATION;
+use crate::cli::client::{Client, Target};
+use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::cli::pods::{NamespaceArgs, ServedList, collection};
+use crate::cli::table::{Cell, Table};
+use clap::Args;
+use serde_json::Value;
+use std::io;
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ObjectsArgs {
+    /// Only this one; with --namespace, or in the namespace "default"
+    name: Option<String>,
+    #[command(flatten)]
+    namespaces: NamespaceArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plural {
+    ConfigMaps,
+    Secrets,
+}
+
+pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+    let (path, singular) = match plural {
+        Plural::ConfigMaps => ("configmaps", "configmap"),
+        Plural::Secrets => ("secrets", "secret"),
+    };
+    let namespace = args.namespaces.namespace.as_deref();
+    let items: Vec<Value> = match &args.name {
+        Some(name) => {
+            let target = Target::new("/api/v1/namespaces", &[namespace.unwrap_or("default"), path, name]);
+            vec![client.get(target).await?]
+        }
+        None => client.get::<ServedList>(collection(path, namespace)).await?.items,
+    };
+    let mut out = io::stdout().lock();
+    let format = args.output.output;
+    if !format.is_table() {
+        write_objects(&mut out, format, singular, &items, args.name.is_some())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if items.is_empty() {
+        say_nothing_found(namespace)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut headings = vec!["NAMESPACE", "NAME"];
+    if plural == Plural::Secrets {
+        headings.push("TYPE");
+    }
+    headings.extend(["DATA", "SOURCE"]);
+    if format == OutputFormat::Wide {
+        headings.push("KEYS");
+    }
+    let table = Table::new(headings, color);
+    let mut table = if args.output.no_headers { table.without_headings() } else { table };
+    let rows: Vec<_> = items.iter().map(|item| row(item, plural, format == OutputFormat::Wide)).collect();
+    table.write(&mut out, &rows)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(item: &Value, plural: Plural, wide: bool) -> Vec<Cell> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &item["metadata"];
+    let keys = keys(item);
+    let mut cells: Vec<Cell> = vec![text(&metadata["namespace"]).into(), text(&metadata["name"]).into()];
+    if plural == Plural::Secrets {
+        cells.push(text(&item["type"]).into());
+    }
+    cells.push(keys.len().to_string().into());
+    cells.push(text(&metadata["annotations"][SOURCE_ANNOTATION]).into());
+    if wide {
+        cells.push(keys.join(", ").into());
+    }
+    cells
+}
+
+fn keys(item: &Value) -> Vec<String> {
+    if let Some(keys) = item["metadata"]["annotations"][KEYS_ANNOTATION].as_str() {
+        return keys.split(", ").filter(|key| !key.is_empty()).map(str::to_owned).collect();
+    }
+    let fields = ["data", "binaryData"].into_iter().filter_map(|field| item[field].as_object());
+    fields.flat_map(|field| field.keys().cloned()).collect()
+}

@@ -1,0 +1,71 @@
+//! ConfigMaps and Secrets over the API and on the command line: what a Secret holds is not told.
+
+use crate::host::Host;
+use podstead::pod::SourceId;
+use podstead::pod::objects::{Object, ObjectKind, ObjectName, ObjectSource, Objects};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A host with one ConfigMap and one Secret.
+fn host() -> Host {
+    let host = Host::start();
+    let mut view = Objects::of_sources(vec![ObjectSource { id: SourceId::new("manifests"), has_delivered: true }]);
+    let name = |kind, name: &str| ObjectName { kind, namespace: "shop".into(), name: name.into() };
+    let config_map = json!({"metadata": {"name": "web"}, "data": {"MODE": "fast"}, "binaryData": {"logo": "AAEC"}});
+    let config_map = Object::ConfigMap(Arc::new(serde_json::from_value(config_map).unwrap()));
+    let last_applied = "kubectl.kubernetes.io/last-applied-configuration";
+    let secret =
+        json!({"metadata": {"name": "db", "annotations": {last_applied: "hunter2"}}, "data": {"password": "aHVudGVyMg=="}});
+    let secret = Object::Secret(Arc::new(serde_json::from_value(secret).unwrap()));
+    assert!(view.add(0, name(ObjectKind::ConfigMap, "web"), config_map).is_none());
+    assert!(view.add(0, name(ObjectKind::Secret, "db"), secret).is_none());
+    host.objects.replace(Arc::new(view));
+    host
+}
+
+#[test]
+fn config_maps_are_told_with_their_data_and_their_source() {
+    let host = host();
+    let list = host.get("/api/v1/configmaps");
+    assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("ConfigMapList"), 1));
+    let one = host.get("/api/v1/namespaces/shop/configmaps/web");
+    assert_eq!(one, list["items"][0]);
+    assert_eq!((&one["data"]["MODE"], &one["metadata"]["namespace"]), (&json!("fast"), &json!("shop")));
+    assert_eq!(one["metadata"]["annotations"]["podstead.dev/source"], "manifests");
+    assert_eq!(host.get_table("/api/v1/configmaps")["rows"][0]["cells"], json!(["web", "2", "manifests"]));
+    assert_eq!(host.get("/api/v1/namespaces/other/configmaps")["items"], json!([]));
+}
+
+#[test]
+fn of_a_secret_keys_and_sizes_are_told_and_nothing_else() {
+    let host = host();
+    let one = host.get("/api/v1/namespaces/shop/secrets/db");
+    assert_eq!(one["metadata"]["annotations"]["podstead.dev/keys"], "password (7 bytes)");
+    assert_eq!(one["type"], "Opaque");
+    let mut told = vec![
+        one.to_string(),
+        host.get("/api/v1/secrets").to_string(),
+        host.get_table("/api/v1/secrets?includeObject=Object").to_string(),
+    ];
+    for output in ["table", "wide", "json", "yaml", "name"] {
+        told.push(host.run(&["get", "secrets", "-o", output]));
+        told.push(host.run(&["get", "secret", "db", "-n", "shop", "-o", output]));
+    }
+    for text in told {
+        assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
+    }
+}
+
+#[test]
+fn objects_are_listed_on_the_command_line() {
+    let host = host();
+    assert_eq!(host.run(&["get", "cm"]), "NAMESPACE   NAME   DATA   SOURCE\nshop        web    2      manifests\n");
+    let secrets = host.run(&["get", "secrets", "-o", "wide"]);
+    assert_eq!(
+        secrets,
+        "NAMESPACE   NAME   TYPE     DATA   SOURCE      KEYS\nshop        db     Opaque   1      manifests   password (7 bytes)\n"
+    );
+    let (code, message) = host.fail(&["get", "configmap", "none", "-n", "shop"]);
+    assert_eq!(code, 1);
+    assert!(message.contains("configmap \"none\" not found in namespace \"shop\" (looked in source manifests)"), "{message}");
+}
