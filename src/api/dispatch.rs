@@ -7,7 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
-use super::{Backend, discovery, exec, images, log, objects, own};
+use super::{Backend, discovery, exec, images, log, objects, own, revisions};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -40,6 +40,13 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
         (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
         (Route::SourcePrune(name), &Method::POST) => own::prune(backend, name).await,
+        (Route::SourceRollback(name), &Method::POST) => {
+            revisions::roll_back(backend, &name, read_json(request.into_body()).await?).await
+        }
+        (Route::SourceSuspend(name), &Method::POST) => {
+            revisions::suspend(backend, &name, read_json(request.into_body()).await?).await
+        }
+        (Route::SourceResume(name), &Method::POST) => revisions::resume(backend, &name).await,
         (Route::Images, &Method::DELETE) => images::remove(backend, query.get("reference")).await,
         (route, &Method::GET) => match route {
             Route::Healthz => respond::text("ok"),
@@ -62,10 +69,17 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             Route::Daemon => own::daemon(backend),
             Route::Sources => own::list_sources(backend, form),
             Route::Source(name) => own::get_source(backend, &name, form),
+            Route::SourceHistory(name) => revisions::history(backend, &name).await,
+            Route::SourceDiff(name) => revisions::diff(backend, &name, query.get("revision")).await,
             Route::Images => images::list(backend, form).await,
-            Route::PodExec(_) | Route::PodAttach(_) | Route::SourcePrune(_) | Route::ImagePull | Route::ImageImport => {
-                Err(not_allowed(&method, &request))
-            }
+            Route::PodExec(_)
+            | Route::PodAttach(_)
+            | Route::SourcePrune(_)
+            | Route::SourceRollback(_)
+            | Route::SourceSuspend(_)
+            | Route::SourceResume(_)
+            | Route::ImagePull
+            | Route::ImageImport => Err(not_allowed(&method, &request)),
         },
         (_, _) => Err(not_allowed(&method, &request)),
     }

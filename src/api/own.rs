@@ -9,6 +9,7 @@ use super::table::{self, Column, IncludeObject};
 use crate::manifest::Problem;
 use crate::pod::SourceId;
 use crate::source::PruneError;
+use crate::source::history::Hold;
 use crate::status::SourceStatus;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,18 @@ pub struct SourceObjectStatus {
     pub fetched_at: Option<Timestamp>,
     /// Revision whose set is durable and handed on.
     pub accepted_revision: Option<String>,
+    /// When it was made durable.
+    #[serde(default)]
+    pub accepted_at: Option<Timestamp>,
+    /// Revision that was last given to the workers of its pods.
+    #[serde(default)]
+    pub applied_revision: Option<String>,
+    /// When it was given to them.
+    #[serde(default)]
+    pub applied_at: Option<Timestamp>,
+    /// The source stays at the accepted revision until it is resumed.
+    #[serde(default)]
+    pub hold: Option<Hold>,
     /// Pods in that set.
     pub pods: usize,
     /// Why the place cannot be read at present.
@@ -91,6 +104,10 @@ impl From<&SourceStatus> for SourceObject {
                 fetched_revision: source.fetched.as_ref().map(ToString::to_string),
                 fetched_at: source.fetched_at,
                 accepted_revision: source.accepted.as_ref().map(ToString::to_string),
+                accepted_at: source.accepted_at,
+                applied_revision: source.applied.as_ref().map(ToString::to_string),
+                applied_at: source.applied_at,
+                hold: source.hold.clone(),
                 pods: source.pods,
                 last_error: source.last_error.clone(),
                 problems: source.problems.clone(),
@@ -107,6 +124,7 @@ const SOURCE_COLUMNS: &[Column] = &[
     Column::text("Problems", "What is wrong with its manifests"),
     Column::text("Read", "Time since it was last read successfully"),
     Column::text("Error", "Why it cannot be read at present"),
+    Column::text("Held", "That it stays at this revision until it is resumed"),
     Column::text("Location", "Path or address").wide(),
 ];
 
@@ -120,6 +138,7 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
         json!(status.problems.len().to_string()),
         json!(status.fetched_at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now))),
         json!(status.last_error.as_deref().unwrap_or_default()),
+        json!(status.hold.as_ref().map_or("", |hold| hold.kind.word())),
         json!(source.spec.location),
     ];
     table::row(cells, include, || json!(source.metadata), || json!(source))
@@ -166,7 +185,7 @@ pub struct PruneAnswer {
 pub(super) async fn prune(backend: &Backend, name: String) -> Answer {
     let removed = backend.source_control.prune(&SourceId::new(name.as_str())).await.map_err(|error| match error {
         PruneError::UnknownSource(_) => ApiFailure::not_found("sources", &name),
-        PruneError::NothingHeld(_) => ApiFailure::conflict(error.to_string()).about("sources", &name),
+        PruneError::Held(_) | PruneError::NothingHeld(_) => ApiFailure::conflict(error.to_string()).about("sources", &name),
         PruneError::NotWritten { .. } => ApiFailure::internal(error.to_string()).about("sources", &name),
         PruneError::Ended => ApiFailure::unavailable(error.to_string()),
     })?;

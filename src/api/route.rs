@@ -45,6 +45,16 @@ pub(super) enum Route {
     Source(String),
     /// `prune` of a source.
     SourcePrune(String),
+    /// Accepted revisions of a source.
+    SourceHistory(String),
+    /// What is different between an earlier revision and what is in force.
+    SourceDiff(String),
+    /// Go back to an earlier revision.
+    SourceRollback(String),
+    /// Stay at what is in force.
+    SourceSuspend(String),
+    /// Go on.
+    SourceResume(String),
     /// All images.
     Images,
     /// Pull an image.
@@ -124,6 +134,11 @@ impl Route {
             ["sources"] => Some(Self::Sources),
             ["sources", name] => Some(Self::Source(name.to_owned())),
             ["sources", name, "prune"] => Some(Self::SourcePrune(name.to_owned())),
+            ["sources", name, "history"] => Some(Self::SourceHistory(name.to_owned())),
+            ["sources", name, "diff"] => Some(Self::SourceDiff(name.to_owned())),
+            ["sources", name, "rollback"] => Some(Self::SourceRollback(name.to_owned())),
+            ["sources", name, "suspend"] => Some(Self::SourceSuspend(name.to_owned())),
+            ["sources", name, "resume"] => Some(Self::SourceResume(name.to_owned())),
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),

@@ -9,15 +9,21 @@ mod config;
 mod context;
 mod daemon;
 mod describe;
+mod diff;
 mod get;
+mod history;
 mod image;
 mod logs;
 mod output;
 mod plan;
 mod pod_name;
 mod pods;
+mod resume;
+mod rollback;
 mod session;
+mod source_name;
 mod status;
+mod suspend;
 mod sync;
 mod table;
 mod validate;
@@ -94,6 +100,16 @@ enum Command {
     Validate(validate::ValidateArgs),
     /// Say that the emptiness of a source is meant
     Sync(sync::SyncArgs),
+    /// Show the accepted revisions of a source
+    History(history::HistoryArgs),
+    /// Compare what is in force with an earlier revision
+    Diff(diff::DiffArgs),
+    /// Put an earlier revision of a source in force and hold it there
+    Rollback(rollback::RollbackArgs),
+    /// Hold a source at what is in force
+    Suspend(suspend::SuspendArgs),
+    /// Let a held source go on
+    Resume(resume::ResumeArgs),
     /// Show what would change on this host
     Plan(plan::PlanArgs),
     /// Check or show the configuration
@@ -120,6 +136,11 @@ pub fn main() -> ExitCode {
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),
         Command::Sync(args) => sync::run(&args, &context),
+        Command::History(args) => history::run(&args, &context),
+        Command::Diff(args) => diff::run(&args, &context),
+        Command::Rollback(args) => rollback::run(&args, &context),
+        Command::Suspend(args) => suspend::run(&args, &context),
+        Command::Resume(args) => resume::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),

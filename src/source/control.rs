@@ -1,5 +1,6 @@
 //! What people may ask of a source.
 
+use super::history::{History, Hold, RevisionDiff, RevisionError, RolledBack};
 use crate::pod::SourceId;
 use async_trait::async_trait;
 use std::fmt;
@@ -10,6 +11,9 @@ pub enum PruneError {
     /// No source has this name.
     #[error("there is no source {0}")]
     UnknownSource(SourceId),
+    /// It stays at what is in force until it is resumed.
+    #[error("source {0} is held; podstead resume {0} first")]
+    Held(SourceId),
     /// Its last good set is what was last read.
     #[error("source {0} holds nothing back: its pods are those that it has now")]
     NothingHeld(SourceId),
@@ -31,4 +35,21 @@ pub enum PruneError {
 pub trait SourceControl: Send + Sync + fmt::Debug + 'static {
     /// Takes a source that is failing, or whose emptiness is not believed, for empty (promise P2). Returns how many pods that removes.
     async fn prune(&self, source: &SourceId) -> Result<usize, PruneError>;
+
+    /// Keeps a source at what is in force until it is resumed, whatever it delivers. `command` is what was typed. A source that is held
+    /// already stays so: the answer is the hold that counts.
+    async fn suspend(&self, source: &SourceId, command: &str) -> Result<Hold, RevisionError>;
+
+    /// Lets go of a held source: what it last delivered is taken in. Returns what held it.
+    async fn resume(&self, source: &SourceId) -> Result<Hold, RevisionError>;
+
+    /// Puts an earlier revision in force (a number of the history, or the beginning of a revision; `None`: the one before) and holds the
+    /// source there until it is resumed.
+    async fn roll_back(&self, source: &SourceId, revision: Option<&str>, command: &str) -> Result<RolledBack, RevisionError>;
+
+    /// What was accepted, as far as it is kept.
+    async fn history(&self, source: &SourceId) -> Result<History, RevisionError>;
+
+    /// What is different between an earlier revision (as in [`SourceControl::roll_back`]) and what is in force.
+    async fn diff(&self, source: &SourceId, revision: Option<&str>) -> Result<RevisionDiff, RevisionError>;
 }

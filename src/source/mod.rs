@@ -6,6 +6,7 @@
 mod control;
 pub mod credentials;
 pub mod dir;
+pub mod history;
 pub mod http;
 pub mod http_client;
 pub mod poll;

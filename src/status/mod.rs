@@ -18,6 +18,7 @@ use crate::manifest::Problem;
 use crate::mux::DesiredPod;
 use crate::pod::{PodUid, SourceId};
 use crate::source::Revision;
+use crate::source::history::Hold;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
 use std::fmt;
@@ -48,6 +49,14 @@ pub struct SourceStatus {
     pub fetched_at: Option<Timestamp>,
     /// The revision whose set was last made durable and handed on.
     pub accepted: Option<Revision>,
+    /// When it was made durable.
+    pub accepted_at: Option<Timestamp>,
+    /// The revision whose set was last given to the workers of its pods.
+    pub applied: Option<Revision>,
+    /// When it was given to them.
+    pub applied_at: Option<Timestamp>,
+    /// That it stays so, whatever the place says.
+    pub hold: Option<Hold>,
     /// Number of pods in that set.
     pub pods: usize,
     /// Why the place cannot be read at present.

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod intake;
 pub mod last_good;
+mod revisions;
 pub mod undelta;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};

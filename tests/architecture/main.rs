@@ -14,6 +14,8 @@ const PURE: &[&str] = &[
     "pod",
     "status",
     "trust",
+    "store/last_good/file",
+    "store/revisions",
     "store/undelta",
     "mux/merge",
     "worker/queue",

@@ -13,5 +13,6 @@ mod host;
 mod http;
 mod kubectl;
 mod logs;
+mod revisions;
 mod stub;
 mod watches;

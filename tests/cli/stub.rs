@@ -9,7 +9,9 @@ use podstead::runtime::{
     ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
     RuntimeError, SandboxSpec, SandboxStatus, StartError,
 };
-use podstead::source::{PruneError, SourceControl};
+use podstead::source::history::{History, Hold, HoldKind, RevisionDiff, RevisionError, RolledBack};
+use podstead::source::{PruneError, Revision, SourceControl};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -19,6 +21,22 @@ use tokio::sync::{broadcast, mpsc, watch};
 #[derive(Debug)]
 pub(crate) struct StubSources;
 
+impl StubSources {
+    fn known(source: &SourceId) -> Result<(), RevisionError> {
+        match source.as_str() {
+            "held" | "manifests" => Ok(()),
+            _ => Err(RevisionError::UnknownSource(source.clone())),
+        }
+    }
+}
+
+fn entry(number: u64, revision: &str, in_force: bool) -> serde_json::Value {
+    json!({
+        "number": number, "revision": revision, "acceptedAt": "1970-01-01T00:00:00Z", "inForce": in_force, "pods": 2, "configMaps": 1,
+        "secrets": 0,
+    })
+}
+
 #[async_trait]
 impl SourceControl for StubSources {
     async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
@@ -27,6 +45,46 @@ impl SourceControl for StubSources {
             "manifests" => Err(PruneError::NothingHeld(source.clone())),
             _ => Err(PruneError::UnknownSource(source.clone())),
         }
+    }
+
+    async fn suspend(&self, source: &SourceId, command: &str) -> Result<Hold, RevisionError> {
+        Self::known(source)?;
+        Ok(Hold { kind: HoldKind::Suspended, since: Timestamp::UNIX_EPOCH, command: command.to_owned() })
+    }
+
+    async fn resume(&self, source: &SourceId) -> Result<Hold, RevisionError> {
+        Self::known(source)?;
+        match source.as_str() {
+            "held" => self.suspend(source, "podstead suspend held").await,
+            _ => Err(RevisionError::NotHeld(source.clone())),
+        }
+    }
+
+    async fn roll_back(&self, source: &SourceId, revision: Option<&str>, command: &str) -> Result<RolledBack, RevisionError> {
+        Self::known(source)?;
+        let target = match revision {
+            None | Some("2" | "abcd") => "abcdef0123456789",
+            Some(wanted) => return Err(RevisionError::NoSuchRevision { id: source.clone(), wanted: wanted.to_owned() }),
+        };
+        let hold = Hold { kind: HoldKind::RolledBack, since: Timestamp::UNIX_EPOCH, command: command.to_owned() };
+        Ok(RolledBack { revision: Revision(target.into()), pods: 2, before: Revision("fedcba9876543210".into()), hold })
+    }
+
+    async fn history(&self, source: &SourceId) -> Result<History, RevisionError> {
+        Self::known(source)?;
+        let history = json!({"revisions": [entry(3, "fedcba9876543210", true), entry(2, "abcdef0123456789", false)], "unreadable": ["1: is damaged"]});
+        Ok(serde_json::from_value(history).unwrap())
+    }
+
+    async fn diff(&self, source: &SourceId, revision: Option<&str>) -> Result<RevisionDiff, RevisionError> {
+        Self::known(source)?;
+        let change = json!({"changed": [{"field": "spec.containers[c].image", "before": "one", "after": "two"}]});
+        let objects = match revision {
+            Some("3") => json!([]),
+            _ => json!([{"kind": "Pod", "namespace": "default", "name": "web", "change": change}]),
+        };
+        let (from, to) = (entry(2, "abcdef0123456789", false), entry(3, "fedcba9876543210", true));
+        Ok(serde_json::from_value(json!({"from": from, "to": to, "objects": objects})).unwrap())
     }
 }
 

@@ -49,7 +49,8 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
     let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
     let (sender, status) = watch::channel(None);
     let seen = Arc::new(Status(sender));
-    let described = IntakeSource { id: id(), kind: "directory".into(), location: manifests.display().to_string() };
+    let described =
+        IntakeSource { id: id(), kind: "directory".into(), location: manifests.display().to_string(), history_limit: 3 };
     let (intake, handle) = Intake::new(vec![described], &paths, check, seen.clone(), seen.clone());
     let (task, _) = MuxTask::new(Merge::new([id()], known), Arc::default(), seen);
     let (report, reports) = mpsc::channel(1);

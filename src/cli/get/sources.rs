@@ -41,7 +41,7 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
     let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "PROBLEMS", "READ", "STATUS"];
     if format == OutputFormat::Wide {
-        headings.extend(["FETCHED", "LOCATION"]);
+        headings.extend(["FETCHED", "ACCEPTED", "APPLIED", "LOCATION"]);
     }
     let table = Table::new(headings, color);
     let mut table = if args.output.no_headers { table.without_headings() } else { table };
@@ -62,13 +62,17 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
         status.pods.to_string().into(),
         Cell::styled(problems.to_string(), if problems > 0 { Style::Bad } else { Style::Plain }),
         status.fetched_at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now)).into(),
-        match &status.last_error {
-            Some(error) => Cell::styled(error, Style::Bad),
-            None => Cell::styled("ok", Style::Good),
+        match (&status.last_error, &status.hold) {
+            (Some(error), _) => Cell::styled(error, Style::Bad),
+            (None, Some(hold)) => Cell::styled(hold.kind.word(), Style::Pending),
+            (None, None) => Cell::styled("ok", Style::Good),
         },
     ];
     if wide {
+        let since = |at: Option<Timestamp>| at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now));
         cells.push(revision(&status.fetched_revision).into());
+        cells.push(since(status.accepted_at).into());
+        cells.push(format!("{} ({})", revision(&status.applied_revision), since(status.applied_at)).into());
         cells.push(source.spec.location.as_str().into());
     }
     cells

@@ -87,7 +87,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     let check_context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
     let artifact = dir::read_once(path)?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
-    let before = last.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files));
+    let before = last.in_force.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files));
     let store = before.apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
     Ok(store.set(&source.name, &artifact.revision))
 }
@@ -135,9 +135,9 @@ fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow:
     let mut merge = Merge::new(ids.clone(), pods.iter().map(|pod| pod.record.desired.clone()).collect());
     let mut new_uid = PodUid::random;
     for id in ids.iter().filter(|id| **id != set.source) {
-        let record = LastGood::new(&config.paths, id.clone()).load()?;
-        let (store, revision) = match record {
-            Some(record) => (UndeltaStore::restore(record.files), record.revision),
+        let last = LastGood::new(&config.paths, id.clone()).load()?;
+        let (store, revision) = match last.in_force {
+            Some(record) => (UndeltaStore::restore(record.files), record.stamp.revision),
             None => (UndeltaStore::default(), Revision(String::new())),
         };
         merge.apply(store.set(id, &revision), now, &mut new_uid);

@@ -99,14 +99,28 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
     let title = format!("source {} ({} {})", source.metadata.name, source.spec.kind, source.spec.location);
     writeln!(text, "{}", Style::Bold.paint(&title, color))?;
     let read = status.fetched_at.map_or_else(|| "never read".to_owned(), |at| format!("read {} ago", age_since(Some(at), now)));
+    let ago = |at: Option<Timestamp>| at.map(|at| format!(" {} ago", age_since(Some(at), now))).unwrap_or_default();
     match (&status.fetched_revision, &status.accepted_revision) {
-        (Some(fetched), Some(accepted)) if fetched != accepted => {
-            let (fetched, accepted) = (short_revision(fetched), short_revision(accepted));
-            writeln!(text, "  accepted {accepted} ({}), fetched {fetched}, {read}", pods(status.pods))?;
+        (fetched, Some(accepted)) => {
+            write!(text, "  accepted {}{} ({})", short_revision(accepted), ago(status.accepted_at), pods(status.pods))?;
+            match &status.applied_revision {
+                Some(applied) if applied == accepted => {}
+                Some(applied) => write!(text, ", applied {}{}", short_revision(applied), ago(status.applied_at))?,
+                None => write!(text, ", not applied yet")?,
+            }
+            if let Some(fetched) = fetched.as_ref().filter(|fetched| *fetched != accepted) {
+                write!(text, ", fetched {}", short_revision(fetched))?;
+            }
+            writeln!(text, ", {read}")?;
         }
-        (_, Some(accepted)) => writeln!(text, "  accepted {} ({}), {read}", short_revision(accepted), pods(status.pods))?,
         (Some(fetched), None) => writeln!(text, "  nothing accepted yet, fetched {}, {read}", short_revision(fetched))?,
         (None, None) => writeln!(text, "  nothing accepted yet, {read}")?,
+    }
+    if let Some(hold) = &status.hold {
+        let since = age_since(Some(hold.since), now);
+        let held = format!("{} {since} ago ({}): stays at what is accepted", hold.kind.word(), hold.command);
+        writeln!(text, "  {}", Style::Pending.paint(&held, color))?;
+        writeln!(text, "      -> podstead resume {}", source.metadata.name)?;
     }
     if let Some(error) = &status.last_error {
         writeln!(text, "  {}", Style::Bad.paint(error, color))?;
@@ -167,7 +181,9 @@ mod tests {
                 "spec": {"kind": "directory", "location": "/etc/podstead/manifests"},
                 "status": {
                     "fetchedRevision": "sha256:bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:59:50Z",
-                    "acceptedRevision": "sha256:aaaaaaaaaaaaaaaa", "pods": 2, "lastError": "list directory: input/output error",
+                    "acceptedRevision": "sha256:aaaaaaaaaaaaaaaa", "acceptedAt": "2026-01-01T00:30:00Z",
+                    "appliedRevision": "sha256:aaaaaaaaaaaaaaaa", "appliedAt": "2026-01-01T00:30:01Z", "pods": 2,
+                    "hold": {"kind": "rolledBack", "since": "2026-01-01T00:30:00Z", "command": "podstead rollback manifests"}, "lastError": "list directory: input/output error",
                     "problems": [{
                         "severity": "error", "code": "unknown-field", "file": "web.yaml", "position": {"line": 19, "column": 3},
                         "field": "spec.hostNetwrok", "message": "unknown field", "hint": "did you mean \"hostNetwork\"?", "object": null,

@@ -29,6 +29,8 @@ pub struct SourceConfig {
     pub signature: Option<SignatureRequirement>,
     /// Older revisions than the last accepted one are accepted, too.
     pub allow_rollback: bool,
+    /// Earlier accepted revisions that are kept.
+    pub history_limit: usize,
 }
 
 /// The kinds of places.

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 const DEFAULT_MANIFESTS: &str = "/etc/podstead/manifests";
 const DEFAULT_RELIST: u64 = 20;
+const DEFAULT_HISTORY: usize = 5;
+const MAX_HISTORY: usize = 100;
 /// Kubelet rule A11: `httpCheckFrequency`, and the time limit of its client.
 const DEFAULT_HTTP_INTERVAL: u64 = 20;
 const DEFAULT_HTTP_TIMEOUT: u64 = 10;
@@ -22,7 +24,8 @@ pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSou
     let Some(written) = written else {
         let relist_interval = Duration::from_secs(DEFAULT_RELIST);
         let place = SourcePlace::Directory { path: DEFAULT_MANIFESTS.into(), relist_interval };
-        return Ok(vec![SourceConfig { name: SourceId::new("manifests"), place, signature: None, allow_rollback: false }]);
+        let name = SourceId::new("manifests");
+        return Ok(vec![SourceConfig { name, place, signature: None, allow_rollback: false, history_limit: DEFAULT_HISTORY }]);
     };
     let mut names = BTreeSet::new();
     let resolve = |(index, written): (usize, &WrittenSource)| {
@@ -41,7 +44,7 @@ pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSou
 }
 
 fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourceConfig, ConfigError> {
-    let WrittenSource { name, directory, http, git, require_signature, allow_rollback } = written;
+    let WrittenSource { name, directory, http, git, require_signature, allow_rollback, revision_history_limit } = written;
     let place = match (directory, http, git) {
         (Some(directory), None, None) => {
             let field = format!("{field}.directory");
@@ -82,6 +85,12 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<Sou
         place,
         signature: signature.transpose()?,
         allow_rollback: allow_rollback.unwrap_or(false),
+        history_limit: check.range(
+            &format!("{field}.revisionHistoryLimit"),
+            revision_history_limit.unwrap_or(DEFAULT_HISTORY),
+            0,
+            MAX_HISTORY,
+        )?,
     })
 }
 

@@ -28,6 +28,9 @@ pub struct WrittenSource {
     /// Accept older revisions than the last accepted one. Default: false. For http and git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_rollback: Option<bool>,
+    /// Earlier accepted revisions that are kept, 0 to 100. Default: 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_history_limit: Option<usize>,
 }
 
 /// `sources[].directory`.
@@ -181,7 +184,7 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback } = source;
+        let SourceConfig { name, place, signature, allow_rollback, history_limit } = source;
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
             name: name.to_string(),
@@ -190,6 +193,7 @@ impl WrittenSource {
                 WrittenSignature { allowed_signers_file, namespace: Some(namespace) }
             }),
             allow_rollback: fetched.then_some(*allow_rollback),
+            revision_history_limit: Some(*history_limit),
             ..Self::default()
         };
         match place {

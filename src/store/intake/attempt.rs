@@ -1,23 +1,25 @@
 //! One attempt to accept an artifact: judge, decide, make durable. Blocks.
 
 use crate::pod::SourceId;
-use crate::source::{Artifact, Place, Revision};
-use crate::store::last_good::{LastGood, LastGoodError, Record};
+use crate::source::Artifact;
+use crate::source::history::Hold;
+use crate::store::last_good::{LastGood, LastGoodError, Record, Stamp, State};
 use crate::store::{CheckContext, Set, UndeltaStore, check};
 use jiff::Timestamp;
 
-/// What is in force.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InForce {
-    pub(super) revision: Revision,
-    pub(super) place: Option<Place>,
+/// Where the result goes.
+#[derive(Clone, Debug)]
+pub(super) struct Shelf {
+    pub(super) last_good: LastGood,
+    /// Earlier revisions that are kept.
+    pub(super) history_limit: usize,
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Durable, to be handed on.
-    Accepted { store: UndeltaStore, set: Set },
+    Accepted { store: UndeltaStore, set: Box<Set>, stamp: Stamp },
     /// Nothing usable is there, and it is not where the last good set was read from: nobody can tell whether it was emptied.
     Held,
     /// Not durable, so not accepted.
@@ -37,32 +39,62 @@ pub(super) enum Emptiness {
 pub(super) fn attempt(
     source: &SourceId,
     store: &UndeltaStore,
-    in_force: Option<&InForce>,
+    in_force: Option<&Stamp>,
     artifact: &Artifact,
     emptiness: Emptiness,
     context: &CheckContext,
-    last_good: &LastGood,
+    shelf: &Shelf,
 ) -> Outcome {
     let next = store.apply(artifact, &|file, bytes| check(file, bytes, context));
     if emptiness == Emptiness::OfTheSamePlace && is_doubtful(store, &next, in_force, artifact) {
         return Outcome::Held;
     }
-    let set = next.set(source, &artifact.revision);
-    let now_in_force = InForce { revision: artifact.revision.clone(), place: artifact.place.clone() };
-    if in_force != Some(&now_in_force) || !store.keeps_the_same_as(&next) {
-        let InForce { revision, place } = now_in_force;
-        let record = Record { revision, place, accepted_at: Timestamp::now(), files: next.kept() };
-        if let Err(error) = last_good.save(&record) {
-            return Outcome::NotWritten(error);
+    let set = Box::new(next.set(source, &artifact.revision));
+    let same = in_force.filter(|stamp| stamp.revision == artifact.revision && store.keeps_the_same_as(&next));
+    let kept = match same {
+        Some(stamp) if stamp.place == artifact.place => Ok(stamp.clone()),
+        // Read from elsewhere, and the same: no other revision.
+        Some(stamp) => {
+            let stamp = Stamp { place: artifact.place.clone(), ..stamp.clone() };
+            let record = Record { stamp: stamp.clone(), files: next.kept() };
+            shelf.last_good.save(&State { hold: None, in_force: Some(record) }).map(|()| stamp)
         }
+        None => put_in_force(shelf, in_force, None, |number| Record {
+            stamp: Stamp {
+                number,
+                revision: artifact.revision.clone(),
+                place: artifact.place.clone(),
+                accepted_at: Timestamp::now(),
+                restored_from: None,
+                newest: None,
+            },
+            files: next.kept(),
+        }),
+    };
+    match kept {
+        Ok(stamp) => Outcome::Accepted { store: next, set, stamp },
+        Err(error) => Outcome::NotWritten(error),
     }
-    Outcome::Accepted { store: next, set }
+}
+
+/// Makes the record that `make` gives for the next number durable, on top of what was in force. Returns its stamp.
+pub(super) fn put_in_force(
+    shelf: &Shelf,
+    in_force: Option<&Stamp>,
+    hold: Option<Hold>,
+    make: impl FnOnce(u64) -> Record,
+) -> Result<Stamp, LastGoodError> {
+    let superseded = in_force.map(|stamp| stamp.number);
+    let record = make(shelf.last_good.next_number(superseded)?);
+    let stamp = record.stamp.clone();
+    shelf.last_good.advance(superseded, &State { hold, in_force: Some(record) }, shelf.history_limit)?;
+    Ok(stamp)
 }
 
 /// Whether everything that is in force would go because something else stands where it was read from: a mount point without its mount,
 /// a directory made anew (promise P2). Files that cannot be used are no statement either, and must not make the other place the one
 /// whose emptiness is believed.
-fn is_doubtful(store: &UndeltaStore, next: &UndeltaStore, in_force: Option<&InForce>, artifact: &Artifact) -> bool {
-    let elsewhere = artifact.place.is_some() && in_force.is_some_and(|in_force| in_force.place != artifact.place);
+fn is_doubtful(store: &UndeltaStore, next: &UndeltaStore, in_force: Option<&Stamp>, artifact: &Artifact) -> bool {
+    let elsewhere = artifact.place.is_some() && in_force.is_some_and(|stamp| stamp.place != artifact.place);
     elsewhere && next.reads_nothing() && !store.is_empty()
 }

@@ -1,15 +1,16 @@
 //! Everything about one source.
 
-use super::attempt::{Emptiness, InForce, Outcome, attempt};
+use super::attempt::{Emptiness, Outcome, Shelf, attempt};
 use super::told::Told;
 use super::{IntakeSource, RETRY};
 use crate::config::Paths;
 use crate::manifest::{Problem, Severity};
 use crate::pod::SourceId;
+use crate::source::history::Hold;
 use crate::source::wake::Verdict;
 use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
-use crate::store::last_good::LastGood;
+use crate::store::last_good::{LastGood, Record, Stamp, State};
 use crate::store::{CheckContext, Set, UndeltaStore};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventRecorder;
@@ -36,11 +37,15 @@ enum Standing {
 pub(super) struct Desk {
     source: IntakeSource,
     check: Arc<CheckContext>,
-    last_good: LastGood,
+    pub(super) shelf: Shelf,
     status: Arc<dyn SourceStatusSink>,
-    told: Told,
-    store: Arc<UndeltaStore>,
-    in_force: Option<InForce>,
+    pub(super) told: Told,
+    pub(super) store: Arc<UndeltaStore>,
+    pub(super) in_force: Option<Stamp>,
+    /// The source stays at what is in force.
+    pub(super) hold: Option<Hold>,
+    /// What the mux was given last, and when.
+    applied: Option<(Revision, Timestamp)>,
     /// Number of pods in force.
     pods: usize,
     /// What the source last delivered.
@@ -60,13 +65,15 @@ impl Desk {
         events: Arc<dyn EventRecorder>,
     ) -> Self {
         Self {
-            last_good: LastGood::new(paths, source.id.clone()),
+            shelf: Shelf { last_good: LastGood::new(paths, source.id.clone()), history_limit: source.history_limit },
             told: Told::new(source.id.clone(), events),
             source,
             check,
             status,
             store: Arc::default(),
             in_force: None,
+            hold: None,
+            applied: None,
             pods: 0,
             latest: None,
             fetched_at: None,
@@ -90,18 +97,23 @@ impl Desk {
 
     /// Reads the last good set; `None` when there is none to go on with.
     pub(super) async fn restore(&mut self) -> Option<Set> {
-        let last_good = self.last_good.clone();
+        let last_good = self.shelf.last_good.clone();
         let loaded = tokio::task::spawn_blocking(move || last_good.load().map_err(|error| (error, last_good.set_aside()))).await;
         let set = match loaded {
-            Ok(Ok(Some(record))) => {
-                let store = UndeltaStore::restore(record.files);
-                let set = store.set(self.id(), &record.revision);
-                (self.store, self.pods) = (Arc::new(store), set.pods.len());
-                tracing::info!(source = %self.id(), revision = %record.revision, pods = self.pods, "last good set");
-                self.in_force = Some(InForce { revision: record.revision, place: record.place });
-                Some(set)
+            Ok(Ok(State { hold, in_force })) => {
+                if let Some(hold) = &hold {
+                    tracing::info!(source = %self.id(), since = %hold.since, command = hold.command, "source is held");
+                }
+                self.hold = hold;
+                in_force.map(|Record { stamp, files }| {
+                    let store = UndeltaStore::restore(files);
+                    let set = store.set(self.id(), &stamp.revision);
+                    (self.store, self.pods) = (Arc::new(store), set.pods.len());
+                    tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "last good set");
+                    self.in_force = Some(stamp);
+                    set
+                })
             }
-            Ok(Ok(None)) => None,
             Ok(Err((error, aside))) => {
                 let fate = match aside {
                     Ok(path) => format!("it is set aside as {}", path.display()),
@@ -173,8 +185,17 @@ impl Desk {
         set
     }
 
+    /// The mux has what is in force.
+    pub(super) fn handed_on(&mut self, revision: Revision) {
+        self.applied = Some((revision, Timestamp::now()));
+        self.publish();
+    }
+
     /// Takes the source for empty if its emptiness is in doubt; returns how many pods that removes.
     pub(super) async fn prune(&mut self) -> (Option<Set>, Result<usize, PruneError>) {
+        if self.hold.is_some() {
+            return (None, Err(PruneError::Held(self.id().clone())));
+        }
         let artifact = match (&self.standing, &self.latest) {
             (Standing::Held, Some(latest)) => latest.clone(),
             (Standing::Failing(_) | Standing::Held, _) => {
@@ -196,22 +217,40 @@ impl Desk {
         (set, answer)
     }
 
-    async fn accept_latest(&mut self) -> Option<Set> {
+    pub(super) async fn accept_latest(&mut self) -> Option<Set> {
+        if self.hold.is_some() {
+            // It can be read; whether what it says can be used is asked when it is resumed.
+            if self.standing != Standing::InForce {
+                self.told.good("SourceRecovered", "is read again");
+                self.standing = Standing::InForce;
+            }
+            return None;
+        }
         match self.latest.clone() {
             Some(latest) => self.accept(latest, Emptiness::OfTheSamePlace).await,
             None => None,
         }
     }
 
+    /// Takes in what was last read while the source was held. A place that cannot be read by now is as unreadable as it was.
+    pub(super) async fn accept_what_was_held_back(&mut self) -> Option<Set> {
+        let standing = std::mem::replace(&mut self.standing, Standing::InForce);
+        let set = self.accept_latest().await;
+        if let (Standing::Failing(_), Standing::InForce) = (&standing, &self.standing) {
+            self.standing = standing;
+        }
+        set
+    }
+
     /// Tries to put an artifact in force.
     async fn accept(&mut self, artifact: Arc<Artifact>, emptiness: Emptiness) -> Option<Set> {
         let (id, store, in_force) = (self.id().clone(), self.store.clone(), self.in_force.clone());
-        let (check, last_good, content) = (self.check.clone(), self.last_good.clone(), artifact.clone());
+        let (check, shelf, content) = (self.check.clone(), self.shelf.clone(), artifact.clone());
         // Judging many files takes a while, and so does the disk.
         let outcome =
-            tokio::task::spawn_blocking(move || attempt(&id, &store, in_force.as_ref(), &content, emptiness, &check, &last_good));
+            tokio::task::spawn_blocking(move || attempt(&id, &store, in_force.as_ref(), &content, emptiness, &check, &shelf));
         let reason = match outcome.await {
-            Ok(Outcome::Accepted { store, set }) => {
+            Ok(Outcome::Accepted { store, set, stamp }) => {
                 match emptiness {
                     Emptiness::OfTheSamePlace if self.standing != Standing::InForce => {
                         self.told.good("SourceRecovered", "is read again")
@@ -219,8 +258,8 @@ impl Desk {
                     Emptiness::OfTheSamePlace => {}
                     Emptiness::Meant => self.told.good("SourcePruned", &format!("is taken for empty: its {} pods go", self.pods)),
                 }
-                self.put_in_force(store, &artifact, &set);
-                return Some(set);
+                self.put_in_force(store, stamp, &set);
+                return Some(*set);
             }
             Ok(Outcome::Held) => {
                 self.standing = Standing::Held;
@@ -238,11 +277,11 @@ impl Desk {
         None
     }
 
-    fn put_in_force(&mut self, store: UndeltaStore, artifact: &Artifact, set: &Set) {
+    pub(super) fn put_in_force(&mut self, store: UndeltaStore, stamp: Stamp, set: &Set) {
         self.standing = Standing::InForce;
-        tracing::info!(source = %self.id(), revision = %artifact.revision, pods = set.pods.len(), problems = set.problems.len(), "accepted");
+        tracing::info!(source = %self.id(), revision = %stamp.revision, pods = set.pods.len(), problems = set.problems.len(), "accepted");
         self.store = Arc::new(store);
-        self.in_force = Some(InForce { revision: artifact.revision.clone(), place: artifact.place.clone() });
+        self.in_force = Some(stamp);
         self.pods = set.pods.len();
         self.problems = set.problems.clone();
         self.told.problems(&set.problems, |key| {
@@ -277,7 +316,7 @@ impl Desk {
         }
     }
 
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         let degraded = self.degraded.iter().map(|text| Problem {
             severity: Severity::Warning,
             code: "degraded-source".to_owned(),
@@ -295,6 +334,10 @@ impl Desk {
             fetched: self.latest.as_ref().map(|artifact| artifact.revision.clone()),
             fetched_at: self.fetched_at,
             accepted: self.in_force.as_ref().map(|in_force| in_force.revision.clone()),
+            accepted_at: self.in_force.as_ref().map(|in_force| in_force.accepted_at),
+            applied: self.applied.as_ref().map(|(revision, _)| revision.clone()),
+            applied_at: self.applied.as_ref().map(|(_, at)| *at),
+            hold: self.hold.clone(),
             pods: self.pods,
             last_error: self.standing_text(),
             problems: degraded.chain(self.problems.iter().cloned()).collect(),

@@ -1,14 +1,19 @@
 //! The task between the sources and the mux: reports in, durable SETs out.
 //!
 //! It owns the undelta store and the last good record of every source. What it hands on is on disk before (promise P3). A report that
-//! fails, or an emptiness that may be a missing mount, leaves the last good set in force and is told (promise P2).
+//! fails, or an emptiness that may be a missing mount, leaves the last good set in force and is told (promise P2). A source that people
+//! hold (`podstead suspend`, `rollback`) stays at what is in force, whatever it reports.
 //!
 //! In: `(SourceId, SourceReport)` from all sources, wishes of [`IntakeHandle`]. Out: [`Set`]s for [`crate::mux::run`], the state of each
 //! source to its [`SourceStatusSink`], each distinct problem once to the log and to the events. Spawned by the daemon.
 
 mod attempt;
 mod desk;
+mod request;
+mod revisions;
 mod told;
+
+pub use request::IntakeHandle;
 
 #[cfg(test)]
 mod tests;
@@ -16,15 +21,15 @@ mod tests;
 use super::{CheckContext, Set};
 use crate::config::Paths;
 use crate::pod::SourceId;
-use crate::source::{PruneError, SourceControl, SourceReport};
+use crate::source::SourceReport;
 use crate::status::SourceStatusSink;
 use crate::store::last_good::forget_others;
 use crate::telemetry::events::EventRecorder;
-use async_trait::async_trait;
 use desk::Desk;
+use request::Request;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// Time to the next attempt at a record that could not be written.
@@ -42,27 +47,8 @@ pub struct IntakeSource {
     pub kind: String,
     /// Path or URL, without credentials: for readers only.
     pub location: String,
-}
-
-#[derive(Debug)]
-struct PruneRequest {
-    source: SourceId,
-    answer: oneshot::Sender<Result<usize, PruneError>>,
-}
-
-/// How people say that an emptiness is meant (`podstead sync --prune`).
-#[derive(Clone, Debug)]
-pub struct IntakeHandle {
-    requests: mpsc::Sender<PruneRequest>,
-}
-
-#[async_trait]
-impl SourceControl for IntakeHandle {
-    async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
-        let (answer, received) = oneshot::channel();
-        self.requests.send(PruneRequest { source: source.clone(), answer }).await.map_err(|_| PruneError::Ended)?;
-        received.await.unwrap_or(Err(PruneError::Ended))
-    }
+    /// Earlier accepted revisions that are kept.
+    pub history_limit: usize,
 }
 
 /// The task before it runs.
@@ -70,7 +56,7 @@ impl SourceControl for IntakeHandle {
 pub struct Intake {
     paths: Paths,
     desks: Vec<Desk>,
-    requests: mpsc::Receiver<PruneRequest>,
+    requests: mpsc::Receiver<Request>,
 }
 
 impl Intake {
@@ -82,11 +68,11 @@ impl Intake {
         status: Arc<dyn SourceStatusSink>,
         events: Arc<dyn EventRecorder>,
     ) -> (Self, IntakeHandle) {
-        let (sender, requests) = mpsc::channel(REQUESTS);
+        let (handle, requests) = IntakeHandle::new();
         let check = Arc::new(check);
         let desk = |source| Desk::new(source, paths, check.clone(), status.clone(), events.clone());
         let desks = sources.into_iter().map(desk).collect();
-        (Self { paths: paths.clone(), desks, requests }, IntakeHandle { requests: sender })
+        (Self { paths: paths.clone(), desks, requests }, handle)
     }
 
     /// Emits the last good sets, before any source has been read.
@@ -101,10 +87,20 @@ impl Intake {
             Ok(Err(error)) => tracing::warn!(%error, "look for last good sets of other sources"),
             Err(error) => tracing::error!(%error, "look for last good sets of other sources"),
         }
-        for desk in &mut self.desks {
-            if let Some(set) = desk.restore().await {
-                sets.send(set).await.map_err(|_| Unwanted)?;
+        for index in 0..self.desks.len() {
+            if let Some(set) = self.desks[index].restore().await {
+                self.hand_on(set, sets).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Gives a set to the mux, and tells when it went.
+    async fn hand_on(&mut self, set: Set, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
+        let (source, revision) = (set.source.clone(), set.revision.clone());
+        sets.send(set).await.map_err(|_| Unwanted)?;
+        if let Some(desk) = self.desks.iter_mut().find(|desk| *desk.id() == source) {
+            desk.handed_on(revision);
         }
         Ok(())
     }
@@ -136,13 +132,14 @@ pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, Sour
                 None => return,
             },
             Some(request) = intake.requests.recv() => {
-                let (set, answer) = match intake.desks.iter_mut().find(|desk| *desk.id() == request.source) {
-                    Some(desk) => desk.prune().await,
-                    None => (None, Err(PruneError::UnknownSource(request.source))),
-                };
-                // An error means that nobody waits for the answer any more.
-                request.answer.send(answer).ok();
-                set
+                let Request { source, wish } = request;
+                match intake.desks.iter_mut().find(|desk| *desk.id() == source) {
+                    Some(desk) => desk.fulfil(wish).await,
+                    None => {
+                        wish.refuse(source);
+                        None
+                    }
+                }
             }
             () = tokio::time::sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
                 match intake.desks.iter_mut().find(|desk| desk.retry_at() == retry) {
@@ -152,7 +149,7 @@ pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, Sour
             }
         };
         if let Some(set) = set
-            && sets.send(set).await.is_err()
+            && intake.hand_on(set, &sets).await.is_err()
         {
             return;
         }

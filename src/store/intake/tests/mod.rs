@@ -1,9 +1,11 @@
 //! The intake from report to SET, on a real disk.
 
+mod revisions;
+
 use super::*;
 use crate::manifest::Limits;
 use crate::pod::{AdmitContext, NodeName};
-use crate::source::{Artifact, Place, Revision};
+use crate::source::{Artifact, Place, PruneError, Revision, SourceControl};
 use crate::status::SourceStatus;
 use crate::telemetry::events::{EventType, Subject};
 use std::collections::BTreeMap;
@@ -43,10 +45,14 @@ fn id() -> SourceId {
     SourceId::new("manifests")
 }
 
+fn paths(root: &Path) -> Paths {
+    Paths { state: root.into(), run: root.join("run"), logs: root.join("logs") }
+}
+
 fn start(root: &Path) -> Running {
-    let paths = Paths { state: root.into(), run: root.join("run"), logs: root.join("logs") };
+    let paths = paths(root);
     let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
-    let source = IntakeSource { id: id(), kind: "directory".into(), location: "/etc/m".into() };
+    let source = IntakeSource { id: id(), kind: "directory".into(), location: "/etc/m".into(), history_limit: 3 };
     let seen = Arc::new(Seen::default());
     let (intake, handle) = Intake::new(vec![source], &paths, check, seen.clone(), seen.clone());
     let (reports, report_receiver) = mpsc::channel(1);

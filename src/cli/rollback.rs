@@ -1,0 +1,39 @@
+//! `podstead rollback`.
+
+use super::client::{OWN, Target};
+use super::get::short_revision;
+use super::{Context, source_name};
+use crate::api::HoldRequest;
+use crate::source::history::RolledBack;
+use clap::Args;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct RollbackArgs {
+    /// The source; may be left out where there is one
+    #[arg(value_name = "SOURCE")]
+    source: Option<String>,
+    /// Number of the history, or beginning of a revision [default: the one before]
+    #[arg(value_name = "REVISION")]
+    revision: Option<String>,
+}
+
+pub(super) fn run(args: &RollbackArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    let (source, done): (String, RolledBack) = context.block_on(async {
+        let chosen = source_name::ask(&client, args.source.as_deref(), args.revision.as_deref()).await?;
+        let source_name::Chosen { source, revision } = chosen;
+        let command =
+            [Some(format!("podstead rollback {source}")), revision.clone()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let target = Target::new(OWN, &["sources", &source, "rollback"]);
+        let done = client.post(target, &HoldRequest { revision, command }).await?;
+        Ok((source, done))
+    })?;
+    let (revision, before) = (short_revision(&done.revision.0), short_revision(&done.before.0));
+    let mut out = io::stdout().lock();
+    writeln!(out, "source {source} went back from {before} to {revision} ({} pods) and stays there", done.pods)?;
+    writeln!(out, "until: podstead resume {source}")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,31 @@
+//! `podstead suspend`.
+
+use super::client::{OWN, Target};
+use super::{Context, source_name};
+use crate::api::HoldRequest;
+use crate::source::history::Hold;
+use clap::Args;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct SuspendArgs {
+    /// The source; may be left out where there is one
+    #[arg(value_name = "SOURCE")]
+    source: Option<String>,
+}
+
+pub(super) fn run(args: &SuspendArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    let (source, hold): (String, Hold) = context.block_on(async {
+        let source = source_name::ask_alone(&client, args.source.as_deref()).await?;
+        let request = HoldRequest { revision: None, command: format!("podstead suspend {source}") };
+        let hold = client.post(Target::new(OWN, &["sources", &source, "suspend"]), &request).await?;
+        Ok((source, hold))
+    })?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "source {source} is {} since {} ({}) and stays at what is in force", hold.kind.word(), hold.since, hold.command)?;
+    writeln!(out, "until: podstead resume {source}")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,199 @@
+//! What people may know and do about the revisions of a source that were accepted: history, comparison, going back, standing still.
+
+use super::Revision;
+use crate::pod::SourceId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why a source stays at what is in force, whatever it delivers. Survives restarts; ends with `podstead resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hold {
+    /// What was done.
+    pub kind: HoldKind,
+    /// Since when.
+    pub since: Timestamp,
+    /// The command that did it.
+    pub command: String,
+}
+
+/// How a source came to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HoldKind {
+    /// It stays at what was in force then.
+    Suspended,
+    /// An earlier revision was put in force.
+    RolledBack,
+}
+
+impl HoldKind {
+    /// `suspended` or `rolled back`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Suspended => "suspended",
+            Self::RolledBack => "rolled back",
+        }
+    }
+}
+
+/// One accepted revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// Counts what was put in force, from 1; never used twice.
+    pub number: u64,
+    /// The revision.
+    pub revision: Revision,
+    /// When it was put in force.
+    pub accepted_at: Timestamp,
+    /// The entry whose content it has, where it was put in force by going back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<u64>,
+    /// Whether it is in force.
+    pub in_force: bool,
+    /// Number of pods in it.
+    pub pods: usize,
+    /// Number of config maps in it.
+    pub config_maps: usize,
+    /// Number of secrets in it.
+    pub secrets: usize,
+}
+
+/// What was accepted from a source, as far as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct History {
+    /// Newest first; the first one is in force.
+    pub revisions: Vec<HistoryEntry>,
+    /// Kept earlier revisions that cannot be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+}
+
+/// What is different between an earlier revision and what is in force. Holds no content of secrets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionDiff {
+    /// The earlier revision.
+    pub from: HistoryEntry,
+    /// What is in force.
+    pub to: HistoryEntry,
+    /// By kind, namespace and name.
+    pub objects: Vec<ObjectChange>,
+}
+
+/// One object that is not the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectChange {
+    /// `Pod` and so on.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name, without the host's.
+    pub name: String,
+    /// What became of it.
+    pub change: Change,
+}
+
+/// What became of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// It is in force and was not there.
+    Added,
+    /// It was there and is not in force.
+    Removed,
+    /// These fields differ.
+    Changed(Vec<FieldChange>),
+}
+
+/// One field that is not the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldChange {
+    /// The field, e.g. `spec.containers[web].image`: items of lists by their name where they have one.
+    pub field: String,
+    /// What it was; nothing where it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// What it is; nothing where it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// What going back did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolledBack {
+    /// The revision that is in force now.
+    pub revision: Revision,
+    /// Pods in it.
+    pub pods: usize,
+    /// The revision that was in force before.
+    pub before: Revision,
+    /// That it stays so.
+    pub hold: Hold,
+}
+
+/// Why a wish about revisions cannot be fulfilled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RevisionError {
+    /// No source has this name.
+    #[error("there is no source {0}")]
+    UnknownSource(SourceId),
+    /// Nothing was ever accepted from it.
+    #[error("nothing was accepted from source {0} yet")]
+    NothingAccepted(SourceId),
+    /// Nothing holds it.
+    #[error("source {0} is not held")]
+    NotHeld(SourceId),
+    /// No kept revision is called so.
+    #[error("source {id} has no kept revision {wanted:?}; podstead history {id} lists them")]
+    NoSuchRevision {
+        /// The source.
+        id: SourceId,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// Several are called so.
+    #[error("several kept revisions of source {id} begin with {wanted:?}; use the number that podstead history {id} shows")]
+    Ambiguous {
+        /// The source.
+        id: SourceId,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// What is in force is the oldest that is kept.
+    #[error("source {0} has no earlier revision than the one in force")]
+    NothingEarlier(SourceId),
+    /// It is what is in force.
+    #[error("revision {revision} of source {id} is in force already; podstead suspend {id} keeps it there")]
+    InForce {
+        /// The source.
+        id: SourceId,
+        /// The revision.
+        revision: Revision,
+    },
+    /// A kept revision cannot be read.
+    #[error("the kept revision of source {id} cannot be used: {reason}")]
+    Unreadable {
+        /// The source.
+        id: SourceId,
+        /// What the disk said.
+        reason: String,
+    },
+    /// The change could not be made durable, and was not made.
+    #[error("nothing is changed for source {id}: {reason}")]
+    NotWritten {
+        /// The source.
+        id: SourceId,
+        /// What the disk said.
+        reason: String,
+    },
+    /// The daemon is ending.
+    #[error("the daemon is ending")]
+    Ended,
+}

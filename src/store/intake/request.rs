@@ -1,0 +1,92 @@
+//! What people ask of the intake, and how the answer comes back.
+
+use super::REQUESTS;
+use crate::pod::SourceId;
+use crate::source::history::{History, Hold, RevisionDiff, RevisionError, RolledBack};
+use crate::source::{PruneError, SourceControl};
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+
+/// A wish about one source.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) source: SourceId,
+    pub(super) wish: Wish,
+}
+
+/// What is wished, and where the answer goes.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Prune(oneshot::Sender<Result<usize, PruneError>>),
+    Suspend { command: String, answer: oneshot::Sender<Result<Hold, RevisionError>> },
+    Resume(oneshot::Sender<Result<Hold, RevisionError>>),
+    RollBack { revision: Option<String>, command: String, answer: oneshot::Sender<Result<RolledBack, RevisionError>> },
+    History(oneshot::Sender<Result<History, RevisionError>>),
+    Diff { revision: Option<String>, answer: oneshot::Sender<Result<RevisionDiff, RevisionError>> },
+}
+
+impl Wish {
+    /// Says that there is no such source.
+    pub(super) fn refuse(self, source: SourceId) {
+        let unknown = || RevisionError::UnknownSource(source.clone());
+        // An error means that nobody waits for the answer any more.
+        match self {
+            Self::Prune(answer) => answer.send(Err(PruneError::UnknownSource(source))).is_ok(),
+            Self::Suspend { command: _, answer } | Self::Resume(answer) => answer.send(Err(unknown())).is_ok(),
+            Self::RollBack { revision: _, command: _, answer } => answer.send(Err(unknown())).is_ok(),
+            Self::History(answer) => answer.send(Err(unknown())).is_ok(),
+            Self::Diff { revision: _, answer } => answer.send(Err(unknown())).is_ok(),
+        };
+    }
+}
+
+/// How people say what a source cannot (`podstead sync --prune`, `rollback` and so on).
+#[derive(Clone, Debug)]
+pub struct IntakeHandle {
+    requests: mpsc::Sender<Request>,
+}
+
+impl IntakeHandle {
+    /// A handle, and where its requests come out.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Request>) {
+        let (requests, receiver) = mpsc::channel(REQUESTS);
+        (Self { requests }, receiver)
+    }
+
+    /// `None` when the intake has ended.
+    async fn ask<T>(&self, source: &SourceId, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Option<T> {
+        let (answer, received) = oneshot::channel();
+        self.requests.send(Request { source: source.clone(), wish: wish(answer) }).await.ok()?;
+        received.await.ok()
+    }
+}
+
+#[async_trait]
+impl SourceControl for IntakeHandle {
+    async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
+        self.ask(source, Wish::Prune).await.unwrap_or(Err(PruneError::Ended))
+    }
+
+    async fn suspend(&self, source: &SourceId, command: &str) -> Result<Hold, RevisionError> {
+        let command = command.to_owned();
+        self.ask(source, |answer| Wish::Suspend { command, answer }).await.unwrap_or(Err(RevisionError::Ended))
+    }
+
+    async fn resume(&self, source: &SourceId) -> Result<Hold, RevisionError> {
+        self.ask(source, Wish::Resume).await.unwrap_or(Err(RevisionError::Ended))
+    }
+
+    async fn roll_back(&self, source: &SourceId, revision: Option<&str>, command: &str) -> Result<RolledBack, RevisionError> {
+        let (revision, command) = (revision.map(str::to_owned), command.to_owned());
+        self.ask(source, |answer| Wish::RollBack { revision, command, answer }).await.unwrap_or(Err(RevisionError::Ended))
+    }
+
+    async fn history(&self, source: &SourceId) -> Result<History, RevisionError> {
+        self.ask(source, Wish::History).await.unwrap_or(Err(RevisionError::Ended))
+    }
+
+    async fn diff(&self, source: &SourceId, revision: Option<&str>) -> Result<RevisionDiff, RevisionError> {
+        let revision = revision.map(str::to_owned);
+        self.ask(source, |answer| Wish::Diff { revision, answer }).await.unwrap_or(Err(RevisionError::Ended))
+    }
+}

@@ -1,0 +1,179 @@
+//! What a desk does with revisions that were accepted before.
+
+use super::attempt::{Shelf, put_in_force};
+use super::desk::Desk;
+use super::request::Wish;
+use crate::source::history::{History, Hold, HoldKind, RevisionDiff, RevisionError, RolledBack};
+use crate::store::last_good::{LastGoodError, Record, Stamp, State, Unreadable};
+use crate::store::revisions::{diff, entry, select};
+use crate::store::undelta::KeptFiles;
+use crate::store::{Set, UndeltaStore};
+use crate::telemetry::error_chain;
+use jiff::Timestamp;
+
+impl Desk {
+    /// Does what is asked; returns what is to be handed on.
+    pub(super) async fn fulfil(&mut self, wish: Wish) -> Option<Set> {
+        // An answer that cannot be sent: nobody waits for it any more. What was done stays done.
+        match wish {
+            Wish::Prune(answer) => {
+                let (set, result) = self.prune().await;
+                answer.send(result).ok();
+                set
+            }
+            Wish::Suspend { command, answer } => {
+                answer.send(self.suspend(command).await).ok();
+                None
+            }
+            Wish::Resume(answer) => {
+                let (set, result) = self.resume().await;
+                answer.send(result).ok();
+                set
+            }
+            Wish::RollBack { revision, command, answer } => {
+                let (set, result) = match self.roll_back(revision, command).await {
+                    Ok((set, done)) => (Some(set), Ok(done)),
+                    Err(error) => (None, Err(error)),
+                };
+                answer.send(result).ok();
+                set
+            }
+            Wish::History(answer) => {
+                answer.send(self.history().await).ok();
+                None
+            }
+            Wish::Diff { revision, answer } => {
+                answer.send(self.difference(revision).await).ok();
+                None
+            }
+        }
+    }
+
+    async fn suspend(&mut self, command: String) -> Result<Hold, RevisionError> {
+        if let Some(hold) = &self.hold {
+            return Ok(hold.clone());
+        }
+        let hold = Hold { kind: HoldKind::Suspended, since: Timestamp::now(), command };
+        self.save_hold(Some(hold.clone())).await?;
+        self.told.good("SourceSuspended", &format!("stays at what is in force until podstead resume {}", self.id()));
+        self.publish();
+        Ok(hold)
+    }
+
+    async fn resume(&mut self) -> (Option<Set>, Result<Hold, RevisionError>) {
+        let Some(hold) = self.hold.clone() else { return (None, Err(RevisionError::NotHeld(self.id().clone()))) };
+        if let Err(error) = self.save_hold(None).await {
+            return (None, Err(error));
+        }
+        self.told.good("SourceResumed", &format!("is not {} any more", hold.kind.word()));
+        let set = self.accept_what_was_held_back().await;
+        self.publish();
+        (set, Ok(hold))
+    }
+
+    /// Changes the hold alone, durably.
+    async fn save_hold(&mut self, hold: Option<Hold>) -> Result<(), RevisionError> {
+        let record = self.record_in_force();
+        let state = State { hold: hold.clone(), in_force: record };
+        let saved = self.on_disk(move |shelf| shelf.last_good.save(&state)).await;
+        saved.map_err(|reason| RevisionError::NotWritten { id: self.id().clone(), reason })?;
+        self.hold = hold;
+        Ok(())
+    }
+
+    async fn roll_back(&mut self, wanted: Option<String>, command: String) -> Result<(Set, RolledBack), RevisionError> {
+        let id = self.id().clone();
+        let in_force = self.in_force.clone().ok_or_else(|| RevisionError::NothingAccepted(id.clone()))?;
+        let Record { stamp: target, files } = self.find(&in_force, wanted).await?;
+        if target.number == in_force.number {
+            return Err(RevisionError::InForce { id, revision: target.revision });
+        }
+        let store = UndeltaStore::restore(files.clone());
+        let set = store.set(&id, &target.revision);
+        let hold = Hold { kind: HoldKind::RolledBack, since: Timestamp::now(), command };
+        let (kept_hold, before) = (hold.clone(), in_force.clone());
+        let written = self.on_disk(move |shelf| {
+            put_in_force(shelf, Some(&before), Some(kept_hold), |number| Record {
+                stamp: Stamp {
+                    number,
+                    accepted_at: Timestamp::now(),
+                    restored_from: Some(target.restored_from.unwrap_or(target.number)),
+                    newest: Some(before.newest().clone()),
+                    ..target
+                },
+                files,
+            })
+        });
+        let stamp = written.await.map_err(|reason| RevisionError::NotWritten { id: id.clone(), reason })?;
+        let text = format!("revision {} is in force again and stays until podstead resume {id}", stamp.revision);
+        self.told.good("SourceRolledBack", &text);
+        let done =
+            RolledBack { revision: stamp.revision.clone(), pods: set.pods.len(), before: in_force.revision, hold: hold.clone() };
+        self.hold = Some(hold);
+        self.put_in_force(store, stamp, &set);
+        self.publish();
+        Ok((set, done))
+    }
+
+    async fn history(&self) -> Result<History, RevisionError> {
+        let number = self.in_force.as_ref().map(|stamp| stamp.number);
+        let (mut revisions, mut unreadable) = (Vec::new(), Vec::new());
+        revisions.extend(self.record_in_force().map(|record| entry(&record, true)));
+        for record in self.earlier(number).await? {
+            match record {
+                Ok(record) => revisions.push(entry(&record, false)),
+                Err(Unreadable { number, error }) => unreadable.push(format!("{number}: {}", error_chain(&error))),
+            }
+        }
+        Ok(History { revisions, unreadable })
+    }
+
+    async fn difference(&self, wanted: Option<String>) -> Result<RevisionDiff, RevisionError> {
+        let in_force = self.record_in_force().ok_or_else(|| RevisionError::NothingAccepted(self.id().clone()))?;
+        let from = self.find(&in_force.stamp, wanted).await?;
+        let is_in_force = from.stamp.number == in_force.stamp.number;
+        let objects = diff(&from.files, &in_force.files);
+        Ok(RevisionDiff { from: entry(&from, is_in_force), to: entry(&in_force, true), objects })
+    }
+
+    /// The record that `wanted` means.
+    async fn find(&self, in_force: &Stamp, wanted: Option<String>) -> Result<Record, RevisionError> {
+        let mut records = self.earlier(Some(in_force.number)).await?;
+        // One that cannot be read must not let another one be taken for the one before.
+        if let Some(Err(Unreadable { number, error })) = records.iter().find(|record| record.is_err()).filter(|_| wanted.is_none())
+        {
+            let reason = format!("{number}: {}", error_chain(error));
+            return Err(RevisionError::Unreadable { id: self.id().clone(), reason });
+        }
+        records.extend(self.record_in_force().map(Ok));
+        let mut readable: Vec<Record> = records.into_iter().filter_map(Result::ok).collect();
+        let stamps: Vec<Stamp> = readable.iter().map(|record| record.stamp.clone()).collect();
+        let number = select(self.id(), in_force, &stamps, wanted.as_deref())?.number;
+        let position = readable.iter().position(|record| record.stamp.number == number);
+        let missing = || RevisionError::NoSuchRevision { id: self.id().clone(), wanted: wanted.clone().unwrap_or_default() };
+        Ok(readable.swap_remove(position.ok_or_else(missing)?))
+    }
+
+    async fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, RevisionError> {
+        let read = self.on_disk(move |shelf| shelf.last_good.earlier(in_force)).await;
+        read.map_err(|reason| RevisionError::Unreadable { id: self.id().clone(), reason })
+    }
+
+    /// What is in force, as it is on disk.
+    fn record_in_force(&self) -> Option<Record> {
+        let files: KeptFiles = self.store.kept();
+        self.in_force.clone().map(|stamp| Record { stamp, files })
+    }
+
+    /// Lets the disk take its time. The error is fit for a message.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shelf) -> Result<T, LastGoodError> + Send + 'static,
+    ) -> Result<T, String> {
+        let shelf = self.shelf.clone();
+        match tokio::task::spawn_blocking(move || work(&shelf)).await {
+            Ok(result) => result.map_err(|error| error_chain(&error).to_string()),
+            Err(panic) => Err(panic.to_string()),
+        }
+    }
+}

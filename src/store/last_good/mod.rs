@@ -1,0 +1,240 @@
+//! What was accepted from each source, on disk: what a start without network, directory or repository begins with (promise P3), and the
+//! revisions before it.
+//!
+//! ```text
+//! sources/<name>/last-good.json          what is in force, and whether the source is held there
+//! sources/<name>/revisions/<n>.json      what was in force before, by number: the same file under another name
+//! ```
+//!
+//! A start reads the first file alone. It is replaced atomically, so that a crash leaves the state before or the state after; the file
+//! that it replaces is linked into `revisions` before, so that history costs no writing. A file is a line of JSON with version and hash,
+//! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. It may hold secrets:
+//! directory and files are root's alone.
+
+mod file;
+mod revisions;
+
+#[cfg(test)]
+mod tests;
+
+pub use revisions::Unreadable;
+
+use super::undelta::KeptFiles;
+use crate::config::Paths;
+use crate::pod::SourceId;
+use crate::source::history::Hold;
+use crate::source::{Place, Revision};
+use crate::sys::atomic_file;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "last-good.json";
+
+/// The directory of earlier revisions.
+const REVISIONS: &str = "revisions";
+
+/// The format that is written, and the only one that is read.
+const VERSION: u32 = 2;
+
+/// Unreadable records that are kept; the last one is overwritten.
+const MAX_SET_ASIDE: u32 = 9;
+
+/// Everything that has to survive about one source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The source stays at what is in force.
+    pub hold: Option<Hold>,
+    /// What is in force; `None` before anything was accepted.
+    pub in_force: Option<Record>,
+}
+
+/// What was accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What it is called, and when it came.
+    pub stamp: Stamp,
+    /// The objects by file, those that are kept from earlier revisions included.
+    pub files: KeptFiles,
+}
+
+/// What tells accepted sets apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Counts what was put in force, from 1; never used twice.
+    pub number: u64,
+    /// The revision that the objects were read from.
+    pub revision: Revision,
+    /// What it was read from.
+    pub place: Option<Place>,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// The number whose content it has, where somebody went back.
+    pub restored_from: Option<u64>,
+    /// The revision that was accepted last from the source itself, where somebody went back: what comes next must not be older than it.
+    pub newest: Option<Revision>,
+}
+
+impl Stamp {
+    /// The revision that was accepted last from the source itself, also after going back.
+    pub fn newest(&self) -> &Revision {
+        self.newest.as_ref().unwrap_or(&self.revision)
+    }
+}
+
+/// Why a last good set cannot be used or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LastGoodError {
+    /// The file is there and cannot be read.
+    #[error("read {path}")]
+    Read {
+        /// The record.
+        path: PathBuf,
+        /// What the disk said.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not what was written.
+    #[error("{path} is no record of a last good set")]
+    Parse {
+        /// The record.
+        path: PathBuf,
+        /// Where it differs.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It changed since it was written.
+    #[error("{0} is damaged: its hash does not match")]
+    Damaged(PathBuf),
+    /// Another version of podstead wrote it.
+    #[error("{path} has format version {found}, not {VERSION}")]
+    Version {
+        /// The record.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// It was copied from elsewhere.
+    #[error("{path} belongs to source {found}")]
+    OtherSource {
+        /// The record.
+        path: PathBuf,
+        /// The source that it names.
+        found: SourceId,
+    },
+    /// It cannot be written, so that nothing new is accepted.
+    #[error("write {path}")]
+    Write {
+        /// The record.
+        path: PathBuf,
+        /// What the disk said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The files of one source.
+#[derive(Clone, Debug)]
+pub struct LastGood {
+    source: SourceId,
+    directory: PathBuf,
+}
+
+impl LastGood {
+    /// The files of `source`, which need not exist.
+    pub fn new(paths: &Paths, source: SourceId) -> Self {
+        Self { directory: paths.source(&source), source }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    /// Reads what is in force; the default when nothing was ever accepted.
+    pub fn load(&self) -> Result<State, LastGoodError> {
+        Ok(self.read(&self.path())?.unwrap_or_default())
+    }
+
+    /// Replaces what is in force durably, and leaves earlier revisions alone: for a change of what is around the set.
+    pub fn save(&self, state: &State) -> Result<(), LastGoodError> {
+        let written = self.encode(state).and_then(|bytes| self.replace(&bytes));
+        written.map_err(|source| LastGoodError::Write { path: self.path(), source })
+    }
+
+    /// `None` for a file that is not there.
+    fn read(&self, path: &Path) -> Result<Option<State>, LastGoodError> {
+        match fs::read(path) {
+            Ok(bytes) => file::decode(&bytes, path, &self.source).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(LastGoodError::Read { path: path.to_owned(), source }),
+        }
+    }
+
+    fn encode(&self, state: &State) -> io::Result<Vec<u8>> {
+        file::encode(state, &self.source)
+    }
+
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        make_directory(&self.directory)?;
+        atomic_file::write_durable(&self.path(), bytes, 0o600)
+    }
+
+    /// Renames a record that cannot be used to `last-good.json.corrupt-<n>`; returns the new path.
+    pub fn set_aside(&self) -> io::Result<PathBuf> {
+        let free = |number: &u32| fs::symlink_metadata(self.aside(*number)).is_err();
+        let target = self.aside((1..MAX_SET_ASIDE).find(free).unwrap_or(MAX_SET_ASIDE));
+        fs::rename(self.path(), &target)?;
+        atomic_file::sync_parent(&target)?;
+        Ok(target)
+    }
+
+    fn aside(&self, number: u32) -> PathBuf {
+        self.directory.join(format!("{FILE}.corrupt-{number}"))
+    }
+}
+
+/// Makes a directory that only root can look into, durably.
+fn make_directory(directory: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => atomic_file::sync_parent(directory),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().mode(0o700).recursive(true).create(directory)?;
+            // All of these may be new, and a record is only as durable as the names that lead to it.
+            directory.ancestors().filter(|path| path.parent().is_some()).try_for_each(atomic_file::sync_parent)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the records of sources that are not configured any more: should one come back under its old name, it shall begin with what
+/// it holds then. Returns whose records were removed.
+pub fn forget_others(paths: &Paths, configured: &[SourceId]) -> io::Result<Vec<SourceId>> {
+    let entries = match fs::read_dir(paths.sources()) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut forgotten = Vec::new();
+    for entry in entries {
+        let Ok(name) = entry?.file_name().into_string() else { continue };
+        let id = SourceId::new(name);
+        if configured.contains(&id) {
+            continue;
+        }
+        let directory = paths.source(&id);
+        match fs::remove_dir_all(directory.join(REVISIONS)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let path = directory.join(FILE);
+        if fs::symlink_metadata(&path).is_ok() {
+            atomic_file::remove_durable(&path)?;
+            forgotten.push(id);
+        }
+    }
+    Ok(forgotten)
+}

@@ -1,0 +1,131 @@
+//! The step from what is in force to something else, which keeps the former.
+
+use super::{LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
+use crate::sys::atomic_file;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// An earlier revision that is kept and cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Its number.
+    pub number: u64,
+    /// Why.
+    pub error: LastGoodError,
+}
+
+/// One thing that is done on disk. After each of them a start finds the state before or the state after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Gives the file in force its name among the earlier revisions as well.
+    Archive(u64),
+    /// Puts the new state in force.
+    Replace,
+    /// Removes an earlier revision.
+    Prune(u64),
+}
+
+/// What has to be done, in this order, when `superseded` goes out of force, `archived` is kept already, and `limit` earlier revisions
+/// shall be kept. A number above `superseded` is left from a file in force that was lost; it stays for people to look at.
+pub(super) fn steps(superseded: Option<u64>, archived: &BTreeSet<u64>, limit: usize) -> Vec<Step> {
+    let kept: BTreeSet<u64> = archived.iter().copied().chain(superseded.filter(|_| limit > 0)).collect();
+    let archive = superseded.filter(|number| kept.contains(number) && !archived.contains(number)).map(Step::Archive);
+    let surplus = kept.len().saturating_sub(limit);
+    archive.into_iter().chain([Step::Replace]).chain(kept.into_iter().take(surplus).map(Step::Prune)).collect()
+}
+
+impl LastGood {
+    /// Puts `state` in force durably. What was in force, `superseded`, is kept, and with it the newest `limit` earlier revisions.
+    pub fn advance(&self, superseded: Option<u64>, state: &State, limit: usize) -> Result<(), LastGoodError> {
+        let at = |path: PathBuf| move |source| LastGoodError::Write { path, source };
+        let bytes = self.encode(state).map_err(at(self.path()))?;
+        let archived = self.numbers()?;
+        for step in steps(superseded, &archived, limit) {
+            let path = match step {
+                Step::Archive(number) => self.revision_path(number),
+                Step::Replace | Step::Prune(_) => self.path(),
+            };
+            match (step, self.take_step(step, &bytes)) {
+                (_, Ok(())) => {}
+                // The new state is in force: what is too much is removed by the next one.
+                (Step::Prune(number), Err(error)) => {
+                    tracing::warn!(source = %self.source, number, %error, "remove an earlier revision");
+                }
+                (Step::Archive(_) | Step::Replace, Err(source)) => return Err(LastGoodError::Write { path, source }),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_step(&self, step: Step, bytes: &[u8]) -> io::Result<()> {
+        match step {
+            Step::Archive(number) => self.archive(number),
+            Step::Replace => self.replace(bytes),
+            Step::Prune(number) => atomic_file::remove_durable(&self.revision_path(number)),
+        }
+    }
+
+    /// The number that comes after everything that was ever in force, as far as the disk knows.
+    pub fn next_number(&self, in_force: Option<u64>) -> Result<u64, LastGoodError> {
+        let newest = self.numbers()?.last().copied().max(in_force).unwrap_or(0);
+        Ok(newest + 1)
+    }
+
+    /// Earlier revisions, newest first. What cannot be read is told, not left out.
+    pub fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, LastGoodError> {
+        let mut found = Vec::new();
+        // A crash between two steps leaves the one in force there as well.
+        for number in self.numbers()?.into_iter().rev().filter(|number| Some(*number) != in_force) {
+            match self.read(&self.revision_path(number)) {
+                Ok(Some(State { hold: _, in_force: Some(record) })) if record.stamp.number == number => found.push(Ok(record)),
+                Ok(Some(_)) => {
+                    let error = LastGoodError::Damaged(self.revision_path(number));
+                    found.push(Err(Unreadable { number, error }));
+                }
+                Ok(None) => {}
+                Err(error) => found.push(Err(Unreadable { number, error })),
+            }
+        }
+        Ok(found)
+    }
+
+    fn archive(&self, number: u64) -> io::Result<()> {
+        let target = self.revision_path(number);
+        make_directory(&self.directory.join(REVISIONS))?;
+        match fs::hard_link(self.path(), &target) {
+            Ok(()) => atomic_file::sync_parent(&target),
+            // A crash came after it the last time; a set of this number is always the same one.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // The file in force was removed by somebody; there is nothing to keep.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // No file system that a state directory should lie on is without links; but it works.
+            Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => {
+                atomic_file::write_durable(&target, &fs::read(self.path())?, 0o600)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The numbers that are kept.
+    fn numbers(&self) -> Result<BTreeSet<u64>, LastGoodError> {
+        let path = self.directory.join(REVISIONS);
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            Err(source) => return Err(LastGoodError::Read { path, source }),
+        };
+        let mut numbers = BTreeSet::new();
+        for entry in entries {
+            let name = entry.map_err(|source| LastGoodError::Read { path: path.clone(), source })?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
+            numbers.extend(number);
+        }
+        Ok(numbers)
+    }
+
+    fn revision_path(&self, number: u64) -> PathBuf {
+        self.directory.join(REVISIONS).join(format!("{number}.json"))
+    }
+}

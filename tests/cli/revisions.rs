@@ -1,0 +1,71 @@
+//! Accepted revisions of a source, as a user meets them.
+
+use crate::host::Host;
+use serde_json::Value;
+
+/// A host whose only source is `manifests`.
+fn host() -> Host {
+    let host = Host::start();
+    host.publish_source(None, None);
+    host
+}
+
+fn refused(host: &Host, arguments: &[&str]) -> String {
+    let output = host.output(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn history_shows_numbers_revisions_and_what_is_in_force() {
+    let host = host();
+    let output = host.output(&["history"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["NUMBER", "REVISION", "ACCEPTED", "PODS", "CONFIGMAPS", "SECRETS"]);
+    assert_eq!((words[1][..2].to_vec(), words[1][6..].to_vec()), (vec!["3", "fedcba987654"], vec!["in", "force"]));
+    assert_eq!(words[2][..2], ["2", "abcdef012345"]);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("not readable: 1: is damaged"));
+    let json: Value = serde_json::from_str(&host.run(&["history", "manifests", "-o", "json"])).unwrap();
+    assert_eq!(json["revisions"][0]["inForce"], true);
+    assert!(refused(&host, &["history", "nobody"]).contains("\"nobody\" not found"));
+}
+
+#[test]
+fn a_difference_is_shown_by_field_and_can_be_the_exit_code() {
+    let host = host();
+    let text = host.run(&["diff"]);
+    assert!(text.starts_with("--- manifests abcdef012345 (number 2)\n+++ manifests fedcba987654 (number 3, in force)\n"), "{text}");
+    assert!(text.contains("~ Pod default/web\n    spec.containers[c].image\n      - one\n      + two\n"), "{text}");
+    assert_eq!(host.output(&["diff", "--exit-code"]).status.code(), Some(1));
+    for same in [&["diff", "--exit-code", "3"][..], &["diff", "--exit-code", "manifests", "3"]] {
+        let output = host.output(same);
+        assert!(output.status.success() && String::from_utf8(output.stdout).unwrap().ends_with("no difference\n"), "{same:?}");
+    }
+}
+
+#[test]
+fn going_back_says_from_where_to_where_and_how_to_go_on() {
+    let host = host();
+    let expected =
+        "source manifests went back from fedcba987654 to abcdef012345 (2 pods) and stays there\nuntil: podstead resume manifests\n";
+    for arguments in [&["rollback"][..], &["rollback", "abcd"], &["rollback", "manifests"], &["rollback", "manifests", "2"]] {
+        assert_eq!(host.run(arguments), expected, "{arguments:?}");
+    }
+    assert!(refused(&host, &["rollback", "77"]).contains("source manifests has no kept revision \"77\""));
+    assert!(refused(&host, &["rollback", "nobody", "2"]).contains("\"nobody\" not found"));
+}
+
+#[test]
+fn standing_still_and_going_on_name_the_command_that_held_the_source() {
+    let host = host();
+    let text = host.run(&["suspend"]);
+    assert!(text.starts_with("source manifests is suspended since 1970-01-01T00:00:00Z (podstead suspend manifests)"), "{text}");
+    assert!(refused(&host, &["resume"]).contains("source manifests is not held"));
+    assert!(host.run(&["resume", "held"]).starts_with("source held goes on; it was suspended since 1970-01-01T00:00:00Z"));
+}
+
+#[test]
+fn without_sources_nothing_can_be_meant() {
+    assert!(refused(&Host::start(), &["rollback"]).contains("this host has no source"));
+}
