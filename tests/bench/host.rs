@@ -12,6 +12,7 @@
 
 mod bundle;
 mod figures;
+mod git;
 mod idle;
 mod latency;
 mod memory;
@@ -25,11 +26,12 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 4] = [
+    let parts: [(&str, fn()); 5] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
+        ("git", git::push_to_running),
     ];
     // `make bench PARTS=idle` runs one of them.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const RUNS: usize = 20;
 
 /// Waits for a file, looking every 0.2 ms.
-fn wait_for_file(path: &Path) {
+pub(crate) fn wait_for_file(path: &Path) {
     let end = Instant::now() + Duration::from_secs(60);
     while !path.try_exists().unwrap() {
         assert!(Instant::now() < end, "no {} after 60 s", path.display());
@@ -18,7 +18,7 @@ fn wait_for_file(path: &Path) {
 }
 
 /// A pod whose process makes `<directory>/<name>` and writes a line.
-fn manifest(name: &str, directory: &Path, script: &str) -> String {
+pub(crate) fn manifest(name: &str, directory: &Path, script: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  hostNetwork: true\n  terminationGracePeriodSeconds: 1\n  \
          restartPolicy: Never\n  containers:\n    - name: main\n      image: localhost/busybox:1\n      imagePullPolicy: IfNotPresent\n      \

@@ -1,0 +1,57 @@
+//! From a push to the new container, with a repository on this machine.
+
+use crate::figures::{Series, row};
+use crate::latency::{manifest, wait_for_file};
+use crate::memory::pss_kib;
+use crate::support::{TestHost, eventually};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+const RUNS: usize = 20;
+
+fn git(directory: &Path, arguments: &[&str]) {
+    let identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "init.defaultBranch=main"];
+    let status = Command::new("git").current_dir(directory).args(identity).args(arguments).status().unwrap();
+    assert!(status.success(), "git {arguments:?}: {status}");
+}
+
+/// A push that adds a pod, until its process runs. The repository is a directory here; `podstead sync` tells the daemon, as a webhook does.
+pub(crate) fn push_to_running() {
+    let repository = tempfile::tempdir().unwrap();
+    let (bare, work) = (repository.path().join("fleet.git"), repository.path().join("work"));
+    git(repository.path(), &["init", "-q", "--bare", "fleet.git"]);
+    git(repository.path(), &["clone", "-q", "fleet.git", "work"]);
+    std::fs::create_dir(work.join("pods")).unwrap();
+    let commit = |name: &str| {
+        git(&work, &["add", "."]);
+        git(&work, &["commit", "-q", "--allow-empty", "-m", name]);
+        git(&work, &["push", "-q", "origin", "HEAD:main"]);
+    };
+    std::fs::write(work.join("pods/.gitkeep"), "").unwrap();
+    commit("begin");
+    let source =
+        format!("  - name: fleet\n    git: {{url: {}, branch: main, path: pods, intervalSeconds: 3600}}\n", bare.display());
+    let host = TestHost::start_with(&source);
+    eventually("the image to be listed", || {
+        let list = host.cli_ok(&["image", "ls"]);
+        if list.contains("localhost/busybox") { Ok(()) } else { Err(list) }
+    });
+    let out = host.path("out");
+    std::fs::create_dir(&out).unwrap();
+    host.cli_ok(&["sync", "fleet", "--wait"]);
+    row("one git source, no pods: memory (PSS)", &format!("daemon {} KiB", pss_kib(host.daemon_pid())), "-", "-");
+    let mut running = Series::default();
+    for number in 0..RUNS {
+        let name = format!("pushed{number}");
+        std::fs::write(work.join("pods").join(format!("{name}.yaml")), manifest(&name, &out, "exec sleep 1000000")).unwrap();
+        git(&work, &["add", "."]);
+        git(&work, &["commit", "-q", "-m", &name]);
+        let start = Instant::now();
+        git(&work, &["push", "-q", "origin", "HEAD:main"]);
+        host.cli_ok(&["sync", "fleet"]);
+        wait_for_file(&out.join(&name));
+        running.push(start.elapsed());
+    }
+    row("git push (begun) -> process of the new pod running", &running.text(), "-", "-");
+}
