@@ -1,7 +1,22 @@
 //! ConfigMaps and Secrets beside the pods: environment and files, their changes, their absence.
 
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, binary, eventually};
 use std::fs;
+use std::process::Command;
+
+/// What `podstead plan` says of these files in place of the source's.
+fn plan(host: &TestHost, files: &[(&str, &str)]) -> String {
+    let proposed = host.path("proposed");
+    fs::create_dir_all(&proposed).unwrap();
+    for (name, content) in files {
+        fs::write(proposed.join(name), content).unwrap();
+    }
+    let mut command = Command::new(binary("podstead"));
+    command.arg("--config").arg(host.path("config.yaml")).arg("plan").arg(&proposed).args(["--source", "manifests"]);
+    let out = command.output().unwrap();
+    assert!(out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
 
 fn pod(name: &str, spec: &str) -> String {
     format!(
@@ -44,10 +59,19 @@ fn variables_come_from_whole_objects_and_from_keys_and_a_change_restarts_just_th
     assert_eq!(sh(&host, "web", "whole", "echo $MODE,$COLOR,$DB_password"), "own red,red,hunter2\n");
     assert_eq!(sh(&host, "web", "key", "echo $PASSWORD,${NOTHING-unset}"), "hunter2,unset\n");
 
-    host.write_manifest(
-        "a-objects.yaml",
-        &[config_map("web", "{MODE: fast, COLOR: blue, unused: x}"), secret("db", "{password: hunter2}")].join("---\n"),
+    let changed = [config_map("web", "{MODE: fast, COLOR: blue, unused: x}"), secret("db", "{password: hunter2}")].join("---\n");
+    let web = fs::read_to_string(host.path("manifests/web.yaml")).unwrap();
+    let same = fs::read_to_string(host.path("manifests/a-objects.yaml")).unwrap();
+    let unchanged = plan(&host, &[("a-objects.yaml", &same), ("web.yaml", &web)]);
+    assert_eq!(unchanged, "0 to create, 0 to update, 0 to recreate, 0 to remove, 1 unchanged\n");
+    let planned = plan(&host, &[("a-objects.yaml", &changed), ("web.yaml", &web)]);
+    assert!(planned.contains("stop container whole") && planned.contains("start container whole"), "{planned}");
+    assert!(
+        !planned.contains("container key") && !planned.contains("container plain") && !planned.contains("hunter2"),
+        "{planned}"
     );
+
+    host.write_manifest("a-objects.yaml", &changed);
     let after = host.wait_for_pod("web", "whole to be restarted", |pod| pod.restarts("whole") == 1 && pod.runs("whole"));
     assert_eq!(sh(&host, "web", "whole", "echo $COLOR"), "blue\n");
     for container in ["key", "plain"] {

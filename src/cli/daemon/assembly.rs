@@ -74,6 +74,10 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let volumes = Arc::new(Volumes::new(paths.clone(), NodeFiles::default()));
     let sources: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
 
+    if !is_in_memory(&paths.run) {
+        let run = paths.run.display();
+        tracing::warn!(%run, "the run directory is not on a tmpfs: the environment of containers, which may hold Secrets, reaches a disk");
+    }
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
     let machine_key = MachineKey::load_or_make(&paths.machine_key(), credentials.as_deref())?;
     let objects = Arc::new(ObjectView::default());
@@ -168,6 +172,11 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
             None => bail!("no stage runs"),
         },
     }
+}
+
+fn is_in_memory(directory: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    rustix::fs::statfs(directory).is_ok_and(|stat| i64::from(stat.f_type) == TMPFS)
 }
 
 fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {

@@ -2,8 +2,8 @@
 
 use super::host::HostPod;
 use crate::mux::DesiredPod;
-use crate::pod::PodFullName;
 use crate::pod::objects::references;
+use crate::pod::{Pod, PodFullName};
 use crate::runtime::ObservedPod;
 use crate::sys::clock::Now;
 use crate::worker::backoff::BackoffPolicy;
@@ -42,8 +42,18 @@ pub(super) struct PodChange {
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) crash_loop: BackoffPolicy,
-    pub(super) context: DefinitionContext,
+    /// What definitions depend on, as it is now.
+    pub(super) before: DefinitionContext,
+    /// As it would be.
+    pub(super) after: DefinitionContext,
     pub(super) now: Now,
+}
+
+impl Settings {
+    /// Whether an object that the pod refers to would change.
+    pub(super) fn sees_other_objects(&self, pod: &Pod) -> bool {
+        !self.after.objects.agrees(&self.before.objects, &references(pod))
+    }
 }
 
 /// A pod that the host does not have.
@@ -64,18 +74,24 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
     let before = &pod.record.desired;
     let (full_name, origin) = (desired.full_name.clone(), desired.origin.to_string());
     let is_same = has_same_content(&before.pod, &desired.pod);
-    let (change, actions) = if is_same && (pod.record.result.is_some() || references(&desired.pod).is_empty()) {
+    let (change, actions) = if is_same && (pod.record.result.is_some() || !settings.sees_other_objects(&desired.pod)) {
         (Change::Keep, Vec::new())
     } else if pod.record.result.is_some() {
         let mut actions = removal_actions(pod, settings);
         actions.extend(fresh_actions(&desired, settings));
         (Change::Recreate, actions)
     } else {
-        let old = PodDefinition::new(Arc::new(before.clone()), &settings.context);
-        let new = PodDefinition::new(desired, &settings.context);
+        let old = PodDefinition::new(Arc::new(before.clone()), &settings.before);
+        let mut new = PodDefinition::new(desired, &settings.after);
+        for container in &mut new.containers {
+            let was = old.container(&container.name).and_then(|old| old.hash.environment.as_ref());
+            if let Some(environment) = &mut container.hash.environment {
+                // The same as before, whatever the record has: it is keyed with the daemon's own key.
+                environment.is_sure &= was != Some(environment);
+            }
+        }
         let mut memory = running_memory(pod, settings);
         if is_same {
-            // What it refers to may have changed: the records tell what its containers were started with.
             memory.reassess(&old, &new, &pod.observed);
         } else {
             memory.redefine(&old, &new, &pod.observed);
@@ -88,13 +104,13 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
 }
 
 fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> Vec<Action> {
-    let definition = PodDefinition::new(Arc::clone(desired), &settings.context);
+    let definition = PodDefinition::new(Arc::clone(desired), &settings.after);
     let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new() };
     actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings)
 }
 
 fn removal_actions(pod: &HostPod, settings: &Settings) -> Vec<Action> {
-    let definition = PodDefinition::new(Arc::new(pod.record.desired.clone()), &settings.context);
+    let definition = PodDefinition::new(Arc::new(pod.record.desired.clone()), &settings.after);
     let mut phase = WorkPhase::Sync;
     phase.remove(definition.grace, settings.now.moment);
     let memory = PodMemory { record: Step::Open, ..running_memory(pod, settings) };

@@ -11,13 +11,12 @@ use super::{Context, EXIT_FAILED};
 use crate::config::{Config, SourceConfig, SourcePlace};
 use crate::manifest::{Limits, Severity};
 use crate::mux::{DesiredPod, Merge};
-use crate::pod::objects::FingerprintKey;
+use crate::pod::objects::{FingerprintKey, Objects};
 use crate::pod::{AdmitContext, PodUid, SourceId};
 use crate::source::{Revision, dir};
 use crate::store::last_good::LastGood;
 use crate::store::{CheckContext, Set, UndeltaStore, check};
 use crate::sys::clock::Clock;
-use crate::sys::machine_key::{FINGERPRINTS, MachineKey};
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::definition::DefinitionContext;
 use anyhow::{Context as _, anyhow, bail};
@@ -98,18 +97,23 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
     let now = clock.now();
     let pods = host::pods(&config.paths).context("read what this host has")?;
     let source = set.source.clone();
-    let merge = merge(set, &pods, config, now.wall)?;
-    let desired: Vec<Arc<DesiredPod>> = merge.desired().cloned().collect();
-    let context = DefinitionContext {
+    let mut merge = merge(&pods, config, now.wall)?;
+    let context = |objects: &Arc<Objects>| DefinitionContext {
         pids_limit: config.pod_pids_limit,
-        objects: Arc::clone(merge.objects()),
-        fingerprint_key: fingerprint_key(config)?,
+        objects: Arc::clone(objects),
+        // What is compared is what two definitions of this forecast have from objects, not what records have.
+        fingerprint_key: FingerprintKey::new([0; 32]),
         facts: node::facts(config),
     };
-    let settings = Settings { crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max), context, now };
+    let before = context(merge.objects());
+    merge.apply(set, now.wall, &mut PodUid::random);
+    let desired: Vec<Arc<DesiredPod>> = merge.desired().cloned().collect();
+    let after = context(merge.objects());
+    let settings = Settings { crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max), before, after, now };
 
     let mut changes = Vec::new();
-    for desired in desired.iter().filter(|desired| desired.source == source) {
+    let is_concerned = |desired: &&Arc<DesiredPod>| desired.source == source || settings.sees_other_objects(&desired.pod);
+    for desired in desired.iter().filter(is_concerned) {
         changes.push(match pods.iter().find(|pod| pod.record.desired.uid == desired.uid) {
             Some(pod) => change::update(pod, Arc::clone(desired), &settings),
             None => change::create(Arc::clone(desired), &settings),
@@ -123,18 +127,12 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
     Ok(changes)
 }
 
-/// The daemon's key. A host on which no daemon ever ran has none, and nothing to compare with.
-fn fingerprint_key(config: &Config) -> anyhow::Result<FingerprintKey> {
-    let key = MachineKey::load(&config.paths.machine_key(), None)?;
-    Ok(key.map_or(FingerprintKey::new([0; 32]), |key| FingerprintKey::new(key.derive(FINGERPRINTS))))
-}
-
-/// All that would be wanted, with the other sources as they were last accepted.
-fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Merge> {
+/// All that is wanted, with the sources as they were last accepted.
+fn merge(pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Merge> {
     let ids: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
     let mut merge = Merge::new(ids.clone(), pods.iter().map(|pod| pod.record.desired.clone()).collect());
     let mut new_uid = PodUid::random;
-    for id in ids.iter().filter(|id| **id != set.source) {
+    for id in &ids {
         let last = LastGood::new(&config.paths, id.clone()).load()?;
         let (store, revision) = match last.in_force {
             Some(record) => (UndeltaStore::restore(record.files), record.stamp.revision),
@@ -142,7 +140,6 @@ fn merge(set: Set, pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow:
         };
         merge.apply(store.set(id, &revision), now, &mut new_uid);
     }
-    merge.apply(set, now, &mut new_uid);
     Ok(merge)
 }
 
