@@ -7,6 +7,7 @@ pub mod check;
 pub mod intake;
 pub mod last_good;
 mod revisions;
+mod seal;
 pub mod undelta;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};

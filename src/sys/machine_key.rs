@@ -7,7 +7,7 @@
 use crate::sys::atomic_file;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -20,6 +20,11 @@ pub const CREDENTIAL: &str = "podstead.machine-key";
 pub const FINGERPRINTS: &str = "podstead fingerprints 1";
 
 const BYTES: usize = 32;
+
+/// The directory of this process's systemd credentials, if it has any.
+pub fn credentials() -> Option<OsString> {
+    std::env::var_os("CREDENTIALS_DIRECTORY")
+}
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]

@@ -24,7 +24,8 @@ use crate::store::CheckContext;
 use crate::store::intake::{self, Intake};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
 use crate::sys::clock::Clock;
-use crate::sys::machine_key::{FINGERPRINTS, MachineKey};
+use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey};
+use crate::sys::mounts;
 use crate::telemetry::EventLog;
 use crate::volume::{NodeFiles, Volumes};
 use crate::worker::backoff::BackoffPolicy;
@@ -78,8 +79,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         let run = paths.run.display();
         tracing::warn!(%run, "the run directory is not on a tmpfs: the environment of containers, which may hold Secrets, reaches a disk");
     }
-    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
-    let machine_key = MachineKey::load_or_make(&paths.machine_key(), credentials.as_deref())?;
+    let machine_key = MachineKey::load_or_make(&paths.machine_key(), machine_key::credentials().as_deref())?;
     let objects = Arc::new(ObjectView::default());
 
     // What an earlier daemon left comes first; then what the sources say of it.
@@ -175,8 +175,8 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
 }
 
 fn is_in_memory(directory: &Path) -> bool {
-    const TMPFS: i64 = 0x0102_1994;
-    rustix::fs::statfs(directory).is_ok_and(|stat| i64::from(stat.f_type) == TMPFS)
+    let (Ok(mounts), Ok(real)) = (mounts::mounts(), std::fs::canonicalize(directory)) else { return false };
+    mounts::mount_of(&mounts, &real).is_some_and(|mount| mount.kind == "tmpfs")
 }
 
 fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {

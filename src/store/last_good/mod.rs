@@ -8,8 +8,8 @@
 //!
 //! A start reads the first file alone. It is replaced atomically, so that a crash leaves the state before or the state after; the file
 //! that it replaces is linked into `revisions` before, so that history costs no writing. A file is a line of JSON with version and hash,
-//! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. It may hold secrets:
-//! directory and files are root's alone.
+//! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
+//! sealed in it with this host's key; directory and files are root's alone.
 
 mod file;
 mod revisions;
@@ -19,12 +19,16 @@ mod tests;
 
 pub use revisions::Unreadable;
 
+use super::seal::{Sealer, has_secrets};
 use super::undelta::KeptFiles;
 use crate::config::Paths;
+use crate::manifest::ObjectKey;
 use crate::pod::SourceId;
 use crate::source::history::Hold;
 use crate::source::{Place, Revision};
 use crate::sys::atomic_file;
+use crate::sys::machine_key::{MachineKey, credentials};
+use crate::telemetry::error_chain;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
@@ -141,12 +145,13 @@ pub enum LastGoodError {
 pub struct LastGood {
     source: SourceId,
     directory: PathBuf,
+    machine_key: PathBuf,
 }
 
 impl LastGood {
     /// The files of `source`, which need not exist.
     pub fn new(paths: &Paths, source: SourceId) -> Self {
-        Self { directory: paths.source(&source), source }
+        Self { directory: paths.source(&source), machine_key: paths.machine_key(), source }
     }
 
     fn path(&self) -> PathBuf {
@@ -167,14 +172,42 @@ impl LastGood {
     /// `None` for a file that is not there.
     fn read(&self, path: &Path) -> Result<Option<State>, LastGoodError> {
         match fs::read(path) {
-            Ok(bytes) => file::decode(&bytes, path, &self.source).map(Some),
+            Ok(bytes) => file::decode(&bytes, path, &self.source).map(|state| Some(self.opened(state))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LastGoodError::Read { path: path.to_owned(), source }),
         }
     }
 
     fn encode(&self, state: &State) -> io::Result<Vec<u8>> {
-        file::encode(state, &self.source)
+        let Some(record) = state.in_force.as_ref().filter(|record| has_secrets(&record.files)) else {
+            return file::encode(state, &self.source);
+        };
+        make_directory(&self.directory)?;
+        let key = MachineKey::load_or_make(&self.machine_key, credentials().as_deref())
+            .map_err(|error| io::Error::other(error_chain(&error).to_string()))?;
+        let files = Sealer::new(&key, self.source.clone())?.seal(&record.files)?;
+        let sealed = State { hold: state.hold.clone(), in_force: Some(Record { stamp: record.stamp.clone(), files }) };
+        file::encode(&sealed, &self.source)
+    }
+
+    /// The state with its Secrets opened. Those that cannot be are left out and told: the pods beside them count.
+    fn opened(&self, mut state: State) -> State {
+        let Some(record) = state.in_force.as_mut().filter(|record| has_secrets(&record.files)) else { return state };
+        let key = MachineKey::load(&self.machine_key, credentials().as_deref()).unwrap_or_else(|error| {
+            tracing::error!(source = %self.source, error = %error_chain(&error), "no machine key");
+            None
+        });
+        // Without the key that they were sealed with, any key opens none of them.
+        let key = key.unwrap_or(MachineKey::new([0; 32]));
+        if let Ok(sealer) = Sealer::new(&key, self.source.clone()) {
+            let (files, lost) = sealer.open(std::mem::take(&mut record.files));
+            record.files = files;
+            for ObjectKey { kind, namespace, name } in lost {
+                tracing::error!(source = %self.source, "{kind} {namespace}/{name} cannot be opened, since the machine key is another one: \
+                    what uses it waits until the source delivers it again");
+            }
+        }
+        state
     }
 
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {

@@ -218,3 +218,22 @@ fn an_earlier_revision_that_cannot_be_read_is_told() {
         found.iter().map(|record| record.as_ref().map(|record| record.stamp.number).map_err(|error| error.number)).collect();
     assert_eq!(told, [Err(9), Err(2), Ok(1)], "9 holds the set of 3");
 }
+
+#[test]
+fn a_secret_is_on_disk_only_as_something_that_the_machine_key_opens() {
+    let root = tempfile::tempdir().unwrap();
+    let last_good = last_good(root.path());
+    let state = State { hold: None, in_force: Some(record()) };
+    last_good.save(&state).unwrap();
+    let text = fs::read_to_string(last_good.path()).unwrap();
+    assert_eq!(text.matches("AAEC/w==").count(), 1, "that of the ConfigMap: {text}");
+    assert_eq!(last_good.load().unwrap(), state);
+    // The key is lost: all but the Secret is there.
+    fs::remove_file(&last_good.machine_key).unwrap();
+    let left = last_good.load().unwrap().in_force.unwrap().files["web.yaml"].objects.len();
+    assert_eq!(left, 2);
+    fs::write(&last_good.machine_key, b"damaged").unwrap();
+    assert_eq!(last_good.load().unwrap().in_force.unwrap().files["web.yaml"].objects.len(), 2);
+    let error = crate::telemetry::error_chain(&last_good.save(&state).unwrap_err()).to_string();
+    assert!(error.contains("machine key") && error.contains("has 7 bytes"), "{error}");
+}
