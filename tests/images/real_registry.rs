@@ -256,7 +256,7 @@ async fn https_with_a_private_authority_and_a_password() {
     let error = failure(trusted.clone()).await;
     assert!(error.contains("401 Unauthorized") && error.contains("no credentials are configured"), "{error}");
     let error = failure(RegistryConfig { ca_file: Some(password_file.clone()), ..base.clone() }).await;
-    assert!(error.contains("password: it has no certificate"), "{error}");
+    assert!(error.contains("password has no certificate in PEM form"), "{error}");
     let plain = failure(RegistryConfig { http: true, ..base }).await;
     assert!(plain.contains("answered 400"), "{plain}");
     let config = RegistryConfig { username: Some("me".into()), password_file: Some(password_file), ..trusted };
