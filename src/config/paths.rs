@@ -53,6 +53,11 @@ impl Paths {
         self.sources().join(id)
     }
 
+    /// What the git source of this name keeps of its repository.
+    pub fn source_repository(&self, id: &SourceId) -> PathBuf {
+        self.source(id).join("git")
+    }
+
     /// Root of the image store.
     pub fn images(&self) -> PathBuf {
         self.state.join("images")

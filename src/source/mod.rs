@@ -6,6 +6,7 @@
 mod control;
 pub mod credentials;
 pub mod dir;
+pub mod git;
 pub mod history;
 pub mod http;
 pub mod http_client;

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod descriptor_passing;
 pub mod file_lease;
 pub mod kernel;
+pub mod libgit2;
 pub mod loopback;
 pub mod machine_key;
 pub mod memory;

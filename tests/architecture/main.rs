@@ -12,6 +12,9 @@ use source_tree::{SourceFile, source_files};
 const PURE: &[&str] = &[
     "manifest",
     "pod",
+    "source/git/protocol",
+    "source/git/remote/url",
+    "source/git/select",
     "status",
     "trust",
     "store/last_good/file",

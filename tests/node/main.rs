@@ -7,6 +7,7 @@
 
 mod adoption;
 mod bad_input;
+mod git;
 mod lifecycle;
 mod many_pods;
 mod objects;

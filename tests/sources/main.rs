@@ -3,6 +3,7 @@
 
 mod directory;
 mod follower;
+mod git;
 mod mounts;
 mod pipeline;
 mod signatures;

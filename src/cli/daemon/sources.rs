@@ -1,19 +1,20 @@
 //! Sources as configured to sources that run.
 
-use crate::config::{HttpPlace, Paths, SignatureRequirement, SourceConfig, SourcePlace};
+use crate::config::{GitPlace, HttpPlace, Paths, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
 use crate::source::PodSource;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
+use crate::source::git::{GitLimits, GitOptions, GitSource, GitTrust, SshOptions};
 use crate::source::http::{HttpOptions, HttpSource, RequiredSignature};
 use crate::source::http_client::shown;
 use crate::store::intake::IntakeSource;
-use anyhow::bail;
+use crate::store::last_good::LastGood;
 
 /// What readers are told of a source.
 pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
     let location = match &source.place {
         SourcePlace::Directory { path, .. } => path.display().to_string(),
         SourcePlace::Http(place) => shown(&place.url),
-        SourcePlace::Git(place) => place.url.clone(),
+        SourcePlace::Git(place) => place.url.to_string(),
     };
     IntakeSource { id: source.name.clone(), kind: source.place.kind().to_owned(), location, history_limit: source.history_limit }
 }
@@ -42,6 +43,33 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> anyhow::Result<Box
             };
             Ok(Box::new(HttpSource::new(name.clone(), options)))
         }
-        SourcePlace::Git(_) => bail!("source {name}: this build follows no sources of kind git"),
+        SourcePlace::Git(place) => {
+            let GitPlace { url, follow, path, interval, timeout, access, ssh } = place.clone();
+            // A record that cannot be read is told about by the intake.
+            let last_accepted = LastGood::new(paths, name.clone()).load().ok().and_then(|state| state.in_force);
+            let last_accepted = last_accepted.map(|record| record.stamp.newest().clone());
+            let ssh = ssh.map(|SshAccess { key_file, known_hosts_file }| SshOptions {
+                key_file: Some(key_file),
+                known_hosts_file: Some(known_hosts_file),
+            });
+            let options = GitOptions {
+                url,
+                follow,
+                path,
+                http: access,
+                ssh: ssh.unwrap_or_default(),
+                interval,
+                timeout,
+                limits: GitLimits::default(),
+                trust: signature.clone().map(|required| {
+                    let SignatureRequirement { allowed_signers_file, namespace } = required;
+                    GitTrust { allowed_signers: allowed_signers_file, namespace }
+                }),
+                allow_rollback: *allow_rollback,
+                last_accepted,
+                store: paths.source_repository(name),
+            };
+            Ok(Box::new(GitSource::new(name.clone(), options)))
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(super) use resolve::sources;
 pub(super) use written::WrittenSource;
 
 use crate::pod::SourceId;
+use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
 use reqwest::Url;
 use std::path::PathBuf;
@@ -65,35 +66,20 @@ pub struct HttpPlace {
 /// A git repository that is asked from time to time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitPlace {
-    /// `https://`, `http://`, `ssh://`, `git://`, `file://`, `user@host:path` or an absolute path; without a password.
-    pub url: String,
+    /// Where it is.
+    pub url: RemoteUrl,
     /// What of it.
-    pub reference: GitReference,
+    pub follow: Follow,
     /// Directory or file in the repository, without a slash at either end; empty for its root.
     pub path: String,
     /// Time between polls.
     pub interval: Duration,
-    /// For one poll as a whole, the fetch included.
+    /// For connecting, for a list of references as a whole, and for silence while objects come.
     pub timeout: Duration,
     /// Credentials, proxy, TLS: for http and https.
     pub access: HttpAccess,
     /// For ssh.
     pub ssh: Option<SshAccess>,
-}
-
-/// Which commit of a repository.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GitReference {
-    /// The branch that the repository itself names.
-    Default,
-    /// The tip of a branch.
-    Branch(String),
-    /// A tag.
-    Tag(String),
-    /// The highest tag of a range of versions.
-    Semver(String),
-    /// One commit: 40 or 64 hexadecimal digits.
-    Commit(String),
 }
 
 /// How a repository is reached over ssh.

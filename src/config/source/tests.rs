@@ -1,7 +1,8 @@
 //! Sources as people write them, right and wrong.
 
-use crate::config::{Config, ConfigError, GitReference, HostFacts, SourcePlace};
+use crate::config::{Config, ConfigError, HostFacts, SourcePlace};
 use crate::source::credentials::{AuthFiles, Username};
+use crate::source::git::Follow;
 use std::path::Path;
 
 fn load(sources: &str) -> Result<Config, ConfigError> {
@@ -60,10 +61,10 @@ fn every_field_is_resolved() {
     assert!(sources[0].allow_rollback && !sources[1].allow_rollback);
     let SourcePlace::Git(git) = &sources[1].place else { panic!() };
     assert_eq!(git.path, "clusters/edge");
-    assert_eq!(git.reference, GitReference::Semver(">=1.2".into()));
+    assert_eq!(git.follow, Follow::Semver(">=1.2".parse().unwrap()));
     assert_eq!(sources[1].signature.as_ref().unwrap().namespace, "deploy");
     let SourcePlace::Git(git) = &sources[2].place else { panic!() };
-    assert_eq!(git.reference, GitReference::Commit("0123456789abcdef0123456789abcdef01234567".into()));
+    assert_eq!(git.follow, Follow::Commit("0123456789abcdef0123456789abcdef01234567".parse().unwrap()));
     let SourcePlace::Http(plain) = &sources[4].place else { panic!() };
     assert_eq!((plain.interval.as_secs(), plain.timeout.as_secs()), (20, 10));
 }
@@ -103,17 +104,18 @@ fn every_mistake_names_its_line_and_its_field() {
             "- {name: a, http: {url: 'http://h/'}, requireSignature: {allowedSignersFile: s}}".to_owned(),
             "sources[0].requireSignature.allowedSignersFile: ",
         ),
-        (git("https://u@h/x", ""), "sources[0].git.url: has credentials"),
-        (git("ssh://u:p@h/x", ""), "sources[0].git.url: has credentials"),
+        (git("https://u@h/x", ""), "sources[0].git.url: credentials do not belong into a URL"),
+        (git("ssh://u:p@h/x", ""), "sources[0].git.url: credentials do not belong into a URL"),
         (git("-oProxyCommand=x:y", ""), "sources[0].git.url: "),
         (git("ssh://-oProxyCommand=x/y", ""), "sources[0].git.url: "),
-        (git("repo.git", ""), "is no URL, no user@host:path and no absolute path"),
+        (git("repo.git", ""), "is no URL of a git repository"),
         (git("ext::sh", ""), "sources[0].git.url: "),
         (git("/r", "auth: {tokenFile: /t}"), "sources[0].git.auth: is for http and https only"),
         (git("https://h/r", "ssh: {keyFile: /k, knownHostsFile: /h}"), "sources[0].git.ssh: is for ssh only"),
         (git("/r", "branch: -x"), r#"sources[0].git.branch: "-x" is no branch"#),
         (git("/r", "commit: abc"), "sources[0].git.commit: \"abc\" is no commit"),
         (git("/r", "{}").replace("    {}\n", "    branch: a\n    tag: b\n"), "sources[0].git.tag: and branch exclude each other"),
+        (git("/r", "semver: latest"), "sources[0].git.semver: \"latest\" is no range of versions"),
         (git("/r", "path: ../x"), r#"sources[0].git.path: "../x" is no path below"#),
         (git("/r", "path: /x"), r#"sources[0].git.path: "/x" is no path below"#),
     ];
@@ -128,6 +130,6 @@ fn every_mistake_names_its_line_and_its_field() {
 fn git_is_found_at_all_its_kinds_of_places() {
     for url in ["https://h/r", "http://h/r", "ssh://git@h:22/r", "git@h:r", "h:r", "git://h/r", "file:///r", "/r"] {
         let SourcePlace::Git(git) = place(&format!("- {{name: a, git: {{url: '{url}'}}}}")) else { panic!() };
-        assert_eq!((git.url.as_str(), git.reference), (url, GitReference::Default));
+        assert_eq!((git.url.to_string().as_str(), git.follow), (url.trim_start_matches("file://"), Follow::DefaultBranch));
     }
 }

@@ -1,7 +1,8 @@
 //! Sources as written in the configuration file.
 
-use super::{GitPlace, GitReference, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+use super::{GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
 use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
+use crate::source::git::Follow;
 use crate::source::http_client::HttpAccess;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ pub struct WrittenGit {
     /// Seconds between polls, 1 to 86400. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u64>,
-    /// Seconds for one poll as a whole, 1 to 3600. Default: 120.
+    /// Seconds for connecting, for a list of references as a whole, and for silence while objects come, 1 to 3600. Default: 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
     /// For http and https. Default: none.
@@ -226,10 +227,10 @@ fn http(place: &HttpPlace) -> WrittenHttp {
 }
 
 fn git(place: &GitPlace) -> WrittenGit {
-    let GitPlace { url, reference, path, interval, timeout, access, ssh } = place;
+    let GitPlace { url, follow, path, interval, timeout, access, ssh } = place;
     let HttpAccess { credentials, proxy, ca_file, client_certificate } = access;
     let mut written = WrittenGit {
-        url: url.clone(),
+        url: url.to_string(),
         path: Some(path.clone()),
         interval_seconds: Some(interval.as_secs()),
         timeout_seconds: Some(timeout.as_secs()),
@@ -246,12 +247,12 @@ fn git(place: &GitPlace) -> WrittenGit {
         }),
         ..WrittenGit::default()
     };
-    match reference.clone() {
-        GitReference::Default => {}
-        GitReference::Branch(name) => written.branch = Some(name),
-        GitReference::Tag(name) => written.tag = Some(name),
-        GitReference::Semver(range) => written.semver = Some(range),
-        GitReference::Commit(id) => written.commit = Some(id),
+    match follow {
+        Follow::DefaultBranch => {}
+        Follow::Branch(name) => written.branch = Some(name.clone()),
+        Follow::Tag(name) => written.tag = Some(name.clone()),
+        Follow::Semver(range) => written.semver = Some(range.to_string()),
+        Follow::Commit(id) => written.commit = Some(id.to_string()),
     }
     written
 }

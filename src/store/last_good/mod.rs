@@ -259,9 +259,11 @@ pub fn forget_others(paths: &Paths, configured: &[SourceId]) -> io::Result<Vec<S
             continue;
         }
         let directory = paths.source(&id);
-        match fs::remove_dir_all(directory.join(REVISIONS)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        for below in [directory.join(REVISIONS), paths.source_repository(&id)] {
+            match fs::remove_dir_all(below) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
         let path = directory.join(FILE);
         if fs::symlink_metadata(&path).is_ok() {

@@ -1,0 +1,141 @@
+//! Bringing here what a revision needs, and getting around whatever happened to the copy on disk.
+//!
+//! * Where any revision may follow, only the commit and its files are fetched (`deepen 1`), as a difference to what is here.
+//! * Where the revision has to descend from the last accepted one, so much of its history comes that this can be told: usually the last
+//!   64 generations, of which only new ones are fetched; if the accepted commit is not among them 1024, and then all.
+//! * Whatever cannot be read, a fresh copy is fetched beside it, and takes its place when it is complete.
+
+use super::error::GitError;
+use super::floor::Floor;
+use super::follow::blocking;
+use super::objects::{Copy, Objects, Store};
+use super::protocol::{Fetch, ObjectId};
+use super::remote::{Remote, Session};
+use super::select::Target;
+use crate::telemetry::error_chain;
+use std::collections::BTreeSet;
+
+/// Generations of history that are fetched, one step after the other, until it is known whether the accepted commit is among them. The
+/// last one is git's own word for all of it.
+const DEPTHS: [u32; 3] = [64, 1024, i32::MAX.unsigned_abs()];
+
+/// What is to be brought, where from and where to.
+pub(super) struct Bringing<'a> {
+    pub(super) remote: &'a Remote,
+    pub(super) store: &'a Store,
+    pub(super) target: &'a Target,
+    pub(super) floor: &'a Floor,
+    /// Whether the names of tags count only if they are signed.
+    pub(super) signed_names: bool,
+    /// Bytes of one pack.
+    pub(super) limit: u64,
+}
+
+/// Brings what is missing and lets `judge` look at it.
+pub(super) async fn bring<T: Send + 'static>(
+    bringing: Bringing<'_>,
+    session: Option<Session>,
+    judge: impl Fn(&Objects) -> Result<T, GitError> + Clone + Send + 'static,
+) -> Result<T, GitError> {
+    let damage = match bringing.brought_to(&bringing.store.current(), session, judge.clone()).await {
+        Err(error @ GitError::Damaged { .. }) => error,
+        other => return other,
+    };
+    let damage = error_chain(&damage).to_string();
+    tracing::warn!(error = %damage, "a fresh copy of the repository is fetched");
+    let store = bringing.store.clone();
+    let fresh = blocking(move || store.fresh()).await?;
+    let judged = match bringing.brought_to(&fresh, None, judge).await {
+        // The revision is to blame, not the copy.
+        Err(error) if !error.is_of_the_revision() => return Err(GitError::NotHealed { damage, source: Box::new(error) }),
+        judged => judged,
+    };
+    let store = bringing.store.clone();
+    blocking(move || store.adopt_fresh()).await?;
+    judged
+}
+
+/// What is here.
+struct Here {
+    /// Complete commits.
+    commits: Vec<ObjectId>,
+    /// Commits without their parents.
+    shallow: BTreeSet<ObjectId>,
+    /// Whether the target is one of the complete commits.
+    complete: bool,
+    /// Whether it can be told here if the target descends from the accepted commit.
+    lineage: bool,
+}
+
+impl Bringing<'_> {
+    async fn brought_to<T: Send + 'static>(
+        &self,
+        copy: &Copy,
+        mut session: Option<Session>,
+        judge: impl Fn(&Objects) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, GitError> {
+        let mut here = self.look(copy).await?;
+        let depths = if self.ancestor().is_some() { &DEPTHS[..] } else { &[1] };
+        for depth in depths {
+            if here.complete && here.lineage {
+                break;
+            }
+            let (have, shallow) = (here.commits, here.shallow.into_iter().collect());
+            let fetch = Fetch { want: Some(self.target.id), have, shallow, depth: *depth };
+            self.fetch(copy, fetch, session.take()).await?;
+            here = self.look(copy).await?;
+        }
+        let copy = copy.clone();
+        blocking(move || judge(&copy.objects(&copy.state()?.shallow)?)).await
+    }
+
+    /// The commit that the target has to descend from.
+    fn ancestor(&self) -> Option<ObjectId> {
+        let ancestor = match self.floor {
+            Floor::None => None,
+            Floor::Descendant { again: Some(again), .. } if *again == self.target.id => None,
+            Floor::Descendant { of, .. } => Some(*of),
+            Floor::Version { otherwise, .. } => self.signed_names.then_some(*otherwise),
+        };
+        ancestor.filter(|ancestor| *ancestor != self.target.id)
+    }
+
+    async fn look(&self, copy: &Copy) -> Result<Here, GitError> {
+        let (copy, target, ancestor) = (copy.clone(), self.target.id, self.ancestor());
+        blocking(move || {
+            let state = copy.state()?;
+            let objects = copy.objects(&state.shallow)?;
+            // What was received and not recorded (the process ended in between) is as good as not here.
+            let commit = objects.has(target).then(|| objects.peel(target)).transpose()?.map(|peeled| peeled.commit);
+            let complete = commit.filter(|commit| state.commits.contains(commit));
+            let lineage = match (complete, ancestor) {
+                (_, None) => true,
+                (Some(commit), Some(ancestor)) => objects.descends(commit, ancestor)? || objects.boundary(&[commit])?.is_empty(),
+                (None, Some(_)) => false,
+            };
+            Ok(Here { commits: state.commits, shallow: state.shallow, complete: complete.is_some(), lineage })
+        })
+        .await
+    }
+
+    /// Fetches into `copy`, after which the target is complete in it.
+    async fn fetch(&self, copy: &Copy, fetch: Fetch, session: Option<Session>) -> Result<(), GitError> {
+        let mut session = match session {
+            Some(session) => session,
+            None => self.remote.connect().await?,
+        };
+        let receiver = copy.receive(self.remote.location().to_owned());
+        // The sender is dropped at the end of this, which is the end of the pack for the receiver. If the receiver ended first, the
+        // session does not know why.
+        let fetched = session.fetch(&fetch, self.limit, receiver.bytes).await;
+        let received = receiver.name.await;
+        let boundaries = fetched?;
+        let name = received.map_err(|error| GitError::Setup(format!("receiving a pack failed: {error}")))??;
+        let mut shallow: BTreeSet<ObjectId> = fetch.shallow.into_iter().chain(boundaries.shallow).collect();
+        boundaries.unshallow.iter().for_each(|id| {
+            shallow.remove(id);
+        });
+        let (copy, target) = (copy.clone(), self.target.id);
+        blocking(move || copy.complete(name.as_deref(), target, shallow)).await
+    }
+}

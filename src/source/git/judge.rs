@@ -1,0 +1,79 @@
+//! Whether a revision may be used, and what it holds. Blocks.
+
+use super::error::GitError;
+use super::floor::Floor;
+use super::objects::{Objects, Peeled, ReadLimits};
+use super::options::GitTrust;
+use super::protocol::ObjectId;
+use super::select::Target;
+use super::verify::{self, Signature};
+use crate::source::FileContent;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// What a revision is held to.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) trust: Option<GitTrust>,
+    pub(super) floor: Floor,
+    /// When the last accepted revision says that it was signed.
+    pub(super) last_signed_at: Option<Timestamp>,
+    /// The directory or file in the repository.
+    pub(super) path: String,
+    pub(super) limits: ReadLimits,
+}
+
+/// A revision that may be used.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) commit: ObjectId,
+    pub(super) files: BTreeMap<String, FileContent>,
+    pub(super) signature: Option<Signature>,
+}
+
+/// Judges what `target` leads to.
+pub(super) fn judge(objects: &Objects, target: &Target, rules: &Rules, now: Timestamp) -> Result<Judged, GitError> {
+    let peeled = objects.peel(target.id)?;
+    let signature = match &rules.trust {
+        Some(trust) => Some(verify::verify(objects, &peeled, target, trust, rules.last_signed_at, now)?),
+        None => None,
+    };
+    check_floor(objects, target, &peeled, rules, signature.as_ref())?;
+    let files = objects.files(peeled.commit, &rules.path, &rules.limits)?;
+    Ok(Judged { commit: peeled.commit, files, signature })
+}
+
+fn check_floor(
+    objects: &Objects,
+    target: &Target,
+    peeled: &Peeled,
+    rules: &Rules,
+    signature: Option<&Signature>,
+) -> Result<(), GitError> {
+    let (of, again) = match &rules.floor {
+        Floor::None => return Ok(()),
+        Floor::Descendant { of, again } => (*of, *again),
+        Floor::Version { lowest, otherwise } => {
+            // The name of a tag is anybody's word, unless it is signed.
+            if rules.trust.is_none() || signature.is_some_and(|signature| signature.names_the_tag) {
+                return match &target.version {
+                    Some(version) if version >= lowest => Ok(()),
+                    Some(version) => Err(GitError::Rejected(format!(
+                        "the highest version in the range is {version} now, and {lowest} was accepted before; {TO_GO_BACK}"
+                    ))),
+                    None => Ok(()),
+                };
+            }
+            (*otherwise, None)
+        }
+    };
+    if again == Some(peeled.commit) || objects.descends(peeled.commit, of)? {
+        return Ok(());
+    }
+    Err(GitError::Rejected(format!(
+        "commit {} is no descendant of {of}, the last accepted one (the history was rewritten, or goes back); {TO_GO_BACK}",
+        peeled.commit
+    )))
+}
+
+const TO_GO_BACK: &str = "to go back, set allowRollback, or name the commit in the configuration";

@@ -1,0 +1,73 @@
+//! Manifests in a git repository.
+//!
+//! In: where the repository is and what of it is followed ([`GitOptions`]). Out: an artifact for each commit whose manifests were read
+//! wholly. A poll asks where the reference points: over HTTP one small request. When it points elsewhere than before, what is missing is
+//! fetched into a copy on disk, the commit is judged (signature, descent), and its files are read straight from the object database.
+//!
+//! ```text
+//! select    which reference            pure
+//! remote    ssh, http, git's server    protocol: bytes of the conversation, pure
+//! bring     what is missing comes here
+//! objects   copy on disk, files of a commit, descent
+//! judge     floor: not back            verify: whose signature
+//! follow    one poll after the other
+//! ```
+//!
+//! * A branch or tag that is gone, a path that the commit lacks, a repository that cannot be read: failures, which change nothing
+//!   (promise P2). A path that is there without manifests is emptiness.
+//! * A commit that does not descend from the last accepted one is refused, unless the configuration allows it or follows something else
+//!   than before.
+//! * Submodules, symlinks and pointers of Git LFS are errors of the files that they stand for; other files count.
+//! * The copy is a cache. Whatever cannot be read of it is fetched anew; a repository on this host is read in place.
+
+mod bring;
+mod error;
+mod floor;
+mod follow;
+mod judge;
+mod objects;
+mod options;
+mod protocol;
+mod remote;
+mod select;
+mod verify;
+
+pub use error::{DamageError, GitError};
+pub use objects::ReadLimits;
+pub use options::{BadRepositoryPath, GitLimits, GitOptions, GitTrust, repository_path};
+pub use protocol::{NotAnObjectId, ObjectId};
+pub use remote::{RemoteUrl, SshOptions, SshUrl, UrlError};
+pub use select::Follow;
+
+use super::polling::poll_forever;
+use super::{PodSource, SourceReport, Wishes};
+use crate::pod::SourceId;
+use async_trait::async_trait;
+use follow::Follower;
+use tokio::sync::mpsc;
+
+/// A source that follows a git repository.
+#[derive(Debug)]
+pub struct GitSource {
+    id: SourceId,
+    options: GitOptions,
+}
+
+impl GitSource {
+    /// Nothing is read or asked before the source runs.
+    pub fn new(id: SourceId, options: GitOptions) -> Self {
+        Self { id, options }
+    }
+}
+
+#[async_trait]
+impl PodSource for GitSource {
+    fn id(&self) -> SourceId {
+        self.id.clone()
+    }
+
+    async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>, wishes: Wishes) {
+        let interval = self.options.interval;
+        poll_forever(self.id, interval, Follower::new(self.options), reports, wishes).await;
+    }
+}

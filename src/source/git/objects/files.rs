@@ -1,0 +1,250 @@
+//! The manifests of a commit.
+//!
+//! All files below the path whose names end in `.yaml`, `.yml` or `.json`, in subdirectories too; what begins with a dot is left out, with
+//! all below it. A path that names a file takes any name.
+
+use super::{Objects, oid};
+use crate::source::FileContent;
+use crate::source::git::error::GitError;
+use crate::source::git::protocol::ObjectId;
+use git2::{ObjectType, Oid, Tree, TreeEntry};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How much of a commit is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Size of the largest manifest.
+    pub max_file_bytes: u64,
+    /// Size of all manifests together.
+    pub max_total_bytes: u64,
+    /// Number of manifests.
+    pub max_files: usize,
+    /// Number of names below the path, manifests or not.
+    pub max_names: usize,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self { max_file_bytes: 10 << 20, max_total_bytes: 64 << 20, max_files: 10_000, max_names: 200_000 }
+    }
+}
+
+/// Directories inside each other.
+const MAX_DEPTH: usize = 64;
+
+const MODE: i32 = 0o170_000;
+const SYMLINK: i32 = 0o120_000;
+
+/// A pointer of Git LFS is a small file that begins so.
+const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+const SUBMODULE: &str = "is a submodule: its files are in another repository, and are not fetched";
+const IS_SYMLINK: &str = "is a symlink, which is not followed: put the file itself into the repository";
+const IS_LFS: &str = "is a pointer of Git LFS, and what it points at is not fetched: keep manifests out of LFS";
+
+impl Objects {
+    /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
+    /// it. Empty when the path is there without manifests.
+    pub(in crate::source::git) fn files(
+        &self,
+        commit: ObjectId,
+        path: &str,
+        limits: &ReadLimits,
+    ) -> Result<BTreeMap<String, FileContent>, GitError> {
+        let tree =
+            self.repository.find_commit(oid(commit)).and_then(|commit| commit.tree()).map_err(|error| self.damaged(error))?;
+        let mut reading =
+            Reading { objects: self, limits, commit, tree: &tree, root: path, names: 0, bytes: 0, files: BTreeMap::new() };
+        if path.is_empty() {
+            reading.directory(&tree, "", 0)?;
+            return Ok(reading.files);
+        }
+        let entry = self.entry(&tree, commit, path)?;
+        let bad = |reason: &str| GitError::BadPath { commit, path: path.to_owned(), reason: reason.to_owned() };
+        match entry.kind() {
+            Some(ObjectType::Tree) => {
+                let tree = self.repository.find_tree(entry.id()).map_err(|error| self.damaged(error))?;
+                reading.directory(&tree, "", 0)?;
+            }
+            Some(ObjectType::Blob) if entry.filemode() & MODE != SYMLINK => {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                reading.file(name.to_owned(), entry.id())?;
+            }
+            Some(ObjectType::Blob) => return Err(bad("is a symlink, which is not followed: name what it leads to")),
+            Some(ObjectType::Commit) => return Err(bad(SUBMODULE)),
+            Some(ObjectType::Any | ObjectType::Tag) | None => return Err(bad("is neither a directory nor a file")),
+        }
+        Ok(reading.files)
+    }
+
+    /// Component by component, so that it can be told what stands in the way.
+    fn entry(&self, root: &Tree<'_>, commit: ObjectId, path: &str) -> Result<TreeEntry<'static>, GitError> {
+        let mut tree = root.clone();
+        let mut components = path.split('/').peekable();
+        let mut walked = String::new();
+        while let Some(component) = components.next() {
+            let at = if walked.is_empty() { component.to_owned() } else { format!("{walked}/{component}") };
+            let Some(entry) = tree.get_name_bytes(component.as_bytes()).map(|entry| entry.to_owned()) else {
+                return Err(GitError::NoPath { commit, path: path.to_owned() });
+            };
+            if components.peek().is_none() {
+                return Ok(entry);
+            }
+            let reason = match entry.kind() {
+                Some(ObjectType::Tree) => {
+                    tree = self.repository.find_tree(entry.id()).map_err(|error| self.damaged(error))?;
+                    walked = at;
+                    continue;
+                }
+                Some(ObjectType::Commit) => SUBMODULE,
+                Some(ObjectType::Blob) if entry.filemode() & MODE == SYMLINK => {
+                    "is a symlink, which is not followed: name what it leads to"
+                }
+                Some(ObjectType::Blob | ObjectType::Any | ObjectType::Tag) | None => "is not a directory",
+            };
+            return Err(GitError::BadPath { commit, path: at, reason: reason.to_owned() });
+        }
+        Err(GitError::NoPath { commit, path: path.to_owned() })
+    }
+}
+
+struct Reading<'a> {
+    objects: &'a Objects,
+    limits: &'a ReadLimits,
+    commit: ObjectId,
+    /// Of the whole commit.
+    tree: &'a Tree<'a>,
+    /// Where the source begins in it.
+    root: &'a str,
+    names: usize,
+    bytes: u64,
+    files: BTreeMap<String, FileContent>,
+}
+
+impl Reading<'_> {
+    fn directory(&mut self, tree: &Tree<'_>, below: &str, depth: usize) -> Result<(), GitError> {
+        if depth > MAX_DEPTH {
+            return Err(self.limit(format!("directories inside each other, more than {MAX_DEPTH} deep")));
+        }
+        for entry in tree {
+            self.names += 1;
+            if self.names > self.limits.max_names {
+                return Err(self.limit(format!("more than {} files and directories", self.limits.max_names)));
+            }
+            let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+            if name.starts_with('.') {
+                continue;
+            }
+            let path = format!("{below}{name}");
+            match entry.kind() {
+                Some(ObjectType::Tree) => {
+                    let tree = self.objects.repository.find_tree(entry.id()).map_err(|error| self.objects.damaged(error))?;
+                    self.directory(&tree, &format!("{path}/"), depth + 1)?;
+                }
+                Some(ObjectType::Commit) => self.refuse(path, SUBMODULE)?,
+                Some(ObjectType::Blob) if entry.filemode() & MODE == SYMLINK => self.symlink(path, &name, entry.id())?,
+                Some(ObjectType::Blob) if is_manifest(&name) => self.file(path, entry.id())?,
+                Some(ObjectType::Blob | ObjectType::Any | ObjectType::Tag) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A symlink matters if it looks like a manifest, or if manifests may lie behind it.
+    fn symlink(&mut self, path: String, name: &str, id: Oid) -> Result<(), GitError> {
+        if is_manifest(name) || self.leads_to_directory(&path, id)? {
+            self.refuse(path, IS_SYMLINK)?;
+        }
+        Ok(())
+    }
+
+    fn leads_to_directory(&self, path: &str, id: Oid) -> Result<bool, GitError> {
+        let target = self.objects.repository.find_blob(id).map_err(|error| self.objects.damaged(error))?;
+        let target = String::from_utf8_lossy(target.content());
+        let full = if self.root.is_empty() { path.to_owned() } else { format!("{}/{path}", self.root) };
+        let Some(place) = resolved(&full, &target) else { return Ok(false) };
+        if place.is_empty() {
+            return Ok(true);
+        }
+        let entry = self.tree.get_path(Path::new(&place));
+        Ok(entry.is_ok_and(|entry| entry.kind() == Some(ObjectType::Tree)))
+    }
+
+    fn file(&mut self, path: String, id: Oid) -> Result<(), GitError> {
+        let odb = self.objects.repository.odb().map_err(|error| self.objects.damaged(error))?;
+        let (size, _) = odb.read_header(id).map_err(|error| self.objects.damaged(error))?;
+        if size as u64 > self.limits.max_file_bytes {
+            let reason = format!("has {size} bytes, more than the {} that a manifest may have", self.limits.max_file_bytes);
+            return self.refuse(path, &reason);
+        }
+        self.bytes += size as u64;
+        if self.bytes > self.limits.max_total_bytes {
+            return Err(self.limit(format!("more than {} bytes of manifests", self.limits.max_total_bytes)));
+        }
+        let object = odb.read(id).map_err(|error| self.objects.damaged(error))?;
+        if object.data().starts_with(LFS) {
+            return self.refuse(path, IS_LFS);
+        }
+        let content = object.data().into();
+        self.add(path, Ok(content))
+    }
+
+    fn refuse(&mut self, path: String, reason: &str) -> Result<(), GitError> {
+        self.add(path, Err(reason.to_owned()))
+    }
+
+    fn add(&mut self, path: String, content: FileContent) -> Result<(), GitError> {
+        if self.files.len() >= self.limits.max_files {
+            return Err(self.limit(format!("more than {} manifests", self.limits.max_files)));
+        }
+        self.files.insert(path, content);
+        Ok(())
+    }
+
+    fn limit(&self, what: String) -> GitError {
+        GitError::Limit(format!("commit {} has {what}", self.commit))
+    }
+}
+
+/// Where a symlink at `path` leads to, by its text alone; `None` when that is outside of the repository.
+fn resolved(path: &str, target: &str) -> Option<String> {
+    if target.starts_with('/') {
+        return None;
+    }
+    let mut components: Vec<&str> = path.split('/').collect();
+    components.pop();
+    for component in target.split('/').filter(|component| !component.is_empty() && *component != ".") {
+        if component == ".." {
+            components.pop()?;
+        } else {
+            components.push(component);
+        }
+    }
+    Some(components.join("/"))
+}
+
+fn is_manifest(name: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symlink_is_resolved_within_the_repository() {
+        for (path, target, expected) in [
+            ("a/link", "b", Some("a/b")),
+            ("a/link", "../base/", Some("base")),
+            ("a/link", "..", Some("")),
+            ("link", "./x/../y", Some("y")),
+            ("link", "..", None),
+            ("link", "/etc", None),
+        ] {
+            assert_eq!(resolved(path, target).as_deref(), expected, "{path} {target}");
+        }
+    }
+}

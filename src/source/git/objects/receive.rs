@@ -1,0 +1,90 @@
+//! A pack as it comes: indexed while it is received, in place only when it is whole and durable.
+
+use super::copy::{Copy, State};
+use super::store::disk;
+use crate::source::git::error::GitError;
+use crate::source::git::protocol::ObjectId;
+use bytes::Bytes;
+use git2::Indexer;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Pieces that wait for the disk. More would only be memory.
+const PIECES: usize = 4;
+
+/// libgit2 writes packs through a memory map, after writing one byte of the last page of each piece. A piece of at most one page thus has
+/// all its pages before they are touched, and a full disk is an error; with larger pieces it would be SIGBUS, the end of the process.
+const PAGE: usize = 4096;
+
+/// A pack that is being received.
+pub(in crate::source::git) struct Receiver {
+    /// Takes the bytes; dropped at the end of the pack.
+    pub(in crate::source::git) bytes: mpsc::Sender<Bytes>,
+    /// The name of the pack; `None` for one without objects.
+    pub(in crate::source::git) name: JoinHandle<Result<Option<String>, GitError>>,
+}
+
+impl Copy {
+    /// Receives a pack. It ends when the sender is dropped, and whether it was whole is told then; nothing else happens to it until
+    /// [`Copy::complete`].
+    pub(in crate::source::git) fn receive(&self, location: String) -> Receiver {
+        let (bytes, received) = mpsc::channel(PIECES);
+        let copy = self.clone();
+        Receiver { bytes, name: tokio::task::spawn_blocking(move || copy.index(received, &location)) }
+    }
+
+    fn index(&self, mut bytes: mpsc::Receiver<Bytes>, location: &str) -> Result<Option<String>, GitError> {
+        crate::sys::libgit2::initialise();
+        self.make_directories()?;
+        let broken = |error: &git2::Error| match error.class() {
+            git2::ErrorClass::Os | git2::ErrorClass::Filesystem => {
+                disk("receive a pack in", self.path())(io::Error::other(error.message().to_owned()))
+            }
+            _ => GitError::Unreachable {
+                location: location.to_owned(),
+                reason: format!("the pack that came is damaged: {}", error.message()),
+            },
+        };
+        let mut indexer = Indexer::new(None, &self.incoming(), 0o600, false).map_err(|error| broken(&error))?;
+        let mut objects = [0; 12];
+        let mut length = 0;
+        while let Some(piece) = bytes.blocking_recv() {
+            let head = piece.len().min(objects.len() - length);
+            objects[length..length + head].copy_from_slice(&piece[..head]);
+            length += head;
+            for page in piece.chunks(PAGE) {
+                indexer.write_all(page).map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                    Some(error) => broken(error),
+                    None => disk("receive a pack in", self.path())(error),
+                })?;
+            }
+        }
+        // `PACK`, version, number of objects.
+        let empty = length == objects.len() && objects[8..] == [0; 4];
+        if empty {
+            return Ok(None);
+        }
+        indexer.commit().map(Some).map_err(|error| broken(&error))
+    }
+
+    /// Puts a received pack in place and records that what `target` leads to is here now, with its history down to `shallow`, and that
+    /// nothing else is wanted.
+    pub(in crate::source::git) fn complete(
+        &self,
+        name: Option<&str>,
+        target: ObjectId,
+        shallow: BTreeSet<ObjectId>,
+    ) -> Result<(), GitError> {
+        if let Some(name) = name {
+            self.place(name)?;
+        }
+        let before = self.state()?;
+        let objects = self.objects(&shallow)?;
+        let commits = vec![objects.peel(target)?.commit];
+        let shallow = objects.boundary(&commits)?;
+        let base_bytes = if before.base_bytes == 0 { self.weight()?.1 } else { before.base_bytes };
+        self.save(&State::new(commits, shallow, base_bytes))
+    }
+}

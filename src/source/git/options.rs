@@ -1,0 +1,94 @@
+//! What a git source is told.
+
+use super::objects::ReadLimits;
+use super::remote::{RemoteUrl, SshOptions};
+use super::select::Follow;
+use crate::source::Revision;
+use crate::source::http_client::HttpAccess;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a git source is told.
+#[derive(Clone, Debug)]
+pub struct GitOptions {
+    /// Where the repository is.
+    pub url: RemoteUrl,
+    /// What of it is followed.
+    pub follow: Follow,
+    /// The directory or file in the repository, as [`repository_path`] makes it; empty for all of it.
+    pub path: String,
+    /// Credentials, certificates and proxy, for http and https.
+    pub http: HttpAccess,
+    /// The key and the known hosts of ssh.
+    pub ssh: SshOptions,
+    /// Time between two polls.
+    pub interval: Duration,
+    /// For connecting, for a list of references as a whole, and for silence while a pack comes.
+    pub timeout: Duration,
+    /// How much is fetched at once, and read.
+    pub limits: GitLimits,
+    /// Whose signature a commit or tag needs; `None` for nobody's.
+    pub trust: Option<GitTrust>,
+    /// Whether a revision may be used that does not follow from the last accepted one.
+    pub allow_rollback: bool,
+    /// The revision of the last good set.
+    pub last_accepted: Option<Revision>,
+    /// The source's own directory for what it fetches.
+    pub store: PathBuf,
+}
+
+/// How much is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GitLimits {
+    /// Size of one pack as it comes over the network.
+    pub max_fetch_bytes: u64,
+    /// What is read of a commit.
+    pub read: ReadLimits,
+}
+
+impl Default for GitLimits {
+    fn default() -> Self {
+        Self { max_fetch_bytes: 256 << 20, read: ReadLimits::default() }
+    }
+}
+
+/// Whose signatures count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitTrust {
+    /// In the format of ssh-keygen; read anew for every revision.
+    pub allowed_signers: PathBuf,
+    /// What signatures have to be made for; git's own is `git`.
+    pub namespace: String,
+}
+
+/// A path that leads out of the repository, or nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no path in a repository: components are separated by one /, and none is . or ..")]
+pub struct BadRepositoryPath(String);
+
+/// A path in the repository without slashes at its ends; `.` and `/` mean the whole repository.
+pub fn repository_path(text: &str) -> Result<String, BadRepositoryPath> {
+    let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
+    if path.is_empty() || path == "." {
+        return Ok(String::new());
+    }
+    if path.split('/').any(|component| matches!(component, "" | "." | "..")) || path.contains(char::is_control) {
+        return Err(BadRepositoryPath(text.to_owned()));
+    }
+    Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_in_the_repository() {
+        for (text, path) in [("", ""), (".", ""), ("/", ""), ("./a/", "a"), ("/a/b", "a/b"), ("a b", "a b")] {
+            assert_eq!(repository_path(text).as_deref(), Ok(path), "{text}");
+        }
+        for text in ["..", "a/../b", "a//b", "./../a", "a/./b", "a\n"] {
+            assert!(repository_path(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Connections that stay open for a whole conversation: ssh, and git's own server.
+
+use super::MAX_LISTING;
+use super::lines::{Chunks, Lines, NoLine};
+use super::ssh::{Ssh, SshOptions};
+use super::url::SshUrl;
+use crate::source::git::error::GitError;
+use crate::source::git::protocol::encode;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+
+/// How long ssh may take to say why it ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// An open connection.
+pub(super) struct Open {
+    pub(super) lines: Lines,
+    input: Input,
+}
+
+enum Input {
+    Ssh(Box<Ssh>),
+    Daemon(OwnedWriteHalf),
+}
+
+impl Open {
+    pub(super) fn ssh(url: &SshUrl, options: &SshOptions, timeout: Duration) -> Result<Self, GitError> {
+        let (ssh, output) = Ssh::start(url, options, timeout)?;
+        Ok(Self { lines: Lines::new(Chunks::Stream(Box::new(output)), timeout, MAX_LISTING), input: Input::Ssh(Box::new(ssh)) })
+    }
+
+    pub(super) async fn daemon(host: &str, port: u16, path: &str, timeout: Duration, location: &str) -> Result<Self, GitError> {
+        let unreachable =
+            |error: std::io::Error| GitError::Unreachable { location: location.to_owned(), reason: error.to_string() };
+        let stream = TcpStream::connect((host, port)).await.map_err(unreachable)?;
+        let (output, mut input) = stream.into_split();
+        let mut request = Vec::new();
+        encode(&mut request, &format!("git-upload-pack {path}\0host={host}:{port}\0\0version=2\0"));
+        input.write_all(&request).await.map_err(unreachable)?;
+        Ok(Self { lines: Lines::new(Chunks::Stream(Box::new(output)), timeout, MAX_LISTING), input: Input::Daemon(input) })
+    }
+
+    /// Sends a request. A failure is told by what is read next.
+    pub(super) async fn send(&mut self, request: &[u8]) {
+        let sent = match &mut self.input {
+            Input::Ssh(ssh) => async { ssh.input.write_all(request).await.and(ssh.input.flush().await) }.await,
+            Input::Daemon(input) => input.write_all(request).await,
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, "send a request");
+        }
+    }
+
+    /// Why there was no line: ssh knows more than the end of its output tells.
+    pub(super) async fn explain(&mut self, location: &str, no_line: NoLine) -> GitError {
+        match (&mut self.input, no_line) {
+            (Input::Ssh(ssh), NoLine::Ended | NoLine::Broken(_)) => {
+                let words = ssh.last_words(LAST_WORDS).await;
+                GitError::of_words(location.to_owned(), words)
+            }
+            (Input::Ssh(_) | Input::Daemon(_), no_line) => no_line.into_error(location),
+        }
+    }
+}

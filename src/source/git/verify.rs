@@ -1,0 +1,91 @@
+//! Whose signature a revision has.
+
+use super::error::GitError;
+use super::objects::{Objects, Peeled};
+use super::options::GitTrust;
+use super::protocol::ObjectId;
+use super::select::Target;
+use crate::telemetry::error_chain;
+use crate::trust::{self, AllowedSigners, ObjectKind, Signer, judged_at, signed_parts};
+use jiff::Timestamp;
+
+/// A signature that was verified.
+#[derive(Clone, Debug)]
+pub(super) struct Signature {
+    pub(super) signer: Signer,
+    /// When the signer says that it was made.
+    pub(super) signed_at: Timestamp,
+    /// Whether what was signed includes the name of the tag that is followed.
+    pub(super) names_the_tag: bool,
+}
+
+/// The signature of the annotated tag that is followed, or else of the commit.
+pub(super) fn verify(
+    objects: &Objects,
+    peeled: &Peeled,
+    target: &Target,
+    trust: &GitTrust,
+    last: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<Signature, GitError> {
+    let signers = Signers { allowed: read(trust)?, namespace: &trust.namespace, last, now };
+    let commit = || signers.verify(objects, peeled.commit, None);
+    let Some(tag) = peeled.tags.first() else {
+        return commit().map_err(|reason| GitError::Rejected(format!("commit {}: {reason}", peeled.commit)));
+    };
+    let name = target.reference.as_ref().and_then(|reference| reference.strip_prefix("refs/tags/"));
+    let next = peeled.tags.get(1).copied().unwrap_or(peeled.commit);
+    match signers.verify(objects, *tag, Some((name, next))) {
+        Ok(signature) => Ok(signature),
+        Err(tag_reason) => commit().map_err(|reason| {
+            GitError::Rejected(format!(
+                "tag {}: {tag_reason}; its commit {}: {reason}",
+                name.unwrap_or("without a name"),
+                peeled.commit
+            ))
+        }),
+    }
+}
+
+fn read(trust: &GitTrust) -> Result<AllowedSigners, GitError> {
+    let path = &trust.allowed_signers;
+    let bytes =
+        std::fs::read(path).map_err(|source| GitError::Disk { what: "read the allowed signers in", path: path.clone(), source })?;
+    AllowedSigners::parse(&bytes).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        GitError::Setup(format!("allowed signers {}: {}", path.display(), problems.join("; ")))
+    })
+}
+
+/// Whose signatures count, and when they are looked at.
+struct Signers<'a> {
+    allowed: AllowedSigners,
+    namespace: &'a str,
+    last: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl Signers<'_> {
+    /// `tag`: the name and target that the object has to have, if it is a tag.
+    fn verify(&self, objects: &Objects, id: ObjectId, tag: Option<(Option<&str>, ObjectId)>) -> Result<Signature, String> {
+        let raw = objects.raw(id).map_err(|error| error_chain(&error).to_string())?;
+        let parts = signed_parts(&raw).map_err(|error| error.to_string())?;
+        let at = judged_at(self.now, self.last, Some(parts.stated_at));
+        let signer = trust::verify(&self.allowed, self.namespace, &parts.payload, &parts.signature, at);
+        let signer = signer.map_err(|error| error.to_string())?;
+        let names_the_tag = match (&parts.kind, tag) {
+            (ObjectKind::Tag { name, .. }, Some((wanted, _))) if Some(name.as_str()) != wanted => {
+                return Err(format!("it was signed under the name {name:?}"));
+            }
+            (ObjectKind::Tag { target, .. }, Some((_, next))) if *target != next.to_string() => {
+                return Err("it was signed for another object".to_owned());
+            }
+            (ObjectKind::Tag { .. }, Some(_)) => true,
+            (ObjectKind::Commit, None) => false,
+            (ObjectKind::Tag { .. }, None) | (ObjectKind::Commit, Some(_)) => {
+                return Err("it is of another kind than it should be".to_owned());
+            }
+        };
+        Ok(Signature { signer, signed_at: parts.stated_at, names_the_tag })
+    }
+}

@@ -1,0 +1,139 @@
+//! A commit is how people deploy, and what runs needs no server.
+
+use crate::support::{TestHost, eventually};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A bare repository with a work tree beside it.
+struct Repository(tempfile::TempDir);
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(repository.0.path().join("tree")).unwrap();
+        let path = repository.path();
+        git(Command::new("git").args(["init", "--quiet", "--bare", "--initial-branch=main"]).arg(&path));
+        std::fs::write(path.join("git-daemon-export-ok"), "").unwrap();
+        repository
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("fleet.git")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let tree = self.0.path().join("tree");
+        git(Command::new("git").arg("--git-dir").arg(self.path()).arg("--work-tree").arg(&tree).args(arguments).current_dir(&tree))
+    }
+
+    /// Commits one manifest, and returns the commit.
+    fn commit(&self, name: &str, content: &str) -> String {
+        let path = self.0.path().join("tree").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "change"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+}
+
+fn git(command: &mut Command) -> String {
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+        command.env(name, "someone@example.org");
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// `git daemon`, one process per connection, for as long as it is wanted.
+struct Server {
+    port: u16,
+    gone: Arc<AtomicBool>,
+}
+
+impl Server {
+    fn start(root: &Path) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Self { port: listener.local_addr().unwrap().port(), gone: Arc::default() };
+        let (gone, base) = (server.gone.clone(), format!("--base-path={}", root.display()));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                // Accepted and closed: a server that is there and of no use.
+                if gone.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let output: OwnedFd = stream.try_clone().unwrap().into();
+                let mut daemon = Command::new("git");
+                daemon.args(["daemon", "--inetd", &base]).stdin(OwnedFd::from(stream)).stdout(output).stderr(Stdio::null());
+                daemon.status().unwrap();
+            }
+        });
+        server
+    }
+}
+
+fn pod(word: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: web\n    \
+         image: localhost/busybox:1\n    command: [/bin/sh, -c, 'echo {word}; exec sleep 1000000']\n"
+    )
+}
+
+#[test]
+fn a_commit_becomes_a_pod_the_next_one_its_change_and_without_the_server_all_goes_on() {
+    let repository = Repository::new();
+    repository.commit("hosts/shop/web.yaml", &pod("one"));
+    let server = Server::start(repository.0.path());
+    let url = format!("git://127.0.0.1:{}/fleet.git", server.port);
+    let source = format!("  - name: fleet\n    git: {{url: '{url}', branch: main, path: hosts/shop, intervalSeconds: 1}}\n");
+    let mut host = TestHost::start_with(&source);
+    let first = host.wait_running("web");
+    host.wait_log("web", "web", "one");
+
+    let commit = repository.commit("hosts/shop/web.yaml", &pod("two"));
+    host.wait_log("web", "web", "two");
+    let second = host.wait_for_pod("web", "the changed container to run", |pod| {
+        pod.runs("web") && pod.container_id("web") != first.container_id("web")
+    });
+    assert_eq!(second.uid(), first.uid(), "an edit keeps the pod");
+    eventually("the commit to be shown", || {
+        let shown = host.cli_ok(&["get", "sources", "-o", "json"]);
+        if shown.contains(&commit) { Ok(()) } else { Err(shown) }
+    });
+
+    server.gone.store(true, Ordering::SeqCst);
+    eventually("the failure to be shown", || {
+        let status = host.cli_ok(&["status"]);
+        if status.contains("fleet") && status.contains("not reachable") { Ok(()) } else { Err(status) }
+    });
+    host.kill_daemon();
+    host.start_daemon();
+    let after = host.wait_running("web");
+    assert_eq!(after.container_id("web"), second.container_id("web"), "the same container, from what was accepted");
+
+    // What was committed meanwhile arrives when the server is back, also after the copy was lost.
+    host.kill_daemon();
+    std::fs::remove_dir_all(host.path("state/sources/fleet/git/repository")).unwrap();
+    repository.commit("hosts/shop/web.yaml", &pod("three"));
+    server.gone.store(false, Ordering::SeqCst);
+    host.start_daemon();
+    host.wait_log("web", "web", "three");
+
+    // The manifest is taken away: first with its directory, which holds, then meant.
+    repository.git(&["rm", "--quiet", "-r", "hosts"]);
+    repository.commit("README.md", "moved");
+    eventually("the missing path to be shown", || {
+        let status = host.cli_ok(&["status"]);
+        if status.contains(".gitkeep") { Ok(()) } else { Err(status) }
+    });
+    assert!(host.pod("web").is_some());
+    repository.commit("hosts/shop/.gitkeep", "");
+    host.wait_gone("web");
+}

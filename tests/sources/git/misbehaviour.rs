@@ -1,0 +1,141 @@
+//! Servers that are silent, cut off, or no git servers at all.
+
+use super::repository::Repository;
+use super::servers::{Counter, git_daemon};
+use super::{options, shown, start};
+use podstead::source::git::GitOptions;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const SHORT: Duration = Duration::from_millis(500);
+
+/// Answers every connection with `answer` and then does nothing more. Returns the port.
+fn answering(answer: &'static [u8], close: bool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            if matches!(stream.read(&mut request), Ok(1..)) {
+                stream.write_all(answer).ok();
+            }
+            if !close {
+                kept.push(stream);
+            }
+        }
+    });
+    port
+}
+
+async fn failure_of(url: &str) -> String {
+    let state = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let text = start(GitOptions { timeout: SHORT, ..options(url, state.path()) }).failure().await;
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    text
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up() {
+    let port = answering(b"", false);
+    for url in [format!("http://127.0.0.1:{port}/fleet.git"), format!("git://127.0.0.1:{port}/fleet.git")] {
+        let text = failure_of(&url).await;
+        assert!(text.contains("sent nothing"), "{text}");
+    }
+    let text = failure_of(&format!("ssh://127.0.0.1:{port}/fleet.git")).await;
+    assert!(text.contains("sent nothing") || text.contains("not reachable"), "{text}");
+}
+
+#[tokio::test]
+async fn a_page_instead_of_a_repository_is_called_that() {
+    let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 13\r\n\r\n<html></html>";
+    let text = failure_of(&format!("http://127.0.0.1:{}/fleet.git", answering(page, true))).await;
+    assert!(text.contains("does not answer as a git server") && text.contains("captive portal"), "{text}");
+    let kind =
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/x-git-upload-pack-advertisement\r\ncontent-length: 13\r\n\r\n<html></html>";
+    let text = failure_of(&format!("http://127.0.0.1:{}/fleet.git", answering(kind, true))).await;
+    assert!(text.contains("does not answer as a git server"), "{text}");
+    let text = failure_of(&format!("git://127.0.0.1:{}/fleet.git", answering(b"SSH-2.0-OpenSSH\r\n", true))).await;
+    assert!(text.contains("does not answer as a git server"), "{text}");
+}
+
+#[tokio::test]
+async fn a_busy_server_is_told_from_a_broken_one() {
+    let busy =
+        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 7\r\ncontent-type: text/plain\r\ncontent-length: 11\r\n\r\nmaintenance";
+    let text = failure_of(&format!("http://127.0.0.1:{}/fleet.git", answering(busy, true))).await;
+    assert!(text.contains("cannot answer now") && text.contains("503") && text.contains("maintenance"), "{text}");
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_there_is_not_reachable() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for url in [format!("http://127.0.0.1:{free}/fleet.git"), format!("git://127.0.0.1:{free}/fleet.git")] {
+        let text = failure_of(&url).await;
+        assert!(text.contains("is not reachable") && text.contains("efused"), "{text}");
+    }
+}
+
+/// Passes connections on until so many bytes came from the server, then goes on with nothing, or ends.
+fn cut_off(port: u16, after: Arc<AtomicU64>, close: bool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
+            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server).ok());
+            let (mut from_server, mut to_client, after) = (server, client, after.clone());
+            std::thread::spawn(move || {
+                let mut byte = [0; 64];
+                while let Ok(length @ 1..) = from_server.read(&mut byte) {
+                    let left = after
+                        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(length as u64)))
+                        .unwrap();
+                    if left == 0 {
+                        if close {
+                            to_client.shutdown(std::net::Shutdown::Both).ok();
+                        } else {
+                            std::thread::park_timeout(Duration::from_secs(60));
+                        }
+                        return;
+                    }
+                    if to_client.write_all(&byte[..length]).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    own
+}
+
+#[tokio::test]
+async fn a_fetch_that_is_cut_off_anywhere_leaves_nothing_and_succeeds_later() {
+    let repository = Repository::with(&[("web.yaml", "one"), ("db.yaml", &"x\n".repeat(100))]);
+    let server = git_daemon(repository.root());
+    let whole = {
+        let counter = Counter::before(server.port);
+        let state = tempfile::tempdir().unwrap();
+        start(options(&format!("git://127.0.0.1:{}/fleet.git", counter.port), state.path())).artifact().await;
+        counter.count().0
+    };
+    for close in [true, false] {
+        for part in 1..6 {
+            let left = Arc::new(AtomicU64::new(whole * part / 8));
+            let port = cut_off(server.port, left.clone(), close);
+            let state = tempfile::tempdir().unwrap();
+            let url = format!("git://127.0.0.1:{port}/fleet.git");
+            let mut source = start(GitOptions { timeout: SHORT, ..options(&url, state.path()) });
+            let text = source.failure().await;
+            assert!(text.contains(if close { "not reachable" } else { "sent nothing" }), "{part} {close}: {text}");
+            left.store(u64::MAX, Ordering::SeqCst);
+            assert_eq!(shown(&source.polled_artifact().await).len(), "db.yaml= web.yaml=one".len() + 200, "{part} {close}");
+        }
+    }
+}
