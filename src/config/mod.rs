@@ -12,7 +12,7 @@ mod written;
 
 pub use paths::Paths;
 pub use resolve::HostFacts;
-pub use source::{GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+pub use source::{Allow, GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
 pub use written::{ConfigError, WrittenConfig};
 
 use crate::image::RegistryConfig;

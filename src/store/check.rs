@@ -2,6 +2,8 @@
 //!
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
+use super::policy;
+use crate::config::Allow;
 use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity};
 use crate::pod::objects::{Object as ReferredObject, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
@@ -17,6 +19,45 @@ pub struct CheckContext {
     pub limits: Limits,
     /// What pods are admitted for.
     pub admit: AdmitContext,
+    /// What objects of this source may use; `None` for everything.
+    pub allow: Option<Arc<Allow>>,
+}
+
+impl CheckContext {
+    /// For a source that may use everything.
+    pub fn new(admit: AdmitContext) -> Self {
+        Self { limits: Limits::default(), admit, allow: None }
+    }
+
+    /// What is not allowed of an object that was accepted before; empty for one that may stay.
+    pub fn violations(&self, accepted: &Accepted) -> Vec<Problem> {
+        let Some(allow) = &self.allow else { return Vec::new() };
+        let Accepted { key, origin, object } = accepted;
+        let found = match object {
+            AcceptedObject::Pod(pod) => policy::of_pod(pod, &key.namespace, allow),
+            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => policy::of_namespace(&key.namespace, allow),
+        };
+        let placed = |FieldProblem { severity, code, field, message, hint }| Problem {
+            severity,
+            code,
+            file: origin.file.clone(),
+            position: Some(origin.position),
+            field,
+            message,
+            hint,
+            object: Some(key.clone()),
+        };
+        found.into_iter().map(placed).collect()
+    }
+
+    /// What is not allowed of an object as written.
+    fn judge(&self, key: &ObjectKey, object: &Object) -> Vec<FieldProblem> {
+        match (&self.allow, object) {
+            (None, _) => Vec::new(),
+            (Some(allow), Object::Pod(pod)) => policy::of_pod(pod, &key.namespace, allow),
+            (Some(allow), Object::ConfigMap(_) | Object::Secret(_)) => policy::of_namespace(&key.namespace, allow),
+        }
+    }
 }
 
 /// An object that can be used.
@@ -93,7 +134,9 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
     let decoded = manifest::decode(file, bytes, &context.limits);
     let mut checked = Checked { accepted: Vec::new(), problems: decoded.problems, broken: decoded.broken };
     for DecodedObject { key, object, origin, positions } in decoded.objects {
-        let (object, problems) = match object {
+        // Judged as written: what is not allowed and what is wrong shall not hide each other.
+        let violations = context.judge(&key, &object);
+        let (object, mut problems) = match object {
             Object::ConfigMap(config_map) => {
                 let (config_map, problems) = admit_config_map(*config_map);
                 (config_map.map(|config_map| AcceptedObject::ConfigMap(config_map.into())), problems)
@@ -107,6 +150,8 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
                 (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)
             }
         };
+        let object = object.filter(|_| violations.is_empty());
+        problems.extend(violations);
         checked.problems.extend(problems.into_iter().map(|problem| placed(problem, &key, &origin, &positions)));
         match object {
             Some(object) => checked.accepted.push(Accepted { key, origin, object }),
@@ -166,7 +211,7 @@ mod tests {
     use crate::pod::NodeName;
 
     fn checked(text: &str) -> Checked {
-        let context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+        let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         check("web.yaml", text.as_bytes(), &context)
     }
 

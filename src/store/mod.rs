@@ -6,6 +6,7 @@
 pub mod check;
 pub mod intake;
 pub mod last_good;
+mod policy;
 mod revisions;
 mod seal;
 pub mod undelta;

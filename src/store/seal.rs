@@ -118,7 +118,6 @@ fn sealed_bytes(secret: &Secret) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Limits;
     use crate::pod::{AdmitContext, NodeName};
     use crate::store::{CheckContext, check};
 
@@ -136,7 +135,7 @@ data: {a: b}
 ";
 
     fn files() -> KeptFiles {
-        let context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+        let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let checked = check("s.yaml", TEXT.as_bytes(), &context);
         assert_eq!(checked.problems, []);
         KeptFiles::from([("s.yaml".into(), KeptFile { objects: checked.accepted, unclear: true })])
@@ -185,7 +184,7 @@ data: {a: b}
 
     #[test]
     fn no_manifest_can_look_sealed() {
-        let context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+        let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {podstead.dev/sealed: AAAA}\n";
         assert_eq!(check("s.yaml", text.as_bytes(), &context).accepted, []);
     }

@@ -18,6 +18,7 @@ const PURE: &[&str] = &[
     "status",
     "trust",
     "store/last_good/file",
+    "store/policy",
     "store/revisions",
     "store/undelta",
     "mux/merge",

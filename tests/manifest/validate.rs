@@ -121,3 +121,23 @@ fn a_path_that_cannot_be_read_ends_with_2_and_hides_nothing() {
     assert!(stderr(&output).contains("empty holds no manifests"), "{}", stderr(&output));
     assert_eq!(validate(directory.path(), &[]).status.code(), Some(2));
 }
+
+#[test]
+fn what_a_source_may_use_is_judged_when_the_source_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("web.yaml"), web()).unwrap();
+    let config = "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: edge\nsources:\n\
+                  - {name: fleet, directory: {path: /srv}, allow: {images: [registry.lan/]}}\n- {name: own, directory: {path: /own}}\n";
+    std::fs::write(directory.path().join("config.yaml.txt"), config).unwrap();
+    let judged = |source: &str| validate(directory.path(), &["--config", "config.yaml.txt", "--source", source, "."]);
+    assert_eq!(judged("own").status.code(), Some(0));
+    let refused = judged("fleet");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stdout(&refused).contains("error[not-allowed]: spec.containers[0].image: this source may not use image"),
+        "{}",
+        stdout(&refused)
+    );
+    let unknown = judged("nobody");
+    assert!(stderr(&unknown).contains("no source \"nobody\" is configured"), "{}", stderr(&unknown));
+}

@@ -3,7 +3,6 @@
 use crate::follower::{DEADLINE, options, put};
 use crate::mounts::{in_own_mounts, mount_tmpfs, unmount};
 use podstead::config::Paths;
-use podstead::manifest::Limits;
 use podstead::mux::{self, DesiredPod, Merge, MuxTask, PodOp, PodUpdate};
 use podstead::pod::{AdmitContext, NodeName, SourceId};
 use podstead::source::dir::DirectorySource;
@@ -46,11 +45,16 @@ fn id() -> SourceId {
 
 fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
     let paths = Paths { state: state.to_owned(), run: state.join("run"), logs: state.join("logs") };
-    let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+    let check = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
     let (sender, status) = watch::channel(None);
     let seen = Arc::new(Status(sender));
-    let described =
-        IntakeSource { id: id(), kind: "directory".into(), location: manifests.display().to_string(), history_limit: 3 };
+    let described = IntakeSource {
+        id: id(),
+        kind: "directory".into(),
+        location: manifests.display().to_string(),
+        history_limit: 3,
+        allow: None,
+    };
     let (intake, handle) = Intake::new(vec![described], &paths, check, seen.clone(), seen.clone());
     let (task, _) = MuxTask::new(Merge::new([id()], known), Arc::default(), seen);
     let (report, reports) = mpsc::channel(1);

@@ -11,7 +11,6 @@ use super::{notify_manager, sources};
 use crate::api::{self, ApiSocket, Backend, Published};
 use crate::config::Config;
 use crate::image::{ImageStore, ImageStoreConfig};
-use crate::manifest::Limits;
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
 use crate::network::{HostOrLoopback, host_ips};
 use crate::pod::objects::FingerprintKey;
@@ -110,7 +109,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let (report, reports) = mpsc::channel(REPORTS);
     let (set, sets) = mpsc::channel(SETS);
     let (update, updates) = mpsc::channel(UPDATES);
-    let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
+    let check = CheckContext::new(AdmitContext::new(config.node_name.clone()));
     let described = config.sources.iter().map(sources::describe).collect();
     let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
 

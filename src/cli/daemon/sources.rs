@@ -16,12 +16,18 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         SourcePlace::Http(place) => shown(&place.url),
         SourcePlace::Git(place) => place.url.to_string(),
     };
-    IntakeSource { id: source.name.clone(), kind: source.place.kind().to_owned(), location, history_limit: source.history_limit }
+    IntakeSource {
+        id: source.name.clone(),
+        kind: source.place.kind().to_owned(),
+        location,
+        history_limit: source.history_limit,
+        allow: source.allow.clone(),
+    }
 }
 
 /// The source itself.
 pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> anyhow::Result<Box<dyn PodSource>> {
-    let SourceConfig { name, place, signature, allow_rollback, history_limit: _ } = source;
+    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _ } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
             let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };

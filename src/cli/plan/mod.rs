@@ -9,13 +9,13 @@ mod host;
 use super::daemon::node;
 use super::{Context, EXIT_FAILED};
 use crate::config::{Config, SourceConfig, SourcePlace};
-use crate::manifest::{Limits, Severity};
+use crate::manifest::Severity;
 use crate::mux::{DesiredPod, Merge};
 use crate::pod::objects::{FingerprintKey, Objects};
 use crate::pod::{AdmitContext, PodUid, SourceId};
 use crate::source::{Revision, dir};
 use crate::store::last_good::LastGood;
-use crate::store::{CheckContext, Set, UndeltaStore, check};
+use crate::store::{Accepted, CheckContext, Set, UndeltaStore, check};
 use crate::sys::clock::Clock;
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::definition::DefinitionContext;
@@ -83,10 +83,13 @@ fn source_of<'a>(args: &PlanArgs, config: &'a Config) -> anyhow::Result<&'a Sour
 
 /// Reads and judges manifests as the source would: what is refused keeps its last good version.
 fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<Set> {
-    let check_context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(config.node_name.clone()) };
+    let check_context =
+        CheckContext { allow: source.allow.clone(), ..CheckContext::new(AdmitContext::new(config.node_name.clone())) };
     let artifact = dir::read_once(path)?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
-    let before = last.in_force.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files));
+    let is_refused = |accepted: &Accepted| !check_context.violations(accepted).is_empty();
+    let (before, _) =
+        last.in_force.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files)).without(&is_refused);
     let store = before.apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
     Ok(store.set(&source.name, &artifact.revision))
 }

@@ -37,6 +37,9 @@ pub(super) struct ValidateArgs {
     /// Name of the host that the pods are for [default: from the configuration]
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
+    /// Source of the configuration whose restrictions count (`allow`)
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
 }
 
 /// `-o`.
@@ -70,7 +73,7 @@ impl Findings {
 }
 
 pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let check_context = CheckContext { limits: Limits::default(), admit: admit_context(args, context) };
+    let check_context = check_context(args, context)?;
     let (collections, unreadable) = collect(args);
     let mut findings = Findings::default();
     for files in &collections {
@@ -96,6 +99,17 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
         (true, 0) => ExitCode::SUCCESS,
         (true, _) => ExitCode::from(EXIT_FAILED),
     })
+}
+
+/// What the manifests are judged by.
+fn check_context(args: &ValidateArgs, context: &Context) -> anyhow::Result<CheckContext> {
+    let all = CheckContext::new(admit_context(args, context));
+    let Some(name) = &args.source else { return Ok(all) };
+    let config = context.load_config()?;
+    match config.sources.into_iter().find(|source| source.name.as_str() == name) {
+        Some(source) => Ok(CheckContext { allow: source.allow, ..all }),
+        None => bail!("no source {name:?} is configured"),
+    }
 }
 
 /// The host that pods are judged for. A machine that only checks manifests need not have a usable configuration or host name.

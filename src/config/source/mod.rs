@@ -1,12 +1,15 @@
 //! Places that manifests come from, resolved: every value is set and valid.
 
 mod access;
+mod allow;
 mod git;
 mod resolve;
 mod written;
 
 #[cfg(test)]
 mod tests;
+
+pub use allow::Allow;
 
 pub(super) use resolve::sources;
 
@@ -17,6 +20,7 @@ use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
 use reqwest::Url;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A place that manifests come from.
@@ -32,6 +36,8 @@ pub struct SourceConfig {
     pub allow_rollback: bool,
     /// Earlier accepted revisions that are kept.
     pub history_limit: usize,
+    /// What its pods may use; `None` for everything.
+    pub allow: Option<Arc<Allow>>,
 }
 
 /// The kinds of places.

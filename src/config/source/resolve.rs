@@ -3,11 +3,12 @@
 use super::access::{AccessFields, web_url};
 use super::git::git_place;
 use super::written::{WrittenHttp, WrittenSource};
-use super::{HttpPlace, SignatureRequirement, SourceConfig, SourcePlace};
+use super::{Allow, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace};
 use crate::config::ConfigError;
 use crate::config::check::{Check, is_label};
 use crate::pod::SourceId;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 const DEFAULT_MANIFESTS: &str = "/etc/podstead/manifests";
@@ -25,7 +26,14 @@ pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSou
         let relist_interval = Duration::from_secs(DEFAULT_RELIST);
         let place = SourcePlace::Directory { path: DEFAULT_MANIFESTS.into(), relist_interval };
         let name = SourceId::new("manifests");
-        return Ok(vec![SourceConfig { name, place, signature: None, allow_rollback: false, history_limit: DEFAULT_HISTORY }]);
+        return Ok(vec![SourceConfig {
+            name,
+            place,
+            signature: None,
+            allow_rollback: false,
+            history_limit: DEFAULT_HISTORY,
+            allow: None,
+        }]);
     };
     let mut names = BTreeSet::new();
     let resolve = |(index, written): (usize, &WrittenSource)| {
@@ -44,7 +52,7 @@ pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSou
 }
 
 fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourceConfig, ConfigError> {
-    let WrittenSource { name, directory, http, git, require_signature, allow_rollback, revision_history_limit } = written;
+    let WrittenSource { name, directory, http, git, require_signature, allow_rollback, revision_history_limit, allow } = written;
     let place = match (directory, http, git) {
         (Some(directory), None, None) => {
             let field = format!("{field}.directory");
@@ -91,6 +99,10 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<Sou
             0,
             MAX_HISTORY,
         )?,
+        allow: match allow {
+            Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?)),
+            None => None,
+        },
     })
 }
 

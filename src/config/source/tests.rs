@@ -39,7 +39,7 @@ const EVERYTHING: &str = "
   requireSignature: {allowedSignersFile: /etc/signers, namespace: deploy}
 - {name: ssh, git: {url: 'git@git.lan:edge.git', commit: 0123456789ABCDEF0123456789abcdef01234567, ssh: {keyFile: /k, knownHostsFile: /h}}}
 - {name: local, git: {url: /srv/edge.git, tag: v1}}
-- {name: plain, http: {url: 'http://config.lan/'}, revisionHistoryLimit: 9}
+- {name: plain, http: {url: 'http://config.lan/'}, revisionHistoryLimit: 9, allow: {hostNetwork: true, hostPaths: [{path: /srv, readOnly: true}], images: [registry.lan/]}}
 ";
 
 #[test]

@@ -1,5 +1,6 @@
 //! Sources as written in the configuration file.
 
+use super::allow::WrittenAllow;
 use super::{GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
 use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
 use crate::source::git::Follow;
@@ -32,6 +33,9 @@ pub struct WrittenSource {
     /// Earlier accepted revisions that are kept, 0 to 100. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<usize>,
+    /// What its pods may use. Default: everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<WrittenAllow>,
 }
 
 /// `sources[].directory`.
@@ -185,7 +189,7 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit } = source;
+        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow } = source;
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
             name: name.to_string(),
@@ -195,6 +199,7 @@ impl WrittenSource {
             }),
             allow_rollback: fetched.then_some(*allow_rollback),
             revision_history_limit: Some(*history_limit),
+            allow: allow.as_ref().map(|allow| allow.to_written()),
             ..Self::default()
         };
         match place {

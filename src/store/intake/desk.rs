@@ -11,7 +11,8 @@ use crate::source::wake::Verdict;
 use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::{LastGood, Record, Stamp, State};
-use crate::store::{CheckContext, Set, UndeltaStore};
+use crate::store::undelta::KeptFiles;
+use crate::store::{Accepted, CheckContext, Set, UndeltaStore};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventRecorder;
 use jiff::Timestamp;
@@ -106,11 +107,11 @@ impl Desk {
                 }
                 self.hold = hold;
                 in_force.map(|Record { stamp, files }| {
-                    let store = UndeltaStore::restore(files);
-                    let set = store.set(self.id(), &stamp.revision);
+                    let (store, set) = self.restored(files, &stamp.revision);
                     (self.store, self.pods) = (Arc::new(store), set.pods.len());
                     tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "last good set");
                     self.in_force = Some(stamp);
+                    self.tell_problems(&set);
                     set
                 })
             }
@@ -283,10 +284,23 @@ impl Desk {
         self.store = Arc::new(store);
         self.in_force = Some(stamp);
         self.pods = set.pods.len();
+        self.tell_problems(set);
+    }
+
+    fn tell_problems(&mut self, set: &Set) {
         self.problems = set.problems.clone();
         self.told.problems(&set.problems, |key| {
             set.pods.contains_key(key) || set.config_maps.contains_key(key) || set.secrets.contains_key(key)
         });
+    }
+
+    /// What was accepted before, without what its source may not use any more: that is the statement of whoever configured it.
+    pub(super) fn restored(&self, files: KeptFiles, revision: &Revision) -> (UndeltaStore, Set) {
+        let is_refused = |accepted: &Accepted| !self.check.violations(accepted).is_empty();
+        let (store, refused) = UndeltaStore::restore(files).without(&is_refused);
+        let mut set = store.set(self.id(), revision);
+        set.problems.extend(refused.iter().flat_map(|accepted| self.check.violations(accepted)));
+        (store, set)
     }
 
     fn tell_standing(&self, reason: &str) {

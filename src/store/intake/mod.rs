@@ -19,7 +19,7 @@ pub use request::IntakeHandle;
 mod tests;
 
 use super::{CheckContext, Set};
-use crate::config::Paths;
+use crate::config::{Allow, Paths};
 use crate::pod::SourceId;
 use crate::source::SourceReport;
 use crate::status::SourceStatusSink;
@@ -49,6 +49,8 @@ pub struct IntakeSource {
     pub location: String,
     /// Earlier accepted revisions that are kept.
     pub history_limit: usize,
+    /// What its pods may use; `None` for everything.
+    pub allow: Option<Arc<Allow>>,
 }
 
 /// The task before it runs.
@@ -69,8 +71,10 @@ impl Intake {
         events: Arc<dyn EventRecorder>,
     ) -> (Self, IntakeHandle) {
         let (handle, requests) = IntakeHandle::new();
-        let check = Arc::new(check);
-        let desk = |source| Desk::new(source, paths, check.clone(), status.clone(), events.clone());
+        let desk = |source: IntakeSource| {
+            let check = CheckContext { allow: source.allow.clone(), ..check.clone() };
+            Desk::new(source, paths, Arc::new(check), status.clone(), events.clone())
+        };
         let desks = sources.into_iter().map(desk).collect();
         (Self { paths: paths.clone(), desks, requests }, handle)
     }

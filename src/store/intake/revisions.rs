@@ -4,10 +4,10 @@ use super::attempt::{Shelf, put_in_force};
 use super::desk::Desk;
 use super::request::Wish;
 use crate::source::history::{History, Hold, HoldKind, RevisionDiff, RevisionError, RolledBack};
+use crate::store::Set;
 use crate::store::last_good::{LastGoodError, Record, Stamp, State, Unreadable};
 use crate::store::revisions::{diff, entry, select};
 use crate::store::undelta::KeptFiles;
-use crate::store::{Set, UndeltaStore};
 use crate::telemetry::error_chain;
 use jiff::Timestamp;
 
@@ -88,8 +88,7 @@ impl Desk {
         if target.number == in_force.number {
             return Err(RevisionError::InForce { id, revision: target.revision });
         }
-        let store = UndeltaStore::restore(files.clone());
-        let set = store.set(&id, &target.revision);
+        let (store, set) = self.restored(files.clone(), &target.revision);
         let hold = Hold { kind: HoldKind::RolledBack, since: Timestamp::now(), command };
         let (kept_hold, before) = (hold.clone(), in_force.clone());
         let written = self.on_disk(move |shelf| {

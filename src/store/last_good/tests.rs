@@ -2,7 +2,6 @@
 
 use super::revisions::{Step, steps};
 use super::*;
-use crate::manifest::Limits;
 use crate::pod::{AdmitContext, NodeName};
 use crate::source::history::HoldKind;
 use crate::store::undelta::KeptFile;
@@ -36,7 +35,7 @@ binaryData: {k: AAEC/w==}
 ";
 
 fn record() -> Record {
-    let context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+    let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
     let checked = check("web.yaml", TEXT.as_bytes(), &context);
     assert_eq!(checked.accepted.len(), 3, "{:?}", checked.problems);
     Record {

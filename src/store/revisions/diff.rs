@@ -138,13 +138,12 @@ fn redact(change: &mut FieldChange) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Limits;
     use crate::pod::{AdmitContext, NodeName};
     use crate::store::undelta::KeptFile;
     use crate::store::{CheckContext, check};
 
     fn files(text: &str) -> KeptFiles {
-        let context = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
+        let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let checked = check("a.yaml", text.as_bytes(), &context);
         assert!(!checked.accepted.is_empty(), "{:?}", checked.problems);
         KeptFiles::from([("a.yaml".into(), KeptFile { objects: checked.accepted, unclear: false })])

@@ -56,6 +56,16 @@ impl UndeltaStore {
         Self { files: files.into_iter().map(|(name, file)| (name, Arc::new(Share::restored(file)))).collect() }
     }
 
+    /// The content without the objects that `is_refused`, and these.
+    #[must_use]
+    pub fn without(mut self, is_refused: &dyn Fn(&Accepted) -> bool) -> (Self, Vec<Accepted>) {
+        let mut refused = Vec::new();
+        for share in self.files.values_mut().filter(|share| share.objects().iter().any(is_refused)) {
+            refused.extend(Arc::make_mut(share).take_out(is_refused));
+        }
+        (self, refused)
+    }
+
     /// What has to be kept on disk to restore it.
     pub fn kept(&self) -> KeptFiles {
         let files = self

@@ -75,6 +75,14 @@ impl Share {
         &self.objects
     }
 
+    /// Takes objects out, as if they had never been accepted.
+    pub(super) fn take_out(&mut self, is_refused: &dyn Fn(&Accepted) -> bool) -> Vec<Accepted> {
+        self.good = self.objects.iter().take(self.good).filter(|object| !is_refused(object)).count();
+        let (refused, stays) = std::mem::take(&mut self.objects).into_iter().partition(|object| is_refused(object));
+        self.objects = stays;
+        refused
+    }
+
     /// Whether anything that it gives is read from the file as it is now.
     pub(super) fn gives_anew(&self) -> bool {
         self.good > 0

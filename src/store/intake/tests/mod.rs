@@ -3,7 +3,6 @@
 mod revisions;
 
 use super::*;
-use crate::manifest::Limits;
 use crate::pod::{AdmitContext, NodeName};
 use crate::source::{Artifact, Place, PruneError, Revision, SourceControl};
 use crate::status::SourceStatus;
@@ -45,14 +44,28 @@ fn id() -> SourceId {
     SourceId::new("manifests")
 }
 
+fn allowed(allow: &str) -> Option<Arc<Allow>> {
+    let facts = crate::config::HostFacts { host_name: "edge".into(), executable: None };
+    let head = "apiVersion: podstead.dev/v1alpha1\nkind: Config\nsources:\n- name: a\n  directory: {path: /a}\n";
+    let field = if allow.is_empty() { String::new() } else { format!("  allow: {allow}\n") };
+    let text = format!("{head}{field}");
+    crate::config::Config::parse(text.as_bytes(), &facts, Path::new("/c")).unwrap().sources.remove(0).allow
+}
+
 fn paths(root: &Path) -> Paths {
     Paths { state: root.into(), run: root.join("run"), logs: root.join("logs") }
 }
 
 fn start(root: &Path) -> Running {
+    start_with(root, "")
+}
+
+/// `allow` as it is written in the configuration; empty for everything.
+fn start_with(root: &Path, allow: &str) -> Running {
     let paths = paths(root);
-    let check = CheckContext { limits: Limits::default(), admit: AdmitContext::new(NodeName::new("edge")) };
-    let source = IntakeSource { id: id(), kind: "directory".into(), location: "/etc/m".into(), history_limit: 3 };
+    let check = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
+    let source =
+        IntakeSource { id: id(), kind: "directory".into(), location: "/etc/m".into(), history_limit: 3, allow: allowed(allow) };
     let seen = Arc::new(Seen::default());
     let (intake, handle) = Intake::new(vec![source], &paths, check, seen.clone(), seen.clone());
     let (reports, report_receiver) = mpsc::channel(1);
@@ -284,4 +297,31 @@ async fn a_record_that_cannot_be_read_is_set_aside_and_the_source_decides() {
     assert!(told.len() == 1 && told[0].contains("last-good.json.corrupt-1"), "{told:?}");
     running.artifact("elsewhere", &[]).await;
     assert_eq!(running.pods().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_a_source_may_not_use_keeps_its_last_good_version_if_that_conforms() {
+    let root = tempfile::tempdir().unwrap();
+    let mut running = start_with(root.path(), "{images: [one]}");
+    running.artifact("here", &[("p.yaml", &pod("p", "one"))]).await;
+    assert_eq!(running.pods().await, ["p=one"]);
+    running.artifact("here", &[("p.yaml", &pod("p", "two")), ("q.yaml", &pod("q", "two"))]).await;
+    assert_eq!(running.pods().await, ["p=one"]);
+    let told = running.events("FailedValidation");
+    assert!(
+        told.len() == 2 && told[0].contains("may not use image") && told[0].contains("its last good version stays"),
+        "{told:?}"
+    );
+    running.end().await;
+
+    // The configuration changes: what was good is not any more, and that is meant.
+    let mut running = start_with(root.path(), "{images: [two]}");
+    assert_eq!(running.pods().await, [""; 0]);
+    assert_eq!(running.status().await.problems.len(), 1);
+    running.artifact("here", &[("p.yaml", &pod("p", "two"))]).await;
+    assert_eq!(running.pods().await, ["p=two"]);
+    // Going back to what is not allowed any more puts nothing of it in force.
+    running.handle.roll_back(&id(), Some("1"), "x").await.unwrap();
+    assert_eq!(running.pods().await, [""; 0]);
+    assert_eq!(running.status().await.problems.len(), 1);
 }

@@ -1,0 +1,267 @@
+//! What the pods of a source may use. Pure.
+//!
+//! Without `allow`, everything: whoever may configure a source may trust it. With it, access to the host is what it names and no more;
+//! `namespaces` and `images` restrict where they are given.
+
+use crate::config::ConfigError;
+use crate::config::check::Check;
+use crate::config::paths::is_clean_absolute;
+use crate::image::reference::Reference;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// `sources[].allow`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenAllow {
+    /// Privileged containers; they can do everything on the host. Default: false.
+    #[serde(default)]
+    pub privileged: bool,
+    /// The host's network. Default: false.
+    #[serde(default)]
+    pub host_network: bool,
+    /// The host's processes. Default: false.
+    #[serde(default, rename = "hostPID")]
+    pub host_pid: bool,
+    /// The host's shared memory and semaphores. Default: false.
+    #[serde(default, rename = "hostIPC")]
+    pub host_ipc: bool,
+    /// Containers without a filter of system calls, or with an unmasked `/proc`. Default: false.
+    #[serde(default)]
+    pub unconfined: bool,
+    /// Capabilities beyond the default ones, without `CAP_`; `ALL` for all. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Paths of the host that volumes may be at or below. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_paths: Vec<WrittenHostPath>,
+    /// Namespaces that objects may be in. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<String>>,
+    /// Images: what ends in `/` is the beginning of names, anything else one repository, with its tag or digest if given. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<Vec<String>>,
+}
+
+/// An item of `hostPaths`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenHostPath {
+    /// Absolute.
+    pub path: PathBuf,
+    /// Only where every container mounts it read-only. Default: false.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// What the pods of a source may use, valid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allow {
+    written: WrittenAllow,
+    capabilities: BTreeSet<String>,
+    images: Option<Vec<ImagePattern>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ImagePattern {
+    /// Of host and repository.
+    Beginning(String),
+    /// One repository, and what of it.
+    Repository { name: String, selector: Option<String> },
+}
+
+impl Allow {
+    /// Checks every value.
+    pub(super) fn resolve(check: &Check<'_>, field: &str, written: &WrittenAllow) -> Result<Self, ConfigError> {
+        for (index, host_path) in written.host_paths.iter().enumerate() {
+            if !is_clean_absolute(&host_path.path) {
+                let message = format!("{:?} is not an absolute path without . and ..", host_path.path.display().to_string());
+                return Err(check.invalid(&format!("{field}.hostPaths[{index}].path"), message));
+            }
+        }
+        for (index, capability) in written.capabilities.iter().enumerate() {
+            let name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+            if capability.is_empty() || !capability.chars().all(name) || capability.starts_with("CAP_") {
+                let message = format!("{capability:?} is not the name of a capability without CAP_, such as NET_ADMIN");
+                return Err(check.invalid(&format!("{field}.capabilities[{index}]"), message));
+            }
+        }
+        let pattern = |(index, text): (usize, &String)| {
+            ImagePattern::parse(text).ok_or_else(|| {
+                check.invalid(
+                    &format!("{field}.images[{index}]"),
+                    format!("{text:?} is not (the beginning of) the name of an image"),
+                )
+            })
+        };
+        let images = written.images.as_ref().map(|images| images.iter().enumerate().map(pattern).collect()).transpose()?;
+        let capabilities = written.capabilities.iter().map(|name| format!("CAP_{name}")).collect();
+        Ok(Self { written: written.clone(), capabilities, images })
+    }
+
+    /// As it is written.
+    pub(super) fn to_written(&self) -> WrittenAllow {
+        self.written.clone()
+    }
+
+    /// Whether containers may be privileged.
+    pub fn privileged(&self) -> bool {
+        self.written.privileged
+    }
+
+    /// Whether pods may be on the host's network.
+    pub fn host_network(&self) -> bool {
+        self.written.host_network
+    }
+
+    /// Whether pods may see the host's processes.
+    pub fn host_pid(&self) -> bool {
+        self.written.host_pid
+    }
+
+    /// Whether pods may use the host's IPC.
+    pub fn host_ipc(&self) -> bool {
+        self.written.host_ipc
+    }
+
+    /// Whether containers may be without a filter of system calls, or with an unmasked `/proc`.
+    pub fn unconfined(&self) -> bool {
+        self.written.unconfined
+    }
+
+    /// Whether a container may have this capability (`CAP_NET_ADMIN`) although it is none of the default ones.
+    pub fn capability(&self, name: &str) -> bool {
+        self.capabilities.contains(name) || self.capabilities.contains("CAP_ALL")
+    }
+
+    /// Whether a volume may be at this path of the host. `read_only`: every container mounts it so.
+    pub fn host_path(&self, path: &Path, read_only: bool) -> bool {
+        // What is not clean is refused elsewhere too; here it must not match by its beginning.
+        let rules = || self.written.host_paths.iter().filter(|rule| read_only || !rule.read_only);
+        is_clean_absolute(path) && rules().any(|rule| path.starts_with(&rule.path))
+    }
+
+    /// Whether an object may be in this namespace.
+    pub fn namespace(&self, namespace: &str) -> bool {
+        self.written.namespaces.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| allowed == namespace))
+    }
+
+    /// Whether a container may run this image. What is no name of an image is left to those who refuse it.
+    pub fn image(&self, image: &str) -> bool {
+        match (&self.images, image.parse::<Reference>()) {
+            (None, _) | (Some(_), Err(_)) => true,
+            (Some(patterns), Ok(reference)) => patterns.iter().any(|pattern| pattern.matches(&reference)),
+        }
+    }
+}
+
+impl ImagePattern {
+    fn parse(text: &str) -> Option<Self> {
+        let Some(beginning) = text.strip_suffix('/') else {
+            let reference: Reference = text.parse().ok()?;
+            let last = text.rsplit('/').next().unwrap_or(text);
+            let selector = last.contains([':', '@']).then(|| reference.selector());
+            return Some(Self::Repository { name: name_of(&reference), selector });
+        };
+        // The shortest name that begins so tells what host is meant.
+        let name = name_of(&format!("{beginning}/x/x").parse().ok()?);
+        Some(Self::Beginning(name.strip_suffix("x/x")?.to_owned()))
+    }
+
+    fn matches(&self, reference: &Reference) -> bool {
+        match self {
+            Self::Beginning(beginning) => name_of(reference).starts_with(beginning),
+            Self::Repository { name, selector } => {
+                *name == name_of(reference) && selector.as_ref().is_none_or(|selector| *selector == reference.selector())
+            }
+        }
+    }
+}
+
+fn name_of(reference: &Reference) -> String {
+    format!("{}/{}", reference.host(), reference.repository())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allow(text: &str) -> Result<Allow, String> {
+        let written: WrittenAllow = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+        Allow::resolve(&Check { path: Path::new("/c") }, "allow", &written).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_named_of_the_host_is_not_allowed_and_lists_restrict_where_they_are_given() {
+        let nothing = allow("{}").unwrap();
+        assert!(
+            !nothing.privileged() && !nothing.host_network() && !nothing.host_pid() && !nothing.host_ipc() && !nothing.unconfined()
+        );
+        assert!(!nothing.capability("CAP_NET_ADMIN") && !nothing.host_path(Path::new("/srv"), true));
+        assert!(nothing.namespace("any") && nothing.image("nginx"));
+        let all =
+            allow("{privileged: true, hostNetwork: true, hostPID: true, hostIPC: true, unconfined: true, capabilities: [ALL]}")
+                .unwrap();
+        assert!(all.privileged() && all.host_network() && all.host_pid() && all.host_ipc() && all.unconfined());
+        assert!(all.capability("CAP_NET_ADMIN"));
+        let none = allow("{namespaces: [], images: []}").unwrap();
+        assert!(!none.namespace("default") && !none.image("nginx"));
+    }
+
+    #[test]
+    fn host_paths_are_allowed_by_whole_components() {
+        let allow = allow("{hostPaths: [{path: /srv/data}, {path: /etc, readOnly: true}]}").unwrap();
+        for (path, read_only, allowed) in [
+            ("/srv/data", false, true),
+            ("/srv/data/", false, true),
+            ("/srv/data/a", false, true),
+            ("/srv/database", false, false),
+            ("/srv", false, false),
+            ("/srv/data/../../etc", true, false),
+            ("/etc/hosts", false, false),
+            ("/etc/hosts", true, true),
+            ("srv/data", true, false),
+        ] {
+            assert_eq!(allow.host_path(Path::new(path), read_only), allowed, "{path} {read_only}");
+        }
+    }
+
+    #[test]
+    fn images_are_compared_by_their_full_names() {
+        let allow = |patterns: &str| allow(&format!("{{images: [{patterns}]}}")).unwrap();
+        for (pattern, image, allowed) in [
+            ("registry.lan/apps/", "registry.lan/apps/web:1", true),
+            ("registry.lan/apps/", "registry.lan/apps-evil/web", false),
+            ("registry.lan/", "registry.lan/a/b/c@sha256:0000000000000000000000000000000000000000000000000000000000000000", true),
+            ("registry.lan/", "registry.lan.evil.org/a", false),
+            ("'registry.lan:5000/'", "registry.lan/a", false),
+            ("docker.io/", "nginx", true),
+            ("docker.io/", "bitnami/redis", true),
+            ("bitnami/", "docker.io/bitnami/redis", true),
+            ("bitnami/", "nginx", false),
+            ("nginx", "docker.io/library/nginx:1.27", true),
+            ("nginx", "nginx-evil", false),
+            ("'nginx:1.27'", "nginx:1.27", true),
+            ("'nginx:1.27'", "nginx", false),
+            ("'registry.lan:5000/a'", "registry.lan:5000/a:9", true),
+        ] {
+            assert_eq!(allow(pattern).image(image), allowed, "{pattern} {image}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_their_field() {
+        for (text, expected) in [
+            ("{hostPaths: [{path: srv}]}", "allow.hostPaths[0].path"),
+            ("{hostPaths: [{path: /srv/..}]}", "allow.hostPaths[0].path"),
+            ("{capabilities: [CAP_NET_ADMIN]}", "allow.capabilities[0]"),
+            ("{images: ['a b']}", "allow.images[0]"),
+            ("{images: [/]}", "allow.images[0]"),
+            ("{hostnetwork: true}", "unknown field"),
+        ] {
+            let error = allow(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}
