@@ -22,6 +22,12 @@ pub(super) fn run(args: &ResumeArgs, context: &Context) -> anyhow::Result<ExitCo
         let hold = client.post(Target::new(OWN, &["sources", &source, "resume"]), &serde_json::json!({})).await?;
         Ok((source, hold))
     })?;
-    writeln!(io::stdout(), "source {source} goes on; it was {} since {} ({})", hold.kind.word(), hold.since, hold.command)?;
+    writeln!(
+        io::stdout(),
+        "source {source} goes on; it was {} since {} ({})",
+        hold.kind.word(),
+        hold.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        hold.command
+    )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -25,7 +25,13 @@ pub(super) fn run(args: &SuspendArgs, context: &Context) -> anyhow::Result<ExitC
         Ok((source, hold))
     })?;
     let mut out = io::stdout().lock();
-    writeln!(out, "source {source} is {} since {} ({}) and stays at what is in force", hold.kind.word(), hold.since, hold.command)?;
+    writeln!(
+        out,
+        "source {source} is {} since {} ({}) and stays at what is in force",
+        hold.kind.word(),
+        hold.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        hold.command
+    )?;
     writeln!(out, "until: podstead resume {source}")?;
     Ok(ExitCode::SUCCESS)
 }
