@@ -7,7 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
-use super::{Backend, discovery, exec, images, log, objects, own, revisions};
+use super::{Backend, discovery, exec, images, log, objects, own, revisions, sync};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -47,6 +47,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             revisions::suspend(backend, &name, read_json(request.into_body()).await?).await
         }
         (Route::SourceResume(name), &Method::POST) => revisions::resume(backend, &name).await,
+        (Route::SourceSync(name), &Method::POST) => sync::sync(backend, &name, &query).await,
         (Route::Images, &Method::DELETE) => images::remove(backend, query.get("reference")).await,
         (route, &Method::GET) => match route {
             Route::Healthz => respond::text("ok"),
@@ -78,6 +79,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             | Route::SourceRollback(_)
             | Route::SourceSuspend(_)
             | Route::SourceResume(_)
+            | Route::SourceSync(_)
             | Route::ImagePull
             | Route::ImageImport => Err(not_allowed(&method, &request)),
         },

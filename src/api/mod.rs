@@ -25,6 +25,7 @@ mod selector;
 mod server;
 pub mod show;
 mod socket;
+mod sync;
 mod table;
 
 pub use exec::channels;
@@ -36,16 +37,19 @@ pub use revisions::HoldRequest;
 pub use route::{OWN_GROUP, OWN_VERSION};
 pub use server::serve;
 pub use socket::{ApiSocket, SocketError};
+pub use sync::SyncAnswer;
 
 use crate::config::Paths;
+use crate::config::reload::ConfigStanding;
 use crate::image::ImageService;
 use crate::mux::ObjectView;
-use crate::pod::{NodeName, SourceId};
+use crate::pod::NodeName;
 use crate::runtime::Runtime;
-use crate::source::SourceControl;
+use crate::source::{SourceControl, Wakers};
 use crate::telemetry::EventLog;
 use jiff::Timestamp;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// What requests are answered from.
 #[derive(Clone, Debug)]
@@ -64,8 +68,10 @@ pub struct Backend {
     pub paths: Paths,
     /// Name of this host.
     pub node: NodeName,
-    /// All configured sources.
-    pub sources: Vec<SourceId>,
+    /// The configuration as it is in force.
+    pub config: watch::Receiver<ConfigStanding>,
+    /// For letting a source look now.
+    pub wakers: Wakers,
     /// For pruning a source.
     pub source_control: Arc<dyn SourceControl>,
     /// When the daemon started.

@@ -6,6 +6,7 @@ use super::respond::{self, Answer};
 use super::route::{OWN_GROUP, OWN_VERSION};
 use super::show::age_since;
 use super::table::{self, Column, IncludeObject};
+use crate::config::reload::ConfigStanding;
 use crate::manifest::Problem;
 use crate::pod::SourceId;
 use crate::source::PruneError;
@@ -29,6 +30,15 @@ pub struct DaemonObject {
     pub pid: u32,
     /// Sources that have not delivered anything since it started, not even from disk.
     pub waiting_for_sources: Vec<String>,
+    /// Since when its sources are configured as they are.
+    #[serde(default)]
+    pub configured_at: Option<Timestamp>,
+    /// Why the configuration file as it is now is not in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_error: Option<String>,
+    /// Fields of the configuration file that count at its next start only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs_restart_for: Vec<String>,
 }
 
 /// A source.
@@ -196,12 +206,16 @@ pub(super) async fn prune(backend: &Backend, name: String) -> Answer {
 fn waiting_for(backend: &Backend) -> Vec<String> {
     let sources = backend.published.sources();
     let delivered = |id: &str| sources.iter().any(|source| source.id.as_str() == id && source.accepted.is_some());
-    backend.sources.iter().map(ToString::to_string).filter(|id| !delivered(id)).collect()
+    backend.config.borrow().sources.iter().map(ToString::to_string).filter(|id| !delivered(id)).collect()
 }
 
 /// The daemon.
 pub(super) fn daemon(backend: &Backend) -> Answer {
+    let ConfigStanding { sources: _, since, error, needs_restart } = backend.config.borrow().clone();
     respond::json(&DaemonObject {
+        configured_at: Some(since),
+        config_error: error,
+        needs_restart_for: needs_restart.into_iter().map(str::to_owned).collect(),
         version: env!("CARGO_PKG_VERSION").into(),
         node_name: backend.node.to_string(),
         started_at: backend.started_at,

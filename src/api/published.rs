@@ -221,6 +221,10 @@ impl SourceStatusSink for Published {
     fn publish_source(&self, status: SourceStatus) {
         lock(&self.sources).insert(status.id.clone(), status);
     }
+
+    fn withdraw_source(&self, id: &SourceId) {
+        lock(&self.sources).remove(id);
+    }
 }
 
 #[cfg(test)]

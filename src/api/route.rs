@@ -55,6 +55,8 @@ pub(super) enum Route {
     SourceSuspend(String),
     /// Go on.
     SourceResume(String),
+    /// `sync` of a source.
+    SourceSync(String),
     /// All images.
     Images,
     /// Pull an image.
@@ -139,6 +141,7 @@ impl Route {
             ["sources", name, "rollback"] => Some(Self::SourceRollback(name.to_owned())),
             ["sources", name, "suspend"] => Some(Self::SourceSuspend(name.to_owned())),
             ["sources", name, "resume"] => Some(Self::SourceResume(name.to_owned())),
+            ["sources", name, "sync"] => Some(Self::SourceSync(name.to_owned())),
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),

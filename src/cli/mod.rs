@@ -98,7 +98,7 @@ enum Command {
     Daemon(daemon::DaemonArgs),
     /// Check manifests without a daemon
     Validate(validate::ValidateArgs),
-    /// Say that the emptiness of a source is meant
+    /// Let sources look now, or say that the emptiness of one is meant
     Sync(sync::SyncArgs),
     /// Show the accepted revisions of a source
     History(history::HistoryArgs),

@@ -1,27 +1,106 @@
 //! `podstead sync`.
 
-use super::Context;
-use super::client::{OWN, Target};
-use crate::api::PruneAnswer;
+use super::client::{Client, OWN, Target};
+use super::{Context, EXIT_FAILED};
+use crate::api::{PruneAnswer, SourceObject, SyncAnswer};
+use anyhow::bail;
 use clap::Args;
+use futures_util::future::try_join_all;
+use serde::Deserialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct SyncArgs {
+    /// Wait until what the source holds now is in force; the exit code says whether all of it is
+    #[arg(long, conflicts_with = "prune")]
+    wait: bool,
+    /// Give up waiting after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, requires = "wait")]
+    timeout: u64,
     /// Take the source for empty, though it cannot be read or is another place than before: remove its pods
-    #[arg(long, required = true)]
+    #[arg(long, requires = "source")]
     prune: bool,
-    /// The source, as `podstead get sources` names it
+    /// The source, as `podstead get sources` names it; without it all of them
     #[arg(value_name = "SOURCE")]
-    source: String,
+    source: Option<String>,
 }
 
 pub(super) fn run(args: &SyncArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
-    let target = Target::new(OWN, &["sources", &args.source, "prune"]);
-    let answer: PruneAnswer = context.block_on(async { Ok(client.post(target, &serde_json::json!({})).await?) })?;
-    writeln!(io::stdout(), "{} pods of source {} are removed", answer.removed_pods, args.source)?;
+    match &args.source {
+        Some(source) if args.prune => context.block_on(prune(&client, source)),
+        source => context.block_on(sync(&client, source.as_deref(), args)),
+    }
+}
+
+async fn prune(client: &Client, source: &str) -> anyhow::Result<ExitCode> {
+    let target = Target::new(OWN, &["sources", source, "prune"]);
+    let answer: PruneAnswer = client.post(target, &serde_json::json!({})).await?;
+    writeln!(io::stdout(), "{} pods of source {source} are removed", answer.removed_pods)?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn sync(client: &Client, source: Option<&str>, args: &SyncArgs) -> anyhow::Result<ExitCode> {
+    let names = match source {
+        Some(source) => vec![source.to_owned()],
+        None => all(client).await?,
+    };
+    let asked = try_join_all(names.iter().map(|name| async move {
+        let target = Target::new(OWN, &["sources", name, "sync"]).with_flag("wait", args.wait);
+        client.post::<SyncAnswer>(target, &serde_json::json!({})).await.map(|answer| (name, answer))
+    }));
+    let Ok(answers) = tokio::time::timeout(Duration::from_secs(args.timeout), asked).await else {
+        bail!("no end after {} seconds", args.timeout)
+    };
+    let mut out = io::stdout().lock();
+    let mut whole = true;
+    for (name, answer) in answers? {
+        whole &= answer.error.is_none() && answer.refused == 0;
+        writeln!(out, "{}", told(name, &answer))?;
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+async fn all(client: &Client) -> anyhow::Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Sources {
+        items: Vec<SourceObject>,
+    }
+    let sources: Sources = client.get(Target::new(OWN, &["sources"])).await?;
+    Ok(sources.items.into_iter().map(|source| source.metadata.name).collect())
+}
+
+/// One line about one source.
+fn told(name: &str, answer: &SyncAnswer) -> String {
+    let SyncAnswer { waited, revision, pods, error, refused } = answer;
+    match (waited, error, revision) {
+        (false, _, _) => format!("source {name}: asked to look now"),
+        (true, Some(error), _) => format!("source {name}: {error}"),
+        (true, None, None) => format!("source {name}: nothing is in force"),
+        (true, None, Some(revision)) => {
+            let refused = match refused {
+                0 => String::new(),
+                1 => "; 1 object is refused, see podstead status".to_owned(),
+                more => format!("; {more} objects are refused, see podstead status"),
+            };
+            format!("source {name}: {revision} is in force, {pods} pods{refused}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_is_told_in_a_line() {
+        let answer = SyncAnswer { waited: true, revision: Some("sha256:1".into()), pods: 2, error: None, refused: 0 };
+        assert_eq!(told("a", &answer), "source a: sha256:1 is in force, 2 pods");
+        assert!(told("a", &SyncAnswer { refused: 1, ..answer.clone() }).contains("1 object is refused"));
+        assert_eq!(told("a", &SyncAnswer { error: Some("gone".into()), ..answer.clone() }), "source a: gone");
+        assert_eq!(told("a", &SyncAnswer { waited: false, ..answer }), "source a: asked to look now");
+    }
 }

@@ -5,6 +5,7 @@
 
 mod check;
 pub mod paths;
+pub mod reload;
 mod resolve;
 mod size;
 mod source;
@@ -17,6 +18,7 @@ pub use written::{ConfigError, WrittenConfig};
 
 use crate::image::RegistryConfig;
 use crate::pod::NodeName;
+use crate::source::webhook::WebhookOptions;
 use crate::telemetry::logging::LogFormat;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,8 @@ pub struct Config {
     pub registries: Vec<RegistryConfig>,
     /// Layers fetched and unpacked at the same time, over all pulls.
     pub max_parallel_layer_pulls: usize,
+    /// Where git hosts say that something was pushed.
+    pub webhook: Option<WebhookOptions>,
     /// The daemon's own log.
     pub logging: Logging,
 }

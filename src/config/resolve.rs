@@ -1,11 +1,13 @@
 //! From the file as written to the configuration that counts: defaults and checks. Pure.
 
 use super::check::{Check, is_subdomain};
-use super::written::{WrittenConfig, invalid};
+use super::written::{WrittenConfig, WrittenWebhook, invalid};
 use super::{Config, ConfigError, LogRotation, Logging, Paths, size, source};
 use crate::image::RegistryConfig;
 use crate::pod::NodeName;
+use crate::source::webhook::WebhookOptions;
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,6 +86,7 @@ impl WrittenConfig {
                 16,
             )?,
             logging: self.logging(path)?,
+            webhook: self.webhook.as_ref().map(|written| check.webhook(written)).transpose()?,
             paths,
         })
     }
@@ -121,6 +124,15 @@ fn default_shim(facts: &HostFacts) -> PathBuf {
 }
 
 impl Check<'_> {
+    fn webhook(&self, written: &WrittenWebhook) -> Result<WebhookOptions, ConfigError> {
+        let WrittenWebhook { address, port, secret_file } = written;
+        let port = self.range("webhook.port", *port, 1, u16::MAX)?;
+        Ok(WebhookOptions {
+            listen: SocketAddr::new(address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port),
+            secret_file: self.file("webhook.secretFile", secret_file)?,
+        })
+    }
+
     fn registries(&self, written: &[RegistryConfig]) -> Result<Vec<RegistryConfig>, ConfigError> {
         let mut hosts = BTreeSet::new();
         for (index, registry) in written.iter().enumerate() {
@@ -169,7 +181,7 @@ mod tests {
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\napiSocketGroup: adm\n\
-             registries: [{host: registry.lan:5000, http: true}]\n\
+             registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
         ))
         .unwrap();
@@ -207,6 +219,10 @@ mod tests {
             ),
             ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: "r.lan" has an earlier entry"#),
             ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
+            ("webhook: {port: 0, secretFile: /s}\n", "config.yaml:3:17: webhook.port: is 0, must be at least 1"),
+            ("webhook: {port: 80}\n", "missing field `secretFile`"),
+            ("webhook: {port: 80, secretFile: s}\n", "webhook.secretFile: \"s\" is not an absolute path"),
+            ("webhook: {address: lan, port: 80, secretFile: /s}\n", "webhook.address: "),
             ("nodeName: a\nnodeName: b\n", "duplicate"),
         ];
         for (text, expected) in cases {

@@ -6,6 +6,7 @@ use crate::image::RegistryConfig;
 use crate::manifest::{Position, locate};
 use crate::telemetry::logging::LogFormat;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Value of `apiVersion`.
@@ -93,9 +94,25 @@ pub struct WrittenConfig {
     /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
+    /// Where git hosts say that something was pushed. Default: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WrittenWebhook>,
     /// The daemon's own log.
     #[serde(default)]
     pub logging: WrittenLogging,
+}
+
+/// `webhook`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenWebhook {
+    /// Address to listen at. Default: 127.0.0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// TCP port, 1 to 65535.
+    pub port: u16,
+    /// File with the secret that senders share.
+    pub secret_file: PathBuf,
 }
 
 /// `paths`.
@@ -172,6 +189,11 @@ impl WrittenConfig {
             api_socket_group: config.api_socket_group.clone(),
             registries: config.registries.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
+            webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
+                address: Some(webhook.listen.ip()),
+                port: webhook.listen.port(),
+                secret_file: webhook.secret_file.clone(),
+            }),
             logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },
         }
     }

@@ -2,22 +2,31 @@
 
 use super::merge::{Applied, Conflict, Merge, ObjectConflict};
 use super::{ObjectView, PodUpdate};
-use crate::pod::PodUid;
+use crate::pod::{PodUid, SourceId};
 use crate::store::Set;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use jiff::Timestamp;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Wishes of the sync loop that may wait. One pod has at most one open wish, and the task takes them in at any time: the bound only
 /// smooths a burst.
 const REQUESTS: usize = 64;
 
-/// How the sync loop asks the mux.
+/// What the mux is asked for.
+#[derive(Debug)]
+enum Request {
+    /// Another incarnation of a pod.
+    Recreate(PodUid),
+    /// Other sources; the answer is that they count.
+    Configure(Vec<SourceId>, oneshot::Sender<()>),
+}
+
+/// How the sync loop and the daemon ask the mux.
 #[derive(Clone, Debug)]
 pub struct MuxHandle {
-    requests: mpsc::Sender<PodUid>,
+    requests: mpsc::Sender<Request>,
 }
 
 impl MuxHandle {
@@ -26,7 +35,17 @@ impl MuxHandle {
     /// loop. A UID that is not wanted any more is ignored, as is a call after the task has ended.
     pub async fn recreate(&self, uid: PodUid) {
         // An error means that the task has ended, and with it everything that could be made anew.
-        self.requests.send(uid).await.ok();
+        self.requests.send(Request::Recreate(uid)).await.ok();
+    }
+
+    /// Replaces the configured sources, in order of precedence. When it returns they count: a SET of a new one will be taken in, and what
+    /// the removed ones wanted goes. Returns also when the task has ended.
+    pub async fn configure(&self, sources: Vec<SourceId>) {
+        let (done, is_done) = oneshot::channel();
+        if self.requests.send(Request::Configure(sources, done)).await.is_ok() {
+            // An error means that the task has ended.
+            is_done.await.ok();
+        }
     }
 }
 
@@ -34,7 +53,7 @@ impl MuxHandle {
 #[derive(Debug)]
 pub struct MuxTask {
     merge: Merge,
-    requests: mpsc::Receiver<PodUid>,
+    requests: mpsc::Receiver<Request>,
     view: Arc<ObjectView>,
     events: Arc<dyn EventRecorder>,
     told: HashSet<Conflict>,
@@ -99,8 +118,16 @@ pub async fn run(mut task: MuxTask, mut sets: mpsc::Receiver<Set>, updates: mpsc
                 None => return,
             },
             // Taken in also while operations wait: the sync loop may be the one that asks, and it is the one that they wait for.
-            Some(uid) = task.requests.recv() => {
-                let applied = task.merge.recreate(&uid, Timestamp::now(), &mut random);
+            Some(request) = task.requests.recv() => {
+                let applied = match request {
+                    Request::Recreate(uid) => task.merge.recreate(&uid, Timestamp::now(), &mut random),
+                    Request::Configure(sources, done) => {
+                        let applied = task.merge.configure(sources, Timestamp::now(), &mut random);
+                        // Nobody may be waiting any more.
+                        done.send(()).ok();
+                        applied
+                    }
+                };
                 task.take_up(applied);
             }
         }

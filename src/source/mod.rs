@@ -14,9 +14,10 @@ pub mod poll;
 pub mod polling;
 mod revision;
 pub mod wake;
+pub mod webhook;
 
 pub use control::{PruneError, SourceControl};
-pub use wake::{Inquiry, Wishes};
+pub use wake::{Inquiry, Wakers, Wishes};
 
 use crate::pod::SourceId;
 use async_trait::async_trait;

@@ -5,6 +5,8 @@
 
 use super::{Revision, SourceReport};
 use crate::pod::SourceId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 /// Wishes that may wait. One look answers all of them, so more are not needed for anything but people who wait.
@@ -74,6 +76,45 @@ impl Waker {
         let (inquiry, mut verdict) = Inquiry::new();
         self.0.send(Wish { inquiry: Some(inquiry) }).await.map_err(|_| SourceEnded)?;
         verdict.recv().await.ok_or(SourceEnded)
+    }
+}
+
+/// All sources that can be woken, by name. The one who runs them writes; everybody else reads.
+#[derive(Clone, Debug, Default)]
+pub struct Wakers(Arc<Mutex<BTreeMap<SourceId, Entry>>>);
+
+#[derive(Clone, Debug)]
+struct Entry {
+    waker: Waker,
+    /// Where it reads from, as configured; `None` for what no other host knows of.
+    url: Option<String>,
+}
+
+impl Wakers {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SourceId, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a source, or replaces one. `url`: where it reads from, for a source that others may know by that.
+    pub fn insert(&self, source: SourceId, waker: Waker, url: Option<String>) {
+        self.lock().insert(source, Entry { waker, url });
+    }
+
+    /// Takes a source out.
+    pub fn remove(&self, source: &SourceId) {
+        self.lock().remove(source);
+    }
+
+    /// The waker of a source, if there is one of that name.
+    pub fn get(&self, source: &str) -> Option<Waker> {
+        self.lock().iter().find(|(id, _)| id.as_str() == source).map(|(_, entry)| entry.waker.clone())
+    }
+
+    /// The sources whose URL fulfils a condition.
+    pub fn with_url(&self, condition: impl Fn(&str) -> bool) -> Vec<(SourceId, Waker)> {
+        let entries = self.lock();
+        let chosen = entries.iter().filter(|(_, entry)| entry.url.as_deref().is_some_and(&condition));
+        chosen.map(|(id, entry)| (id.clone(), entry.waker.clone())).collect()
     }
 }
 

@@ -69,4 +69,7 @@ pub struct SourceStatus {
 pub trait SourceStatusSink: Send + Sync + fmt::Debug + 'static {
     /// Replaces what is shown of the source.
     fn publish_source(&self, status: SourceStatus);
+
+    /// The source is not configured any more.
+    fn withdraw_source(&self, _id: &SourceId) {}
 }

@@ -45,7 +45,7 @@ fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
     let host = two_pods();
     assert_eq!(host.run(&["sync", "--prune", "held"]), "3 pods of source held are removed\n");
     for (arguments, code, words) in [
-        (&["sync", "held"][..], 2, "--prune"),
+        (&["sync", "--prune"][..], 2, "SOURCE"),
         (&["sync", "--prune", "manifests"], 1, "holds nothing back"),
         (&["sync", "--prune", "nobody"], 1, "\"nobody\" not found"),
     ] {

@@ -4,11 +4,12 @@ use crate::stub::{StubImages, StubRuntime, StubSources};
 use jiff::Timestamp;
 use podstead::api::{ApiSocket, Backend, Published, serve};
 use podstead::config::Paths;
+use podstead::config::reload::ConfigStanding;
 use podstead::manifest::{Origin, Position, Problem, Severity};
 use podstead::mux::{DesiredPod, ObjectView};
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
 use podstead::runtime::{ContainerKind, ContainerState, ContainerStatus, ObservedPod};
-use podstead::source::Revision;
+use podstead::source::{Revision, Wakers};
 use podstead::status::{PodStatusSink, SourceStatus, SourceStatusSink};
 use podstead::telemetry::EventLog;
 use serde_json::{Value, json};
@@ -55,6 +56,13 @@ impl Host {
             tokio,
             root,
         };
+        let configured = ConfigStanding {
+            sources: vec![SourceId::new("manifests")],
+            since: Timestamp::now(),
+            error: None,
+            needs_restart: Vec::new(),
+        };
+        let (_, config) = tokio::sync::watch::channel(configured);
         let backend = Backend {
             published: Arc::clone(&host.published),
             events: Arc::clone(&host.events) as Arc<EventLog>,
@@ -63,7 +71,8 @@ impl Host {
             objects: Arc::clone(&host.objects),
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
-            sources: vec![SourceId::new("manifests")],
+            config,
+            wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
             started_at: Timestamp::now(),
             now: Timestamp::now,

@@ -15,4 +15,5 @@ mod process_view;
 mod real_images;
 mod removal;
 mod shim;
+mod sources;
 mod support;

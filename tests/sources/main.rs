@@ -1,11 +1,15 @@
-//! The directory source on real file systems with real inotify.
+//! Sources on real file systems with real inotify, and against real and unreal servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its files has to fail")]
 
 mod directory;
 mod follower;
 mod git;
+mod http;
+mod http_misbehaves;
+mod http_server;
 mod mounts;
 mod pipeline;
 mod signatures;
 mod single_file;
 mod storm;
+mod webhook;

@@ -7,6 +7,7 @@
 //! ```
 
 use super::node;
+use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources};
 use crate::api::{self, ApiSocket, Backend, Published};
 use crate::config::Config;
@@ -18,7 +19,7 @@ use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::protocol::LogLimits;
-use crate::source::Wishes;
+use crate::source::{Wakers, webhook};
 use crate::store::CheckContext;
 use crate::store::intake::{self, Intake};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
@@ -49,8 +50,8 @@ const UPDATES: usize = 8;
 /// The service manager is told that the daemon is ready when every source was heard, and at the latest then.
 const READY_AFTER: Duration = Duration::from_secs(5);
 
-/// Runs the daemon until `shutdown`, or until a stage ends that must not.
-pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+/// Runs the daemon until `shutdown`, or until a stage ends that must not. `config` was read from `file`.
+pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken) -> anyhow::Result<()> {
     let paths = config.paths.clone();
     make_directory(&paths.state, 0o700)?;
     make_directory(&paths.run, 0o755)?;
@@ -92,7 +93,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         network: Arc::new(HostOrLoopback),
         statuses: published.clone(),
         events: events.clone(),
-        incarnations: Arc::new(incarnations),
+        incarnations: Arc::new(incarnations.clone()),
         clock: Clock::system(),
         paths: paths.clone(),
         node: node::facts(&config),
@@ -112,6 +113,7 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
     let check = CheckContext::new(AdmitContext::new(config.node_name.clone()));
     let described = config.sources.iter().map(sources::describe).collect();
     let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
+    let intake_configurator = intake.configurator();
 
     // None of these ends while the daemon lives.
     let mut stages: JoinSet<&'static str> = JoinSet::new();
@@ -123,13 +125,19 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         mux::run(mux_task, sets, update).await;
         "the config mux"
     });
-    for source in &config.sources {
-        let source = sources::follow(source, &paths)?;
-        let report = report.clone();
-        stages.spawn(async move {
-            source.run(report, Wishes::none()).await;
-            "a source of manifests"
-        });
+    let wakers = Wakers::default();
+    let links = RosterLinks {
+        reports: report,
+        mux: incarnations.clone(),
+        intake: intake_configurator,
+        wakers: wakers.clone(),
+        events: events.clone(),
+    };
+    let (roster, config_standing) = Roster::start(file.to_owned(), config.clone(), links)?;
+    stages.spawn(roster.run());
+    if let Some(webhook) = config.webhook.clone() {
+        let wakers = wakers.clone();
+        stages.spawn(async move { match webhook::serve(webhook, wakers, |_| {}).await {} });
     }
     let preload = images.run_preload();
     stages.spawn(async move {
@@ -144,7 +152,8 @@ pub(super) async fn run(config: Config, shutdown: CancellationToken) -> anyhow::
         objects,
         paths,
         node: config.node_name.clone(),
-        sources: sources.clone(),
+        config: config_standing,
+        wakers,
         source_control: Arc::new(source_control),
         started_at,
         now,

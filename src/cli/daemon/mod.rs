@@ -4,6 +4,7 @@
 
 mod assembly;
 pub(in crate::cli) mod node;
+mod roster;
 mod sources;
 
 use super::Context;
@@ -29,7 +30,7 @@ pub(super) fn run(_args: &DaemonArgs, context: &Context) -> anyhow::Result<ExitC
     let result = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         tokio::spawn(cancel_on_signal(shutdown.clone())?);
-        assembly::run(config, shutdown).await
+        assembly::run(config, context.config_path(), shutdown).await
     });
     notify_manager("STOPPING=1");
     // Threads that block on the disk must not hold the end up: whatever they leave is repaired at the next start.

@@ -26,12 +26,12 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
 }
 
 /// The source itself.
-pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> anyhow::Result<Box<dyn PodSource>> {
+pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> Box<dyn PodSource> {
     let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _ } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
             let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };
-            Ok(Box::new(DirectorySource::new(name.clone(), path, options)))
+            Box::new(DirectorySource::new(name.clone(), path, options))
         }
         SourcePlace::Http(place) => {
             let HttpPlace { url, interval, timeout, access } = place.clone();
@@ -47,7 +47,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> anyhow::Result<Box
                 allow_rollback: *allow_rollback,
                 state: paths.source(name),
             };
-            Ok(Box::new(HttpSource::new(name.clone(), options)))
+            Box::new(HttpSource::new(name.clone(), options))
         }
         SourcePlace::Git(place) => {
             let GitPlace { url, follow, path, interval, timeout, access, ssh } = place.clone();
@@ -75,7 +75,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> anyhow::Result<Box
                 last_accepted,
                 store: paths.source_repository(name),
             };
-            Ok(Box::new(GitSource::new(name.clone(), options)))
+            Box::new(GitSource::new(name.clone(), options))
         }
     }
 }

@@ -33,7 +33,8 @@ impl Report {
     /// Whether everything is as it should be.
     pub(super) fn is_well(&self) -> bool {
         let sources = self.sources.iter().all(|source| source.status.last_error.is_none() && source.status.problems.is_empty());
-        sources && self.daemon.waiting_for_sources.is_empty() && self.pods.iter().all(|pod| PodRow::of(pod).is_well())
+        let configured = self.daemon.config_error.is_none() && self.daemon.needs_restart_for.is_empty();
+        sources && configured && self.daemon.waiting_for_sources.is_empty() && self.pods.iter().all(|pod| PodRow::of(pod).is_well())
     }
 
     /// The whole screen.
@@ -49,6 +50,13 @@ impl Report {
         let title = format!("podstead {} on {}", daemon.version, daemon.node_name);
         let up = age_since(Some(daemon.started_at), now);
         writeln!(text, "{}, up {up} (pid {})", Style::Bold.paint(&title, color), daemon.pid)?;
+        if let Some(error) = &daemon.config_error {
+            writeln!(text, "  {}", Style::Bad.paint(error, color))?;
+        }
+        if !daemon.needs_restart_for.is_empty() {
+            let fields = daemon.needs_restart_for.join(", ");
+            writeln!(text, "  {}", Style::Pending.paint(&format!("configured, but only from the next start on: {fields}"), color))?;
+        }
         for source in &self.sources {
             writeln!(text)?;
             write_source(text, source, now, color)?;

@@ -115,4 +115,13 @@ impl SourcePlace {
             Self::Git(_) => "git",
         }
     }
+
+    /// Where it reads from, as other hosts may name it.
+    pub fn url(&self) -> Option<String> {
+        match self {
+            Self::Directory { .. } => None,
+            Self::Http(place) => Some(place.url.to_string()),
+            Self::Git(place) => Some(place.url.to_string()),
+        }
+    }
 }

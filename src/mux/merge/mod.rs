@@ -140,6 +140,28 @@ impl Merge {
         }
     }
 
+    /// Replaces the configured sources, in order of precedence. What a source that is not among them wanted is not wanted any more; it is
+    /// removed when all sources are ready, the new ones included. A removed source that was never heard counts as heard: its ADD is empty.
+    pub fn configure(&mut self, sources: Vec<SourceId>, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
+        let unheard: Vec<SourceId> = (self.precedence.iter())
+            .filter(|source| !sources.contains(source) && !self.delivered.contains_key(source))
+            .cloned()
+            .collect();
+        self.delivered.retain(|source, _| sources.contains(source));
+        self.precedence = sources;
+        let mut turn = self.compare(now, new_uid);
+        // Somebody has to tell of objects that changed; without any source no pod is left to hear of it.
+        turn.delivered = self.precedence.first().cloned();
+        let mut applied = turn.into_applied();
+        applied.updates.extend(unheard.into_iter().map(|source| PodUpdate {
+            source,
+            op: PodOp::Add,
+            pods: Vec::new(),
+            objects: Vec::new(),
+        }));
+        applied
+    }
+
     /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
     /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the wish is kept.
     pub fn recreate(&mut self, uid: &PodUid, now: Timestamp, new_uid: NewUid<'_>) -> Applied {

@@ -81,6 +81,11 @@ impl Bench {
         short(&self.apply(set(source, pods)))
     }
 
+    fn configure(&mut self, sources: &[&str]) -> Vec<String> {
+        let sources: Vec<SourceId> = sources.iter().map(|name| source(name)).collect();
+        short(&self.turn(|merge, now, new_uid| merge.configure(sources, now, new_uid)))
+    }
+
     fn recreate(&mut self, uid: &str) -> Vec<String> {
         short(&self.turn(|merge, now, new_uid| merge.recreate(&PodUid::new(uid), now, new_uid)))
     }
@@ -264,4 +269,42 @@ fn a_pod_carries_the_annotations_of_the_kubelet() {
 fn a_source_that_is_not_configured_is_not_heard() {
     let mut bench = Bench::new(&["a"], Vec::new());
     assert_eq!(bench.set("z", &[("web", "1")]), [""; 0]);
+}
+
+#[test]
+fn the_pods_of_a_source_that_is_not_configured_any_more_go_and_no_others() {
+    let mut bench = Bench::new(&["a", "b"], Vec::new());
+    bench.set("a", &[("x", "1")]);
+    bench.set("b", &[("y", "1")]);
+    assert_eq!(bench.configure(&["b"]), ["Remove a x 1 u1"]);
+    assert_eq!(bench.set("a", &[("x", "1")]), [""; 0], "a late SET of a removed source counts no more");
+    assert_eq!(bench.configure(&["b"]), [""; 0]);
+}
+
+#[test]
+fn while_a_new_source_was_not_heard_nothing_is_removed() {
+    let mut bench = Bench::new(&["a"], Vec::new());
+    bench.set("a", &[("x", "1"), ("y", "1")]);
+    assert_eq!(bench.configure(&["b"]), [""; 0]);
+    assert_eq!(
+        bench.set("b", &[("x", "1")]),
+        ["Remove a y 1 u2", "Add b -", "Update b x 1 u1"],
+        "a pod that moved is not made anew"
+    );
+}
+
+#[test]
+fn a_removed_source_that_was_never_heard_holds_nothing_up() {
+    let mut bench = Bench::new(&["a", "b"], Vec::new());
+    bench.set("a", &[("x", "1")]);
+    assert_eq!(bench.set("a", &[]), [""; 0]);
+    assert_eq!(bench.configure(&["a"]), ["Remove a x 1 u1", "Add b -"]);
+}
+
+#[test]
+fn another_order_of_precedence_lets_the_other_one_win_in_place() {
+    let mut bench = Bench::new(&["a", "b"], Vec::new());
+    bench.set("a", &[("x", "1")]);
+    bench.set("b", &[("x", "2")]);
+    assert_eq!(bench.configure(&["b", "a"]), ["Update b x 2 u1"]);
 }

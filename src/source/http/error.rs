@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PollError {
     /// No good answer.
-    #[error("{0}")]
+    #[error(transparent)]
     Http(HttpError),
     /// No good answer for the signature.
     #[error("refused: no signature")]

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// A file with credentials cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Credentials(CredentialsError),
     /// A file of TLS cannot be used.
     #[error("set up TLS")]

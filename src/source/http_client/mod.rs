@@ -14,6 +14,7 @@ pub use answer::{HttpAnswer, decoded};
 pub use error::HttpError;
 
 use super::credentials::CredentialFiles;
+use crate::outbound::Failure;
 use built::Built;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, LOCATION};
@@ -88,13 +89,15 @@ impl HttpClient {
                 headers.extend(credentials.clone());
             }
             let client = if at_home { &built.own } else { &built.bare };
-            let sent = client
-                .request(request.method.clone(), url.clone())
-                .headers(headers)
-                .body(request.body.clone())
-                .timeout(left)
-                .send()
-                .await;
+            let ask = || {
+                let asked = client.request(request.method.clone(), url.clone());
+                asked.headers(headers.clone()).body(request.body.clone()).timeout(left).send()
+            };
+            let mut sent = ask().await;
+            // A kept connection may be closed by the server the moment it is used again: asking once more changes nothing there.
+            if request.method == Method::GET && sent.as_ref().is_err_and(|error| matches!(Failure::of(error), Failure::Broken(_))) {
+                sent = ask().await;
+            }
             let response = sent.map_err(|error| HttpError::on_the_way(&url, &error))?;
             match redirect(&request.method, &url, response.status(), response.headers())? {
                 Some(next) => url = next,

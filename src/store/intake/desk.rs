@@ -88,6 +88,26 @@ impl Desk {
         &self.source.id
     }
 
+    /// Whether its pods may use the same as those of `source`.
+    pub(super) fn allows_as(&self, source: &IntakeSource) -> bool {
+        self.source.allow == source.allow
+    }
+
+    /// Takes note of another description of the same source.
+    pub(super) fn describe(&mut self, source: IntakeSource) {
+        if self.source != source {
+            self.shelf.history_limit = source.history_limit;
+            self.source = source;
+            self.publish();
+        }
+    }
+
+    /// Ends: the source is not configured any more.
+    pub(super) fn dismiss(self) {
+        self.told.good("SourceRemoved", &format!("is not configured any more: its {} pods go", self.pods));
+        self.status.withdraw_source(&self.source.id);
+    }
+
     /// When the record shall be written again.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         match &self.standing {
@@ -174,7 +194,10 @@ impl Desk {
         Verdict {
             in_force: self.in_force.as_ref().map(|in_force| in_force.revision.clone()),
             pods: self.pods,
-            error: self.standing_text(),
+            error: self.standing_text().or_else(|| {
+                let Hold { kind: _, since, command } = self.hold.as_ref()?;
+                Some(format!("is held since {since} by {command:?}: podstead resume goes on"))
+            }),
             refused: self.problems.iter().filter(|problem| problem.severity == Severity::Error).count(),
         }
     }

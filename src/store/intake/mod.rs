@@ -8,6 +8,7 @@
 //! source to its [`SourceStatusSink`], each distinct problem once to the log and to the events. Spawned by the daemon.
 
 mod attempt;
+mod configure;
 mod desk;
 mod request;
 mod revisions;
@@ -23,8 +24,9 @@ use crate::config::{Allow, Paths};
 use crate::pod::SourceId;
 use crate::source::SourceReport;
 use crate::status::SourceStatusSink;
-use crate::store::last_good::forget_others;
 use crate::telemetry::events::EventRecorder;
+use configure::Configuration;
+pub use configure::IntakeConfigurator;
 use desk::Desk;
 use request::Request;
 use std::sync::Arc;
@@ -59,6 +61,7 @@ pub struct Intake {
     paths: Paths,
     desks: Vec<Desk>,
     requests: mpsc::Receiver<Request>,
+    configuration: Configuration,
 }
 
 impl Intake {
@@ -71,26 +74,14 @@ impl Intake {
         events: Arc<dyn EventRecorder>,
     ) -> (Self, IntakeHandle) {
         let (handle, requests) = IntakeHandle::new();
-        let desk = |source: IntakeSource| {
-            let check = CheckContext { allow: source.allow.clone(), ..check.clone() };
-            Desk::new(source, paths, Arc::new(check), status.clone(), events.clone())
-        };
-        let desks = sources.into_iter().map(desk).collect();
-        (Self { paths: paths.clone(), desks, requests }, handle)
+        let configuration = Configuration::new(paths.clone(), check, status, events);
+        let desks = sources.into_iter().map(|source| configuration.desk(source)).collect();
+        (Self { paths: paths.clone(), desks, requests, configuration }, handle)
     }
 
     /// Emits the last good sets, before any source has been read.
     async fn restore(&mut self, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
-        let (paths, configured) = (self.paths.clone(), self.desks.iter().map(|desk| desk.id().clone()).collect::<Vec<_>>());
-        match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
-            Ok(Ok(forgotten)) => {
-                for source in forgotten {
-                    tracing::info!(%source, "source is not configured any more, its last good set is removed");
-                }
-            }
-            Ok(Err(error)) => tracing::warn!(%error, "look for last good sets of other sources"),
-            Err(error) => tracing::error!(%error, "look for last good sets of other sources"),
-        }
+        self.forget_others().await;
         for index in 0..self.desks.len() {
             if let Some(set) = self.desks[index].restore().await {
                 self.hand_on(set, sets).await?;
@@ -107,6 +98,11 @@ impl Intake {
             desk.handed_on(revision);
         }
         Ok(())
+    }
+
+    /// How the sources are replaced.
+    pub fn configurator(&self) -> IntakeConfigurator {
+        self.configuration.handle()
     }
 
     fn next_retry(&self) -> Option<Instant> {
@@ -144,6 +140,12 @@ pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, Sour
                         None
                     }
                 }
+            }
+            configure = intake.configuration.next() => {
+                if intake.configure(configure, &sets).await.is_err() {
+                    return;
+                }
+                None
             }
             () = tokio::time::sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
                 match intake.desks.iter_mut().find(|desk| desk.retry_at() == retry) {

@@ -36,6 +36,7 @@ struct Running {
     reports: mpsc::Sender<(SourceId, SourceReport)>,
     sets: mpsc::Receiver<Set>,
     handle: IntakeHandle,
+    configurator: IntakeConfigurator,
     seen: Arc<Seen>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -70,8 +71,9 @@ fn start_with(root: &Path, allow: &str) -> Running {
     let (intake, handle) = Intake::new(vec![source], &paths, check, seen.clone(), seen.clone());
     let (reports, report_receiver) = mpsc::channel(1);
     let (set_sender, sets) = mpsc::channel(1);
+    let configurator = intake.configurator();
     let task = tokio::spawn(run(intake, report_receiver, set_sender));
-    Running { reports, sets, handle, seen, task }
+    Running { reports, sets, handle, configurator, seen, task }
 }
 
 impl Running {
@@ -324,4 +326,29 @@ async fn what_a_source_may_not_use_keeps_its_last_good_version_if_that_conforms(
     running.handle.roll_back(&id(), Some("1"), "x").await.unwrap();
     assert_eq!(running.pods().await, [""; 0]);
     assert_eq!(running.status().await.problems.len(), 1);
+}
+
+#[tokio::test]
+async fn a_source_that_is_not_configured_any_more_is_forgotten_and_the_others_go_on() {
+    let root = tempfile::tempdir().unwrap();
+    let mut running = start(root.path());
+    running.artifact("p", &[("a", &pod("web", "v1"))]).await;
+    assert_eq!(running.pods().await, ["web=v1"]);
+    let described = |name: &str| IntakeSource {
+        id: SourceId::new(name),
+        kind: "http".into(),
+        location: "there".into(),
+        history_limit: 3,
+        allow: None,
+    };
+    running.configurator.configure(vec![described("new"), described("manifests")]).await;
+    running.artifact("p", &[("a", &pod("web", "v2"))]).await;
+    assert_eq!(running.pods().await, ["web=v2"], "what stays is followed on");
+    assert!(record(root.path()).is_file());
+    running.configurator.configure(vec![described("new")]).await;
+    assert!(!record(root.path()).is_file());
+    running.artifact("p", &[("a", &pod("web", "v3"))]).await;
+    running.reports.send((SourceId::new("new"), SourceReport::Artifact(artifact("q", &[("b", &pod("db", "v1"))])))).await.unwrap();
+    assert_eq!(running.pods().await, ["db=v1"], "a late report of a removed source counts no more");
+    assert_eq!(running.events("SourceRemoved").len(), 1);
 }

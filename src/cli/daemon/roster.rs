@@ -1,0 +1,254 @@
+//! The sources that run, and how another configuration replaces them while pods go on.
+//!
+//! In: the configuration file, followed as any single file of manifests is (half-written ones are waited for), and SIGHUP. Out: source
+//! tasks started and stopped, the mux and the intake told of them, [`ConfigStanding`] for readers. A configuration that is not valid
+//! changes nothing and is told. The order of a change, so that no report is lost and none counts that must not: sources stop, the mux
+//! learns which count, then the intake, then new sources start.
+
+use super::sources;
+use crate::config::reload::{ConfigStanding, SourceChanges, is_blank, needs_restart};
+use crate::config::{Config, HostFacts, SourceConfig};
+use crate::mux::MuxHandle;
+use crate::pod::SourceId;
+use crate::source::dir::{DirectoryOptions, DirectorySource};
+use crate::source::wake::Waker;
+use crate::source::{Artifact, PodSource as _, SourceReport, Wakers, Wishes};
+use crate::store::intake::IntakeConfigurator;
+use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use crate::telemetry::{EventLog, error_chain};
+use anyhow::Context as _;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// inotify tells of changes; this finds the others (a mount over the file).
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What the roster works with.
+#[derive(Debug)]
+pub(super) struct RosterLinks {
+    /// Where sources report to.
+    pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
+    pub(super) mux: MuxHandle,
+    pub(super) intake: IntakeConfigurator,
+    pub(super) wakers: Wakers,
+    pub(super) events: Arc<EventLog>,
+}
+
+/// The task before it runs.
+#[derive(Debug)]
+pub(super) struct Roster {
+    file: PathBuf,
+    /// The configuration that the daemon was started with.
+    started: Config,
+    /// The one whose sources run.
+    current: Config,
+    running: BTreeMap<SourceId, CancellationToken>,
+    tasks: JoinSet<(SourceId, End)>,
+    links: RosterLinks,
+    standing: watch::Sender<ConfigStanding>,
+    hangup: Signal,
+    /// A source ended by itself while another one was being stopped.
+    broken: bool,
+}
+
+/// How a source came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It was stopped.
+    Stopped,
+    /// By itself, which must not happen.
+    OnItsOwn,
+}
+
+impl Roster {
+    /// Starts the sources of `config`, which was read from `file`. From here on SIGHUP does not end the process.
+    pub(super) fn start(
+        file: PathBuf,
+        config: Config,
+        links: RosterLinks,
+    ) -> anyhow::Result<(Self, watch::Receiver<ConfigStanding>)> {
+        let hangup = signal(SignalKind::hangup()).context("listen for SIGHUP")?;
+        let (standing, receiver) = watch::channel(ConfigStanding::new(&config.sources, Timestamp::now()));
+        let mut roster = Self {
+            file: std::path::absolute(file)?,
+            started: config.clone(),
+            current: config.clone(),
+            running: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            links,
+            standing,
+            hangup,
+            broken: false,
+        };
+        config.sources.iter().for_each(|source| roster.run_source(source));
+        Ok((roster, receiver))
+    }
+
+    /// Runs until a source ends by itself.
+    pub(super) async fn run(mut self) -> &'static str {
+        let (sender, mut file) = mpsc::channel(1);
+        let options = DirectoryOptions { look: LOOK, relist: LOOK, ..DirectoryOptions::default() };
+        let follower = DirectorySource::new(SourceId::new("configuration"), &self.file, options);
+        let mut following = JoinSet::new();
+        following.spawn(Box::new(follower).run(sender, Wishes::none()));
+        // Absent from the start is a configuration, too: the default one. A file that goes away is not.
+        let mut was_there = false;
+        while !self.broken {
+            // All arms are cancel-safe: what is received is received by the arm that wins.
+            tokio::select! {
+                Some(ended) = self.tasks.join_next() => match ended {
+                    Ok((_, End::Stopped)) => {}
+                    Ok((_, End::OnItsOwn)) | Err(_) => return "a source of manifests",
+                },
+                report = file.recv() => match report {
+                    Some((_, SourceReport::Artifact(artifact))) => {
+                        was_there = true;
+                        self.take_file(artifact).await;
+                    }
+                    Some((_, SourceReport::Failed(reason))) if was_there => self.refuse(&reason),
+                    Some((_, SourceReport::Recovered)) => self.reread().await,
+                    Some((_, SourceReport::Failed(_) | SourceReport::Degraded(_) | SourceReport::Inquiry(_))) => {}
+                    None => return "the watch of the configuration file",
+                },
+                Some(()) = self.hangup.recv() => {
+                    tracing::info!(file = %self.file.display(), "SIGHUP: reading the configuration");
+                    self.reread().await;
+                }
+            }
+        }
+        "a source of manifests"
+    }
+
+    async fn take_file(&mut self, artifact: Artifact) {
+        match artifact.files.into_values().next() {
+            Some(Ok(bytes)) => self.take_bytes(&bytes).await,
+            Some(Err(reason)) => self.refuse(&reason),
+            None => self.refuse("is not there"),
+        }
+    }
+
+    async fn reread(&mut self) {
+        match std::fs::read(&self.file) {
+            Ok(bytes) => self.take_bytes(&bytes).await,
+            Err(error) => self.refuse(&format!("read {}: {error}", self.file.display())),
+        }
+    }
+
+    async fn take_bytes(&mut self, bytes: &[u8]) {
+        if is_blank(bytes) && self.current != self.started_from_nothing() {
+            return self.refuse(&format!("{} is empty", self.file.display()));
+        }
+        match Config::parse(bytes, &HostFacts::of_this_host(), &self.file) {
+            Ok(config) => self.apply(config).await,
+            Err(error) => self.refuse(&error_chain(&error).to_string()),
+        }
+    }
+
+    /// What an empty file means.
+    fn started_from_nothing(&self) -> Config {
+        Config::parse(b"", &HostFacts::of_this_host(), &self.file).unwrap_or_else(|_| self.current.clone())
+    }
+
+    /// Puts another configuration in force as far as that is possible now.
+    async fn apply(&mut self, config: Config) {
+        let changes = SourceChanges::between(&self.current.sources, &config.sources);
+        let restart = needs_restart(&self.started, &config);
+        self.tell(&changes, &restart);
+
+        for name in changes.removed.iter().chain(changes.changed.iter().map(|source| &source.name)) {
+            self.stop(name).await;
+        }
+        if !changes.is_empty() {
+            self.links.mux.configure(config.sources.iter().map(|source| source.name.clone()).collect()).await;
+            self.links.intake.configure(config.sources.iter().map(sources::describe).collect()).await;
+        }
+        // Only now, for a source that was changed begins with what it left on disk.
+        changes.added.iter().chain(&changes.changed).for_each(|source| self.run_source(source));
+
+        let was_refused = self.standing.borrow().error.is_some();
+        if !changes.is_empty() || was_refused || self.standing.borrow().needs_restart != restart {
+            let new = ConfigStanding::new(&config.sources, Timestamp::now());
+            self.standing.send_replace(ConfigStanding { needs_restart: restart, ..new });
+        }
+        self.current = config;
+    }
+
+    fn run_source(&mut self, config: &SourceConfig) {
+        // Paths are those of the start, whatever the file says now.
+        let (name, source, url) = (config.name.clone(), sources::follow(config, &self.started.paths), config.place.url());
+        let (waker, wishes) = Waker::new();
+        let stop = CancellationToken::new();
+        self.running.insert(name.clone(), stop.clone());
+        self.links.wakers.insert(name.clone(), waker, url);
+        let reports = self.links.reports.clone();
+        self.tasks.spawn(async move {
+            // The source may be dropped at any await; both arms are final.
+            let end = tokio::select! {
+                () = source.run(reports, wishes) => End::OnItsOwn,
+                () = stop.cancelled() => End::Stopped,
+            };
+            (name, end)
+        });
+    }
+
+    /// Stops a source and waits until it is gone.
+    async fn stop(&mut self, name: &SourceId) {
+        self.links.wakers.remove(name);
+        let Some(stop) = self.running.remove(name) else { return };
+        stop.cancel();
+        while let Some(ended) = self.tasks.join_next().await {
+            match ended {
+                Ok((ended, _)) if ended == *name => return,
+                Ok((_, End::Stopped)) => {}
+                Ok((_, End::OnItsOwn)) | Err(_) => self.broken = true,
+            }
+        }
+    }
+
+    fn tell(&self, changes: &SourceChanges, restart: &[&str]) {
+        let SourceChanges { removed, added, changed, reordered } = changes;
+        let mut said = Vec::new();
+        let names = |sources: &[SourceConfig]| sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>().join(", ");
+        if !removed.is_empty() {
+            let names = removed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            tracing::warn!(sources = %names, "sources are not configured any more: their pods are removed");
+            said.push(format!("removed {names}"));
+        }
+        for (what, sources) in [("added", added), ("changed", changed)] {
+            if !sources.is_empty() {
+                said.push(format!("{what} {}", names(sources)));
+            }
+        }
+        if *reordered {
+            said.push("another order of precedence".to_owned());
+        }
+        if !said.is_empty() {
+            let text = format!("sources: {}", said.join("; "));
+            tracing::info!(file = %self.file.display(), "configuration is read again: {text}");
+            self.links.events.record(&Subject::Node, EventType::Normal, "ConfigurationChanged", &text);
+        }
+        if !restart.is_empty() && self.standing.borrow().needs_restart != restart {
+            let text = format!("these fields of the configuration count at the next start of the daemon: {}", restart.join(", "));
+            tracing::warn!("{text}");
+            self.links.events.record(&Subject::Node, EventType::Warning, "RestartNeeded", &text);
+        }
+    }
+
+    /// Says once why the file is not in force.
+    fn refuse(&self, reason: &str) {
+        let text = format!("the configuration is not read: {reason}; the earlier one stays in force");
+        if self.standing.borrow().error.as_ref() == Some(&text) {
+            return;
+        }
+        tracing::error!("{text}");
+        self.links.events.record(&Subject::Node, EventType::Warning, "InvalidConfiguration", &text);
+        self.standing.send_modify(|standing| standing.error = Some(text));
+    }
+}

@@ -1,0 +1,157 @@
+//! What another configuration changes, and what it can change only at the next start. **Pure**.
+
+use super::{Config, SourceConfig};
+use crate::pod::SourceId;
+use jiff::Timestamp;
+
+/// What differs in the sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceChanges {
+    /// Not configured any more: their pods go.
+    pub removed: Vec<SourceId>,
+    /// New ones.
+    pub added: Vec<SourceConfig>,
+    /// Configured otherwise; what they delivered stays in force until they deliver something else.
+    pub changed: Vec<SourceConfig>,
+    /// The same ones in another order of precedence.
+    pub reordered: bool,
+}
+
+impl SourceChanges {
+    /// From `old` to `new`.
+    pub fn between(old: &[SourceConfig], new: &[SourceConfig]) -> Self {
+        let named = |sources: &[SourceConfig], name: &SourceId| sources.iter().find(|source| source.name == *name).cloned();
+        let names = |sources: &[SourceConfig], among: &[SourceConfig]| -> Vec<SourceId> {
+            let names = sources.iter().map(|source| source.name.clone());
+            names.filter(|name| named(among, name).is_some()).collect()
+        };
+        let changed = |source: &&SourceConfig| named(old, &source.name).is_some_and(|before| before != **source);
+        Self {
+            removed: old.iter().map(|source| source.name.clone()).filter(|name| named(new, name).is_none()).collect(),
+            added: new.iter().filter(|source| named(old, &source.name).is_none()).cloned().collect(),
+            changed: new.iter().filter(changed).cloned().collect(),
+            reordered: names(old, new) != names(new, old),
+        }
+    }
+
+    /// Nothing differs.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Fields in which a configuration differs from the one that the daemon was started with, and which it reads only then.
+pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
+    // A new field has to be put on one side or the other.
+    let Config {
+        node_name,
+        paths,
+        sources: _,
+        preload,
+        shim,
+        log_rotation,
+        crash_loop_max,
+        pod_pids_limit,
+        api_socket_group,
+        registries,
+        max_parallel_layer_pulls,
+        webhook,
+        logging,
+    } = started;
+    let differences = [
+        ("nodeName", *node_name != new.node_name),
+        ("paths", *paths != new.paths),
+        ("preloadPath", *preload != new.preload),
+        ("shimPath", *shim != new.shim),
+        ("containerLogMaxSize", log_rotation.max_size != new.log_rotation.max_size),
+        ("containerLogMaxFiles", log_rotation.max_files != new.log_rotation.max_files),
+        ("crashLoopBackOff", *crash_loop_max != new.crash_loop_max),
+        ("podPidsLimit", *pod_pids_limit != new.pod_pids_limit),
+        ("apiSocketGroup", *api_socket_group != new.api_socket_group),
+        ("registries", *registries != new.registries),
+        ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
+        ("webhook", *webhook != new.webhook),
+        ("logging", *logging != new.logging),
+    ];
+    differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
+}
+
+/// How things stand between the configuration file and the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigStanding {
+    /// Names of the sources in force, in order of precedence.
+    pub sources: Vec<SourceId>,
+    /// Since when the configuration is in force.
+    pub since: Timestamp,
+    /// Why the file as it is now is not in force.
+    pub error: Option<String>,
+    /// Fields of the file that count at the next start only.
+    pub needs_restart: Vec<&'static str>,
+}
+
+impl ConfigStanding {
+    /// Of a configuration in force as a whole.
+    pub fn new(sources: &[SourceConfig], since: Timestamp) -> Self {
+        let sources = sources.iter().map(|source| source.name.clone()).collect();
+        Self { sources, since, error: None, needs_restart: Vec::new() }
+    }
+}
+
+/// Whether a file has nothing but comments: what an editor leaves for a moment, and no reason to take all sources away.
+pub fn is_blank(bytes: &[u8]) -> bool {
+    let line_says_nothing = |line: &[u8]| {
+        let line = line.trim_ascii();
+        line.is_empty() || line.starts_with(b"#") || line == b"---"
+    };
+    bytes.split(|byte| *byte == b'\n').all(line_says_nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::HostFacts;
+    use std::path::Path;
+
+    fn config(text: &str) -> Config {
+        let text = format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\n{text}");
+        let facts = HostFacts { host_name: "edge".into(), executable: None };
+        Config::parse(text.as_bytes(), &facts, Path::new("/c")).unwrap()
+    }
+
+    fn changes(old: &str, new: &str) -> (Vec<String>, Vec<String>, Vec<String>, bool) {
+        let sources = |names: &str| {
+            let entry = |name: &str| format!("{{name: {}, directory: {{path: /{name}}}}}", &name[..1]);
+            config(&format!("sources: [{}]\n", names.split_whitespace().map(entry).collect::<Vec<_>>().join(", "))).sources
+        };
+        let SourceChanges { removed, added, changed, reordered } = SourceChanges::between(&sources(old), &sources(new));
+        let names = |sources: Vec<SourceConfig>| sources.into_iter().map(|source| source.name.to_string()).collect();
+        (removed.into_iter().map(|name| name.to_string()).collect(), names(added), names(changed), reordered)
+    }
+
+    fn all(removed: &[&str], added: &[&str], changed: &[&str], reordered: bool) -> (Vec<String>, Vec<String>, Vec<String>, bool) {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        (owned(removed), owned(added), owned(changed), reordered)
+    }
+
+    #[test]
+    fn sources_are_compared_by_name() {
+        assert_eq!(changes("a b", "a b"), all(&[], &[], &[], false));
+        assert_eq!(changes("a b", "b"), all(&["a"], &[], &[], false));
+        assert_eq!(changes("b", "a b c"), all(&[], &["a", "c"], &[], false));
+        assert_eq!(changes("a b", "b2 a c"), all(&[], &["c"], &["b"], true));
+    }
+
+    #[test]
+    fn what_counts_at_the_next_start_only_is_named() {
+        let started = config("sources: []\n");
+        assert_eq!(needs_restart(&started, &config("sources: [{name: a, directory: {path: /a}}]\n")), [""; 0]);
+        let other = config("nodeName: other\npaths: {logs: /l}\nlogging: {level: debug}\n");
+        assert_eq!(needs_restart(&started, &other), ["nodeName", "paths", "logging"]);
+    }
+
+    #[test]
+    fn a_file_of_comments_is_blank() {
+        assert!(is_blank(b"") && is_blank(b"# x\n\n---\n  # y"));
+        assert!(!is_blank(b"# x\nkind: Config\n"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Replacing the sources while the intake runs.
+
+use super::desk::Desk;
+use super::{Intake, IntakeSource, Unwanted};
+use crate::config::Paths;
+use crate::pod::SourceId;
+use crate::status::SourceStatusSink;
+use crate::store::last_good::forget_others;
+use crate::store::{CheckContext, Set};
+use crate::telemetry::events::EventRecorder;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Other sources, in order of precedence, and who waits until they count.
+#[derive(Debug)]
+pub(super) struct Configure {
+    sources: Vec<IntakeSource>,
+    done: oneshot::Sender<()>,
+}
+
+/// How the sources are replaced.
+#[derive(Clone, Debug)]
+pub struct IntakeConfigurator(mpsc::Sender<Configure>);
+
+impl IntakeConfigurator {
+    /// Replaces the sources. What is kept of those that stay stays in force; the last good sets of those that go are forgotten, on disk
+    /// too. When it returns, reports of new sources will be taken in and those of removed ones will not. Returns also when the intake
+    /// has ended.
+    pub async fn configure(&self, sources: Vec<IntakeSource>) {
+        let (done, is_done) = oneshot::channel();
+        if self.0.send(Configure { sources, done }).await.is_ok() {
+            // An error means that the intake has ended.
+            is_done.await.ok();
+        }
+    }
+}
+
+/// What desks are made with, and where wishes for others come in.
+#[derive(Debug)]
+pub(super) struct Configuration {
+    paths: Paths,
+    check: CheckContext,
+    status: Arc<dyn SourceStatusSink>,
+    events: Arc<dyn EventRecorder>,
+    sender: mpsc::Sender<Configure>,
+    wishes: mpsc::Receiver<Configure>,
+}
+
+impl Configuration {
+    pub(super) fn new(
+        paths: Paths,
+        check: CheckContext,
+        status: Arc<dyn SourceStatusSink>,
+        events: Arc<dyn EventRecorder>,
+    ) -> Self {
+        let (sender, wishes) = mpsc::channel(1);
+        Self { paths, check, status, events, sender, wishes }
+    }
+
+    pub(super) fn desk(&self, source: IntakeSource) -> Desk {
+        let check = CheckContext { allow: source.allow.clone(), ..self.check.clone() };
+        Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone())
+    }
+
+    pub(super) fn handle(&self) -> IntakeConfigurator {
+        IntakeConfigurator(self.sender.clone())
+    }
+
+    /// The next wish. Cancel-safe; never ends, because a sender is kept here.
+    pub(super) async fn next(&mut self) -> Configure {
+        match self.wishes.recv().await {
+            Some(wish) => wish,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Intake {
+    /// Replaces the desks. Those of new sources begin with what lies on disk under their name, if anything does.
+    pub(super) async fn configure(&mut self, wish: Configure, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
+        let Configure { sources, done } = wish;
+        let mut before = std::mem::take(&mut self.desks);
+        let mut restored = Vec::new();
+        for source in sources {
+            let known = before.iter().position(|desk| *desk.id() == source.id);
+            let desk = match known.map(|index| before.swap_remove(index)) {
+                Some(mut desk) if desk.allows_as(&source) => {
+                    desk.describe(source);
+                    desk
+                }
+                // What is in force is judged anew by what the source may use now, as at a start.
+                Some(_) | None => {
+                    let mut desk = self.configuration.desk(source);
+                    restored.extend(desk.restore().await);
+                    desk
+                }
+            };
+            self.desks.push(desk);
+        }
+        for desk in before {
+            desk.dismiss();
+        }
+        self.forget_others().await;
+        for set in restored {
+            self.hand_on(set, sets).await?;
+        }
+        // Nobody may be waiting any more.
+        done.send(()).ok();
+        Ok(())
+    }
+
+    /// Removes what is on disk of sources that are not configured.
+    pub(super) async fn forget_others(&self) {
+        let (paths, configured) = (self.paths.clone(), self.desks.iter().map(|desk| desk.id().clone()).collect::<Vec<SourceId>>());
+        match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
+            Ok(Ok(forgotten)) => {
+                for source in forgotten {
+                    tracing::info!(%source, "source is not configured any more, its last good set is removed");
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "look for last good sets of other sources"),
+            Err(error) => tracing::error!(%error, "look for last good sets of other sources"),
+        }
+    }
+}

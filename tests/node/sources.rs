@@ -1,0 +1,176 @@
+//! Sources that are added, changed, removed and asked while pods run.
+
+use crate::support::{TestHost, eventually};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A web server for one body; without one it answers 503.
+struct Server {
+    address: std::net::SocketAddr,
+    body: Arc<Mutex<Option<String>>>,
+    stopped: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let body = Arc::<Mutex<Option<String>>>::default();
+        let stopped = Arc::<std::sync::atomic::AtomicBool>::default();
+        let (shared, stop) = (Arc::clone(&body), Arc::clone(&stopped));
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                if stop.load(std::sync::atomic::Ordering::SeqCst) {
+                    return;
+                }
+                // A client that leaves is no concern of the server.
+                connection.and_then(|connection| answer(connection, &shared)).ok();
+            }
+        });
+        Self { address, body, stopped }
+    }
+
+    fn serve(&self, body: Option<String>) {
+        *self.body.lock().unwrap_or_else(PoisonError::into_inner) = body;
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/edge.yaml", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stopped.store(true, std::sync::atomic::Ordering::SeqCst);
+        TcpStream::connect(self.address).ok();
+    }
+}
+
+fn answer(mut connection: TcpStream, body: &Mutex<Option<String>>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 2 {
+        line.clear();
+    }
+    let (status, body) = match body.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        Some(body) => ("200 OK", body),
+        None => ("503 Service Unavailable", String::new()),
+    };
+    write!(connection, "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}
+
+fn pod(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  \
+         - {{name: main, image: 'localhost/busybox:1', command: [sleep, '1000000']}}\n"
+    )
+}
+
+/// Appends sources to the configuration, by rename as an editor does.
+fn configure(host: &TestHost, base: &str, more: &str) {
+    let new = host.path("config.yaml.new");
+    fs::write(&new, format!("{base}{more}")).unwrap();
+    fs::rename(new, host.path("config.yaml")).unwrap();
+}
+
+fn http_source(name: &str, server: &Server) -> String {
+    format!("  - name: {name}\n    http: {{url: '{}', intervalSeconds: 3600}}\n", server.url())
+}
+
+fn status_has(host: &TestHost, word: &str) {
+    eventually(&format!("status to tell of {word:?}"), || {
+        let out = host.cli(&["status"]);
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        if text.contains(word) { Ok(()) } else { Err(text) }
+    });
+}
+
+#[test]
+fn another_configuration_adds_and_removes_sources_and_touches_no_other_pod() {
+    let (host, server) = (TestHost::start(), Server::start());
+    let base = fs::read_to_string(host.path("config.yaml")).unwrap();
+    host.write_manifest("one.yaml", &pod("one"));
+    let one = host.wait_running("one");
+    server.serve(Some(pod("two")));
+
+    configure(&host, &base, &http_source("web", &server));
+    let two = host.wait_running("two");
+
+    // What is not valid, not there or half there changes nothing.
+    configure(&host, &base, "  - name: web\n    http: {url: 'ftp://x/'}\n");
+    status_has(&host, "has scheme \"ftp\"");
+    configure(&host, "", "");
+    status_has(&host, "is empty");
+    fs::remove_file(host.path("config.yaml")).unwrap();
+    status_has(&host, "does not exist");
+    configure(&host, &base, &format!("{}podPidsLimit: 100\n", http_source("web", &server)));
+    status_has(&host, "from the next start on: podPidsLimit");
+    for pod in [&one, &two] {
+        let now = host.pods().into_iter().find(|now| now.uid() == pod.uid()).unwrap();
+        assert_eq!(now.container_id("main"), pod.container_id("main"));
+    }
+
+    configure(&host, &base, "");
+    host.wait_gone("two");
+    let now = host.wait_running("one");
+    assert_eq!(now.container_id("main"), one.container_id("main"), "it was never touched");
+    assert_eq!(host.cli_ok(&["get", "sources", "-o", "name"]).trim(), "source/manifests");
+    assert!(host.daemon_log().contains("sources are not configured any more"), "{}", host.daemon_log());
+    assert!(!host.path("state/sources/web/last-good.json").try_exists().unwrap(), "else it would come back with the source");
+}
+
+#[test]
+fn sync_waits_until_what_the_server_has_is_in_force() {
+    let server = Server::start();
+    server.serve(Some(pod("one")));
+    let host = TestHost::start_with(&http_source("web", &server));
+    let first = host.wait_running("one");
+    server.serve(Some(format!("{}---\n{}", pod("one"), pod("two"))));
+    let told = host.cli_ok(&["sync", "web", "--wait"]);
+    assert!(told.contains("is in force, 2 pods"), "{told}");
+    host.wait_running("two");
+    host.write_manifest("three.yaml", &pod("three"));
+    let told = host.cli_ok(&["sync", "--wait"]);
+    assert!(told.contains("source web: ") && told.contains("source manifests: ") && told.contains("1 pods"), "{told}");
+
+    server.serve(None);
+    let out = host.cli(&["sync", "web", "--wait"]);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("answered 503"), "{text}");
+    assert_eq!(host.cli(&["sync", "nowhere"]).status.code(), Some(1));
+    server.serve(Some(pod("one").replace("kind: Pod", "kind: Pot")));
+    let out = host.cli(&["sync", "web", "--wait"]);
+    assert!(String::from_utf8_lossy(&out.stdout).contains("1 object is refused"), "{out:?}");
+    assert_eq!(host.wait_running("one").container_id("main"), first.container_id("main"));
+}
+
+#[test]
+fn a_hangup_reads_the_configuration_and_ends_nothing() {
+    let host = TestHost::start();
+    host.write_manifest("one.yaml", &pod("one"));
+    let one = host.wait_running("one");
+    kill(Pid::from_raw(host.daemon_pid() as i32), Signal::SIGHUP).unwrap();
+    eventually("the signal to be heard", || {
+        let log = host.daemon_log();
+        if log.contains("SIGHUP: reading the configuration") { Ok(()) } else { Err(log) }
+    });
+    assert_eq!(host.wait_running("one").container_id("main"), one.container_id("main"));
+}
+
+#[test]
+fn after_a_restart_without_the_server_the_same_pods_run() {
+    let server = Server::start();
+    server.serve(Some(pod("one")));
+    let mut host = TestHost::start_with(&http_source("web", &server));
+    let first = host.wait_running("one");
+    host.kill_daemon();
+    server.serve(None);
+    host.start_daemon();
+    status_has(&host, "answered 503");
+    assert_eq!(host.wait_running("one").container_id("main"), first.container_id("main"));
+}
