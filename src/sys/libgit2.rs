@@ -16,7 +16,7 @@ const CACHE: libc::ssize_t = 2 << 20;
 /// Objects in one pack.
 const PACK_OBJECTS: libc::size_t = 4_000_000;
 /// Size of one object that a delta makes.
-const OBJECT_SIZE: libc::size_t = 64 << 20;
+const OBJECT_SIZE: libc::size_t = 256 << 20;
 
 /// Sets libgit2 up once per process: it reads nobody's configuration, opens repositories whoever owns them (it executes nothing that
 /// stands in them), takes little memory, and takes no pack that wants much. To be called before anything else of libgit2.

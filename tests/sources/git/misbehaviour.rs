@@ -1,11 +1,11 @@
 //! Servers that are silent, cut off, or no git servers at all.
 
 use super::repository::Repository;
-use super::servers::{Counter, git_daemon};
+use super::servers::{Counter, cut_off, git_daemon};
 use super::{options, shown, start};
 use podstead::source::git::GitOptions;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -81,40 +81,6 @@ async fn a_host_that_is_not_there_is_not_reachable() {
     }
 }
 
-/// Passes connections on until so many bytes came from the server, then goes on with nothing, or ends.
-fn cut_off(port: u16, after: Arc<AtomicU64>, close: bool) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let own = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
-            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server).ok());
-            let (mut from_server, mut to_client, after) = (server, client, after.clone());
-            std::thread::spawn(move || {
-                let mut byte = [0; 64];
-                while let Ok(length @ 1..) = from_server.read(&mut byte) {
-                    let left = after
-                        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(length as u64)))
-                        .unwrap();
-                    if left == 0 {
-                        if close {
-                            to_client.shutdown(std::net::Shutdown::Both).ok();
-                        } else {
-                            std::thread::park_timeout(Duration::from_secs(60));
-                        }
-                        return;
-                    }
-                    if to_client.write_all(&byte[..length]).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    own
-}
-
 #[tokio::test]
 async fn a_fetch_that_is_cut_off_anywhere_leaves_nothing_and_succeeds_later() {
     let repository = Repository::with(&[("web.yaml", "one"), ("db.yaml", &"x\n".repeat(100))]);
@@ -123,10 +89,10 @@ async fn a_fetch_that_is_cut_off_anywhere_leaves_nothing_and_succeeds_later() {
         let counter = Counter::before(server.port);
         let state = tempfile::tempdir().unwrap();
         start(options(&format!("git://127.0.0.1:{}/fleet.git", counter.port), state.path())).artifact().await;
-        counter.count().0
+        counter.server_bytes()
     };
     for close in [true, false] {
-        for part in 1..6 {
+        for part in 1..=7 {
             let left = Arc::new(AtomicU64::new(whole * part / 8));
             let port = cut_off(server.port, left.clone(), close);
             let state = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! The git source on repositories that git made, behind servers that people run.
 
 mod content;
+mod crash;
 mod healing;
 mod http;
 mod misbehaviour;

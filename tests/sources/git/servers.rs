@@ -105,6 +105,8 @@ pub(super) enum Door {
     /// User `me`, password `open sesame`.
     Password,
     Certificate,
+    /// Closes every connection after one request.
+    Closing,
     /// Whoever does not speak version 2 of the protocol is answered all the same.
     OldProtocol,
 }
@@ -170,6 +172,7 @@ fn nginx_configuration(directory: &Path, socket: &Path, root: &Path, authority: 
     let (certificate, key, ca) = (authority.certificate.display(), authority.key.display(), authority.ca.display());
     let door = match door {
         Door::Open => "fastcgi_param GIT_PROTOCOL $http_git_protocol;".to_owned(),
+        Door::Closing => "fastcgi_param GIT_PROTOCOL $http_git_protocol; keepalive_timeout 0;".to_owned(),
         Door::OldProtocol => String::new(),
         Door::Password => {
             format!("fastcgi_param GIT_PROTOCOL $http_git_protocol; auth_basic fleet; auth_basic_user_file {here}/htpasswd;")
@@ -206,25 +209,37 @@ http {{
 /// Passes connections on and counts what goes through them.
 pub(super) struct Counter {
     pub(super) port: u16,
+    /// To the server.
     bytes: Arc<AtomicU64>,
+    from_server: Arc<AtomicU64>,
     connections: Arc<AtomicU64>,
 }
 
 impl Counter {
+    /// Bytes that the server sent so far.
+    pub(super) fn server_bytes(&self) -> u64 {
+        self.from_server.load(Ordering::SeqCst)
+    }
+
     pub(super) fn before(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let counter = Self { port: listener.local_addr().unwrap().port(), bytes: Arc::default(), connections: Arc::default() };
-        let (bytes, connections) = (counter.bytes.clone(), counter.connections.clone());
+        let counter = Self {
+            port: listener.local_addr().unwrap().port(),
+            bytes: Arc::default(),
+            from_server: Arc::default(),
+            connections: Arc::default(),
+        };
+        let (bytes, from_server, connections) = (counter.bytes.clone(), counter.from_server.clone(), counter.connections.clone());
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
                 connections.fetch_add(1, Ordering::SeqCst);
-                for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)] {
-                    let bytes = bytes.clone();
+                let upwards = (client.try_clone().unwrap(), server.try_clone().unwrap(), bytes.clone());
+                for (mut from, mut to, counted) in [upwards, (server, client, from_server.clone())] {
                     std::thread::spawn(move || {
                         let mut buffer = [0; 16 << 10];
                         while let Ok(length @ 1..) = std::io::Read::read(&mut from, &mut buffer) {
-                            bytes.fetch_add(length as u64, Ordering::SeqCst);
+                            counted.fetch_add(length as u64, Ordering::SeqCst);
                             if std::io::Write::write_all(&mut to, &buffer[..length]).is_err() {
                                 break;
                             }
@@ -239,8 +254,42 @@ impl Counter {
 
     /// Bytes of both directions and connections so far.
     pub(super) fn count(&self) -> (u64, u64) {
-        (self.bytes.load(Ordering::SeqCst), self.connections.load(Ordering::SeqCst))
+        (self.bytes.load(Ordering::SeqCst) + self.server_bytes(), self.connections.load(Ordering::SeqCst))
     }
+}
+
+/// Passes connections on until so many bytes came from the server, then goes on with nothing, or ends.
+pub(super) fn cut_off(port: u16, after: Arc<AtomicU64>, close: bool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
+            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server).ok());
+            let (mut from_server, mut to_client, after) = (server, client, after.clone());
+            std::thread::spawn(move || {
+                let mut byte = [0; 64];
+                while let Ok(length @ 1..) = std::io::Read::read(&mut from_server, &mut byte) {
+                    let left = after
+                        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(length as u64)))
+                        .unwrap();
+                    if left == 0 {
+                        if close {
+                            to_client.shutdown(std::net::Shutdown::Both).ok();
+                        } else {
+                            std::thread::park_timeout(Duration::from_secs(60));
+                        }
+                        return;
+                    }
+                    if std::io::Write::write_all(&mut to_client, &byte[..length]).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    own
 }
 
 pub(super) fn wait(what: &str, mut condition: impl FnMut() -> bool) {

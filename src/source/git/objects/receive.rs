@@ -3,7 +3,7 @@
 use super::copy::{Copy, State};
 use super::store::disk;
 use crate::source::git::error::GitError;
-use crate::source::git::protocol::ObjectId;
+use crate::source::git::protocol::{ObjectId, PackScan};
 use bytes::Bytes;
 use git2::Indexer;
 use std::collections::BTreeSet;
@@ -48,12 +48,9 @@ impl Copy {
             },
         };
         let mut indexer = Indexer::new(None, &self.incoming(), 0o600, false).map_err(|error| broken(&error))?;
-        let mut objects = [0; 12];
-        let mut length = 0;
+        let mut scan = PackScan::new();
         while let Some(piece) = bytes.blocking_recv() {
-            let head = piece.len().min(objects.len() - length);
-            objects[length..length + head].copy_from_slice(&piece[..head]);
-            length += head;
+            scan.push(&piece).map_err(|error| GitError::of_protocol(location, error))?;
             for page in piece.chunks(PAGE) {
                 indexer.write_all(page).map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
                     Some(error) => broken(error),
@@ -61,9 +58,10 @@ impl Copy {
                 })?;
             }
         }
-        // `PACK`, version, number of objects.
-        let empty = length == objects.len() && objects[8..] == [0; 4];
-        if empty {
+        if !scan.is_whole() {
+            return Err(GitError::Unreachable { location: location.to_owned(), reason: "the pack ended early".to_owned() });
+        }
+        if scan.is_empty() {
             return Ok(None);
         }
         indexer.commit().map(Some).map_err(|error| broken(&error))

@@ -7,12 +7,14 @@ mod advertisement;
 mod fetch;
 mod ls_refs;
 mod object_id;
+mod pack;
 mod pkt_line;
 
 pub(super) use advertisement::{Advertisement, AdvertisementReader, OldCapabilities};
 pub(super) use fetch::{AnswerReader, Fetch, Part};
 pub(super) use ls_refs::{LsRefsReader, ls_refs_request};
 pub use object_id::{NotAnObjectId, ObjectId};
+pub(super) use pack::PackScan;
 pub(super) use pkt_line::{Pkt, decode, encode};
 
 /// How podstead names itself to servers.

@@ -67,9 +67,11 @@ impl Remote {
         if let Some((http, shallow)) = self.known.clone() {
             let mut session = Session::known(self.location.clone(), http, shallow);
             match self.within(session.references(prefixes)).await {
-                // Where it was is not for ever: a redirect may lead elsewhere by now.
+                // Where it was is not for ever: a redirect may lead elsewhere by now, and a server may have closed a connection that
+                // was kept.
                 Err(
-                    GitError::NotGit { .. }
+                    GitError::Unreachable { .. }
+                    | GitError::NotGit { .. }
                     | GitError::NotFound { .. }
                     | GitError::Refused { .. }
                     | GitError::Authentication { .. },

@@ -1,0 +1,4 @@
+//! As in the crate.
+
+#[path = "git.rs"]
+pub mod git;
