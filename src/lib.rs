@@ -1,6 +1,6 @@
 //! podstead runs Kubernetes Pod manifests on a single host, without a cluster and without a container engine.
 //!
-//! Manifests from a directory (later also an HTTP URL or a git repository) become one desired set; a sync loop makes the
+//! Manifests from a directory, an HTTP URL or a git repository become one desired set; a sync loop makes the
 //! host match it through an embedded OCI runtime; status flows back out to the local API.
 //!
 //! # The map

@@ -1,7 +1,7 @@
 //! SIGKILL at any moment, then another start.
 
 use super::repository::Repository;
-use super::servers::{Counter, cut_off, git_daemon, wait};
+use super::servers::{Counter, Cut, cut_off, git_daemon, wait};
 use super::{options, revision, shown, start};
 use podstead::source::git::GitOptions;
 use std::path::Path;
@@ -50,7 +50,7 @@ async fn a_process_that_is_killed_in_the_middle_of_a_fetch_leaves_nothing_that_m
     };
     for part in 1..=9 {
         let left = Arc::new(AtomicU64::new(whole * part / 10));
-        let port = cut_off(server.port, left.clone(), false);
+        let port = cut_off(server.port, left.clone(), Cut::Stall);
         let state = tempfile::tempdir().unwrap();
         let victim = victim(&format!("git://127.0.0.1:{port}/fleet.git"), state.path());
         wait("the fetch to be stuck", || left.load(Ordering::SeqCst) == 0);

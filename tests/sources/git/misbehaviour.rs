@@ -1,8 +1,8 @@
 //! Servers that are silent, cut off, or no git servers at all.
 
 use super::repository::Repository;
-use super::servers::{Counter, cut_off, git_daemon};
-use super::{options, shown, start};
+use super::servers::{Counter, Cut, cut_off, git_daemon, link};
+use super::{options, revision, shown, start};
 use podstead::source::git::GitOptions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -91,17 +91,44 @@ async fn a_fetch_that_is_cut_off_anywhere_leaves_nothing_and_succeeds_later() {
         start(options(&format!("git://127.0.0.1:{}/fleet.git", counter.port), state.path())).artifact().await;
         counter.server_bytes()
     };
-    for close in [true, false] {
+    for cut in [Cut::Close, Cut::Stall] {
         for part in 1..=7 {
             let left = Arc::new(AtomicU64::new(whole * part / 8));
-            let port = cut_off(server.port, left.clone(), close);
+            let port = cut_off(server.port, left.clone(), cut);
             let state = tempfile::tempdir().unwrap();
             let url = format!("git://127.0.0.1:{port}/fleet.git");
             let mut source = start(GitOptions { timeout: SHORT, ..options(&url, state.path()) });
             let text = source.failure().await;
-            assert!(text.contains(if close { "not reachable" } else { "sent nothing" }), "{part} {close}: {text}");
+            assert!(text.contains(if cut == Cut::Close { "not reachable" } else { "sent nothing" }), "{part} {cut:?}: {text}");
             left.store(u64::MAX, Ordering::SeqCst);
-            assert_eq!(shown(&source.polled_artifact().await).len(), "db.yaml= web.yaml=one".len() + 200, "{part} {close}");
+            assert_eq!(shown(&source.polled_artifact().await).len(), "db.yaml= web.yaml=one".len() + 200, "{part} {cut:?}");
         }
     }
+}
+
+#[test]
+fn a_network_that_goes_away_in_the_middle_of_a_fetch_changes_nothing_and_comes_back() {
+    let thread = std::thread::spawn(|| {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        link("up");
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let repository = Repository::with(&[("web.yaml", "one"), ("db.yaml", &"x\n".repeat(100))]);
+            let server = git_daemon(repository.root());
+            let left = Arc::new(AtomicU64::new(u64::MAX));
+            let port = cut_off(server.port, left.clone(), Cut::Link);
+            let state = tempfile::tempdir().unwrap();
+            let url = format!("git://127.0.0.1:{port}/fleet.git");
+            let mut source = start(GitOptions { timeout: SHORT, ..options(&url, state.path()) });
+            source.artifact().await;
+            let commit = repository.commit(&[("web.yaml", "two")]);
+            left.store(500, Ordering::SeqCst);
+            let text = source.polled_failure().await;
+            assert!(text.contains("sent nothing"), "{text}");
+            source.poll().await;
+            left.store(u64::MAX, Ordering::SeqCst);
+            link("up");
+            assert_eq!(source.polled_artifact().await.revision, revision(&commit));
+        });
+    });
+    thread.join().unwrap();
 }

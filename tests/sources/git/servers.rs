@@ -45,7 +45,7 @@ impl Drop for Inetd {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         // Wakes the thread.
-        TcpStream::connect(("127.0.0.1", self.port)).ok();
+        TcpStream::connect_timeout(&([127, 0, 0, 1], self.port).into(), Duration::from_secs(1)).ok();
     }
 }
 
@@ -258,8 +258,19 @@ impl Counter {
     }
 }
 
-/// Passes connections on until so many bytes came from the server, then goes on with nothing, or ends.
-pub(super) fn cut_off(port: u16, after: Arc<AtomicU64>, close: bool) -> u16 {
+/// How a connection stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// It ends.
+    Close,
+    /// Nothing comes any more.
+    Stall,
+    /// The network of this thread's namespace is gone.
+    Link,
+}
+
+/// Passes connections on until so many bytes came from the server.
+pub(super) fn cut_off(port: u16, after: Arc<AtomicU64>, cut: Cut) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -275,12 +286,17 @@ pub(super) fn cut_off(port: u16, after: Arc<AtomicU64>, close: bool) -> u16 {
                         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(length as u64)))
                         .unwrap();
                     if left == 0 {
-                        if close {
-                            to_client.shutdown(std::net::Shutdown::Both).ok();
-                        } else {
-                            std::thread::park_timeout(Duration::from_secs(60));
+                        match cut {
+                            Cut::Close => {
+                                to_client.shutdown(std::net::Shutdown::Both).ok();
+                                return;
+                            }
+                            Cut::Stall => {
+                                std::thread::park_timeout(Duration::from_secs(60));
+                                return;
+                            }
+                            Cut::Link => link("down"),
                         }
-                        return;
                     }
                     if std::io::Write::write_all(&mut to_client, &byte[..length]).is_err() {
                         return;
@@ -290,6 +306,12 @@ pub(super) fn cut_off(port: u16, after: Arc<AtomicU64>, close: bool) -> u16 {
         }
     });
     own
+}
+
+/// Sets the loopback interface of this thread's network namespace `up` or `down`.
+pub(super) fn link(state: &str) {
+    let done = Command::new("ip").args(["link", "set", "lo", state]).status().unwrap();
+    assert!(done.success());
 }
 
 pub(super) fn wait(what: &str, mut condition: impl FnMut() -> bool) {

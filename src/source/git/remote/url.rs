@@ -299,4 +299,15 @@ mod tests {
         assert_eq!(parse("ssh://git.lan:0/a"), Err(UrlError::Port("0".into())));
         assert_eq!(parse("ssh://git.lan:x/a"), Err(UrlError::Port("x".into())));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_a_url_reads_the_same_when_it_is_shown(
+            text in "(https?://|ssh://|git://|file://|)[a-z@:/~.%\\[\\]0-9-]{0,24}"
+        ) {
+            if let Ok(url) = parse(&text) {
+                proptest::prop_assert_eq!(parse(&url.to_string()), Ok(url));
+            }
+        }
+    }
 }
