@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod pod_name;
 mod pods;
+mod render;
 mod resume;
 mod rollback;
 mod session;
@@ -100,6 +101,8 @@ enum Command {
     Validate(validate::ValidateArgs),
     /// Let sources look now, or say that the emptiness of one is meant
     Sync(sync::SyncArgs),
+    /// Show the objects that a host would have of some manifests
+    Render(render::RenderArgs),
     /// Show the accepted revisions of a source
     History(history::HistoryArgs),
     /// Compare what is in force with an earlier revision
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),
         Command::Sync(args) => sync::run(&args, &context),
+        Command::Render(args) => render::run(&args, &context),
         Command::History(args) => history::run(&args, &context),
         Command::Diff(args) => diff::run(&args, &context),
         Command::Rollback(args) => rollback::run(&args, &context),

@@ -9,11 +9,13 @@ pub mod reload;
 mod resolve;
 mod size;
 mod source;
+mod variables;
 mod written;
 
 pub use paths::Paths;
 pub use resolve::HostFacts;
 pub use source::{Allow, GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+pub use variables::NODE_NAME;
 pub use written::{ConfigError, WrittenConfig};
 
 use crate::image::RegistryConfig;
@@ -21,6 +23,7 @@ use crate::pod::NodeName;
 use crate::source::webhook::WebhookOptions;
 use crate::telemetry::logging::LogFormat;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +35,8 @@ pub const DEFAULT_PATH: &str = "/etc/podstead/config.yaml";
 pub struct Config {
     /// Name of this host in Kubernetes' sense.
     pub node_name: NodeName,
+    /// What tells this host from others, beside its name: for paths of sources and for manifests.
+    pub variables: BTreeMap<String, String>,
     /// Roots on disk.
     pub paths: Paths,
     /// Where manifests come from; the first one that has a pod of a name wins. Names are unique.

@@ -45,6 +45,8 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
     // A new field has to be put on one side or the other.
     let Config {
         node_name,
+        // They count where sources use them.
+        variables: _,
         paths,
         sources: _,
         preload,

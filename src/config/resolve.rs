@@ -1,6 +1,7 @@
 //! From the file as written to the configuration that counts: defaults and checks. Pure.
 
 use super::check::{Check, is_subdomain};
+use super::variables::Variables;
 use super::written::{WrittenConfig, WrittenWebhook, invalid};
 use super::{Config, ConfigError, LogRotation, Logging, Paths, size, source};
 use crate::image::RegistryConfig;
@@ -53,9 +54,12 @@ impl WrittenConfig {
             None => DEFAULT_LOG_MAX_SIZE,
         };
         let pids = self.pod_pids_limit.unwrap_or(-1);
+        let node_name = self.node_name(facts, &check)?;
+        let variables = Variables::resolve(&check, &node_name, &self.variables)?;
         Ok(Config {
-            node_name: self.node_name(facts, &check)?,
-            sources: source::sources(&check, self.sources.as_deref())?,
+            sources: source::sources(&check, self.sources.as_deref(), &variables)?,
+            node_name,
+            variables: self.variables.clone(),
             preload: check.directory("preloadPath", self.preload_path.as_ref(), &paths.preload())?,
             shim: check.directory("shimPath", self.shim_path.as_ref(), &default_shim(facts))?,
             log_rotation: LogRotation {

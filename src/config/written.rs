@@ -6,6 +6,7 @@ use crate::image::RegistryConfig;
 use crate::manifest::{Position, locate};
 use crate::telemetry::logging::LogFormat;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +62,9 @@ pub struct WrittenConfig {
     /// Name of this host: a lower-case RFC 1123 subdomain. Default: the host name in lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
+    /// What tells this host from others, for paths of sources and for manifests. Default: none, but for `NODE_NAME`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// Roots on disk.
     #[serde(default)]
     pub paths: WrittenPaths,
@@ -172,6 +176,7 @@ impl WrittenConfig {
             api_version: Some(API_VERSION.into()),
             kind: Some(KIND.into()),
             node_name: Some(config.node_name.to_string()),
+            variables: config.variables.clone(),
             paths: WrittenPaths {
                 state: Some(config.paths.state.clone()),
                 run: Some(config.paths.run.clone()),

@@ -19,12 +19,14 @@ mod object;
 pub mod positions;
 pub mod problem;
 pub mod schema;
+mod substitute;
 mod yaml;
 
 pub use decode::decode;
 pub use locate::locate;
 pub use positions::PositionMap;
 pub use problem::{Origin, Position, Problem, Severity};
+pub use substitute::{Substitution, is_variable_name, substitute, variable_name_problem};
 pub use yaml::to_yaml;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};

@@ -4,11 +4,12 @@
 
 use super::policy;
 use crate::config::Allow;
-use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity};
+use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity, Substitution};
 use crate::pod::objects::{Object as ReferredObject, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,12 +22,14 @@ pub struct CheckContext {
     pub admit: AdmitContext,
     /// What objects of this source may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Variables that are replaced in files before they are decoded; `None` for none.
+    pub substitute: Option<Arc<Substitution>>,
 }
 
 impl CheckContext {
     /// For a source that may use everything.
     pub fn new(admit: AdmitContext) -> Self {
-        Self { limits: Limits::default(), admit, allow: None }
+        Self { limits: Limits::default(), admit, allow: None, substitute: None }
     }
 
     /// What is not allowed of an object that was accepted before; empty for one that may stay.
@@ -131,7 +134,15 @@ pub struct Checked {
 
 /// Judges the bytes of one file; `file` is its name in problems and origins.
 pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
-    let decoded = manifest::decode(file, bytes, &context.limits);
+    let bytes = match &context.substitute {
+        Some(substitution) => match manifest::substitute(file, bytes, substitution, &context.limits) {
+            Ok(bytes) => bytes,
+            // What the file would hold cannot be told.
+            Err(problems) => return Checked { accepted: Vec::new(), problems, broken: vec![None] },
+        },
+        None => Cow::Borrowed(bytes),
+    };
+    let decoded = manifest::decode(file, &bytes, &context.limits);
     let mut checked = Checked { accepted: Vec::new(), problems: decoded.problems, broken: decoded.broken };
     for DecodedObject { key, object, origin, positions } in decoded.objects {
         // Judged as written: what is not allowed and what is wrong shall not hide each other.
@@ -283,5 +294,27 @@ mod tests {
             assert_eq!(checked.problems[0].field, "metadata.uid");
             assert_eq!(checked.problems[0].position.unwrap().line, 5);
         }
+    }
+
+    #[test]
+    fn variables_are_replaced_before_anything_is_judged_and_a_missing_one_leaves_the_file_unclear() {
+        let judged = |value: Option<&str>| {
+            let substitution = Substitution::new([("TAG".to_owned(), value.map(str::to_owned))]);
+            let context = CheckContext {
+                substitute: Some(Arc::new(substitution)),
+                ..CheckContext::new(AdmitContext::new(NodeName::new("edge")))
+            };
+            check("web.yaml", GOOD.replace("nginx", "nginx:${TAG}").as_bytes(), &context)
+        };
+        let good = judged(Some("1.27"));
+        let image = &pod_of(&good.accepted[0]).spec.as_ref().unwrap().containers[0].image;
+        assert_eq!(image.as_deref(), Some("nginx:1.27"));
+        let missing = judged(None);
+        assert_eq!((missing.accepted.len(), missing.broken.clone()), (0, vec![None]));
+        assert!(
+            missing.problems[0].to_string().starts_with("web.yaml:8:18: error[variable]: the variable TAG"),
+            "{}",
+            missing.problems[0]
+        );
     }
 }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod good_input;
 mod properties;
+mod render;
 mod schema_table;
 mod support;
 mod validate;

@@ -54,6 +54,7 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
         location: manifests.display().to_string(),
         history_limit: 3,
         allow: None,
+        substitute: None,
     };
     let (intake, handle) = Intake::new(vec![described], &paths, check, seen.clone(), seen.clone());
     let (task, _) = MuxTask::new(Merge::new([id()], known), Arc::default(), seen);

@@ -22,12 +22,13 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         location,
         history_limit: source.history_limit,
         allow: source.allow.clone(),
+        substitute: source.substitute.clone(),
     }
 }
 
 /// The source itself.
 pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> Box<dyn PodSource> {
-    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _ } = source;
+    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _ } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
             let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };

@@ -83,8 +83,11 @@ fn source_of<'a>(args: &PlanArgs, config: &'a Config) -> anyhow::Result<&'a Sour
 
 /// Reads and judges manifests as the source would: what is refused keeps its last good version.
 fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<Set> {
-    let check_context =
-        CheckContext { allow: source.allow.clone(), ..CheckContext::new(AdmitContext::new(config.node_name.clone())) };
+    let check_context = CheckContext {
+        allow: source.allow.clone(),
+        substitute: source.substitute.clone(),
+        ..CheckContext::new(AdmitContext::new(config.node_name.clone()))
+    };
     let artifact = dir::read_once(path)?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
     let is_refused = |accepted: &Accepted| !check_context.violations(accepted).is_empty();

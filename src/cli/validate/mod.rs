@@ -37,7 +37,7 @@ pub(super) struct ValidateArgs {
     /// Name of the host that the pods are for [default: from the configuration]
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
-    /// Source of the configuration whose restrictions count (`allow`)
+    /// Source of the configuration whose restrictions and variables count
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 }
@@ -107,7 +107,7 @@ fn check_context(args: &ValidateArgs, context: &Context) -> anyhow::Result<Check
     let Some(name) = &args.source else { return Ok(all) };
     let config = context.load_config()?;
     match config.sources.into_iter().find(|source| source.name.as_str() == name) {
-        Some(source) => Ok(CheckContext { allow: source.allow, ..all }),
+        Some(source) => Ok(CheckContext { allow: source.allow, substitute: source.substitute, ..all }),
         None => bail!("no source {name:?} is configured"),
     }
 }

@@ -15,6 +15,7 @@ pub(super) use resolve::sources;
 
 pub(super) use written::WrittenSource;
 
+use crate::manifest::Substitution;
 use crate::pod::SourceId;
 use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
@@ -38,6 +39,8 @@ pub struct SourceConfig {
     pub history_limit: usize,
     /// What its pods may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Variables that are replaced in its manifests; `None` for none.
+    pub substitute: Option<Arc<Substitution>>,
 }
 
 /// The kinds of places.

@@ -6,6 +6,7 @@ use super::written::{WrittenHttp, WrittenSource};
 use super::{Allow, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace};
 use crate::config::ConfigError;
 use crate::config::check::{Check, is_label};
+use crate::config::variables::Variables;
 use crate::pod::SourceId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,11 @@ const DEFAULT_HTTP_TIMEOUT: u64 = 10;
 pub(super) const DAY: u64 = 86_400;
 
 /// All sources; the default one where none are written.
-pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSource]>) -> Result<Vec<SourceConfig>, ConfigError> {
+pub(in crate::config) fn sources(
+    check: &Check<'_>,
+    written: Option<&[WrittenSource]>,
+    variables: &Variables,
+) -> Result<Vec<SourceConfig>, ConfigError> {
     let Some(written) = written else {
         let relist_interval = Duration::from_secs(DEFAULT_RELIST);
         let place = SourcePlace::Directory { path: DEFAULT_MANIFESTS.into(), relist_interval };
@@ -33,6 +38,7 @@ pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSou
             allow_rollback: false,
             history_limit: DEFAULT_HISTORY,
             allow: None,
+            substitute: None,
         }]);
     };
     let mut names = BTreeSet::new();
@@ -46,13 +52,35 @@ pub(in crate::config) fn sources(check: &Check<'_>, written: Option<&[WrittenSou
             let message = format!("{:?} is the name of an earlier source", written.name);
             return Err(check.invalid(&format!("{field}.name"), message));
         }
-        source(check, &field, written)
+        source(check, &field, &expanded(check, &field, written, variables)?, variables)
     };
     written.iter().enumerate().map(resolve).collect()
 }
 
-fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourceConfig, ConfigError> {
-    let WrittenSource { name, directory, http, git, require_signature, allow_rollback, revision_history_limit, allow } = written;
+/// The source with the variables in its paths and addresses replaced.
+fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &Variables) -> Result<WrittenSource, ConfigError> {
+    let mut written = written.clone();
+    let expand = |name: &str, text: &str| variables.expand(check, &format!("{field}.{name}"), text);
+    if let Some(directory) = &mut written.directory
+        && let Some(path) = directory.path.to_str()
+    {
+        directory.path = expand("directory.path", path)?.into();
+    }
+    if let Some(http) = &mut written.http {
+        http.url = expand("http.url", &http.url)?;
+    }
+    if let Some(git) = &mut written.git {
+        git.url = expand("git.url", &git.url)?;
+        for (name, text) in [("git.path", &mut git.path), ("git.branch", &mut git.branch), ("git.tag", &mut git.tag)] {
+            *text = text.as_deref().map(|text| expand(name, text)).transpose()?;
+        }
+    }
+    Ok(written)
+}
+
+fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &Variables) -> Result<SourceConfig, ConfigError> {
+    let WrittenSource { name, directory, http, git, require_signature, allow_rollback, revision_history_limit, allow, substitute } =
+        written;
     let place = match (directory, http, git) {
         (Some(directory), None, None) => {
             let field = format!("{field}.directory");
@@ -101,6 +129,10 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<Sou
         )?,
         allow: match allow {
             Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?)),
+            None => None,
+        },
+        substitute: match substitute {
+            Some(names) => Some(Arc::new(variables.substitution(check, &format!("{field}.substitute"), names)?)),
             None => None,
         },
     })

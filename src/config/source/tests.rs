@@ -39,7 +39,7 @@ const EVERYTHING: &str = "
   requireSignature: {allowedSignersFile: /etc/signers, namespace: deploy}
 - {name: ssh, git: {url: 'git@git.lan:edge.git', commit: 0123456789ABCDEF0123456789abcdef01234567, ssh: {keyFile: /k, knownHostsFile: /h}}}
 - {name: local, git: {url: /srv/edge.git, tag: v1}}
-- {name: plain, http: {url: 'http://config.lan/'}, revisionHistoryLimit: 9, allow: {hostNetwork: true, hostPaths: [{path: /srv, readOnly: true}], images: [registry.lan/]}}
+- {name: plain, http: {url: 'http://config.lan/'}, revisionHistoryLimit: 9, allow: {hostNetwork: true, hostPaths: [{path: /srv, readOnly: true}], images: [registry.lan/]}, substitute: [NODE_NAME, SITE]}
 ";
 
 #[test]
@@ -131,5 +131,47 @@ fn git_is_found_at_all_its_kinds_of_places() {
     for url in ["https://h/r", "http://h/r", "ssh://git@h:22/r", "git@h:r", "h:r", "git://h/r", "file:///r", "/r"] {
         let SourcePlace::Git(git) = place(&format!("- {{name: a, git: {{url: '{url}'}}}}")) else { panic!() };
         assert_eq!((git.url.to_string().as_str(), git.follow), (url.trim_start_matches("file://"), Follow::DefaultBranch));
+    }
+}
+
+#[test]
+fn paths_and_addresses_tell_hosts_apart_by_variables() {
+    let with = |variables: &str, source: &str| {
+        let text = format!(
+            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: edge-1\nvariables: {variables}\nsources: [{source}]\n"
+        );
+        let facts = HostFacts { host_name: "x".into(), executable: None };
+        Config::parse(text.as_bytes(), &facts, Path::new("/c")).map_err(|error| error.to_string())
+    };
+    let config = with(
+        "{SITE: berlin}",
+        "{name: a, git: {url: 'https://git.lan/${SITE}.git', branch: 'live-${SITE}', path: 'clusters/${NODE_NAME}'}}, \
+         {name: b, directory: {path: '/srv/${SITE}/${NODE_NAME}'}, substitute: [SITE, UNSET]}, \
+         {name: c, http: {url: 'http://lan/${NODE_NAME}?r=${SITE}'}}",
+    )
+    .unwrap();
+    let SourcePlace::Git(git) = &config.sources[0].place else { panic!() };
+    assert_eq!(git.path, "clusters/edge-1");
+    assert!(format!("{git:?}").contains("git.lan/berlin.git") && format!("{git:?}").contains("live-berlin"), "{git:?}");
+    let SourcePlace::Directory { path, .. } = &config.sources[1].place else { panic!() };
+    assert_eq!(path, Path::new("/srv/berlin/edge-1"));
+    assert_eq!(config.sources[1].substitute.as_ref().unwrap().names().collect::<Vec<_>>(), ["SITE", "UNSET"]);
+    let SourcePlace::Http(http) = &config.sources[2].place else { panic!() };
+    assert_eq!(http.url.as_str(), "http://lan/edge-1?r=berlin");
+    for (variables, source, expected) in [
+        (
+            "{}",
+            "{name: a, directory: {path: '/srv/${SITE}'}}",
+            "sources[0].directory.path: there is no variable \"SITE\"; this host has NODE_NAME",
+        ),
+        ("{SITE: ../..}", "{name: a, directory: {path: '/srv/${SITE}'}}", "is not an absolute path without . and .."),
+        ("{SITE: ../..}", "{name: a, git: {url: /r, path: 'a/${SITE}'}}", "sources[0].git.path"),
+        ("{NODE_NAME: x}", "{name: a, directory: {path: /a}}", "variables.NODE_NAME: is the name of this host"),
+        ("{a-b: x}", "{name: a, directory: {path: /a}}", "is no name of a variable"),
+        ("{A: \"x\\ny\"}", "{name: a, directory: {path: /a}}", "variables.A: is longer than"),
+        ("{}", "{name: a, directory: {path: /a}, substitute: ['${A}']}", "sources[0].substitute[0]"),
+    ] {
+        let error = with(variables, source).unwrap_err();
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -36,6 +36,9 @@ pub struct WrittenSource {
     /// What its pods may use. Default: everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<WrittenAllow>,
+    /// Names of variables that are replaced in its manifests. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub substitute: Option<Vec<String>>,
 }
 
 /// `sources[].directory`.
@@ -189,7 +192,7 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow } = source;
+        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, substitute } = source;
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
             name: name.to_string(),
@@ -200,6 +203,7 @@ impl WrittenSource {
             allow_rollback: fetched.then_some(*allow_rollback),
             revision_history_limit: Some(*history_limit),
             allow: allow.as_ref().map(|allow| allow.to_written()),
+            substitute: substitute.as_ref().map(|substitute| substitute.names().map(str::to_owned).collect()),
             ..Self::default()
         };
         match place {

@@ -58,7 +58,7 @@ impl Configuration {
     }
 
     pub(super) fn desk(&self, source: IntakeSource) -> Desk {
-        let check = CheckContext { allow: source.allow.clone(), ..self.check.clone() };
+        let check = CheckContext { allow: source.allow.clone(), substitute: source.substitute.clone(), ..self.check.clone() };
         Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone())
     }
 
@@ -84,7 +84,7 @@ impl Intake {
         for source in sources {
             let known = before.iter().position(|desk| *desk.id() == source.id);
             let desk = match known.map(|index| before.swap_remove(index)) {
-                Some(mut desk) if desk.allows_as(&source) => {
+                Some(mut desk) if desk.judges_as(&source) => {
                     desk.describe(source);
                     desk
                 }

@@ -88,9 +88,9 @@ impl Desk {
         &self.source.id
     }
 
-    /// Whether its pods may use the same as those of `source`.
-    pub(super) fn allows_as(&self, source: &IntakeSource) -> bool {
-        self.source.allow == source.allow
+    /// Whether its files are judged as those of `source`: with the same variables, and allowed to use the same.
+    pub(super) fn judges_as(&self, source: &IntakeSource) -> bool {
+        self.source.allow == source.allow && self.source.substitute == source.substitute
     }
 
     /// Takes note of another description of the same source.

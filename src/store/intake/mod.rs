@@ -21,6 +21,7 @@ mod tests;
 
 use super::{CheckContext, Set};
 use crate::config::{Allow, Paths};
+use crate::manifest::Substitution;
 use crate::pod::SourceId;
 use crate::source::SourceReport;
 use crate::status::SourceStatusSink;
@@ -53,6 +54,8 @@ pub struct IntakeSource {
     pub history_limit: usize,
     /// What its pods may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Variables that are replaced in its manifests.
+    pub substitute: Option<Arc<Substitution>>,
 }
 
 /// The task before it runs.

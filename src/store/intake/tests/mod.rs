@@ -65,8 +65,14 @@ fn start(root: &Path) -> Running {
 fn start_with(root: &Path, allow: &str) -> Running {
     let paths = paths(root);
     let check = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-    let source =
-        IntakeSource { id: id(), kind: "directory".into(), location: "/etc/m".into(), history_limit: 3, allow: allowed(allow) };
+    let source = IntakeSource {
+        id: id(),
+        kind: "directory".into(),
+        location: "/etc/m".into(),
+        history_limit: 3,
+        allow: allowed(allow),
+        substitute: None,
+    };
     let seen = Arc::new(Seen::default());
     let (intake, handle) = Intake::new(vec![source], &paths, check, seen.clone(), seen.clone());
     let (reports, report_receiver) = mpsc::channel(1);
@@ -340,6 +346,7 @@ async fn a_source_that_is_not_configured_any_more_is_forgotten_and_the_others_go
         location: "there".into(),
         history_limit: 3,
         allow: None,
+        substitute: None,
     };
     running.configurator.configure(vec![described("new"), described("manifests")]).await;
     running.artifact("p", &[("a", &pod("web", "v2"))]).await;
