@@ -174,3 +174,32 @@ fn after_a_restart_without_the_server_the_same_pods_run() {
     status_has(&host, "answered 503");
     assert_eq!(host.wait_running("one").container_id("main"), first.container_id("main"));
 }
+
+#[test]
+fn a_webhook_lets_a_source_look_at_once() {
+    use ring::hmac;
+    let server = Server::start();
+    server.serve(Some(pod("one")));
+    // The daemon cannot tell which port the kernel chose, so one is chosen for it. Should somebody else take it, it is tried again.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut host = TestHost::prepare(&http_source("web", &server));
+    fs::write(host.path("secret"), "open sesame\n").unwrap();
+    let base = fs::read_to_string(host.path("config.yaml")).unwrap();
+    configure(&host, &base, &format!("webhook: {{port: {port}, secretFile: {}}}\n", host.path("secret").display()));
+    host.start_daemon();
+    host.wait_running("one");
+    server.serve(Some(format!("{}---\n{}", pod("one"), pod("two"))));
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, b"open sesame"), b"");
+    let request = format!(
+        "POST /sources/web HTTP/1.1\r\nhost: h\r\nx-podstead-signature: sha256={}\r\ncontent-length: 0\r\n\r\n",
+        hex::encode(tag.as_ref())
+    );
+    eventually("the webhook to answer", || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+        stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+        let mut status = String::new();
+        BufReader::new(stream).read_line(&mut status).map_err(|error| error.to_string())?;
+        if status.contains("202") { Ok(()) } else { Err(status) }
+    });
+    host.wait_running("two");
+}

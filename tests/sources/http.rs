@@ -100,6 +100,15 @@ async fn credentials_go_to_the_configured_host_only_and_rotated_ones_are_found()
     assert!(source.failure().await.contains("read secret"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configured_proxy_is_asked_for_what_lies_behind_it() {
+    let (proxy, state) = (Server::start(), tempfile::tempdir().unwrap());
+    proxy.serve("http://config.invalid/m.yaml", ok("", &pod("one")));
+    let mut options = options("http://config.invalid/m.yaml", state.path());
+    options.access.proxy = Some(proxy.url("/").parse().unwrap());
+    assert!(Following::start(options).body().await.contains("one"));
+}
+
 /// Keys in a directory, and who may sign with them.
 struct Keys(tempfile::TempDir);
 

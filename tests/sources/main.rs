@@ -6,6 +6,7 @@ mod follower;
 mod git;
 mod http;
 mod http_misbehaves;
+mod http_nginx;
 mod http_server;
 mod mounts;
 mod pipeline;

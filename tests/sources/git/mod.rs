@@ -8,7 +8,7 @@ mod misbehaviour;
 mod references;
 mod repository;
 mod rollback;
-mod servers;
+pub(crate) mod servers;
 mod signatures;
 mod ssh;
 

@@ -56,17 +56,17 @@ pub(super) fn git_daemon(root: &Path) -> Inetd {
 }
 
 /// A private authority, and certificates of it for 127.0.0.1 and for a client.
-pub(super) struct Authority {
-    pub(super) ca: PathBuf,
-    pub(super) client_certificate: PathBuf,
-    pub(super) client_key: PathBuf,
-    certificate: PathBuf,
-    key: PathBuf,
+pub(crate) struct Authority {
+    pub(crate) ca: PathBuf,
+    pub(crate) client_certificate: PathBuf,
+    pub(crate) client_key: PathBuf,
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
     _directory: tempfile::TempDir,
 }
 
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: String| {
             let path = directory.path().join(name);
@@ -129,24 +129,9 @@ impl WebServer {
         let fcgiwrap = Process(fcgiwrap.spawn().unwrap());
         wait("fcgiwrap to listen", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
         std::fs::write(directory.path().join("htpasswd"), HTPASSWD).unwrap();
-        // nginx cannot tell which port the kernel chose, so one is chosen for it. Somebody else may take it in between.
-        for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let configuration = directory.path().join("nginx.conf");
-            std::fs::write(&configuration, nginx_configuration(directory.path(), &socket, root, authority, door, port)).unwrap();
-            let mut nginx = Command::new("nginx");
-            nginx.arg("-p").arg(directory.path()).arg("-c").arg(&configuration).arg("-e").arg(directory.path().join("error.log"));
-            let mut nginx = Process(nginx.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-            let mut listens = false;
-            wait("nginx to listen or to end", || {
-                listens = TcpStream::connect(("127.0.0.1", port)).is_ok();
-                listens || nginx.0.try_wait().unwrap().is_some()
-            });
-            if listens && nginx.0.try_wait().unwrap().is_none() {
-                return Self { port, _nginx: nginx, _fcgiwrap: fcgiwrap, _directory: directory };
-            }
-        }
-        panic!("nginx does not start: {}", std::fs::read_to_string(directory.path().join("error.log")).unwrap_or_default());
+        let (port, nginx) =
+            nginx(directory.path(), |port| nginx_configuration(directory.path(), &socket, root, authority, door, port));
+        Self { port, _nginx: nginx, _fcgiwrap: fcgiwrap, _directory: directory }
     }
 
     pub(super) fn url(&self) -> String {
@@ -154,8 +139,30 @@ impl WebServer {
     }
 }
 
+/// nginx with what `configure` makes of its port.
+pub(crate) fn nginx(directory: &Path, configure: impl Fn(u16) -> String) -> (u16, Process) {
+    // nginx cannot tell which port the kernel chose, so one is chosen for it. Somebody else may take it in between.
+    for _ in 0..5 {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let configuration = directory.join("nginx.conf");
+        std::fs::write(&configuration, configure(port)).unwrap();
+        let mut nginx = Command::new("nginx");
+        nginx.arg("-p").arg(directory).arg("-c").arg(&configuration).arg("-e").arg(directory.join("error.log"));
+        let mut nginx = Process(nginx.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let mut listens = false;
+        wait("nginx to listen or to end", || {
+            listens = TcpStream::connect(("127.0.0.1", port)).is_ok();
+            listens || nginx.0.try_wait().unwrap().is_some()
+        });
+        if listens && nginx.0.try_wait().unwrap().is_none() {
+            return (port, nginx);
+        }
+    }
+    panic!("nginx does not start: {}", std::fs::read_to_string(directory.join("error.log")).unwrap_or_default());
+}
+
 /// Ends when dropped.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -165,7 +172,7 @@ impl Drop for Process {
 }
 
 /// As nginx reads it: not hashed.
-const HTPASSWD: &str = "me:{PLAIN}open sesame\n";
+pub(crate) const HTPASSWD: &str = "me:{PLAIN}open sesame\n";
 
 fn nginx_configuration(directory: &Path, socket: &Path, root: &Path, authority: &Authority, door: Door, port: u16) -> String {
     let (here, socket, root) = (directory.display(), socket.display(), root.display());
@@ -207,8 +214,8 @@ http {{
 }
 
 /// Passes connections on and counts what goes through them.
-pub(super) struct Counter {
-    pub(super) port: u16,
+pub(crate) struct Counter {
+    pub(crate) port: u16,
     /// To the server.
     bytes: Arc<AtomicU64>,
     from_server: Arc<AtomicU64>,
@@ -221,7 +228,7 @@ impl Counter {
         self.from_server.load(Ordering::SeqCst)
     }
 
-    pub(super) fn before(port: u16) -> Self {
+    pub(crate) fn before(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let counter = Self {
             port: listener.local_addr().unwrap().port(),
@@ -253,7 +260,7 @@ impl Counter {
     }
 
     /// Bytes of both directions and connections so far.
-    pub(super) fn count(&self) -> (u64, u64) {
+    pub(crate) fn count(&self) -> (u64, u64) {
         (self.bytes.load(Ordering::SeqCst) + self.server_bytes(), self.connections.load(Ordering::SeqCst))
     }
 }
