@@ -10,7 +10,7 @@ use crate::source::git::{Follow, RemoteUrl, UrlError};
 use std::path::Path;
 
 const DEFAULT_INTERVAL: u64 = 60;
-const DEFAULT_TIMEOUT: u64 = 30;
+const DEFAULT_TIMEOUT: u64 = 60;
 
 pub(super) fn git_place(check: &Check<'_>, field: &str, written: &WrittenGit) -> Result<GitPlace, ConfigError> {
     let url: RemoteUrl =

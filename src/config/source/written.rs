@@ -111,7 +111,7 @@ pub struct WrittenGit {
     /// Seconds between polls, 1 to 86400. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u64>,
-    /// Seconds for connecting, for a list of references as a whole, and for silence while objects come, 1 to 3600. Default: 30.
+    /// Seconds for connecting, for a list of references as a whole, and for silence while objects come, 1 to 3600. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
     /// For http and https. Default: none.

@@ -14,7 +14,7 @@ use crate::source::{Artifact, Revision};
 use crate::telemetry::error_chain;
 use async_trait::async_trait;
 use jiff::Timestamp;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long an earlier incarnation of the source may take to let go of the directory.
@@ -104,11 +104,11 @@ impl Follower {
             Place::Local(path) => {
                 let path = path.clone();
                 return blocking(move || {
-                    let objects = Objects::open_repository(&path)?;
-                    if !objects.has(wanted.id) {
-                        return Err(GitError::NoReference { what: format!("object {}", wanted.id), empty: false });
+                    // Whoever packs the repository anew meanwhile takes files away that are open here.
+                    match judge_in_place(&path, &wanted, &judging) {
+                        Err(GitError::Damaged { .. }) => judge_in_place(&path, &wanted, &judging),
+                        judged => judged,
                     }
-                    judge(&objects, &wanted, &judging, Timestamp::now())
                 })
                 .await;
             }
@@ -188,8 +188,16 @@ impl Pollable for Follower {
     }
 }
 
+fn judge_in_place(path: &Path, target: &Target, rules: &Rules) -> Result<Judged, GitError> {
+    let objects = Objects::open_repository(path)?;
+    if !objects.has(target.id) {
+        return Err(GitError::NoReference { what: format!("object {}", target.id), empty: false });
+    }
+    judge(&objects, target, rules, Timestamp::now())
+}
+
 /// Takes the source's directory.
-async fn taken(directory: &std::path::Path) -> Result<Store, GitError> {
+async fn taken(directory: &Path) -> Result<Store, GitError> {
     let deadline = tokio::time::Instant::now() + HANDOVER;
     loop {
         let path = directory.to_owned();

@@ -3,6 +3,8 @@
 use super::repository::Repository;
 use super::servers::{Inetd, git_daemon};
 use super::{Running, options, revision, shown, start};
+use crate::mounts::{in_own_mounts, unmount};
+use nix::mount::MsFlags;
 use podstead::source::SourceReport;
 use podstead::source::git::GitOptions;
 use std::fs;
@@ -178,4 +180,30 @@ async fn a_copy_does_not_grow_without_bound() {
     drop(source);
     let mut source = start(GitOptions { last_accepted: Some(revision(&bench.repository.head())), ..bench.options() });
     assert!(shown(&source.artifact().await).contains("web.yaml=59"));
+}
+
+#[test]
+fn a_full_disk_is_a_failure_until_there_is_room() {
+    in_own_mounts(|| async {
+        let repository = Repository::with(&[("web.yaml", "one")]);
+        // What does not compress.
+        let noise: String =
+            (0..20_000_u64).map(|number| format!("{:x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17))).collect();
+        repository.commit(&[("noise.bin", &noise)]);
+        let server = git_daemon(repository.root());
+        let state = tempfile::tempdir().unwrap();
+        let mount = |size: &str| {
+            let flags = if size == "64k" { MsFlags::empty() } else { MsFlags::MS_REMOUNT };
+            let size = format!("size={size}");
+            nix::mount::mount(Some("tmpfs"), state.path(), Some("tmpfs"), flags, Some(size.as_str())).unwrap();
+        };
+        mount("64k");
+        let mut source = start(options(&format!("git://127.0.0.1:{}/fleet.git", server.port), state.path()));
+        let text = source.failure().await;
+        assert!(text.contains("No space left") && text.contains("repository"), "{text}");
+        mount("16m");
+        assert_eq!(shown(&source.polled_artifact().await), "web.yaml=one");
+        drop(source);
+        unmount(state.path());
+    });
 }
