@@ -157,9 +157,14 @@ impl Roster {
     }
 
     /// Puts another configuration in force as far as that is possible now.
-    async fn apply(&mut self, config: Config) {
+    async fn apply(&mut self, mut config: Config) {
+        let mut restart = needs_restart(&self.started, &config);
+        if config.node_name != self.started.node_name && config.sources != self.current.sources {
+            // They may be resolved with the new name, which does not count yet.
+            config.sources.clone_from(&self.current.sources);
+            restart.push("sources");
+        }
         let changes = SourceChanges::between(&self.current.sources, &config.sources);
-        let restart = needs_restart(&self.started, &config);
         self.tell(&changes, &restart);
 
         for name in changes.removed.iter().chain(changes.changed.iter().map(|source| &source.name)) {

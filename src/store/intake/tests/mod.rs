@@ -359,3 +359,25 @@ async fn a_source_that_is_not_configured_any_more_is_forgotten_and_the_others_go
     assert_eq!(running.pods().await, ["db=v1"], "a late report of a removed source counts no more");
     assert_eq!(running.events("SourceRemoved").len(), 1);
 }
+
+#[tokio::test]
+async fn what_a_source_may_use_counts_for_what_is_in_force_when_the_configuration_is_read_again() {
+    let root = tempfile::tempdir().unwrap();
+    let mut running = start_with(root.path(), "{images: [one]}");
+    running.artifact("here", &[("p.yaml", &pod("p", "one"))]).await;
+    assert_eq!(running.pods().await, ["p=one"]);
+    let described = |allow: &str| IntakeSource {
+        id: id(),
+        kind: "directory".into(),
+        location: "/etc/m".into(),
+        history_limit: 3,
+        allow: allowed(allow),
+        substitute: None,
+    };
+    let configured = running.configurator.clone();
+    let configure = tokio::spawn(async move { configured.configure(vec![described("{images: [two]}")]).await });
+    assert_eq!(running.pods().await, [""; 0]);
+    configure.await.unwrap();
+    running.artifact("here", &[("p.yaml", &pod("p", "two"))]).await;
+    assert_eq!(running.pods().await, ["p=two"]);
+}
