@@ -4,6 +4,8 @@ use crate::figures::{Series, row};
 use crate::latency::{manifest, wait_for_file};
 use crate::memory::pss_kib;
 use crate::support::{TestHost, eventually};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -16,7 +18,7 @@ fn git(directory: &Path, arguments: &[&str]) {
     assert!(status.success(), "git {arguments:?}: {status}");
 }
 
-/// A push that adds a pod, until its process runs. The repository is a directory here; `podstead sync` tells the daemon, as a webhook does.
+/// A push that adds a pod, until its process runs. The repository is a directory here; its hook calls the webhook, as a server would.
 pub(crate) fn push_to_running() {
     let repository = tempfile::tempdir().unwrap();
     let (bare, work) = (repository.path().join("fleet.git"), repository.path().join("work"));
@@ -30,8 +32,18 @@ pub(crate) fn push_to_running() {
     };
     std::fs::write(work.join("pods/.gitkeep"), "").unwrap();
     commit("begin");
-    let source =
-        format!("  - name: fleet\n    git: {{url: {}, branch: main, path: pods, intervalSeconds: 3600}}\n", bare.display());
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let secret = repository.path().join("secret");
+    std::fs::write(&secret, "bench").unwrap();
+    let hook = bare.join("hooks/post-receive");
+    let call = format!("curl -sf -X POST -H 'X-Gitlab-Token: bench' http://127.0.0.1:{port}/sources/fleet >/dev/null");
+    std::fs::write(&hook, format!("#!/bin/sh\n{call}\n")).unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (url, secret) = (bare.display(), secret.display());
+    let source = format!(
+        "  - name: fleet\n    git: {{url: {url}, branch: main, path: pods, intervalSeconds: 3600}}\n\
+         webhook: {{port: {port}, secretFile: {secret}}}\n"
+    );
     let host = TestHost::start_with(&source);
     eventually("the image to be listed", || {
         let list = host.cli_ok(&["image", "ls"]);
@@ -49,7 +61,6 @@ pub(crate) fn push_to_running() {
         git(&work, &["commit", "-q", "-m", &name]);
         let start = Instant::now();
         git(&work, &["push", "-q", "origin", "HEAD:main"]);
-        host.cli_ok(&["sync", "fleet"]);
         wait_for_file(&out.join(&name));
         running.push(start.elapsed());
     }
