@@ -14,10 +14,14 @@ use super::remote::{Remote, Session};
 use super::select::Target;
 use crate::telemetry::error_chain;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Generations of history that are fetched, one step after the other, until it is known whether the accepted commit is among them. The
 /// last one is git's own word for all of it.
 const DEPTHS: [u32; 3] = [64, 1024, i32::MAX.unsigned_abs()];
+
+/// However slowly it comes: a server that sends a byte now and then must not keep a source from asking again.
+const LONGEST_FETCH: Duration = Duration::from_secs(3600);
 
 /// What is to be brought, where from and where to.
 pub(super) struct Bringing<'a> {
@@ -127,7 +131,13 @@ impl Bringing<'_> {
         let receiver = copy.receive(self.remote.location().to_owned());
         // The sender is dropped at the end of this, which is the end of the pack for the receiver. If the receiver ended first, the
         // session does not know why.
-        let fetched = session.fetch(&fetch, self.limit, receiver.bytes).await;
+        let fetched = match tokio::time::timeout(LONGEST_FETCH, session.fetch(&fetch, self.limit, receiver.bytes)).await {
+            Ok(fetched) => fetched,
+            Err(_) => Err(GitError::Unreachable {
+                location: self.remote.location().to_owned(),
+                reason: format!("a fetch took longer than {} s", LONGEST_FETCH.as_secs()),
+            }),
+        };
         let received = receiver.name.await;
         let boundaries = fetched?;
         let name = received.map_err(|error| GitError::Setup(format!("receiving a pack failed: {error}")))??;

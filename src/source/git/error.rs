@@ -83,13 +83,8 @@ pub enum GitError {
         reason: String,
     },
     /// A branch or tag was deleted or never was.
-    #[error("the repository has no {what}{}", if *.empty { " (it shows none of that name)" } else { "" })]
-    NoReference {
-        /// What is followed.
-        what: String,
-        /// Whether the server shows nothing at all of that name.
-        empty: bool,
-    },
+    #[error("the repository has no {0}")]
+    NoReference(String),
     /// The reference does not lead to a commit.
     #[error("{0} is not a commit")]
     NotACommit(ObjectId),

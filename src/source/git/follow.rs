@@ -191,7 +191,7 @@ impl Pollable for Follower {
 fn judge_in_place(path: &Path, target: &Target, rules: &Rules) -> Result<Judged, GitError> {
     let objects = Objects::open_repository(path)?;
     if !objects.has(target.id) {
-        return Err(GitError::NoReference { what: format!("object {}", target.id), empty: false });
+        return Err(GitError::NoReference(format!("object {}", target.id)));
     }
     judge(&objects, target, rules, Timestamp::now())
 }

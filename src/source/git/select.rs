@@ -56,7 +56,7 @@ impl Follow {
             Self::Semver(range) => highest(references, range),
             Self::Commit(id) => Some(Target { reference: None, id: *id, version: None }),
         };
-        found.ok_or_else(|| GitError::NoReference { what: self.to_string(), empty: references.is_empty() })
+        found.ok_or_else(|| GitError::NoReference(self.to_string()))
     }
 }
 

@@ -7,6 +7,7 @@ use podstead::source::credentials::{AuthFiles, CredentialFiles, Username};
 use podstead::source::git::{Follow, GitOptions};
 use podstead::source::http_client::HttpAccess;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn trusting(authority: &Authority) -> HttpAccess {
     HttpAccess { ca_file: Some(authority.ca.clone()), ..HttpAccess::default() }
@@ -135,4 +136,29 @@ async fn an_unchanged_poll_costs_one_small_request_however_many_references_there
         println!("first fetch: {first} bytes with TLS; unchanged polls (bytes with TLS, new connections): {costs:?}");
         assert!(costs.iter().all(|(bytes, connections)| *bytes < limit && *connections == new_connections), "{costs:?}");
     }
+}
+
+#[tokio::test]
+async fn a_commit_is_delivered_within_a_moment() {
+    let repository = Repository::with(&[("web.yaml", "0")]);
+    let authority = Authority::new();
+    let server = WebServer::start(repository.root(), &authority, Door::Open);
+    let mut medians = Vec::new();
+    for (way, url) in [("https", server.url()), ("this host", repository.url())] {
+        let state = tempfile::tempdir().unwrap();
+        let mut source = start(GitOptions { http: trusting(&authority), ..options(&url, state.path()) });
+        source.artifact().await;
+        let mut times = Vec::new();
+        for round in 0..9 {
+            let commit = repository.commit(&[("web.yaml", &format!("{way} {round}"))]);
+            let began = Instant::now();
+            assert_eq!(source.polled_artifact().await.revision, revision(&commit));
+            times.push(began.elapsed());
+        }
+        times.sort();
+        println!("wish to artifact over {way}: median {:?}, worst {:?}", times[4], times[8]);
+        medians.push(times[4]);
+    }
+    // Of which up to half a second is the pause between two polls that are wished for.
+    assert!(medians.iter().all(|median| *median < Duration::from_secs(3)), "{medians:?}");
 }

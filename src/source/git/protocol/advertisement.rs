@@ -28,8 +28,6 @@ pub(in crate::source::git) struct OldCapabilities {
     pub(super) side_band: bool,
     /// Some servers insist on it.
     pub(super) multi_ack: bool,
-    /// It takes an object that no reference points at.
-    pub(super) any_object: bool,
 }
 
 /// Takes an advertisement in, line by line.
@@ -83,7 +81,6 @@ fn first_line(line: &[u8]) -> Result<State, ProtocolError> {
             "shallow" => found.shallow = true,
             "side-band-64k" => found.side_band = true,
             "multi_ack_detailed" => found.multi_ack = true,
-            "allow-reachable-sha1-in-want" | "allow-tip-sha1-in-want" => found.any_object = true,
             _ => {}
         }
         object_format(word)?;
