@@ -15,11 +15,11 @@ pub(super) struct Inetd {
 }
 
 impl Inetd {
-    pub(super) fn start(program: &'static str, arguments: Vec<String>, environment: Vec<(&'static str, &'static str)>) -> Self {
+    pub(super) fn start(program: &str, arguments: Vec<String>, environment: Vec<(&'static str, &'static str)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let ended = Arc::new(AtomicBool::new(false));
-        let stop = ended.clone();
+        let (stop, program) = (ended.clone(), program.to_owned());
         std::thread::spawn(move || {
             let mut children: Vec<Child> = Vec::new();
             for stream in listener.incoming() {
@@ -28,7 +28,7 @@ impl Inetd {
                 }
                 let stream = stream.unwrap();
                 let output: OwnedFd = stream.try_clone().unwrap().into();
-                let mut command = Command::new(program);
+                let mut command = Command::new(&program);
                 command.args(&arguments).envs(environment.iter().copied()).stderr(Stdio::null());
                 children.push(command.stdin(OwnedFd::from(stream)).stdout(output).spawn().unwrap());
             }
@@ -51,8 +51,10 @@ impl Drop for Inetd {
 
 /// `git daemon` for the repositories below `root`.
 pub(super) fn git_daemon(root: &Path) -> Inetd {
-    let arguments = ["daemon", "--inetd", "--verbose", &format!("--base-path={}", root.display()), &root.display().to_string()];
-    Inetd::start("git", arguments.map(str::to_owned).into(), vec![("GIT_CONFIG_GLOBAL", "/dev/null")])
+    // Not through `git`, which would leave it behind when it is killed.
+    let program = format!("{}/git-daemon", super::repository::run(Command::new("git").arg("--exec-path")));
+    let arguments = ["--inetd", "--verbose", &format!("--base-path={}", root.display()), &root.display().to_string()];
+    Inetd::start(&program, arguments.map(str::to_owned).into(), vec![("GIT_CONFIG_GLOBAL", "/dev/null")])
 }
 
 /// A private authority, and certificates of it for 127.0.0.1 and for a client.
