@@ -5,6 +5,7 @@ use super::get::short_revision;
 use super::{Context, source_name};
 use crate::api::HoldRequest;
 use crate::source::history::RolledBack;
+use crate::telemetry::counted;
 use clap::Args;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ pub(super) fn run(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exit
     })?;
     let (revision, before) = (short_revision(&done.revision.0), short_revision(&done.before.0));
     let mut out = io::stdout().lock();
-    writeln!(out, "source {source} went back from {before} to {revision} ({} pods) and stays there", done.pods)?;
+    writeln!(out, "source {source} went back from {before} to {revision} ({}) and stays there", counted(done.pods, "pod"))?;
     writeln!(out, "until: podstead resume {source}")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use super::client::{Client, OWN, Target};
 use super::{Context, EXIT_FAILED};
 use crate::api::{PruneAnswer, SourceObject, SyncAnswer};
+use crate::telemetry::counted;
 use anyhow::bail;
 use clap::Args;
 use futures_util::future::try_join_all;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &SyncArgs, context: &Context) -> anyhow::Result<ExitCode
 async fn prune(client: &Client, source: &str) -> anyhow::Result<ExitCode> {
     let target = Target::new(OWN, &["sources", source, "prune"]);
     let answer: PruneAnswer = client.post(target, &serde_json::json!({})).await?;
-    writeln!(io::stdout(), "{} pods of source {source} are removed", answer.removed_pods)?;
+    writeln!(io::stdout(), "source {source} is empty now: {} removed", counted(answer.removed_pods, "pod"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,7 +87,7 @@ fn told(name: &str, answer: &SyncAnswer) -> String {
                 1 => "; 1 object is refused, see podstead status".to_owned(),
                 more => format!("; {more} objects are refused, see podstead status"),
             };
-            format!("source {name}: {revision} is in force, {pods} pods{refused}")
+            format!("source {name}: {revision} is in force, {}{refused}", counted(*pods, "pod"))
         }
     }
 }

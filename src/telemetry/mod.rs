@@ -7,3 +7,9 @@ pub mod logging;
 
 pub use event_log::EventLog;
 pub use logging::error_chain;
+
+/// `1 pod`, `3 pods`: for texts that people read.
+pub fn counted(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}

@@ -43,7 +43,7 @@ fn a_namespace_is_told_when_it_matters() {
 #[test]
 fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
     let host = two_pods();
-    assert_eq!(host.run(&["sync", "--prune", "held"]), "3 pods of source held are removed\n");
+    assert_eq!(host.run(&["sync", "--prune", "held"]), "source held is empty now: 3 pods removed\n");
     for (arguments, code, words) in [
         (&["sync", "--prune"][..], 2, "SOURCE"),
         (&["sync", "--prune", "manifests"], 1, "holds nothing back"),

@@ -7,6 +7,7 @@ use crate::cli::get::{short_revision, style_of};
 use crate::cli::pods::{name_of, namespace_of};
 use crate::cli::table::Style;
 use crate::manifest::Severity;
+use crate::telemetry::counted;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use std::fmt::Write;
@@ -148,7 +149,7 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
 }
 
 fn pods(number: usize) -> String {
-    if number == 1 { "1 pod".to_owned() } else { format!("{number} pods") }
+    counted(number, "pod")
 }
 
 /// Finds the first container that is not as it should be.

@@ -13,8 +13,8 @@ use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::{LastGood, Record, Stamp, State};
 use crate::store::undelta::KeptFiles;
 use crate::store::{Accepted, CheckContext, Set, UndeltaStore};
-use crate::telemetry::error_chain;
 use crate::telemetry::events::EventRecorder;
+use crate::telemetry::{counted, error_chain};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Desk {
 
     /// Ends: the source is not configured any more.
     pub(super) fn dismiss(self) {
-        self.told.good("SourceRemoved", &format!("is not configured any more: its {} pods go", self.pods));
+        self.told.good("SourceRemoved", &format!("is not configured any more: {} in force go", counted(self.pods, "pod")));
         self.status.withdraw_source(&self.source.id);
     }
 
@@ -280,7 +280,9 @@ impl Desk {
                         self.told.good("SourceRecovered", "is read again")
                     }
                     Emptiness::OfTheSamePlace => {}
-                    Emptiness::Meant => self.told.good("SourcePruned", &format!("is taken for empty: its {} pods go", self.pods)),
+                    Emptiness::Meant => {
+                        self.told.good("SourcePruned", &format!("is taken for empty, with {} in force", counted(self.pods, "pod")))
+                    }
                 }
                 self.put_in_force(store, stamp, &set);
                 return Some(*set);
@@ -336,17 +338,18 @@ impl Desk {
     fn standing_text(&self) -> Option<String> {
         let Self { source: IntakeSource { id, location, .. }, pods, .. } = self;
         let revision = self.in_force.as_ref().map_or("", |in_force| in_force.revision.0.as_str());
-        let prune = format!("to remove them, run podstead sync --prune {id}");
+        let pods = counted(*pods, "pod");
+        let prune = format!("to remove it, run podstead sync --prune {id}");
         match &self.standing {
             Standing::InForce => None,
             Standing::Failing(text) if self.store.is_empty() => Some(text.clone()),
-            Standing::Failing(text) => Some(format!("{text}; the {pods} pods of revision {revision} stay; {prune}")),
+            Standing::Failing(text) => Some(format!("{text}; what revision {revision} says stays in force ({pods}); {prune}")),
             Standing::Held => Some(format!(
-                "{location} is not the place that the {pods} pods of revision {revision} were read from, and holds nothing that can be used \
-                 (a mount may be missing); they stay; {prune}"
+                "{location} is not the place that revision {revision} was read from, and holds nothing that can be used (a mount may be \
+                 missing); what it says stays in force ({pods}); {prune}"
             )),
             Standing::NotWritten(text, _) => Some(format!(
-                "what was read is not in force, because it cannot be made durable: {text}; the {pods} pods of before stay; tried again every \
+                "what was read is not in force, because it cannot be made durable: {text}; what was in force stays ({pods}); tried again every \
                  {} s",
                 RETRY.as_secs()
             )),
