@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const RUNS: usize = 20;
 
@@ -59,6 +59,8 @@ pub(crate) fn push_to_running() {
         std::fs::write(work.join("pods").join(format!("{name}.yaml")), manifest(&name, &out, "exec sleep 1000000")).unwrap();
         git(&work, &["add", "."]);
         git(&work, &["commit", "-q", "-m", &name]);
+        // Pushes do not follow each other at once: a source that is woken without pause is held back.
+        std::thread::park_timeout(Duration::from_millis(700));
         let start = Instant::now();
         git(&work, &["push", "-q", "origin", "HEAD:main"]);
         wait_for_file(&out.join(&name));
