@@ -95,6 +95,9 @@ pub struct SourceObjectStatus {
     /// The source stays at the accepted revision until it is resumed.
     #[serde(default)]
     pub hold: Option<Hold>,
+    /// When the place is asked again; nothing for one that is followed all the time, or asked just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_look_at: Option<Timestamp>,
     /// Pods in that set.
     pub pods: usize,
     /// Why the place cannot be read at present.
@@ -118,6 +121,7 @@ impl From<&SourceStatus> for SourceObject {
                 applied_revision: source.applied.as_ref().map(ToString::to_string),
                 applied_at: source.applied_at,
                 hold: source.hold.clone(),
+                next_look_at: None,
                 pods: source.pods,
                 last_error: source.last_error.clone(),
                 problems: source.problems.clone(),
@@ -154,9 +158,16 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
     table::row(cells, include, || json!(source.metadata), || json!(source))
 }
 
+/// A source with what it says of its next look.
+fn object(backend: &Backend, source: &SourceStatus) -> SourceObject {
+    let mut object = SourceObject::from(source);
+    object.status.next_look_at = backend.wakers.get(source.id.as_str()).and_then(|waker| waker.next_look());
+    object
+}
+
 /// All sources.
 pub(super) fn list_sources(backend: &Backend, form: Option<IncludeObject>) -> Answer {
-    let sources: Vec<_> = backend.published.sources().iter().map(SourceObject::from).collect();
+    let sources: Vec<_> = backend.published.sources().iter().map(|source| object(backend, source)).collect();
     match form {
         Some(include) => {
             let now = (backend.now)();
@@ -176,7 +187,7 @@ pub(super) fn list_sources(backend: &Backend, form: Option<IncludeObject>) -> An
 pub(super) fn get_source(backend: &Backend, name: &str, form: Option<IncludeObject>) -> Answer {
     let sources = backend.published.sources();
     let source = sources.iter().find(|source| source.id.as_str() == name);
-    let source = SourceObject::from(source.ok_or_else(|| ApiFailure::not_found("sources", name))?);
+    let source = object(backend, source.ok_or_else(|| ApiFailure::not_found("sources", name))?);
     match form {
         Some(include) => respond::json(&table::table(SOURCE_COLUMNS, vec![source_row(&source, include, (backend.now)())], 0)),
         None => respond::json(&source),

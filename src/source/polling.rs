@@ -7,6 +7,7 @@ use super::wake::Wishes;
 use super::{Artifact, SourceReport};
 use crate::pod::SourceId;
 use async_trait::async_trait;
+use jiff::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -52,6 +53,7 @@ pub async fn poll_forever(
     let mut wish = None;
     loop {
         let asked = wishes.gather(wish.take());
+        wishes.tell_next_look(None);
         let polled = tokio::select! {
             polled = place.poll() => polled,
             () = reports.closed() => return,
@@ -79,9 +81,11 @@ pub async fn poll_forever(
             return;
         }
         let ended = Instant::now();
+        let delay = next_delay(interval, failures, retry_after.flatten(), random());
+        wishes.tell_next_look(Timestamp::now().checked_add(delay).ok());
         // Cancel-safe: a wish is taken out only when it wins.
         tokio::select! {
-            () = tokio::time::sleep(next_delay(interval, failures, retry_after.flatten(), random())) => {}
+            () = tokio::time::sleep(delay) => {}
             wished = wishes.next() => {
                 wish = Some(wished);
                 tokio::time::sleep_until(ended + MIN_GAP).await;
@@ -189,6 +193,19 @@ mod tests {
         }
         let polls = polls.load(Ordering::SeqCst);
         assert!((15..=22).contains(&polls), "{polls} polls in 10 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readers_are_told_when_it_looks_again() {
+        let (mut reports, waker, _) = start(&[Ok("1"), Err("x")]);
+        assert_eq!(waker.next_look(), None);
+        for expected in ["1", "failed: x"] {
+            assert_eq!(next(&mut reports).await, expected);
+            // The next report is waited for in vain, so that the source comes to its pause.
+            tokio::time::timeout(Duration::from_millis(1), reports.recv()).await.unwrap_err();
+            let left = waker.next_look().unwrap().duration_since(Timestamp::now()).as_secs();
+            assert!((1..=120).contains(&left), "{left} s");
+        }
     }
 
     #[tokio::test(start_paused = true)]

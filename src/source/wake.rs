@@ -5,6 +5,7 @@
 
 use super::{Revision, SourceReport};
 use crate::pod::SourceId;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
@@ -54,27 +55,39 @@ pub struct Wish {
 #[error("the source has ended")]
 pub struct SourceEnded;
 
+/// When a source looks by itself, as far as it says.
+type NextLook = Arc<Mutex<Option<Timestamp>>>;
+
 /// Wakes one source.
 #[derive(Clone, Debug)]
-pub struct Waker(mpsc::Sender<Wish>);
+pub struct Waker {
+    wishes: mpsc::Sender<Wish>,
+    next_look: NextLook,
+}
 
 impl Waker {
     /// A waker, and what the source is run with.
     pub fn new() -> (Self, Wishes) {
         let (sender, receiver) = mpsc::channel(WISHES);
-        (Self(sender), Wishes(Some(receiver)))
+        let next_look = NextLook::default();
+        (Self { wishes: sender, next_look: Arc::clone(&next_look) }, Wishes { receiver: Some(receiver), next_look })
+    }
+
+    /// When the source looks by itself; `None` for one that is told of changes, or looks just now.
+    pub fn next_look(&self) -> Option<Timestamp> {
+        *self.next_look.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the source look soon. Nobody waits for it.
     pub fn wake(&self) {
         // A full channel is as good: the source looks when it takes the first one out. A closed one has no source.
-        self.0.try_send(Wish::default()).ok();
+        self.wishes.try_send(Wish::default()).ok();
     }
 
     /// Lets the source look, and waits until what it found is in force or refused. The caller sets the time limit.
     pub async fn sync(&self) -> Result<Verdict, SourceEnded> {
         let (inquiry, mut verdict) = Inquiry::new();
-        self.0.send(Wish { inquiry: Some(inquiry) }).await.map_err(|_| SourceEnded)?;
+        self.wishes.send(Wish { inquiry: Some(inquiry) }).await.map_err(|_| SourceEnded)?;
         verdict.recv().await.ok_or(SourceEnded)
     }
 }
@@ -120,28 +133,36 @@ impl Wakers {
 
 /// The wishes of one source, as the source sees them.
 #[derive(Debug)]
-pub struct Wishes(Option<mpsc::Receiver<Wish>>);
+pub struct Wishes {
+    receiver: Option<mpsc::Receiver<Wish>>,
+    next_look: NextLook,
+}
 
 impl Wishes {
     /// For a source that nobody wakes.
     pub fn none() -> Self {
-        Self(None)
+        Self { receiver: None, next_look: NextLook::default() }
+    }
+
+    /// Tells readers when the source looks by itself; `None` while it looks.
+    pub fn tell_next_look(&self, at: Option<Timestamp>) {
+        *self.next_look.lock().unwrap_or_else(PoisonError::into_inner) = at;
     }
 
     /// The next wish; never comes when nobody can have one any more. Cancel-safe.
     pub async fn next(&mut self) -> Wish {
-        if let Some(receiver) = &mut self.0
+        if let Some(receiver) = &mut self.receiver
             && let Some(wish) = receiver.recv().await
         {
             return wish;
         }
-        self.0 = None;
+        self.receiver = None;
         std::future::pending().await
     }
 
     /// All wishes that wait, after `first`: one look answers them all.
     pub fn gather(&mut self, first: Option<Wish>) -> Asked {
-        let waiting = std::iter::from_fn(|| self.0.as_mut().and_then(|receiver| receiver.try_recv().ok()));
+        let waiting = std::iter::from_fn(|| self.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok()));
         Asked(first.into_iter().chain(waiting).filter_map(|wish| wish.inquiry).collect())
     }
 }

@@ -133,7 +133,11 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
     }
     if let Some(error) = &status.last_error {
         writeln!(text, "  {}", Style::Bad.paint(error, color))?;
-        writeln!(text, "      its pods go on as last accepted")?;
+        write!(text, "      its pods go on as last accepted")?;
+        match status.next_look_at.filter(|at| *at > now) {
+            Some(at) => writeln!(text, "; next try in {}", age_since(Some(now), at))?,
+            None => writeln!(text)?,
+        }
     }
     for problem in status.problems.iter().take(MAX_PROBLEMS) {
         let style = match problem.severity {
@@ -191,7 +195,7 @@ mod tests {
                 "status": {
                     "fetchedRevision": "sha256:bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:59:50Z",
                     "acceptedRevision": "sha256:aaaaaaaaaaaaaaaa", "acceptedAt": "2026-01-01T00:30:00Z",
-                    "appliedRevision": "sha256:aaaaaaaaaaaaaaaa", "appliedAt": "2026-01-01T00:30:01Z", "pods": 2,
+                    "appliedRevision": "sha256:aaaaaaaaaaaaaaaa", "appliedAt": "2026-01-01T00:30:01Z", "pods": 2, "nextLookAt": "2026-01-01T01:02:30Z",
                     "hold": {"kind": "rolledBack", "since": "2026-01-01T00:30:00Z", "command": "podstead rollback manifests"}, "lastError": "list directory: input/output error",
                     "problems": [{
                         "severity": "error", "code": "unknown-field", "file": "web.yaml", "position": {"line": 19, "column": 3},

@@ -146,6 +146,9 @@ impl Desk {
         }
         records.extend(self.record_in_force().map(Ok));
         let mut readable: Vec<Record> = records.into_iter().filter_map(Result::ok).collect();
+        // Emptying a host is nobody's wish unless it is said: most sources begin with nothing.
+        let gives = |record: &Record| record.files.values().any(|file| !file.objects.is_empty());
+        readable.retain(|record| wanted.is_some() || gives(record));
         let stamps: Vec<Stamp> = readable.iter().map(|record| record.stamp.clone()).collect();
         let number = select(self.id(), in_force, &stamps, wanted.as_deref())?.number;
         let position = readable.iter().position(|record| record.stamp.number == number);

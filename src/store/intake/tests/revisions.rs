@@ -161,3 +161,15 @@ async fn nobody_can_ask_for_a_source_that_is_not_configured() {
     assert_eq!(running.handle.history(&nobody).await, Err(unknown.clone()));
     assert_eq!(running.handle.diff(&nobody, None).await.map(|_| ()), Err(unknown));
 }
+
+#[tokio::test]
+async fn nothing_at_all_is_gone_back_to_only_when_it_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let mut running = start(root.path());
+    running.artifact("here", &[]).await;
+    assert_eq!(running.pods().await, [""; 0]);
+    running.accept("one").await;
+    assert_eq!(running.handle.roll_back(&id(), None, "x").await, Err(RevisionError::NothingEarlier(id())));
+    running.handle.roll_back(&id(), Some("1"), "x").await.unwrap();
+    assert_eq!(running.pods().await, [""; 0]);
+}
