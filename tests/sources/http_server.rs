@@ -5,6 +5,7 @@ use podstead::pod::SourceId;
 use podstead::source::http::{HttpOptions, HttpSource};
 use podstead::source::http_client::HttpAccess;
 use podstead::source::{Artifact, PodSource, SourceReport, Wishes};
+use podstead::sys::machine_key::MachineKey;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -176,6 +177,7 @@ pub(crate) fn options(url: &str, state: &Path) -> HttpOptions {
         signature: None,
         allow_rollback: false,
         state: state.to_owned(),
+        machine_key: MachineKey::new([7; 32]),
     }
 }
 

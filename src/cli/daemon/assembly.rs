@@ -131,6 +131,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         mux: incarnations.clone(),
         intake: intake_configurator,
         wakers: wakers.clone(),
+        machine_key: machine_key.clone(),
         events: events.clone(),
     };
     let (roster, config_standing) = Roster::start(file.to_owned(), config.clone(), links)?;

@@ -14,6 +14,7 @@ use crate::source::dir::{DirectoryOptions, DirectorySource};
 use crate::source::wake::Waker;
 use crate::source::{Artifact, PodSource as _, SourceReport, Wakers, Wishes};
 use crate::store::intake::IntakeConfigurator;
+use crate::sys::machine_key::MachineKey;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use crate::telemetry::{EventLog, error_chain};
 use anyhow::Context as _;
@@ -38,6 +39,7 @@ pub(super) struct RosterLinks {
     pub(super) mux: MuxHandle,
     pub(super) intake: IntakeConfigurator,
     pub(super) wakers: Wakers,
+    pub(super) machine_key: MachineKey,
     pub(super) events: Arc<EventLog>,
 }
 
@@ -187,7 +189,8 @@ impl Roster {
 
     fn run_source(&mut self, config: &SourceConfig) {
         // Paths are those of the start, whatever the file says now.
-        let (name, source, url) = (config.name.clone(), sources::follow(config, &self.started.paths), config.place.url());
+        let (name, source, url) =
+            (config.name.clone(), sources::follow(config, &self.started.paths, &self.links.machine_key), config.place.url());
         let (waker, wishes) = Waker::new();
         let stop = CancellationToken::new();
         self.running.insert(name.clone(), stop.clone());

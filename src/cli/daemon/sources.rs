@@ -8,6 +8,7 @@ use crate::source::http::{HttpOptions, HttpSource, RequiredSignature};
 use crate::source::http_client::shown;
 use crate::store::intake::IntakeSource;
 use crate::store::last_good::LastGood;
+use crate::sys::machine_key::MachineKey;
 
 /// What readers are told of a source.
 pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
@@ -27,7 +28,7 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
 }
 
 /// The source itself.
-pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> Box<dyn PodSource> {
+pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
     let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _ } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
@@ -47,6 +48,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths) -> Box<dyn PodSource>
                 }),
                 allow_rollback: *allow_rollback,
                 state: paths.source(name),
+                machine_key: machine_key.clone(),
             };
             Box::new(HttpSource::new(name.clone(), options))
         }

@@ -4,12 +4,16 @@
 //! reported again: whether the daemon ended before it was accepted does not matter, and what is wrong in it is told again. When the file
 //! is lost or damaged, the next request is unconditional, and the next serial is taken as it is.
 //!
-//! A line of JSON, then the body. It may hold secrets: the file is root's alone.
+//! A line that names the format, a nonce, and ChaCha20-Poly1305 ciphertext of a line of JSON and the body: it may hold Secrets, and is
+//! sealed with this host's key as those of the last good set are. The URL is authenticated with it, so that what was fetched elsewhere
+//! does not count. What cannot be opened is as if it were not there.
 
 use crate::sys::atomic_file;
+use crate::sys::machine_key::MachineKey;
 use bytes::Bytes;
 use reqwest::Url;
-use ring::digest::{SHA256, digest};
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read};
@@ -17,7 +21,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "fetched";
-const VERSION: u32 = 1;
+const FORMAT: &[u8] = b"podstead fetched 1\n";
+const PURPOSE: &str = "podstead fetched bodies at rest 1";
 /// A body, and a line that is far smaller.
 const MAX_BYTES: u64 = super::MAX_BODY + (1 << 20);
 
@@ -49,50 +54,46 @@ impl Validators {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
-    version: u32,
-    /// Hash of the URL, which may hold secrets.
-    url: String,
-    /// Hash of the body.
-    sha256: String,
     validators: Validators,
     signature: Option<String>,
     serial: Option<u64>,
-}
-
-fn hash(bytes: &[u8]) -> String {
-    hex::encode(digest(&SHA256, bytes))
 }
 
 pub(super) fn path(state: &Path) -> PathBuf {
     state.join(FILE)
 }
 
+fn cipher(key: &MachineKey) -> io::Result<LessSafeKey> {
+    let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("no cipher"))?;
+    Ok(LessSafeKey::new(key))
+}
+
 /// Reads what was fetched from `url`; `None` for nothing, and for what cannot be used.
-pub(super) fn load(state: &Path, url: &Url) -> Option<Fetched> {
+pub(super) fn load(state: &Path, url: &Url, key: &MachineKey) -> Option<Fetched> {
     let mut bytes = Vec::new();
     File::open(path(state)).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)).ok()?;
-    let end = memchr::memchr(b'\n', &bytes)?;
-    let head: Head = serde_json::from_slice(&bytes[..end]).ok()?;
-    let body = Bytes::from(bytes).slice(end + 1..);
-    let usable = head.version == VERSION && head.url == hash(url.as_str().as_bytes()) && head.sha256 == hash(&body);
-    let Head { version: _, url: _, sha256: _, validators, signature, serial } = head;
-    usable.then_some(Fetched { body, validators, signature, serial })
+    let (nonce, sealed) = bytes.strip_prefix(FORMAT)?.split_at_checked(NONCE_LEN)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let mut sealed = sealed.to_vec();
+    let length = cipher(key).ok()?.open_in_place(nonce, Aad::from(url.as_str()), &mut sealed).ok()?.len();
+    sealed.truncate(length);
+    let end = memchr::memchr(b'\n', &sealed)?;
+    let Head { validators, signature, serial } = serde_json::from_slice(&sealed[..end]).ok()?;
+    Some(Fetched { body: Bytes::from(sealed).slice(end + 1..), validators, signature, serial })
 }
 
 /// Replaces it durably.
-pub(super) fn save(state: &Path, url: &Url, fetched: &Fetched) -> io::Result<()> {
+pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched) -> io::Result<()> {
     let Fetched { body, validators, signature, serial } = fetched;
-    let head = Head {
-        version: VERSION,
-        url: hash(url.as_str().as_bytes()),
-        sha256: hash(body),
-        validators: validators.clone(),
-        signature: signature.clone(),
-        serial: *serial,
-    };
-    let mut bytes = serde_json::to_vec(&head)?;
-    bytes.push(b'\n');
-    bytes.extend_from_slice(body);
+    let mut nonce = [0; NONCE_LEN];
+    SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no randomness"))?;
+    let mut text = serde_json::to_vec(&Head { validators: validators.clone(), signature: signature.clone(), serial: *serial })?;
+    text.push(b'\n');
+    text.extend_from_slice(body);
+    cipher(key)?
+        .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(url.as_str()), &mut text)
+        .map_err(|_| io::Error::other("seal what was fetched"))?;
+    let bytes = [FORMAT, &nonce, &text].concat();
     DirBuilder::new().recursive(true).mode(0o700).create(state)?;
     atomic_file::write_durable(&path(state), &bytes, 0o600)?;
     // The directory itself may be new.
@@ -103,6 +104,8 @@ pub(super) fn save(state: &Path, url: &Url, fetched: &Fetched) -> io::Result<()>
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    const KEY: MachineKey = MachineKey::new([7; 32]);
 
     fn fetched() -> Fetched {
         Fetched {
@@ -118,28 +121,32 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = directory.path().join("sources/web");
         let (url, other) = ("https://h/a?token=geheim".parse().unwrap(), "https://h/b".parse().unwrap());
-        assert_eq!(load(&state, &url), None);
-        save(&state, &url, &fetched()).unwrap();
-        assert_eq!(load(&state, &url), Some(fetched()));
-        assert_eq!(load(&state, &other), None);
+        assert_eq!(load(&state, &url, &KEY), None);
+        save(&state, &url, &KEY, &fetched()).unwrap();
+        assert_eq!(load(&state, &url, &KEY), Some(fetched()));
+        assert_eq!(load(&state, &other, &KEY), None);
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&state), mode(&path(&state))), (0o700, 0o600));
-        assert!(!String::from_utf8(std::fs::read(path(&state)).unwrap()).unwrap().contains("geheim"));
+        let bytes = std::fs::read(path(&state)).unwrap();
+        for secret in [b"geheim".as_slice(), b"kind: Pod"] {
+            assert!(memchr::memmem::find(&bytes, secret).is_none(), "it is sealed");
+        }
+        assert_eq!(load(&state, &url, &MachineKey::new([8; 32])), None, "with another key it is unknown");
     }
 
     #[test]
     fn what_is_damaged_is_as_if_it_were_not_there() {
         let directory = tempfile::tempdir().unwrap();
         let url = "https://h/a".parse().unwrap();
-        save(directory.path(), &url, &fetched()).unwrap();
+        save(directory.path(), &url, &KEY, &fetched()).unwrap();
         let whole = std::fs::read(path(directory.path())).unwrap();
         for end in 0..whole.len() {
             std::fs::write(path(directory.path()), &whole[..end]).unwrap();
-            assert_eq!(load(directory.path(), &url), None, "cut at {end}");
+            assert_eq!(load(directory.path(), &url, &KEY), None, "cut at {end}");
         }
         let mut flipped = whole.clone();
         *flipped.last_mut().unwrap() ^= 1;
         std::fs::write(path(directory.path()), flipped).unwrap();
-        assert_eq!(load(directory.path(), &url), None);
+        assert_eq!(load(directory.path(), &url, &KEY), None);
     }
 }

@@ -26,6 +26,7 @@ use super::http_client::{HttpAccess, HttpClient};
 use super::polling::poll_forever;
 use super::{PodSource, SourceReport, Wishes};
 use crate::pod::SourceId;
+use crate::sys::machine_key::MachineKey;
 use async_trait::async_trait;
 use reqwest::Url;
 use std::path::PathBuf;
@@ -56,6 +57,8 @@ pub struct HttpOptions {
     pub allow_rollback: bool,
     /// Directory of the source's own state; made when it is needed.
     pub state: PathBuf,
+    /// What that state is sealed with: bodies may hold Secrets.
+    pub machine_key: MachineKey,
 }
 
 /// Who must have signed.

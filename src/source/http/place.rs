@@ -62,7 +62,7 @@ impl HttpPlace {
         if matches!(self.known, Known::Unread) {
             let options = Arc::clone(&self.options);
             // A panic there is as good as a file that cannot be used.
-            let read = tokio::task::spawn_blocking(move || memory::load(&options.state, &options.url)).await;
+            let read = tokio::task::spawn_blocking(move || memory::load(&options.state, &options.url, &options.machine_key)).await;
             self.known = read.ok().flatten().map_or(Known::Nothing, Known::FromDisk);
         }
         let mut looks = 0;
@@ -173,7 +173,8 @@ impl HttpPlace {
             return Ok(());
         }
         let (options, written) = (Arc::clone(&self.options), fetched.clone());
-        let saved = tokio::task::spawn_blocking(move || memory::save(&options.state, &options.url, &written)).await;
+        let saved =
+            tokio::task::spawn_blocking(move || memory::save(&options.state, &options.url, &options.machine_key, &written)).await;
         let source = match saved {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error,
