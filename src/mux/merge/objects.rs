@@ -53,3 +53,81 @@ pub(super) fn union<'a>(sources: impl Iterator<Item = (&'a SourceId, Option<&'a 
     }
     (view, conflicts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mux::merge::Applied;
+    use crate::mux::merge::tests::{Bench, set, short};
+    use crate::pod::PodUid;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    /// A SET with one pod `web` and these ConfigMaps.
+    fn with_objects(source: &str, pod: &str, config_maps: &[(&str, &str)]) -> Set {
+        let mut set = set(source, &[("web", pod)]);
+        for (name, text) in config_maps {
+            let key = ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: (*name).to_owned() };
+            let data = Some(BTreeMap::from([("text".to_owned(), (*text).to_owned())]));
+            set.config_maps.insert(key, Arc::new(ConfigMap { data, ..ConfigMap::default() }));
+        }
+        set
+    }
+
+    /// What the view says, by name.
+    fn seen(bench: &Bench) -> Vec<String> {
+        let text = |object: &Object| object.text("text").unwrap().unwrap().to_owned();
+        bench.merge.objects().iter().map(|(name, held)| format!("{}={}@{}", name.name, text(&held.object), held.source)).collect()
+    }
+
+    fn changed(applied: &Applied) -> Vec<Vec<&str>> {
+        applied.updates.iter().map(|update| update.objects.iter().map(|name| name.name.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn the_source_that_is_configured_first_wins_and_the_other_takes_over() {
+        let mut bench = Bench::new(&["a", "b"], Vec::new());
+        bench.apply(with_objects("b", "1", &[("m", "of-b"), ("n", "of-b")]));
+        assert_eq!(seen(&bench), ["m=of-b@b", "n=of-b@b"]);
+        let both = bench.apply(with_objects("a", "1", &[("m", "of-a")]));
+        assert_eq!(seen(&bench), ["m=of-a@a", "n=of-b@b"]);
+        assert_eq!(
+            both.object_conflicts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["ConfigMap default/m of source b is not used: source a is configured first and has one of the same name"]
+        );
+        let gone = bench.apply(with_objects("a", "1", &[]));
+        assert_eq!((seen(&bench), gone.object_conflicts), (vec!["m=of-b@b".to_owned(), "n=of-b@b".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn what_changed_is_named_by_the_last_operation_of_its_set() {
+        let mut bench = Bench::new(&["a"], Vec::new());
+        let first = bench.apply(with_objects("a", "1", &[("m", "1"), ("n", "1")]));
+        assert_eq!((short(&first), changed(&first)), (vec!["Add a web 1 u1".to_owned()], vec![vec!["m", "n"]]));
+        let both = bench.apply(with_objects("a", "2", &[("m", "2"), ("n", "1")]));
+        assert_eq!((short(&both), changed(&both)), (vec!["Update a web 2 u1".to_owned()], vec![vec!["m"]]));
+        let alone = bench.apply(with_objects("a", "2", &[("n", "2")]));
+        assert_eq!((short(&alone), changed(&alone)), (vec!["Update a -".to_owned()], vec![vec!["n", "m"]]));
+        let same = bench.apply(with_objects("a", "2", &[("n", "2")]));
+        assert_eq!((same.updates, same.objects.is_none()), (Vec::new(), true));
+    }
+
+    #[test]
+    fn a_source_that_has_not_delivered_leaves_the_view_unsettled() {
+        let mut bench = Bench::new(&["a", "b"], Vec::new());
+        let name = |name: &str| ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.into() };
+        bench.apply(with_objects("a", "1", &[("m", "1")]));
+        assert!(bench.merge.objects().is_settled(&name("m")) && !bench.merge.objects().is_settled(&name("other")));
+        let heard = bench.apply(set("b", &[]));
+        assert!(heard.objects.is_some_and(|objects| objects.is_settled(&name("other"))));
+    }
+
+    #[test]
+    fn an_incarnation_made_anew_changes_no_object_and_takes_no_conflict_back() {
+        let mut bench = Bench::new(&["a", "b"], Vec::new());
+        bench.apply(with_objects("a", "1", &[("m", "1")]));
+        let conflicts = bench.apply(with_objects("b", "1", &[("m", "2")])).object_conflicts;
+        assert_eq!(conflicts.len(), 1);
+        let again = bench.turn(|merge, now, new_uid| merge.recreate(&PodUid::new("u1"), now, new_uid));
+        assert_eq!((again.objects.is_none(), again.object_conflicts), (true, conflicts));
+    }
+}
