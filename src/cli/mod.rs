@@ -27,6 +27,7 @@ mod status;
 mod suspend;
 mod sync;
 mod table;
+mod tree;
 mod validate;
 mod version;
 mod watch;

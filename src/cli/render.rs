@@ -1,24 +1,30 @@
 //! `podstead render`: the objects that a host would have of some manifests, without a daemon.
+//!
+//! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
+use super::tree::read_tree;
+use super::validate::github;
 use super::{Context, EXIT_FAILED};
-use crate::config::NODE_NAME;
+use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, WrittenConfig};
 use crate::manifest::{Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
-use crate::pod::{AdmitContext, NodeName, SourceId};
-use crate::source::dir;
-use crate::store::{CheckContext, Set, UndeltaStore, check};
+use crate::pod::{AdmitContext, SourceId};
+use crate::source::{Artifact, Layers, dir};
+use crate::store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
 use anyhow::{Context as _, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all manifests are good, 1 one is refused, 2 the command was not understood.\n\
-                        What Secrets hold is not written.")]
+#[command(
+    after_help = "Exit codes: 0 all manifests are good, 1 one is refused or no layer has one, 2 the command was not understood.\n\
+                        What Secrets hold is not written."
+)]
 pub(super) struct RenderArgs {
     /// Manifest file or directory; variables in it are replaced as in the configuration
     #[arg(value_name = "PATH")]
@@ -26,101 +32,151 @@ pub(super) struct RenderArgs {
     /// Name of the host [default: from the configuration]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// Labels of the host
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
+    labels: Vec<String>,
     /// A variable of the host; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// Source of the configuration whose restrictions and variables count [default: none, and the variables of the host]
+    /// Source of the configuration whose restrictions, variables and layers count [default: none, and the variables of the host]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
+    /// Directories or files below PATH that the host uses, the most general one first; variables in them are replaced
+    #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "source")]
+    layers: Vec<String>,
+    /// What to print
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    output: Format,
+}
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The objects; problems go to standard error.
+    Yaml,
+    /// Problems only, as annotations of GitHub Actions.
+    Github,
 }
 
 pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let (node, values) = host(args, context)?;
-    let all = || values.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
-    let path = Substitution::new(all()).in_line(&args.path).map_err(|message| anyhow!("{}: {message}", args.path))?;
-    let everything = CheckContext::new(AdmitContext::new(node));
+    let config = config(args, context)?;
+    let all = Substitution::new(config.values().into_iter().map(|(name, value)| (name, Some(value))));
+    let path = PathBuf::from(all.in_line(&args.path).map_err(|message| anyhow!("{}: {message}", args.path))?);
+    let everything = CheckContext::new(AdmitContext::new(config.node_name.clone()));
     let check_context = match &args.source {
-        None => CheckContext { substitute: Some(Arc::new(Substitution::new(all()))), ..everything },
+        None => {
+            let layers = Arc::new(layers(&args.layers, &all)?);
+            CheckContext { substitute: Some(Arc::new(all)), layers, ..everything }
+        }
         Some(name) => {
-            let config = context.load_config()?;
-            let source = config.sources.into_iter().find(|source| source.name.as_str() == name);
+            let source = config.sources.iter().find(|source| source.name.as_str() == name);
             let source = source.ok_or_else(|| anyhow!("no source {name:?} is configured"))?;
-            // The names that the source lists, with the values of the host that is asked about.
-            let listed =
-                |names: &Substitution| names.names().map(|name| (name.to_owned(), values.get(name).cloned())).collect::<Vec<_>>();
-            let substitute = source.substitute.map(|names| Arc::new(Substitution::new(listed(&names))));
-            CheckContext { allow: source.allow, substitute, ..everything }
+            let (allow, substitute, layers) = (source.allow.clone(), source.substitute.clone(), source.layers.clone());
+            CheckContext { allow, substitute, layers, ..everything }
         }
     };
-    let set = read(Path::new(&path), &check_context)?;
+    let artifact = read(&path, &check_context.layers)?;
+    let store = UndeltaStore::default().in_layers(&check_context.layers);
+    let store = store.apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
+    let mut problems = store.set(&SourceId::new("render"), &artifact.revision).problems;
+    problems.iter_mut().for_each(|problem| problem.file = shown(&path, &problem.file));
+    problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
     let mut out = io::stdout().lock();
-    for object in objects(&set) {
-        writeln!(out, "---")?;
-        write!(out, "{}", to_yaml(&object))?;
-    }
-    for problem in &set.problems {
-        writeln!(io::stderr(), "{problem}")?;
+    match args.output {
+        Format::Yaml => {
+            for object in store.objects() {
+                write!(out, "---\n# {}\n{}", origin(&path, object), to_yaml(&value_of(object)))?;
+            }
+            for problem in &problems {
+                writeln!(io::stderr(), "{problem}")?;
+            }
+        }
+        Format::Github => github(&mut out, &problems)?,
     }
     let is_refused = |problem: &Problem| problem.severity == Severity::Error;
-    Ok(if set.problems.iter().any(is_refused) { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
+    Ok(if problems.iter().any(is_refused) { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// The host that is asked about: its name and all its variables. A machine that only renders need not have a configuration.
-fn host(args: &RenderArgs, context: &Context) -> anyhow::Result<(NodeName, BTreeMap<String, String>)> {
-    let config = context.load_config();
-    let node = match (&args.host, &config) {
-        (Some(name), _) => NodeName::new(name.to_lowercase()),
-        (None, Ok(config)) => config.node_name.clone(),
-        (None, Err(error)) => bail!("say which host with --host: {error}"),
-    };
-    // Of another host, nothing is known but what is said.
-    let mut values = match (&args.host, config) {
-        (None, Ok(config)) => config.variables,
-        (Some(_), _) | (None, Err(_)) => BTreeMap::new(),
-    };
+/// The configuration as the host has it that is asked about. A machine that only renders need not have one.
+fn config(args: &RenderArgs, context: &Context) -> anyhow::Result<Config> {
+    let (mut labels, mut variables) = (BTreeMap::new(), BTreeMap::new());
+    for label in &args.labels {
+        let (key, value) = label.split_once('=').with_context(|| format!("--labels {label}: write KEY=VALUE"))?;
+        labels.insert(key.to_owned(), value.to_owned());
+    }
     for variable in &args.variables {
         let (name, value) = variable.split_once('=').with_context(|| format!("--set {variable}: write NAME=VALUE"))?;
         if !is_variable_name(name) || name == NODE_NAME {
             let reason = if name == NODE_NAME { "is what --host says".to_owned() } else { variable_name_problem(name) };
             bail!("--set {name}: {reason}");
         }
-        values.insert(name.to_owned(), value.to_owned());
+        variables.insert(name.to_owned(), value.to_owned());
     }
-    values.insert(NODE_NAME.to_owned(), node.to_string());
-    Ok((node, values))
+    let host = args.host.as_ref().map(|host| host.to_lowercase());
+    let alone = |host, labels, variables| {
+        let written = WrittenConfig { node_name: host, labels, variables, ..WrittenConfig::default() };
+        // Judges the arguments as if they were written in a file.
+        Ok(written.resolve(&HostFacts::of_this_host(), Path::new("command line"))?)
+    };
+    if host.is_some() && args.source.is_none() {
+        return alone(host, labels, variables);
+    }
+    match Config::load_for(context.config_path(), host.as_deref(), labels.clone(), variables.clone()) {
+        Err(ConfigError::Read { source, .. }) if source.kind() == ErrorKind::NotFound && args.source.is_none() => {
+            alone(None, labels, variables)
+        }
+        Err(error) if host.is_none() => bail!("say which host with --host: {error}"),
+        loaded => Ok(loaded?),
+    }
 }
 
-fn read(path: &Path, context: &CheckContext) -> anyhow::Result<Set> {
-    let artifact = dir::read_once(path)?;
+fn layers(written: &[String], all: &Substitution) -> anyhow::Result<Layers> {
+    let expand = |layer: &String| match all.in_line(layer) {
+        Ok(text) if text.contains("${") => Err(anyhow!("--layers {layer}: there is no such variable")),
+        Ok(text) => Ok(text),
+        Err(message) => Err(anyhow!("--layers {layer}: {message}")),
+    };
+    let expanded = written.iter().map(expand).collect::<anyhow::Result<Vec<_>>>()?;
+    Layers::parse(&expanded).context("--layers")
+}
+
+/// What a source at `path` would deliver of these layers. Without layers, directories below are no part of it.
+fn read(path: &Path, layers: &Layers) -> anyhow::Result<Artifact> {
+    let artifact = if layers.is_empty() { dir::read_once(path)? } else { read_tree(path)? };
     if artifact.files.is_empty() {
         bail!("{} holds no manifests (files that end in .yaml, .yml or .json)", path.display());
     }
-    let store = UndeltaStore::default().apply(&artifact, &|file, bytes| check(file, bytes, context));
-    Ok(store.set(&SourceId::new("render"), &artifact.revision))
+    Ok(layers.select(&artifact)?)
 }
 
-/// Everything in the set, in the order of kinds and names.
-fn objects(set: &Set) -> Vec<Value> {
-    let typed = |kind: &str, value: Result<Value, serde_json::Error>| {
-        // These types have string keys only: they are always values.
-        let mut value = value.unwrap_or_default();
-        if let Value::Object(map) = &mut value {
-            map.remove("status");
-            map.insert("apiVersion".to_owned(), json!("v1"));
-            map.insert("kind".to_owned(), json!(kind));
-        }
-        value
+/// A file as whoever asks can find it. A single file is called by its whole path already.
+fn shown(root: &Path, file: &str) -> String {
+    let prefix = if root.is_dir() { root.strip_prefix(".").unwrap_or(root) } else { Path::new("") };
+    prefix.join(file).display().to_string()
+}
+
+/// File and line, for a comment: which must not end before its line.
+fn origin(root: &Path, object: &Accepted) -> String {
+    format!("{}:{}", shown(root, &object.origin.file).replace(char::is_control, "?"), object.origin.position.line)
+}
+
+fn value_of(accepted: &Accepted) -> Value {
+    let (kind, value) = match &accepted.object {
+        AcceptedObject::Pod(pod) => ("Pod", serde_json::to_value(pod)),
+        AcceptedObject::ConfigMap(config_map) => ("ConfigMap", serde_json::to_value(config_map)),
+        AcceptedObject::Secret(secret) => ("Secret", serde_json::to_value(secret)),
     };
-    let config_maps = set.config_maps.values().map(|object| typed("ConfigMap", serde_json::to_value(object)));
-    let secrets = set.secrets.values().map(|object| {
-        let mut secret = typed("Secret", serde_json::to_value(object));
+    // These types have string keys only: they are always values.
+    let mut value = value.unwrap_or_default();
+    if let Value::Object(map) = &mut value {
+        map.remove("status");
+        map.insert("apiVersion".to_owned(), json!("v1"));
+        map.insert("kind".to_owned(), json!(kind));
         for content in ["data", "stringData"] {
-            if let Some(Value::Object(entries)) = secret.get_mut(content) {
+            if let (AcceptedObject::Secret(_), Some(Value::Object(entries))) = (&accepted.object, map.get_mut(content)) {
                 entries.values_mut().for_each(|value| *value = json!("(redacted)"));
             }
         }
-        secret
-    });
-    let pods = set.pods.values().map(|object| typed("Pod", serde_json::to_value(&object.pod)));
-    config_maps.chain(secrets).chain(pods).collect()
+    }
+    value
 }

@@ -35,7 +35,9 @@ pub const DEFAULT_PATH: &str = "/etc/podstead/config.yaml";
 pub struct Config {
     /// Name of this host in Kubernetes' sense.
     pub node_name: NodeName,
-    /// What tells this host from others, beside its name: for paths of sources and for manifests.
+    /// Labels of this host, by key.
+    pub labels: BTreeMap<String, String>,
+    /// What tells this host from others, beside its name and its labels: for paths of sources and for manifests.
     pub variables: BTreeMap<String, String>,
     /// Roots on disk.
     pub paths: Paths,
@@ -90,6 +92,31 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => WrittenConfig::default().resolve(&facts, path),
             Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
         }
+    }
+
+    /// Reads `path` as another host would: it has that name, and of labels and variables what is given. Without a name, it is this host, with
+    /// these labels and variables beside those in the file.
+    pub fn load_for(
+        path: &Path,
+        host: Option<&str>,
+        labels: BTreeMap<String, String>,
+        variables: BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let bytes = std::fs::read(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let mut written = WrittenConfig::parse(&bytes, path)?;
+        if let Some(host) = host {
+            // What is written there is true of the host that it was written for.
+            written = WrittenConfig { node_name: Some(host.to_owned()), labels, variables, ..written };
+        } else {
+            written.labels.extend(labels);
+            written.variables.extend(variables);
+        }
+        written.resolve(&HostFacts::of_this_host(), path).map_err(|error| error.located_in(&bytes))
+    }
+
+    /// Everything that may be replaced in paths and manifests, by name.
+    pub fn values(&self) -> BTreeMap<String, String> {
+        variables::values(&self.node_name, &self.labels, &self.variables)
     }
 
     /// Reads the bytes of `path` and resolves them for a host. Errors name line and column.

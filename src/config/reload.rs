@@ -46,6 +46,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
     let Config {
         node_name,
         // They count where sources use them.
+        labels: _,
         variables: _,
         paths,
         sources: _,

@@ -55,10 +55,11 @@ impl WrittenConfig {
         };
         let pids = self.pod_pids_limit.unwrap_or(-1);
         let node_name = self.node_name(facts, &check)?;
-        let variables = Variables::resolve(&check, &node_name, &self.variables)?;
+        let variables = Variables::resolve(&check, &node_name, &self.labels, &self.variables)?;
         Ok(Config {
             sources: source::sources(&check, self.sources.as_deref(), &variables)?,
             node_name,
+            labels: self.labels.clone(),
             variables: self.variables.clone(),
             preload: check.directory("preloadPath", self.preload_path.as_ref(), &paths.preload())?,
             shim: check.directory("shimPath", self.shim_path.as_ref(), &default_shim(facts))?,

@@ -1,22 +1,44 @@
-//! What tells this host from others: variables, for paths of sources and for manifests. Pure.
+//! What tells this host from others: labels and variables, for paths of sources and for manifests. Pure.
 
 use super::ConfigError;
 use super::check::Check;
 use crate::manifest::{Substitution, is_variable_name, variable_name_problem};
 use crate::pod::NodeName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The variable that every host has.
 pub const NODE_NAME: &str = "NODE_NAME";
+/// What the variables of labels begin with.
+const LABEL: &str = "LABEL_";
 /// Bytes of a value.
 const MAX_VALUE: usize = 1024;
 
-/// All variables of this host, [`NODE_NAME`] among them.
+/// All variables of this host, [`NODE_NAME`] and those of its labels among them.
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
     /// Checks names and values.
-    pub(super) fn resolve(check: &Check<'_>, node: &NodeName, written: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+    pub(super) fn resolve(
+        check: &Check<'_>,
+        node: &NodeName,
+        labels: &BTreeMap<String, String>,
+        written: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let mut names = BTreeSet::new();
+        for (key, value) in labels {
+            let field = format!("labels.{key}");
+            if !is_label_key(key) {
+                return Err(check.invalid(&field, "is no key of a label: letters, digits, '-', '_', '.' and one '/'".to_owned()));
+            }
+            if !is_label_value(value) {
+                let message = format!("has the value {value:?}: a label has at most 63 letters, digits, '-', '_' and '.'");
+                return Err(check.invalid(&field, message));
+            }
+            let name = name_of_label(key);
+            if !names.insert(name.clone()) {
+                return Err(check.invalid(&field, format!("is the variable {name}, as another label is")));
+            }
+        }
         for (name, value) in written {
             let field = format!("variables.{name}");
             if !is_variable_name(name) {
@@ -25,13 +47,15 @@ impl Variables {
             if name == NODE_NAME {
                 return Err(check.invalid(&field, "is the name of this host: set nodeName".to_owned()));
             }
+            if name.starts_with(LABEL) {
+                return Err(check.invalid(&field, format!("begins with {LABEL}, as the variables of labels do: set labels")));
+            }
             if value.len() > MAX_VALUE || value.chars().any(char::is_control) {
                 let message = format!("is longer than {MAX_VALUE} bytes, or has an end of line or another control character");
                 return Err(check.invalid(&field, message));
             }
         }
-        let own = (NODE_NAME.to_owned(), node.to_string());
-        Ok(Self(written.clone().into_iter().chain([own]).collect()))
+        Ok(Self(values(node, labels, written)))
     }
 
     /// Replaces all variables in the value of a field; what looks like one and is none is a mistake.
@@ -53,4 +77,33 @@ impl Variables {
         }
         Ok(Substitution::new(names.iter().map(|name| (name.clone(), self.0.get(name).cloned()))))
     }
+}
+
+/// Everything that may be replaced on a host, by name.
+pub(super) fn values(
+    node: &NodeName,
+    labels: &BTreeMap<String, String>,
+    variables: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let labels = labels.iter().map(|(key, value)| (name_of_label(key), value.clone()));
+    variables.clone().into_iter().chain(labels).chain([(NODE_NAME.to_owned(), node.to_string())]).collect()
+}
+
+/// `LABEL_` and the key in upper case, with `_` for everything but letters and digits.
+fn name_of_label(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("{LABEL}{}", key.chars().map(plain).collect::<String>())
+}
+
+/// As Kubernetes has them: an optional prefix of names with dots, and a name.
+fn is_label_key(key: &str) -> bool {
+    let (prefix, name) = key.rsplit_once('/').unwrap_or(("x", key));
+    let is_part = |part: &str| !part.is_empty() && is_label_value(part);
+    is_part(name) && prefix.len() <= 253 && prefix.split('.').all(is_part)
+}
+
+fn is_label_value(value: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let outer = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
+    value.len() <= 63 && value.bytes().all(inner) && outer(value.bytes().next()) && outer(value.bytes().last())
 }

@@ -62,6 +62,9 @@ pub struct WrittenConfig {
     /// Name of this host: a lower-case RFC 1123 subdomain. Default: the host name in lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
+    /// Labels of this host by key: variables `LABEL_<KEY>`. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// What tells this host from others, for paths of sources and for manifests. Default: none, but for `NODE_NAME`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
@@ -176,6 +179,7 @@ impl WrittenConfig {
             api_version: Some(API_VERSION.into()),
             kind: Some(KIND.into()),
             node_name: Some(config.node_name.to_string()),
+            labels: config.labels.clone(),
             variables: config.variables.clone(),
             paths: WrittenPaths {
                 state: Some(config.paths.state.clone()),

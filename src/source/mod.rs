@@ -10,6 +10,7 @@ pub mod git;
 pub mod history;
 pub mod http;
 pub mod http_client;
+pub mod layers;
 pub mod poll;
 pub mod polling;
 mod revision;
@@ -17,6 +18,7 @@ pub mod wake;
 pub mod webhook;
 
 pub use control::{PruneError, SourceControl};
+pub use layers::Layers;
 pub use wake::{Inquiry, Wakers, Wishes};
 
 use crate::pod::SourceId;

@@ -7,6 +7,7 @@ use crate::config::Allow;
 use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity, Substitution};
 use crate::pod::objects::{Object as ReferredObject, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
+use crate::source::Layers;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -24,12 +25,14 @@ pub struct CheckContext {
     pub allow: Option<Arc<Allow>>,
     /// Variables that are replaced in files before they are decoded; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
+    /// Which files count, and which of two files with one object.
+    pub layers: Arc<Layers>,
 }
 
 impl CheckContext {
     /// For a source that may use everything.
     pub fn new(admit: AdmitContext) -> Self {
-        Self { limits: Limits::default(), admit, allow: None, substitute: None }
+        Self { limits: Limits::default(), admit, allow: None, substitute: None, layers: Arc::default() }
     }
 
     /// What is not allowed of an object that was accepted before; empty for one that may stay.

@@ -44,7 +44,7 @@ impl Sealer {
     /// The files with their Secrets sealed.
     pub(super) fn seal(&self, files: &KeptFiles) -> io::Result<KeptFiles> {
         let mut sealed = KeptFiles::new();
-        for (name, KeptFile { objects, unclear }) in files {
+        for (name, KeptFile { objects, unclear, layer }) in files {
             let objects = objects.iter().map(|accepted| match &accepted.object {
                 AcceptedObject::Secret(secret) => {
                     let object = AcceptedObject::Secret(Arc::new(self.sealed(&accepted.key, secret)?));
@@ -53,7 +53,7 @@ impl Sealer {
                 AcceptedObject::Pod(_) | AcceptedObject::ConfigMap(_) => Ok(accepted.clone()),
             });
             let objects = objects.collect::<io::Result<Vec<_>>>()?;
-            sealed.insert(name.clone(), KeptFile { objects, unclear: *unclear });
+            sealed.insert(name.clone(), KeptFile { objects, unclear: *unclear, layer: *layer });
         }
         Ok(sealed)
     }
@@ -138,7 +138,7 @@ data: {a: b}
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let checked = check("s.yaml", TEXT.as_bytes(), &context);
         assert_eq!(checked.problems, []);
-        KeptFiles::from([("s.yaml".into(), KeptFile { objects: checked.accepted, unclear: true })])
+        KeptFiles::from([("s.yaml".into(), KeptFile { objects: checked.accepted, unclear: true, layer: 0 })])
     }
 
     fn sealer(key: u8, source: &str) -> Sealer {

@@ -98,3 +98,64 @@ fn what_cannot_be_meant_is_refused() {
         assert!(texts(&output).1.contains(words), "{}", texts(&output).1);
     }
 }
+
+/// The example of the repository: one source for many hosts.
+fn fleet() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/fleet"))
+}
+
+fn origins(stdout: &str) -> Vec<&str> {
+    stdout.lines().filter_map(|line| line.strip_prefix("# ")).collect()
+}
+
+const AS_CONFIGURED: [&str; 5] = [".", "--source", "fleet", "--config", "config.yaml"];
+
+#[test]
+fn a_host_gets_its_layers_of_a_source_and_each_object_says_where_it_is_written() {
+    let output =
+        render(fleet(), &[&AS_CONFIGURED[..], &["--host", "edge-7", "--labels", "role=kiosk", "--set", "SITE=b"]].concat());
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stderr), (Some(0), ""));
+    assert_eq!(origins(stdout), ["base/settings.yaml:2", "base/agent.yaml:2", "hosts/edge-7/screen.yaml:2"]);
+    assert!(stdout.contains("image: localhost/busybox:2\n") && stdout.contains("hello from ${host} at b"), "{stdout}");
+    let output =
+        render(fleet(), &[&AS_CONFIGURED[..], &["--host", "x", "--labels", "role=kiosk,rack=2", "--set", "SITE=b"]].concat());
+    let expected = ["base/settings.yaml:2", "base/agent.yaml:2", "roles/kiosk/screen.yaml:2"];
+    assert_eq!(origins(texts(&output).0), expected, "{}", texts(&output).1);
+    let output = render(fleet(), &[&AS_CONFIGURED[..], &["--host", "x", "--set", "SITE=b"]].concat());
+    assert!(texts(&output).1.contains("sources[0].layers[1]: there is no variable \"LABEL_ROLE\""), "{}", texts(&output).1);
+}
+
+#[test]
+fn layers_can_be_told_without_a_configuration() {
+    let repository = fleet().parent().unwrap().parent().unwrap();
+    let told =
+        ["manifests/fleet", "--host", "Edge-7", "--layers", "base,hosts/${NODE_NAME}", "--set", "SITE=b", "--set", "GREETING="];
+    let output = render(repository, &told);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stderr), (Some(0), ""));
+    let expected = ["base/settings.yaml:2", "base/agent.yaml:2", "hosts/edge-7/screen.yaml:2"];
+    assert_eq!(origins(stdout), expected.map(|file| format!("manifests/fleet/{file}")));
+    for (layers, words) in [
+        ("none", "no layer has a manifest: looked for none"),
+        ("../x", "\"../x\" is no path below"),
+        ("${X}", "--layers ${X}: there is no such variable"),
+    ] {
+        let output = render(repository, &["manifests/fleet", "--host", "a", "--layers", layers]);
+        assert_eq!((output.status.code(), texts(&output).0), (Some(1), ""));
+        assert!(texts(&output).1.contains(words), "{}", texts(&output).1);
+    }
+}
+
+#[test]
+fn problems_become_annotations_that_name_the_file_in_the_repository() {
+    let repository = fleet().parent().unwrap().parent().unwrap();
+    let arguments = ["manifests/fleet", "--source", "fleet", "--config", "manifests/fleet/config.yaml", "--host", "a"];
+    let output = render(repository, &[&arguments[..], &["--labels", "role=none", "-o", "github"]].concat());
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stderr), (Some(1), ""));
+    let expected =
+        "::error file=manifests/fleet/base/agent.yaml,line=7,col=11,title=variable::the variable SITE has no value on this host";
+    assert!(stdout.starts_with(expected), "{stdout}");
+    assert_eq!(stdout.lines().count(), 3, "{stdout}");
+}

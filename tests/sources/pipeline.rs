@@ -55,6 +55,7 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
         history_limit: 3,
         allow: None,
         substitute: None,
+        layers: Arc::default(),
     };
     let (intake, handle) = Intake::new(vec![described], &paths, check, seen.clone(), seen.clone());
     let (task, _) = MuxTask::new(Merge::new([id()], known), Arc::default(), seen);

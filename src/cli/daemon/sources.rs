@@ -24,12 +24,13 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         history_limit: source.history_limit,
         allow: source.allow.clone(),
         substitute: source.substitute.clone(),
+        layers: source.layers.clone(),
     }
 }
 
 /// The source itself.
 pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
-    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _ } = source;
+    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _, layers: _ } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
             let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };

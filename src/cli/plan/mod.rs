@@ -7,6 +7,7 @@ mod change;
 mod host;
 
 use super::daemon::node;
+use super::tree::read_tree;
 use super::{Context, EXIT_FAILED};
 use crate::config::{Config, SourceConfig, SourcePlace};
 use crate::manifest::Severity;
@@ -86,14 +87,16 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     let check_context = CheckContext {
         allow: source.allow.clone(),
         substitute: source.substitute.clone(),
+        layers: source.layers.clone(),
         ..CheckContext::new(AdmitContext::new(config.node_name.clone()))
     };
-    let artifact = dir::read_once(path)?;
+    let all = if source.layers.is_empty() { dir::read_once(path)? } else { read_tree(path)? };
+    let artifact = source.layers.select(&all)?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
     let is_refused = |accepted: &Accepted| !check_context.violations(accepted).is_empty();
     let (before, _) =
         last.in_force.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files)).without(&is_refused);
-    let store = before.apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
+    let store = before.in_layers(&source.layers).apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
     Ok(store.set(&source.name, &artifact.revision))
 }
 

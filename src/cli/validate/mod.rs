@@ -5,6 +5,9 @@
 
 mod render;
 
+pub(super) use render::github;
+
+use super::tree::subdirectories;
 use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
 use crate::manifest::{Limits, Problem, Severity};
 use crate::pod::{AdmitContext, NodeName, SourceId};
@@ -186,18 +189,6 @@ fn read_directory(path: &Path, recursive: bool) -> anyhow::Result<Vec<Files>> {
     if found.is_empty() {
         let deeper = if recursive { "" } else { "; -R looks into subdirectories" };
         bail!("{} holds no manifests (files that end in .yaml, .yml or .json){deeper}", path.display());
-    }
-    Ok(found)
-}
-
-/// Hidden ones and symlinks are left out: a symlink may lead back.
-fn subdirectories(path: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() && !entry.file_name().as_encoded_bytes().starts_with(b".") {
-            found.push(entry.path());
-        }
     }
     Ok(found)
 }

@@ -88,7 +88,7 @@ pub(super) fn json(out: &mut impl Write, findings: &Findings) -> io::Result<()> 
 }
 
 /// Workflow commands of GitHub Actions.
-pub(super) fn github(out: &mut impl Write, problems: &[Problem]) -> io::Result<()> {
+pub(in crate::cli) fn github(out: &mut impl Write, problems: &[Problem]) -> io::Result<()> {
     for problem in problems {
         let command = match problem.severity {
             Severity::Error => "error",

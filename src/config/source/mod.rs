@@ -17,6 +17,7 @@ pub(super) use written::WrittenSource;
 
 use crate::manifest::Substitution;
 use crate::pod::SourceId;
+use crate::source::Layers;
 use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
 use reqwest::Url;
@@ -41,6 +42,8 @@ pub struct SourceConfig {
     pub allow: Option<Arc<Allow>>,
     /// Variables that are replaced in its manifests; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
+    /// Which of its files count, and which of two with one object.
+    pub layers: Arc<Layers>,
 }
 
 /// The kinds of places.

@@ -8,6 +8,7 @@ use crate::config::ConfigError;
 use crate::config::check::{Check, is_label};
 use crate::config::variables::Variables;
 use crate::pod::SourceId;
+use crate::source::Layers;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,8 @@ const MAX_HISTORY: usize = 100;
 /// Kubelet rule A11: `httpCheckFrequency`, and the time limit of its client.
 const DEFAULT_HTTP_INTERVAL: u64 = 20;
 const DEFAULT_HTTP_TIMEOUT: u64 = 10;
+/// Each file of a source is compared with all of its layers.
+const MAX_LAYERS: usize = 64;
 pub(super) const DAY: u64 = 86_400;
 
 /// All sources; the default one where none are written.
@@ -39,6 +42,7 @@ pub(in crate::config) fn sources(
             history_limit: DEFAULT_HISTORY,
             allow: None,
             substitute: None,
+            layers: Arc::default(),
         }]);
     };
     let mut names = BTreeSet::new();
@@ -75,12 +79,42 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
             *text = text.as_deref().map(|text| expand(name, text)).transpose()?;
         }
     }
+    for (index, layer) in written.layers.iter_mut().enumerate() {
+        *layer = expand(&format!("layers[{index}]"), layer)?;
+    }
     Ok(written)
 }
 
+/// Which files of an expanded source count.
+fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlace) -> Result<Layers, ConfigError> {
+    match place {
+        SourcePlace::Git(_) => {}
+        SourcePlace::Directory { .. } | SourcePlace::Http(_) if written.is_empty() => {}
+        SourcePlace::Directory { .. } => {
+            let message = "is for git; give each directory a source of its own, the most special one first".to_owned();
+            return Err(check.invalid(field, message));
+        }
+        SourcePlace::Http(_) => return Err(check.invalid(field, "is for git: a URL has one document".to_owned())),
+    }
+    if written.len() > MAX_LAYERS {
+        return Err(check.invalid(field, format!("has more than {MAX_LAYERS} entries")));
+    }
+    Layers::parse(written).map_err(|error| check.invalid(&format!("{field}[{}]", error.index), error.message))
+}
+
 fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &Variables) -> Result<SourceConfig, ConfigError> {
-    let WrittenSource { name, directory, http, git, require_signature, allow_rollback, revision_history_limit, allow, substitute } =
-        written;
+    let WrittenSource {
+        name,
+        directory,
+        http,
+        git,
+        require_signature,
+        allow_rollback,
+        revision_history_limit,
+        allow,
+        substitute,
+        layers: in_layers,
+    } = written;
     let place = match (directory, http, git) {
         (Some(directory), None, None) => {
             let field = format!("{field}.directory");
@@ -118,6 +152,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
     });
     Ok(SourceConfig {
         name: SourceId::new(name),
+        layers: Arc::new(layers(check, &format!("{field}.layers"), in_layers, &place)?),
         place,
         signature: signature.transpose()?,
         allow_rollback: allow_rollback.unwrap_or(false),

@@ -175,3 +175,40 @@ fn paths_and_addresses_tell_hosts_apart_by_variables() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+fn load_fleet(text: &str) -> Result<Config, ConfigError> {
+    let text = format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\n{text}");
+    let facts = HostFacts { host_name: "edge-7".into(), executable: None };
+    Config::parse(text.as_bytes(), &facts, Path::new("/etc/podstead/config.yaml"))
+}
+
+#[test]
+fn layers_have_the_name_and_the_labels_of_this_host() {
+    let text = "labels: {role: kiosk, 'example.com/size': L}\nsources:\n- name: fleet\n  git: {url: 'https://h/${LABEL_ROLE}.git'}\n  \
+                layers: [base, 'roles/${LABEL_ROLE}', 'hosts/${NODE_NAME}', 'racks/${LABEL_EXAMPLE_COM_SIZE}/**']\n";
+    let config = load_fleet(text).unwrap();
+    assert_eq!(config.sources[0].layers.written(), ["base", "roles/kiosk", "hosts/edge-7", "racks/L/**"]);
+    let shown = serde_yaml::to_string(&config.to_written()).unwrap();
+    assert_eq!(Config::parse(shown.as_bytes(), &HostFacts::of_this_host(), Path::new("/c")).unwrap(), config, "{shown}");
+}
+
+#[test]
+fn mistakes_in_labels_and_layers_name_their_place() {
+    let source = |rest: &str| format!("sources:\n- name: a\n  git: {{url: /r}}\n{rest}\n");
+    let cases = [
+        ("labels: {'a b': x}\n".to_owned(), "labels.a b: is no key of a label"),
+        ("labels: {a: ../x}\n".to_owned(), ":3:13: labels.a: has the value \"../x\""),
+        ("labels: {a.b: x, a-b: y}\n".to_owned(), "labels.a.b: is the variable LABEL_A_B, as another label is"),
+        ("variables: {LABEL_A: x}\n".to_owned(), "variables.LABEL_A: begins with LABEL_"),
+        (source("  layers: ['${LABEL_ROLE}']"), ":6:12: sources[0].layers[0]: there is no variable \"LABEL_ROLE\""),
+        (source("  layers: [a, ../b]"), ":6:15: sources[0].layers[1]: \"../b\" is no path below"),
+        (source("  layers: [a, a]"), "sources[0].layers[1]: \"a\" is an earlier layer"),
+        (source("  layers: [a]").replace("git: {url: /r}", "http: {url: 'http://h/'}"), "sources[0].layers: is for git: a URL"),
+        (source("  layers: [a]").replace("git: {url: /r}", "directory: {path: /r}"), "sources[0].layers: is for git; give each"),
+        (source("  layers: ['${LABEL_A}']") + "labels: {a: ''}\n", "sources[0].layers[0]: \"\" is no path below"),
+    ];
+    for (text, expected) in cases {
+        let error = load_fleet(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{text}\n  got:      {error}\n  expected: {expected}");
+    }
+}

@@ -39,6 +39,10 @@ pub struct WrittenSource {
     /// Names of variables that are replaced in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
+    /// Directories or files in it that this host uses, the most general one first; a later one's object replaces an earlier one's. Default:
+    /// all files. For git.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<String>,
 }
 
 /// `sources[].directory`.
@@ -192,7 +196,7 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, substitute } = source;
+        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, substitute, layers } = source;
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
             name: name.to_string(),
@@ -203,6 +207,7 @@ impl WrittenSource {
             allow_rollback: fetched.then_some(*allow_rollback),
             revision_history_limit: Some(*history_limit),
             allow: allow.as_ref().map(|allow| allow.to_written()),
+            layers: layers.written(),
             substitute: substitute.as_ref().map(|substitute| substitute.names().map(str::to_owned).collect()),
             ..Self::default()
         };

@@ -3,9 +3,11 @@
 use crate::pod::SourceId;
 use crate::source::Artifact;
 use crate::source::history::Hold;
+use crate::source::layers::NoLayer;
 use crate::store::last_good::{LastGood, LastGoodError, Record, Stamp, State};
 use crate::store::{CheckContext, Set, UndeltaStore, check};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 /// Where the result goes.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub(super) enum Outcome {
     Accepted { store: UndeltaStore, set: Box<Set>, stamp: Stamp },
     /// Nothing usable is there, and it is not where the last good set was read from: nobody can tell whether it was emptied.
     Held,
+    /// Nothing of it is for this host.
+    NotForThisHost(NoLayer),
     /// Not durable, so not accepted.
     NotWritten(LastGoodError),
 }
@@ -35,7 +39,7 @@ pub(super) enum Emptiness {
     Meant,
 }
 
-/// Judges `artifact` on top of `store` and makes the result durable.
+/// Judges what of `artifact` is for this host on top of `store`, and makes the result durable.
 pub(super) fn attempt(
     source: &SourceId,
     store: &UndeltaStore,
@@ -45,7 +49,12 @@ pub(super) fn attempt(
     context: &CheckContext,
     shelf: &Shelf,
 ) -> Outcome {
-    let next = store.apply(artifact, &|file, bytes| check(file, bytes, context));
+    let artifact = &match (context.layers.select(artifact), emptiness) {
+        (Ok(artifact), _) => artifact,
+        (Err(_), Emptiness::Meant) => Artifact { files: BTreeMap::new(), ..artifact.clone() },
+        (Err(error), Emptiness::OfTheSamePlace) => return Outcome::NotForThisHost(error),
+    };
+    let next = store.clone().in_layers(&context.layers).apply(artifact, &|file, bytes| check(file, bytes, context));
     if emptiness == Emptiness::OfTheSamePlace && is_doubtful(store, &next, in_force, artifact) {
         return Outcome::Held;
     }

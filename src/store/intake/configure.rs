@@ -58,7 +58,12 @@ impl Configuration {
     }
 
     pub(super) fn desk(&self, source: IntakeSource) -> Desk {
-        let check = CheckContext { allow: source.allow.clone(), substitute: source.substitute.clone(), ..self.check.clone() };
+        let check = CheckContext {
+            allow: source.allow.clone(),
+            substitute: source.substitute.clone(),
+            layers: source.layers.clone(),
+            ..self.check.clone()
+        };
         Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone())
     }
 

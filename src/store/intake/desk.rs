@@ -25,7 +25,7 @@ use tokio::time::Instant;
 enum Standing {
     /// What it last said is in force, or it has not said anything yet. Entered by an accepted artifact.
     InForce,
-    /// It cannot be read. Entered by a failure, left by an artifact or a recovery.
+    /// It cannot be read, or nothing in it is for this host. Entered by a failure, left by an artifact or a recovery.
     Failing(String),
     /// It is empty, and that is not believed. Left by another artifact, by a failure or by [`Desk::prune`].
     Held,
@@ -88,9 +88,10 @@ impl Desk {
         &self.source.id
     }
 
-    /// Whether its files are judged as those of `source`: with the same variables, and allowed to use the same.
+    /// Whether its files are judged as those of `source`: with the same layers and variables, and allowed to use the same.
     pub(super) fn judges_as(&self, source: &IntakeSource) -> bool {
-        self.source.allow == source.allow && self.source.substitute == source.substitute
+        let IntakeSource { id: _, kind: _, location: _, history_limit: _, allow, substitute, layers } = &self.source;
+        *allow == source.allow && *substitute == source.substitute && *layers == source.layers
     }
 
     /// Takes note of another description of the same source.
@@ -290,6 +291,11 @@ impl Desk {
             Ok(Outcome::Held) => {
                 self.standing = Standing::Held;
                 self.tell_standing("SourceHeld");
+                return None;
+            }
+            Ok(Outcome::NotForThisHost(error)) => {
+                self.standing = Standing::Failing(format!("revision {}: {error}", artifact.revision));
+                self.tell_standing("SourceFailed");
                 return None;
             }
             Ok(Outcome::NotWritten(error)) => error_chain(&error).to_string(),

@@ -23,7 +23,7 @@ use super::{CheckContext, Set};
 use crate::config::{Allow, Paths};
 use crate::manifest::Substitution;
 use crate::pod::SourceId;
-use crate::source::SourceReport;
+use crate::source::{Layers, SourceReport};
 use crate::status::SourceStatusSink;
 use crate::telemetry::events::EventRecorder;
 use configure::Configuration;
@@ -56,6 +56,8 @@ pub struct IntakeSource {
     pub allow: Option<Arc<Allow>>,
     /// Variables that are replaced in its manifests.
     pub substitute: Option<Arc<Substitution>>,
+    /// Which of its files count.
+    pub layers: Arc<Layers>,
 }
 
 /// The task before it runs.

@@ -41,8 +41,8 @@ fn record() -> Record {
     Record {
         stamp: stamp(1),
         files: KeptFiles::from([
-            ("web.yaml".into(), KeptFile { objects: checked.accepted, unclear: false }),
-            ("x.yaml".into(), KeptFile { objects: Vec::new(), unclear: true }),
+            ("web.yaml".into(), KeptFile { objects: checked.accepted, ..KeptFile::default() }),
+            ("x.yaml".into(), KeptFile { unclear: true, ..KeptFile::default() }),
         ]),
     }
 }
@@ -65,7 +65,7 @@ fn state() -> State {
 
 /// A set that is told apart by its number.
 fn numbered(number: u64) -> State {
-    let objects = KeptFiles::from([(format!("{number}.yaml"), KeptFile { objects: Vec::new(), unclear: true })]);
+    let objects = KeptFiles::from([(format!("{number}.yaml"), KeptFile { unclear: true, ..KeptFile::default() })]);
     State { hold: None, in_force: Some(Record { stamp: stamp(number), files: objects }) }
 }
 

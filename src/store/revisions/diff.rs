@@ -3,7 +3,7 @@
 use crate::manifest::ObjectKey;
 use crate::source::history::{Change, FieldChange, ObjectChange};
 use crate::store::AcceptedObject;
-use crate::store::undelta::KeptFiles;
+use crate::store::undelta::{KeptFiles, in_use};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ const REDACTED_ANEW: &str = "(redacted, another value)";
 
 /// Objects that are not the same in `before` and `after`, by key. Files do not count, only what is in them.
 pub(in crate::store) fn diff(before: &KeptFiles, after: &KeptFiles) -> Vec<ObjectChange> {
-    let (before, after) = (objects(before), objects(after));
+    let (before, after) = (in_use(before), in_use(after));
     let keys: BTreeSet<&ObjectKey> = before.keys().chain(after.keys()).copied().collect();
     let change = |key: &ObjectKey| match (before.get(key), after.get(key)) {
         (None, None) => None,
         (None, Some(_)) => Some(Change::Added),
         (Some(_), None) => Some(Change::Removed),
-        (Some(before), Some(after)) if before == after => None,
+        (Some(before), Some(after)) if before.object == after.object => None,
         (Some(before), Some(after)) => {
             let mut fields = Vec::new();
-            compare(String::new(), &value(before), &value(after), &mut fields);
-            if let AcceptedObject::Secret(_) = after {
+            compare(String::new(), &value(&before.object), &value(&after.object), &mut fields);
+            if let AcceptedObject::Secret(_) = after.object {
                 fields.iter_mut().for_each(redact);
             }
             Some(Change::Changed(fields))
@@ -36,15 +36,6 @@ pub(in crate::store) fn diff(before: &KeptFiles, after: &KeptFiles) -> Vec<Objec
         Some(ObjectChange { kind: kind.to_string(), namespace: namespace.clone(), name: name.clone(), change })
     });
     described.collect()
-}
-
-/// As [`UndeltaStore::set`](crate::store::UndeltaStore::set): the first file that has an object gives it.
-fn objects(files: &KeptFiles) -> BTreeMap<&ObjectKey, &AcceptedObject> {
-    let mut objects = BTreeMap::new();
-    for object in files.values().flat_map(|file| &file.objects) {
-        objects.entry(&object.key).or_insert(&object.object);
-    }
-    objects
 }
 
 fn value(object: &AcceptedObject) -> Value {
@@ -146,7 +137,7 @@ mod tests {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let checked = check("a.yaml", text.as_bytes(), &context);
         assert!(!checked.accepted.is_empty(), "{:?}", checked.problems);
-        KeptFiles::from([("a.yaml".into(), KeptFile { objects: checked.accepted, unclear: false })])
+        KeptFiles::from([("a.yaml".into(), KeptFile { objects: checked.accepted, ..KeptFile::default() })])
     }
 
     fn text(changes: &[ObjectChange]) -> Vec<String> {

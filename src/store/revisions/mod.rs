@@ -8,12 +8,13 @@ pub(super) use select::select;
 
 use super::AcceptedObject;
 use super::last_good::Record;
+use super::undelta::in_use;
 use crate::source::history::HistoryEntry;
 
 /// A record as an entry of the history.
 pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
     let (mut pods, mut config_maps, mut secrets) = (0, 0, 0);
-    for object in record.files.values().flat_map(|file| &file.objects) {
+    for object in in_use(&record.files).into_values() {
         match &object.object {
             AcceptedObject::Pod(_) => pods += 1,
             AcceptedObject::ConfigMap(_) => config_maps += 1,

@@ -7,7 +7,8 @@
 //!   unreadable, the object may have moved into it, and stays until that file can be read.
 //! * An object with `immutable: true` whose data differ: the earlier version stays, as an API server refuses the change. It can go, and come
 //!   back otherwise in a later revision.
-//! * Two files with one object: the first in lexical order gives it, and goes on giving it while it is broken.
+//! * Two files with one object: that of the later layer gives it, and in one layer the first in lexical order; it goes on giving it while
+//!   it is broken there. Where a later layer never had a good version, that of the earlier layer is used.
 //!
 //! Only files whose bytes changed are judged again (promise P6).
 
@@ -22,9 +23,10 @@ use super::check::{Accepted, AcceptedObject, Checked};
 use super::{Set, SetPod};
 use crate::manifest::{ObjectKey, Problem, Severity};
 use crate::pod::SourceId;
-use crate::source::{Artifact, Revision};
+use crate::source::{Artifact, Layers, Revision};
 use serde::{Deserialize, Serialize};
 use share::Share;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,6 +41,25 @@ pub struct KeptFile {
     /// Any other object may be in it as well: it could not be read, or not be told apart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unclear: bool,
+    /// Its layer: an object of a higher one replaces the same of a lower one. 0 where the source has no layers.
+    #[serde(default, skip_serializing_if = "is_lowest")]
+    pub layer: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_lowest(layer: &usize) -> bool {
+    *layer == 0
+}
+
+/// Every object that is used, by key: that of the highest layer, and in one layer that of the first file.
+pub fn in_use(files: &KeptFiles) -> BTreeMap<&ObjectKey, &Accepted> {
+    let mut files: Vec<&KeptFile> = files.values().collect();
+    files.sort_by_key(|file| Reverse(file.layer));
+    let mut objects = BTreeMap::new();
+    for object in files.into_iter().flat_map(|file| &file.objects) {
+        objects.entry(&object.key).or_insert(object);
+    }
+    objects
 }
 
 /// What is kept on disk, by file.
@@ -48,12 +69,25 @@ pub type KeptFiles = BTreeMap<String, KeptFile>;
 #[derive(Clone, Debug, Default)]
 pub struct UndeltaStore {
     files: BTreeMap<String, Arc<Share>>,
+    layers: Arc<Layers>,
 }
 
 impl UndeltaStore {
     /// The content that was accepted before a restart. Every file is judged again when it is read.
     pub fn restore(files: KeptFiles) -> Self {
-        Self { files: files.into_iter().map(|(name, file)| (name, Arc::new(Share::restored(file)))).collect() }
+        let files = files.into_iter().map(|(name, file)| (name, Arc::new(Share::restored(file)))).collect();
+        Self { files, layers: Arc::default() }
+    }
+
+    /// The same content, with these layers for the files that are read from now on.
+    #[must_use]
+    pub fn in_layers(self, layers: &Arc<Layers>) -> Self {
+        Self { layers: Arc::clone(layers), ..self }
+    }
+
+    /// Every object that is used, by key.
+    pub fn objects(&self) -> Vec<&Accepted> {
+        self.claims().into_values().map(|(winner, _)| winner).collect()
     }
 
     /// The content without the objects that `is_refused`, and these.
@@ -68,10 +102,7 @@ impl UndeltaStore {
 
     /// What has to be kept on disk to restore it.
     pub fn kept(&self) -> KeptFiles {
-        let files = self
-            .files
-            .iter()
-            .map(|(name, share)| (name.clone(), KeptFile { objects: share.objects().to_vec(), unclear: share.is_unclear() }));
+        let files = self.files.iter().map(|(name, share)| (name.clone(), share.kept()));
         files.filter(|(_, file)| !file.objects.is_empty() || file.unclear).collect()
     }
 
@@ -93,9 +124,12 @@ impl UndeltaStore {
     /// The content after `artifact`.
     #[must_use]
     pub fn apply(&self, artifact: &Artifact, judge: Judge<'_>) -> UndeltaStore {
-        let files =
-            artifact.files.iter().map(|(name, content)| (name.clone(), Share::next(self.files.get(name), name, content, judge)));
-        let mut next = UndeltaStore { files: files.collect() };
+        let next = |name: &String, content| {
+            let layer = self.layers.rank(name).map_or(0, |rank| rank + 1);
+            (name.clone(), Share::next(self.files.get(name), name, layer, content, judge))
+        };
+        let files = artifact.files.iter().map(|(name, content)| next(name, content));
+        let mut next = UndeltaStore { files: files.collect(), layers: Arc::clone(&self.layers) };
         for orphan in self.orphans(&next) {
             if let Some(name) = next.adopter_of(&orphan.key, self)
                 && let Some(share) = next.files.get_mut(&name)
@@ -114,8 +148,9 @@ impl UndeltaStore {
         let changed = |fixed: &&Accepted| claims.get(&fixed.key).is_some_and(|(now, _)| !now.object.has_data_of(&fixed.object));
         let kept: Vec<Accepted> = fixed.filter(changed).cloned().collect();
         for fixed in kept {
-            let holder = self.files.values_mut().find(|share| share.objects().iter().any(|object| object.key == fixed.key));
-            if let Some(share) = holder {
+            let holder = self.ranked().find(|(_, _, share)| share.objects().iter().any(|object| object.key == fixed.key));
+            let holder = holder.map(|(_, name, _)| name.clone());
+            if let Some(share) = holder.and_then(|name| self.files.get_mut(&name)) {
                 Arc::make_mut(share).keep_immutable(fixed);
             }
         }
@@ -148,18 +183,29 @@ impl UndeltaStore {
         set
     }
 
-    /// Every object: the one that is used, and those that are not because an earlier file has the same.
+    /// Every object: the one that is used, and those that are not because an earlier file of the same layer has the same. An object that
+    /// a later layer replaces is in neither: that is what layers are for.
     fn claims(&self) -> BTreeMap<&ObjectKey, (&Accepted, Vec<&Accepted>)> {
-        let mut claims: BTreeMap<&ObjectKey, (&Accepted, Vec<&Accepted>)> = BTreeMap::new();
-        for object in self.files.values().flat_map(|share| share.objects()) {
-            match claims.get_mut(&object.key) {
-                Some((_, losers)) => losers.push(object),
-                None => {
-                    claims.insert(&object.key, (object, Vec::new()));
+        let mut claims: BTreeMap<&ObjectKey, (usize, &Accepted, Vec<&Accepted>)> = BTreeMap::new();
+        for (layer, _, share) in self.ranked() {
+            for object in share.objects() {
+                match claims.get_mut(&object.key) {
+                    Some((of, _, losers)) if *of == layer => losers.push(object),
+                    Some(_) => {}
+                    None => {
+                        claims.insert(&object.key, (layer, object, Vec::new()));
+                    }
                 }
             }
         }
-        claims
+        claims.into_iter().map(|(key, (_, winner, losers))| (key, (winner, losers))).collect()
+    }
+
+    /// All files in order of precedence: the last layer first, and the files of a layer in lexical order.
+    fn ranked(&self) -> impl Iterator<Item = (usize, &String, &Arc<Share>)> {
+        let mut files: Vec<_> = self.files.iter().map(|(name, share)| (share.layer(), name, share)).collect();
+        files.sort_by_key(|(layer, _, _)| Reverse(*layer));
+        files.into_iter()
     }
 
     /// Objects in use that `next` has nowhere.

@@ -28,18 +28,34 @@ pub(super) struct Share {
     /// Keys of objects in it that are refused.
     broken: BTreeSet<ObjectKey>,
     clarity: Clarity,
+    /// See [`KeptFile::layer`].
+    layer: usize,
 }
 
 impl Share {
     /// As it was accepted before a restart.
     pub(super) fn restored(file: KeptFile) -> Self {
         let clarity = if file.unclear { Clarity::Unclear } else { Clarity::Clear };
-        Self { content: None, objects: file.objects, good: 0, problems: Vec::new(), broken: BTreeSet::new(), clarity }
+        Self {
+            content: None,
+            objects: file.objects,
+            good: 0,
+            problems: Vec::new(),
+            broken: BTreeSet::new(),
+            clarity,
+            layer: file.layer,
+        }
     }
 
     /// The share of the file with this content, after `before`.
-    pub(super) fn next(before: Option<&Arc<Share>>, name: &str, content: &FileContent, judge: Judge<'_>) -> Arc<Self> {
-        if let Some(before) = before.filter(|before| before.was_judged_on(content)) {
+    pub(super) fn next(
+        before: Option<&Arc<Share>>,
+        name: &str,
+        layer: usize,
+        content: &FileContent,
+        judge: Judge<'_>,
+    ) -> Arc<Self> {
+        if let Some(before) = before.filter(|before| before.was_judged_on(content) && before.layer == layer) {
             return before.clone();
         }
         let kept = before.map_or(&[][..], |before| &before.objects);
@@ -48,7 +64,7 @@ impl Share {
             Ok(bytes) => judge(name, bytes),
             Err(reason) => unclear("unreadable-file", name, reason, UNREADABLE_HINT),
         };
-        Arc::new(Self::judged(content.clone(), judged, kept))
+        Arc::new(Self { layer, ..Self::judged(content.clone(), judged, kept) })
     }
 
     fn judged(content: FileContent, judged: Checked, kept: &[Accepted]) -> Self {
@@ -59,7 +75,7 @@ impl Share {
         let stays =
             |object: &&Accepted| !good.contains(&object.key) && (clarity == Clarity::Unclear || broken.contains(&object.key));
         objects.extend(kept.iter().filter(stays).cloned());
-        Self { content: Some(content), objects, good: good.len(), problems, broken, clarity }
+        Self { content: Some(content), objects, good: good.len(), problems, broken, clarity, layer: 0 }
     }
 
     fn was_judged_on(&self, content: &FileContent) -> bool {
@@ -68,6 +84,16 @@ impl Share {
             (Some(Err(before)), Err(now)) => before == now,
             (None, _) | (Some(Ok(_)), Err(_)) | (Some(Err(_)), Ok(_)) => false,
         }
+    }
+
+    /// What is kept of it on disk.
+    pub(super) fn kept(&self) -> KeptFile {
+        KeptFile { objects: self.objects.clone(), unclear: self.is_unclear(), layer: self.layer }
+    }
+
+    /// See [`KeptFile::layer`].
+    pub(super) fn layer(&self) -> usize {
+        self.layer
     }
 
     /// What it gives, good objects first.

@@ -197,3 +197,33 @@ fn an_immutable_object_keeps_its_data_until_it_goes() {
     let removed = changed.apply(&artifact([]), &judge_immutable);
     assert_eq!(text(&apply(&removed, "two")), ["two"]);
 }
+
+fn layered(layers: &[&str]) -> Arc<Layers> {
+    let layers: Vec<String> = layers.iter().map(|layer| (*layer).to_owned()).collect();
+    Arc::new(Layers::parse(&layers).unwrap())
+}
+
+#[test]
+fn the_later_layer_gives_an_object_and_within_a_layer_the_first_file() {
+    let files = [("a/1", "web=base"), ("b/1", "web=host"), ("b/2", "web=second"), ("a/2", "db=base")];
+    let store = UndeltaStore::default().in_layers(&layered(&["a", "b"])).apply(&artifact(files), &judge);
+    assert_eq!(pods(&store), ["db=base@a/2", "web=host@b/1"]);
+    let problems: Vec<_> = set(&store).problems.into_iter().map(|problem| (problem.file, problem.code)).collect();
+    assert_eq!(problems, [("b/2".to_owned(), "duplicate-object".to_owned())], "a replaced object is no duplicate");
+    assert_eq!(pods(&UndeltaStore::restore(store.kept())), pods(&store), "also after a restart");
+    let names: Vec<_> = in_use(&store.kept()).into_values().map(|object| object.origin.file.clone()).collect();
+    assert_eq!(names, ["a/2", "b/1"]);
+    let turned = store.in_layers(&layered(&["b", "a"]));
+    assert_eq!(pods(&turned), ["db=base@a/2", "web=host@b/1"], "what is in force stays until the source is read");
+    assert_eq!(pods(&turned.apply(&artifact(files), &judge)), ["db=base@a/2", "web=base@a/1"]);
+}
+
+#[test]
+fn a_layer_that_never_had_a_good_version_leaves_that_of_the_layer_before() {
+    let store = UndeltaStore::default().in_layers(&layered(&["a", "b"]));
+    let store = store.apply(&artifact([("a/1", "web=base"), ("b/1", "web=!")]), &judge);
+    assert_eq!(pods(&store), ["web=base@a/1"]);
+    let store = store.apply(&artifact([("a/1", "web=base"), ("b/1", "web=host")]), &judge);
+    let store = store.apply(&artifact([("a/1", "web=newer"), ("b/1", "web=!")]), &judge);
+    assert_eq!(pods(&store), ["web=host@b/1"]);
+}

@@ -1,5 +1,6 @@
 //! The intake from report to SET, on a real disk.
 
+mod layers;
 mod revisions;
 
 use super::*;
@@ -63,6 +64,12 @@ fn start(root: &Path) -> Running {
 
 /// `allow` as it is written in the configuration; empty for everything.
 fn start_with(root: &Path, allow: &str) -> Running {
+    start_in_layers(root, allow, &[])
+}
+
+fn start_in_layers(root: &Path, allow: &str, layers: &[&str]) -> Running {
+    let layers: Vec<String> = layers.iter().map(|layer| (*layer).to_owned()).collect();
+    let layers = Arc::new(Layers::parse(&layers).unwrap());
     let paths = paths(root);
     let check = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
     let source = IntakeSource {
@@ -72,6 +79,7 @@ fn start_with(root: &Path, allow: &str) -> Running {
         history_limit: 3,
         allow: allowed(allow),
         substitute: None,
+        layers,
     };
     let seen = Arc::new(Seen::default());
     let (intake, handle) = Intake::new(vec![source], &paths, check, seen.clone(), seen.clone());
@@ -347,6 +355,7 @@ async fn a_source_that_is_not_configured_any_more_is_forgotten_and_the_others_go
         history_limit: 3,
         allow: None,
         substitute: None,
+        layers: Arc::default(),
     };
     running.configurator.configure(vec![described("new"), described("manifests")]).await;
     running.artifact("p", &[("a", &pod("web", "v2"))]).await;
@@ -373,6 +382,7 @@ async fn what_a_source_may_use_counts_for_what_is_in_force_when_the_configuratio
         history_limit: 3,
         allow: allowed(allow),
         substitute: None,
+        layers: Arc::default(),
     };
     let configured = running.configurator.clone();
     let configure = tokio::spawn(async move { configured.configure(vec![described("{images: [two]}")]).await });
