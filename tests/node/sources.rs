@@ -135,7 +135,7 @@ fn sync_waits_until_what_the_server_has_is_in_force() {
     host.wait_running("two");
     host.write_manifest("three.yaml", &pod("three"));
     let told = host.cli_ok(&["sync", "--wait"]);
-    assert!(told.contains("source web: ") && told.contains("source manifests: ") && told.contains("1 pods"), "{told}");
+    assert!(told.contains("source web: ") && told.contains("source manifests: ") && told.contains("in force, 1 pod\n"), "{told}");
 
     server.serve(None);
     let out = host.cli(&["sync", "web", "--wait"]);
