@@ -137,3 +137,39 @@ fn a_commit_becomes_a_pod_the_next_one_its_change_and_without_the_server_all_goe
     repository.commit("hosts/shop/.gitkeep", "");
     host.wait_gone("web");
 }
+
+#[test]
+fn hosts_share_a_repository_in_layers_and_differ_in_variables() {
+    let repository = Repository::new();
+    repository.commit("hosts/another/web.yaml", &pod("another"));
+    repository.commit("base/web.yaml", &pod("base ${SITE} ${HOSTNAME:-unset}"));
+    let source = format!(
+        "  - name: fleet\n    git: {{url: '{}', branch: main, intervalSeconds: 1}}\n    \
+         layers: [base, 'roles/${{LABEL_ROLE}}', 'hosts/${{NODE_NAME}}']\n    substitute: [SITE]\n\
+         labels: {{role: kiosk}}\nvariables: {{SITE: nuernberg}}\n",
+        repository.path().display()
+    );
+    let mut host = TestHost::start_with(&source);
+    // A variable that is not listed belongs to the shell.
+    host.wait_log("web", "web", "base nuernberg web-edge-1");
+    repository.commit("roles/kiosk/web.yaml", &pod("role"));
+    host.wait_log("web", "web", "role");
+    repository.commit("hosts/edge-1/web.yaml", &pod("host"));
+    host.wait_log("web", "web", "host");
+    let pod_of_the_host = host.wait_running("web");
+
+    host.kill_daemon();
+    std::fs::rename(repository.path(), repository.path().with_extension("away")).unwrap();
+    host.start_daemon();
+    eventually("the repository to be missed", || {
+        let status = host.cli_ok(&["status"]);
+        if status.contains("is not found") { Ok(()) } else { Err(status) }
+    });
+    let after = host.wait_running("web");
+    assert_eq!(after.container_id("web"), pod_of_the_host.container_id("web"), "precedence of layers survives a start");
+
+    std::fs::rename(repository.path().with_extension("away"), repository.path()).unwrap();
+    repository.git(&["rm", "--quiet", "hosts/edge-1/web.yaml"]);
+    repository.commit("roles/kiosk/web.yaml", &pod("role again"));
+    host.wait_log("web", "web", "role again");
+}
