@@ -209,11 +209,14 @@ fn files_with(directory: &std::path::Path, needle: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![directory.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            let metadata = entry.metadata().unwrap();
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            // What is replaced meanwhile is looked at under its name.
+            let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() && metadata.dev() == device {
                 folders.push(entry.path());
-            } else if metadata.is_file() && String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).contains(needle) {
+            } else if metadata.is_file()
+                && fs::read(entry.path()).is_ok_and(|content| String::from_utf8_lossy(&content).contains(needle))
+            {
                 found.push(entry.path().display().to_string());
             }
         }
@@ -235,23 +238,23 @@ fn a_daemon_that_is_killed_again_and_again_during_changes_never_leaves_a_mix_and
     host.write_manifest("web.yaml", &pod("web", &spec));
     let before = host.wait_running("web");
     let root = host.path("state/pods").join(before.uid()).join("volumes/projected/v");
-    // One look at the directory behind ..data, as a reader that opens it first.
+    // One look at the directory behind ..data, as a reader that opens it first. While files are swapped it may be gone by then.
     let look = || {
-        let data = fs::canonicalize(root.join("..data")).unwrap();
-        (fs::read_to_string(data.join("one")), fs::read_to_string(data.join("two")))
+        let data = fs::canonicalize(root.join("..data"))?;
+        std::io::Result::Ok((fs::read_to_string(data.join("one"))?, fs::read_to_string(data.join("two"))?))
     };
     for value in 1..25 {
         host.write_manifest("objects.yaml", &objects(value));
         // A little later each time: before, during and after the swap.
         let until = std::time::Instant::now() + std::time::Duration::from_micros(u64::from(value) * 500);
         while std::time::Instant::now() < until {
-            if let (Ok(one), Ok(two)) = look() {
+            if let Ok((one, two)) = look() {
                 assert_eq!(one, two);
             }
         }
         host.kill_daemon();
-        let (one, two) = look();
-        assert_eq!(one.unwrap(), two.unwrap());
+        let (one, two) = look().unwrap();
+        assert_eq!(one, two);
         host.start_daemon();
     }
     eventually("the last files", || {

@@ -21,8 +21,14 @@ fn wait_version(host: &TestHost, version: &str) {
     });
 }
 
+/// What is told of the source. Just after a start it may be a moment until its last good set is read.
 fn source(host: &TestHost) -> Value {
-    serde_json::from_str(&host.cli_ok(&["get", "sources", "manifests", "-o", "json"])).unwrap()
+    eventually("the source to be shown", || {
+        let out = host.cli(&["get", "sources", "manifests", "-o", "json"]);
+        let shown: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+        let is_read = shown["status"]["acceptedRevision"].is_string();
+        if is_read { Ok(shown) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
+    })
 }
 
 fn wait_fetched(host: &TestHost) {
