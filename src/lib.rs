@@ -10,7 +10,7 @@
 //! ```text
 //!         bytes            objects           SET             ops              one per pod            actions
 //! source  ------> manifest ------> store ---------> mux ------------> sync ------------> worker ------------> runtime image volume network
-//! dir             decode, strict   undelta,         SET -> ADD,       one loop, one      plan (pure),         shim client, layer store,
+//! dir http git    decode, strict   undelta,         SET -> ADD,       one loop, one      plan (pure),         shim client, layer store,
 //!                 defaults (pod),  last good        UPDATE, REMOVE,   select             then execute         mounts, namespaces
 //!                 validation (pod) on disk          RECONCILE                               |
 //!                                                                                           v

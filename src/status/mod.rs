@@ -39,7 +39,7 @@ pub trait PodStatusSink: Send + Sync + fmt::Debug + 'static {
 pub struct SourceStatus {
     /// Its configured name.
     pub id: SourceId,
-    /// `directory`, later `http` and `git`.
+    /// `directory`, `http` or `git`.
     pub kind: String,
     /// Path or URL, without credentials.
     pub location: String,

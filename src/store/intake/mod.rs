@@ -46,7 +46,7 @@ const REQUESTS: usize = 4;
 pub struct IntakeSource {
     /// Its configured name.
     pub id: SourceId,
-    /// `directory`, later `http` and `git`: for readers only.
+    /// `directory`, `http` or `git`: for readers only.
     pub kind: String,
     /// Path or URL, without credentials: for readers only.
     pub location: String,
