@@ -89,6 +89,17 @@ impl MachineKey {
         Ok(Self(bytes))
     }
 
+    /// As [`MachineKey::load_or_make`], for the start of the daemon: a file that is not what was written is set aside. Without a key no
+    /// pod of this host would start after a reboot, which costs more than the key.
+    pub fn recover(file: &Path, credentials: Option<&OsStr>) -> Result<Self, MachineKeyError> {
+        if let Err(error @ MachineKeyError::Length { .. }) = read(file) {
+            let aside = file.with_extension("damaged");
+            fs::rename(file, &aside).map_err(|source| MachineKeyError::Make { path: file.to_owned(), source })?;
+            tracing::error!(%error, aside = %aside.display(), "machine key is made anew: sealed Secrets are unknown until they are delivered again");
+        }
+        Self::load_or_make(file, credentials)
+    }
+
     /// A key for one purpose, which tells nothing of those for others.
     pub fn derive(&self, purpose: &str) -> [u8; BYTES] {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), purpose.as_bytes());
@@ -152,5 +163,26 @@ mod tests {
         fs::write(&file, b"short").unwrap();
         let error = MachineKey::load_or_make(&file, None).unwrap_err().to_string();
         assert!(error.ends_with("has 5 bytes, not 32"), "{error}");
+    }
+
+    #[test]
+    fn a_start_sets_a_key_that_is_cut_short_aside() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("machine.key");
+        fs::write(&file, b"short").unwrap();
+        let made = MachineKey::recover(&file, None).unwrap();
+        assert_eq!(MachineKey::recover(&file, None).unwrap(), made);
+        assert_eq!(fs::read(root.path().join("machine.damaged")).unwrap(), b"short");
+    }
+
+    #[test]
+    fn a_credential_of_another_length_is_the_admins_mistake_and_touches_no_file() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("machine.key");
+        let made = MachineKey::load_or_make(&file, None).unwrap();
+        fs::write(root.path().join(CREDENTIAL), b"short").unwrap();
+        let error = MachineKey::recover(&file, Some(root.path().as_os_str())).unwrap_err().to_string();
+        assert!(error.contains(CREDENTIAL), "{error}");
+        assert_eq!(MachineKey::load(&file, None).unwrap(), Some(made));
     }
 }

@@ -79,7 +79,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         let run = paths.run.display();
         tracing::warn!(%run, "the run directory is not on a tmpfs: the environment of containers, which may hold Secrets, reaches a disk");
     }
-    let machine_key = MachineKey::load_or_make(&paths.machine_key(), machine_key::credentials().as_deref())?;
+    let machine_key = MachineKey::recover(&paths.machine_key(), machine_key::credentials().as_deref())?;
     let objects = Arc::new(ObjectView::default());
 
     // What an earlier daemon left comes first; then what the sources say of it.

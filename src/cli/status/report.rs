@@ -107,7 +107,9 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
     let status = &source.status;
     let title = format!("source {} ({} {})", source.metadata.name, source.spec.kind, source.spec.location);
     writeln!(text, "{}", Style::Bold.paint(&title, color))?;
-    let read = status.fetched_at.map_or_else(|| "never read".to_owned(), |at| format!("read {} ago", age_since(Some(at), now)));
+    let read = status
+        .fetched_at
+        .map_or_else(|| "not read since the daemon started".to_owned(), |at| format!("read {} ago", age_since(Some(at), now)));
     let ago = |at: Option<Timestamp>| at.map(|at| format!(" {} ago", age_since(Some(at), now))).unwrap_or_default();
     match (&status.fetched_revision, &status.accepted_revision) {
         (fetched, Some(accepted)) => {

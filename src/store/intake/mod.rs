@@ -80,7 +80,9 @@ impl Intake {
     ) -> (Self, IntakeHandle) {
         let (handle, requests) = IntakeHandle::new();
         let configuration = Configuration::new(paths.clone(), check, status, events);
-        let desks = sources.into_iter().map(|source| configuration.desk(source)).collect();
+        let desks: Vec<Desk> = sources.into_iter().map(|source| configuration.desk(source)).collect();
+        // A source that is configured is never unknown to readers, however soon they ask.
+        desks.iter().for_each(Desk::publish);
         (Self { paths: paths.clone(), desks, requests, configuration }, handle)
     }
 
