@@ -34,4 +34,3 @@ pub use admit::{AdmitContext, Admitted, admit, static_pod_name};
 pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
 pub use k8s_openapi::api::core::v1::Pod;
-pub use support::support_page;

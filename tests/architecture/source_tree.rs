@@ -59,7 +59,9 @@ impl SourceFile {
 
     /// Code lines before the file's test module; files that are tests as a whole have none.
     pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_test = matches!(self.stem(), "tests" | "properties" | "proptests") || self.path.contains("/tests/");
+        let is_test = matches!(self.stem(), "tests" | "properties" | "proptests")
+            || self.stem().ends_with("_test")
+            || self.path.contains("/tests/");
         self.code_lines()
             .take_while(move |(_, line)| !is_test && !line.contains("#[cfg(test)]") && !line.contains("#[cfg(any(test"))
     }

@@ -15,6 +15,7 @@ fn sleeper(name: &str, containers: &[(&str, &str)]) -> String {
 
 const FOREVER: &str = "echo started; exec sleep 1000000";
 
+/// shows: metadata.name, spec.containers[].name, spec.containers[].image, spec.containers[].command
 #[test]
 fn a_manifest_renamed_into_place_becomes_a_running_container_with_a_log() {
     let host = TestHost::start();
@@ -43,6 +44,7 @@ fn an_edit_restarts_only_the_container_whose_definition_changed() {
     host.wait_log("two", "changes", "changed");
 }
 
+/// shows: metadata.labels
 #[test]
 fn a_change_of_labels_restarts_nothing() {
     let host = TestHost::start();
@@ -55,6 +57,7 @@ fn a_change_of_labels_restarts_nothing() {
     assert!(after.runs("main"));
 }
 
+/// shows: spec.hostNetwork
 #[test]
 fn a_change_of_the_sandbox_recreates_the_pod_s_containers_under_the_same_identity() {
     let host = TestHost::start();
@@ -87,6 +90,7 @@ fn a_container_that_fails_is_restarted_with_back_off() {
     assert_eq!(host.cli_ok(&["logs", "crash", "--previous"]), "run\n");
 }
 
+/// shows: spec.restartPolicy
 #[test]
 fn a_pod_that_completes_stays_completed_through_a_restart_of_the_daemon() {
     let mut host = TestHost::start();
@@ -100,6 +104,8 @@ fn a_pod_that_completes_stays_completed_through_a_restart_of_the_daemon() {
     assert_eq!(host.logs("once", "main"), "done\n");
 }
 
+/// shows: spec.initContainers[].name, spec.initContainers[].command, spec.containers[].volumeMounts[].name
+/// shows: spec.containers[].volumeMounts[].mountPath, spec.volumes[].name
 #[test]
 fn init_containers_run_one_after_the_other_before_the_containers() {
     let host = TestHost::start();
@@ -145,6 +151,7 @@ fn termination_asks_first_and_kills_after_the_grace_period() {
     assert!(log("stubborn").contains("stdout F refused"), "{}", log("stubborn"));
 }
 
+/// shows: spec.containers[].resources.limits
 #[test]
 fn a_container_killed_for_memory_says_so() {
     let host = TestHost::start();
@@ -168,6 +175,7 @@ fn a_program_that_cannot_be_executed_is_explained() {
     });
 }
 
+/// shows: spec.containers[].imagePullPolicy
 #[test]
 fn a_missing_image_is_explained_and_its_arrival_heals_the_pod() {
     let host = TestHost::start();

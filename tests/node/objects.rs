@@ -38,6 +38,9 @@ fn sh(host: &TestHost, pod: &str, container: &str, script: &str) -> String {
     host.exec(pod, container, &["/bin/sh", "-c", script])
 }
 
+/// shows: spec.containers[].env[].valueFrom.secretKeyRef.key, spec.containers[].env[].valueFrom.secretKeyRef.name
+/// shows: spec.containers[].env[].valueFrom.configMapKeyRef, spec.containers[].envFrom[].configMapRef.name
+/// shows: spec.containers[].envFrom[].prefix, spec.containers[].envFrom[].secretRef
 #[test]
 fn variables_come_from_whole_objects_and_from_keys_and_a_change_restarts_just_those_that_have_it() {
     let host = TestHost::start();
@@ -80,6 +83,7 @@ fn variables_come_from_whole_objects_and_from_keys_and_a_change_restarts_just_th
     assert_eq!(after.uid(), before.uid());
 }
 
+/// shows: spec.volumes[].secret.secretName
 #[test]
 fn a_pod_waits_for_what_it_refers_to_and_starts_at_once_when_it_comes() {
     let host = TestHost::start();
@@ -111,6 +115,7 @@ fn a_pod_waits_for_what_it_refers_to_and_starts_at_once_when_it_comes() {
     assert_eq!(sh(&host, "volume", "c", "cat /v/a"), "there");
 }
 
+/// shows: spec.volumes[].configMap.name, spec.containers[].volumeMounts[].subPath
 #[test]
 fn files_change_together_without_a_restart_and_a_sub_path_does_not() {
     let mut host = TestHost::start();
@@ -150,6 +155,11 @@ fn files_change_together_without_a_restart_and_a_sub_path_does_not() {
     assert_eq!(sh(&host, "web", "c", "cat /v/one"), "2");
 }
 
+/// shows: spec.securityContext.fsGroup, spec.volumes[].secret.defaultMode, spec.volumes[].secret.secretName
+/// shows: spec.volumes[].projected.sources[].configMap.name, spec.volumes[].projected.sources[].configMap.items[].key
+/// shows: spec.volumes[].projected.sources[].configMap.items[].path, spec.volumes[].projected.sources[].secret.name
+/// shows: spec.volumes[].projected.sources[].secret.items, spec.volumes[].projected.sources[].downwardAPI.items[].path
+/// shows: spec.volumes[].projected.sources[].downwardAPI.items[].fieldRef
 #[test]
 fn a_secret_is_on_tmpfs_only_with_the_modes_that_were_asked_for() {
     let host = TestHost::start();

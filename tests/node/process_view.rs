@@ -23,6 +23,9 @@ fn sh(host: &TestHost, script: &str) -> String {
     host.exec("seen", "main", &["/bin/sh", "-c", script])
 }
 
+/// shows: spec.containers[].env[].name, spec.containers[].env[].value, spec.containers[].env[].valueFrom.fieldRef
+/// shows: spec.containers[].env[].valueFrom.resourceFieldRef.resource, spec.containers[].env[].valueFrom.resourceFieldRef.divisor
+/// shows: metadata.labels
 #[test]
 fn environment_is_expanded_in_order_and_has_the_downward_fields() {
     let host = run(
@@ -65,6 +68,9 @@ fn default_confinement_is_that_of_a_container_engine() {
     assert!(exec.contains("a80425fb") && exec.contains("\t2"), "exec is confined as well: {exec}");
 }
 
+/// shows: spec.securityContext.runAsUser, spec.securityContext.runAsGroup, spec.securityContext.supplementalGroups
+/// shows: spec.containers[].securityContext.allowPrivilegeEscalation, spec.containers[].securityContext.readOnlyRootFilesystem
+/// shows: spec.containers[].securityContext.capabilities.drop
 #[test]
 fn user_group_and_read_only_root_are_honoured() {
     let host = run(
@@ -78,6 +84,7 @@ fn user_group_and_read_only_root_are_honoured() {
     assert!(sh(&host, "touch /x 2>&1 || true").contains("Read-only file system"));
 }
 
+/// shows: spec.containers[].resources.limits, spec.containers[].resources.requests
 #[test]
 fn limits_are_in_the_cgroup() {
     let host = run("", "resources: {requests: {cpu: 50m}, limits: {cpu: 100m, memory: 64Mi}}");
@@ -114,6 +121,7 @@ fn limits_are_in_the_cgroup() {
     }
 }
 
+/// shows: spec.hostAliases, spec.dnsPolicy, spec.dnsConfig
 #[test]
 fn host_files_are_kubernetes_own() {
     let host = run(
@@ -131,6 +139,7 @@ dnsConfig: {nameservers: [10.9.8.7], searches: [plant.local], options: [{name: n
     assert_eq!(sh(&host, "cat /etc/hostname"), "seen-edge-1\n");
 }
 
+/// shows: spec.restartPolicy
 #[test]
 fn the_termination_message_reaches_the_status() {
     let host = TestHost::start();
@@ -146,6 +155,7 @@ fn the_termination_message_reaches_the_status() {
     assert_eq!(terminated["reason"], "Error");
 }
 
+/// shows: spec.shareProcessNamespace
 #[test]
 fn containers_share_the_process_namespace_when_asked() {
     let host = run("shareProcessNamespace: true", "");

@@ -5,12 +5,13 @@
 //! table against the schema. So nothing in a manifest is silently without effect.
 
 mod judge;
-mod page;
+#[cfg(test)]
+mod page_test;
 #[cfg(test)]
 mod schema_test;
+#[cfg(test)]
+mod shown;
 mod table;
-
-pub use page::support_page;
 
 use super::Pod;
 use super::admit::AdmitContext;
@@ -24,10 +25,11 @@ use table::SECTIONS;
 #[derive(Clone, Copy, Debug)]
 enum Support {
     /// It has the effect that it has in Kubernetes. The note is for the documentation and may be empty.
-    Honoured(&'static str),
+    Honoured(#[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))] &'static str),
     /// It is honoured for some values; `judge` reports the others.
     Partly {
         /// For the documentation: which values.
+        #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
         note: &'static str,
         judge: Judge,
     },
@@ -58,6 +60,7 @@ struct Case<'a> {
 
 /// Fields that belong together, at one or more places.
 struct Section {
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
     title: &'static str,
     /// Where the fields are: `spec`, `spec.containers[]`. Empty for the Pod itself.
     places: &'static [&'static str],

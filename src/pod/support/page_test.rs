@@ -1,0 +1,212 @@
+//! The page of the documentation, made from the table and from what the tests say that they show.
+
+use super::shown::{Proof, Shown, is_below, needs_proof};
+use super::{SECTIONS, Section, Support, join};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const HEAD: &str = "\
+# Which fields of a Pod podstead honours
+
+Every field of a v1 Pod is in one of these states. None is passed over in silence: `podstead validate` and the daemon report what is set and not
+honoured, with file, line and field.
+
+| state | meaning |
+|---|---|
+| yes | it has the effect that it has in Kubernetes |
+| partly | for the values that the note names; others are reported |
+| ignored | it has no effect here and does no harm: a warning |
+| refused | the pod would not be what its author wants: an error, and the last good version of the pod stays |
+
+An entry that is ignored or refused stands for all fields below it. The last column names the tests, as `cargo test --test <first part>` knows
+them, that would fail if the field were passed over; a field without a test of its own is part of what the fields below it show. This page is made
+from the table in `src/pod/support/table.rs` and from the lines `shows:` above the tests by `UPDATE=1 cargo test pod_support_page`.
+";
+
+/// Fields that no test shows, each with the reason; what is below them too. An entry goes as soon as there is a test; none is added.
+const NOT_SHOWN: &[(&str, &str)] = &[
+    ("spec.containers[].securityContext.appArmorProfile", "needs a kernel with AppArmor"),
+    ("spec.securityContext.appArmorProfile", "needs a kernel with AppArmor"),
+    ("metadata.annotations", "the tests of its group come with it"),
+    ("metadata.namespace", "the tests of its group come with it"),
+    ("metadata.uid", "the tests of its group come with it"),
+    ("spec.activeDeadlineSeconds", "the tests of its group come with it"),
+    ("spec.automountServiceAccountToken", "the tests of its group come with it"),
+    ("spec.containers[].args", "the tests of its group come with it"),
+    ("spec.containers[].envFrom[].configMapRef.optional", "the tests of its group come with it"),
+    ("spec.containers[].env[].valueFrom.resourceFieldRef.containerName", "the tests of its group come with it"),
+    ("spec.containers[].env[].valueFrom.secretKeyRef.optional", "the tests of its group come with it"),
+    ("spec.containers[].lifecycle", "the tests of its group come with it"),
+    ("spec.containers[].ports", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.capabilities.add", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.privileged", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.procMount", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.runAsGroup", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.runAsNonRoot", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.runAsUser", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.seccompProfile", "the tests of its group come with it"),
+    ("spec.containers[].stdin", "the tests of its group come with it"),
+    ("spec.containers[].stdinOnce", "the tests of its group come with it"),
+    ("spec.containers[].terminationMessagePath", "the tests of its group come with it"),
+    ("spec.containers[].terminationMessagePolicy", "the tests of its group come with it"),
+    ("spec.containers[].tty", "the tests of its group come with it"),
+    ("spec.containers[].volumeMounts[].mountPropagation", "the tests of its group come with it"),
+    ("spec.containers[].volumeMounts[].readOnly", "the tests of its group come with it"),
+    ("spec.containers[].volumeMounts[].recursiveReadOnly", "the tests of its group come with it"),
+    ("spec.containers[].volumeMounts[].subPathExpr", "the tests of its group come with it"),
+    ("spec.containers[].workingDir", "the tests of its group come with it"),
+    ("spec.hostIPC", "the tests of its group come with it"),
+    ("spec.hostPID", "the tests of its group come with it"),
+    ("spec.hostUsers", "the tests of its group come with it"),
+    ("spec.hostname", "the tests of its group come with it"),
+    ("spec.hostnameOverride", "the tests of its group come with it"),
+    ("spec.initContainers[].restartPolicy", "the tests of its group come with it"),
+    ("spec.nodeName", "the tests of its group come with it"),
+    ("spec.os", "the tests of its group come with it"),
+    ("spec.priorityClassName", "the tests of its group come with it"),
+    ("spec.securityContext.runAsNonRoot", "the tests of its group come with it"),
+    ("spec.securityContext.seccompProfile", "the tests of its group come with it"),
+    ("spec.securityContext.supplementalGroupsPolicy", "the tests of its group come with it"),
+    ("spec.securityContext.sysctls", "the tests of its group come with it"),
+    ("spec.serviceAccount", "the tests of its group come with it"),
+    ("spec.serviceAccountName", "the tests of its group come with it"),
+    ("spec.setHostnameAsFQDN", "the tests of its group come with it"),
+    ("spec.subdomain", "the tests of its group come with it"),
+    ("spec.terminationGracePeriodSeconds", "the tests of its group come with it"),
+    ("spec.volumes[].configMap.defaultMode", "the tests of its group come with it"),
+    ("spec.volumes[].configMap.items", "the tests of its group come with it"),
+    ("spec.volumes[].configMap.optional", "the tests of its group come with it"),
+    ("spec.volumes[].downwardAPI", "the tests of its group come with it"),
+    ("spec.volumes[].emptyDir", "the tests of its group come with it"),
+    ("spec.volumes[].hostPath", "the tests of its group come with it"),
+    ("spec.volumes[].projected.defaultMode", "the tests of its group come with it"),
+    ("spec.volumes[].projected.sources[].configMap.items[].mode", "the tests of its group come with it"),
+    ("spec.volumes[].projected.sources[].configMap.optional", "the tests of its group come with it"),
+    ("spec.volumes[].projected.sources[].downwardAPI.items[].mode", "the tests of its group come with it"),
+    ("spec.volumes[].projected.sources[].downwardAPI.items[].resourceFieldRef", "the tests of its group come with it"),
+    ("spec.volumes[].projected.sources[].secret.optional", "the tests of its group come with it"),
+    ("spec.volumes[].secret.items", "the tests of its group come with it"),
+    ("spec.volumes[].secret.optional", "the tests of its group come with it"),
+];
+
+/// Suites whose tests look at real processes, files and images, or at the steps of a plan.
+const SUITES: &[&str] = &["images", "manifest", "node", "scenarios", "sources"];
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const PAGE: &str = "docs/reference/pod-support.md";
+
+/// The table of all fields as a page in Markdown.
+fn page(shown: &Shown) -> String {
+    let mut page = HEAD.to_owned();
+    for section in SECTIONS {
+        let places: Vec<_> = section.places.iter().filter(|place| !place.is_empty()).map(|place| format!("`{place}`")).collect();
+        page.extend(["\n## ", section.title, "\n\n"]);
+        if !places.is_empty() {
+            page.extend(["Fields of ", &places.join(" and "), ".\n\n"]);
+        }
+        page.push_str("| field | state | note | shown by |\n|---|---|---|---|\n");
+        for (field, support) in section.fields {
+            let (state, note) = state(support);
+            let proof = match proof(shown, section, field) {
+                Proof::Tests(tests) => tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(" "),
+                Proof::BelowIt | Proof::None => String::new(),
+            };
+            page.extend(["| `", field, "` | ", state, " | ", &note, " | ", &proof, " |\n"]);
+        }
+    }
+    page
+}
+
+/// What shows a field at any of its section's places: one code serves them all.
+fn proof(shown: &Shown, section: &Section, field: &str) -> Proof {
+    let mut tests = BTreeSet::new();
+    let mut below = false;
+    for place in section.places {
+        match shown.proof(&join(place, field)) {
+            Proof::Tests(found) => tests.extend(found),
+            Proof::BelowIt => below = true,
+            Proof::None => {}
+        }
+    }
+    match (tests.is_empty(), below) {
+        (false, _) => Proof::Tests(tests.into_iter().collect()),
+        (true, true) => Proof::BelowIt,
+        (true, false) => Proof::None,
+    }
+}
+
+fn state(support: &Support) -> (&'static str, String) {
+    match support {
+        Support::Honoured(note) => ("yes", (*note).to_owned()),
+        Support::Partly { note, .. } => ("partly", (*note).to_owned()),
+        Support::Ignored { reason, .. } => ("ignored", (*reason).to_owned()),
+        Support::Refused { reason, instead: "" } => ("refused", (*reason).to_owned()),
+        Support::Refused { reason, instead } => ("refused", format!("{reason}; {instead}")),
+    }
+}
+
+/// All that the tests say.
+fn shown() -> Shown {
+    let mut shown = Shown::default();
+    let mut problems = Vec::new();
+    for suite in SUITES {
+        for file in test_files(&Path::new(ROOT).join("tests").join(suite)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            problems.extend(shown.read(&module(&file), &text).err().unwrap_or_default());
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    shown
+}
+
+fn test_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// `node::shim::setup` for `tests/node/shim/setup.rs`.
+fn module(file: &Path) -> String {
+    let path = file.strip_prefix(Path::new(ROOT).join("tests")).unwrap().with_extension("");
+    let parts: Vec<_> = path.iter().filter_map(|part| part.to_str()).filter(|part| !["main", "mod"].contains(part)).collect();
+    parts.join("::")
+}
+
+#[test]
+fn the_pod_support_page_is_made_from_the_table() {
+    let path = Path::new(ROOT).join(PAGE);
+    let expected = page(&shown());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap();
+    assert!(written == expected, "{PAGE} is not what the table says: run UPDATE=1 cargo test pod_support_page");
+}
+
+#[test]
+fn every_field_that_is_honoured_is_shown_by_a_test() {
+    let shown = shown();
+    let mut unshown = BTreeSet::new();
+    for section in SECTIONS {
+        for (field, support) in section.fields {
+            if needs_proof(support) && proof(&shown, section, field) == Proof::None {
+                unshown.insert(join(section.places[0], field));
+            }
+        }
+    }
+    let covers = |entry: &str, field: &str| field == entry || is_below(field, entry);
+    let without: Vec<_> = unshown.iter().filter(|field| !NOT_SHOWN.iter().any(|(entry, _)| covers(entry, field))).collect();
+    assert!(without.is_empty(), "no test has a line `/// shows:` with any of {without:#?}");
+    let stale: Vec<_> = NOT_SHOWN.iter().filter(|(entry, _)| !unshown.iter().any(|field| covers(entry, field))).collect();
+    assert!(stale.is_empty(), "these are shown by a test, or gone, and leave NOT_SHOWN: {stale:#?}");
+}
