@@ -123,9 +123,14 @@ impl Paths {
         self.pod(uid).join("volumes")
     }
 
+    /// Data of all emptyDir volumes of a pod.
+    pub fn empty_dirs(&self, uid: &PodUid) -> PathBuf {
+        self.volumes(uid).join("empty-dir")
+    }
+
     /// Data of an emptyDir volume.
     pub fn empty_dir(&self, uid: &PodUid, volume: &str) -> PathBuf {
-        self.volumes(uid).join("empty-dir").join(volume)
+        self.empty_dirs(uid).join(volume)
     }
 
     /// Files of volumes that come from ConfigMaps, Secrets and the pod itself; a tmpfs is mounted there.

@@ -7,6 +7,7 @@
 //! * [`hash`]: what an edit changes. [`identity`]: names.
 //! * [`objects`]: ConfigMaps and Secrets as pods see them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
+//! * [`storage`]: what it may use of the host's disk.
 //! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
 
 mod admit;
@@ -24,6 +25,7 @@ pub mod resources;
 pub mod restart;
 pub mod security;
 pub mod signal;
+pub mod storage;
 mod support;
 mod validate;
 

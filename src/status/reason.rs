@@ -36,6 +36,8 @@ pub const CONTAINER_STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 
 /// Pod: `activeDeadlineSeconds` are over.
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+/// Pod: it used more of the host's disk than it may.
+pub const EVICTED: &str = "Evicted";
 
 /// Condition: containers are not ready.
 pub const CONTAINERS_NOT_READY: &str = "ContainersNotReady";

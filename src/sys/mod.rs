@@ -6,6 +6,7 @@ pub mod boot;
 pub mod cgroup;
 pub mod clock;
 pub mod descriptor_passing;
+pub mod disk_usage;
 pub mod file_lease;
 pub mod kernel;
 pub mod libgit2;

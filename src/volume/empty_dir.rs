@@ -2,7 +2,7 @@
 
 use crate::pod::Pod;
 use crate::pod::quantity::Amount;
-use crate::pod::resources::pod_cgroup;
+use crate::pod::resources::{pod_cgroup, pod_limits};
 use crate::sys::mounts::{MountEntry, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::EmptyDirVolumeSource;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, chownat};
@@ -25,7 +25,7 @@ pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path
     match medium {
         "" => unmounted(directory)?,
         "Memory" => mounted(directory, size_limit(pod, source)?)?,
-        other => return Err(format!("medium {other:?} is not supported")),
+        huge => huge_pages(directory, page_bytes(pod, huge)?)?,
     }
     let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()).and_then(|context| context.fs_group);
     owned(directory, group).map_err(|error| format!("set owner and mode of {directory:?}: {error}"))
@@ -62,13 +62,42 @@ fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
     let options = |limit: u64| format!("size={limit},mode=0777");
     // "50%" is what the kernel does without a size; it is said to take an earlier one away.
     let data = CString::new(limit.map_or("size=50%,mode=0777".to_owned(), options)).map_err(|error| error.to_string())?;
-    match all_mounts()?.iter().rfind(|mount| mount.point == directory) {
+    let all = all_mounts()?;
+    let mut present = all.iter().rfind(|mount| mount.point == directory);
+    if present.take_if(|present| present.kind != "tmpfs").is_some() {
+        unmounted(directory)?;
+    }
+    match present {
         None => mount("tmpfs", directory, "tmpfs", MountFlags::empty(), data.as_c_str())
             .map_err(|error| format!("mount tmpfs on {directory:?}: {error}")),
         Some(present) if shown_size(present) == limit.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_BYTES) => Ok(()),
         Some(_) => mount_remount(directory, MountFlags::empty(), data.as_c_str())
             .map_err(|error| format!("resize tmpfs on {directory:?}: {error}")),
     }
+}
+
+/// The size of the pages that `HugePages-<size>` names; `HugePages` stands for the only size that the pod has limits for.
+fn page_bytes(pod: &Pod, medium: &str) -> Result<u64, String> {
+    let limits = pod_limits(pod);
+    let mut limited = limits.keys().filter_map(|name| name.strip_prefix("hugepages-"));
+    let size = match (medium.strip_prefix("HugePages-"), limited.next(), limited.next()) {
+        (Some(size), _, _) => size,
+        (None, Some(size), None) if medium == "HugePages" => size,
+        (None, _, _) => return Err(format!("medium {medium:?} does not say which of the pod's page sizes is meant")),
+    };
+    let bytes = size.parse::<Amount>().ok().and_then(|amount| u64::try_from(amount.value()).ok());
+    bytes.ok_or_else(|| format!("medium {medium:?} has no size of pages"))
+}
+
+/// The pod's cgroup limits how many there can be.
+fn huge_pages(directory: &Path, page_bytes: u64) -> Result<(), String> {
+    match all_mounts()?.iter().rfind(|mount| mount.point == directory) {
+        Some(present) if present.kind == "hugetlbfs" => return Ok(()),
+        Some(_) | None => unmounted(directory)?,
+    }
+    let data = CString::new(format!("pagesize={page_bytes}")).map_err(|error| error.to_string())?;
+    mount("hugetlbfs", directory, "hugetlbfs", MountFlags::empty(), data.as_c_str())
+        .map_err(|error| format!("mount huge pages of {page_bytes} bytes on {directory:?}: {error}"))
 }
 
 /// The size in bytes among the mount's options; absent when it is the default.

@@ -24,13 +24,17 @@ mod removal;
 mod sub_path;
 #[cfg(test)]
 mod tests;
+mod trim;
+mod usage;
 mod volumes;
 
 pub use host_files::NodeFiles;
+pub use usage::UsageRequest;
 pub use volumes::Volumes;
 
 use crate::mux::DesiredPod;
 use crate::pod::files::Projection;
+use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
 use crate::runtime::Mount;
 use async_trait::async_trait;
@@ -118,6 +122,13 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
 
     /// Unmounts and removes everything of the pod. Collects errors and goes on; NotFound is success.
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError>;
+
+    /// Removes what an earlier definition of the pod had and this one has not. Only while no container of an earlier one runs. Collects
+    /// errors and goes on.
+    async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError>;
+
+    /// Measures what the pod uses of the host's disk; one pod at a time. May take long, and is safe to be dropped.
+    async fn measure(&self, request: &UsageRequest) -> StorageUsage;
 
     /// Pods that have volumes on disk: for finding orphans.
     async fn list(&self) -> Result<Vec<PodUid>, VolumeError>;

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long busy mounts are waited for before they are detached.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Unmounts and deletes one directory. Returns what could not be done; the rest was.
+/// Unmounts and deletes one directory, or one file. Returns what could not be done; the rest was.
 pub(super) fn remove(directory: &Path) -> Vec<String> {
     // Mounts are listed by their real path.
     let real = match fs::canonicalize(directory) {
@@ -20,7 +20,12 @@ pub(super) fn remove(directory: &Path) -> Vec<String> {
     };
     let failures = unmount_below(&real, PATIENCE);
     let mut left: Vec<String> = failures.into_iter().map(|(point, error)| format!("unmount {point:?}: {error}")).collect();
-    if let Err(error) = remove_tree(&real) {
+    // The pin of a file is a file.
+    let removed = match fs::symlink_metadata(&real) {
+        Ok(metadata) if !metadata.is_dir() => fs::remove_file(&real),
+        Ok(_) | Err(_) => remove_tree(&real),
+    };
+    if let Err(error) = removed {
         left.push(format!("delete {directory:?}: {error}"));
     }
     left

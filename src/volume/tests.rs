@@ -14,6 +14,19 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
+/// A pod with this spec.
+pub(super) fn desired(spec: &str) -> DesiredPod {
+    let pod: Pod = serde_yaml::from_str(&format!("{{metadata: {{name: web-edge, namespace: shop}}, spec: {spec}}}")).unwrap();
+    DesiredPod {
+        uid: PodUid::new("uid-1"),
+        full_name: PodFullName { name: "web-edge".into(), namespace: "shop".into() },
+        source: SourceId::new("dir"),
+        revision: Revision("1".into()),
+        origin: Origin { file: "web.yaml".into(), position: Position { line: 1, column: 1 } },
+        pod: Arc::new(pod),
+    }
+}
+
 /// A store in a directory of its own.
 struct Store {
     root: tempfile::TempDir,
@@ -36,15 +49,7 @@ impl Store {
     }
 
     fn pod(&self, spec: &str) -> DesiredPod {
-        let pod: Pod = serde_yaml::from_str(&format!("{{metadata: {{name: web-edge, namespace: shop}}, spec: {spec}}}")).unwrap();
-        DesiredPod {
-            uid: PodUid::new("uid-1"),
-            full_name: PodFullName { name: "web-edge".into(), namespace: "shop".into() },
-            source: SourceId::new("dir"),
-            revision: Revision("1".into()),
-            origin: Origin { file: "web.yaml".into(), position: Position { line: 1, column: 1 } },
-            pod: Arc::new(pod),
-        }
+        desired(spec)
     }
 
     fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
@@ -151,7 +156,15 @@ fn a_changed_medium_takes_effect() {
         assert!(store.mounted().is_empty());
         drop(user);
         let error = store.prepare(&pod("HugePages")).unwrap_err();
-        assert_eq!(error.to_string(), "volume \"v\": medium \"HugePages\" is not supported");
+        let expected = "volume \"v\": medium \"HugePages\" does not say which of the pod's page sizes is meant";
+        assert_eq!(error.to_string(), expected);
+        for (medium, kind) in [("HugePages-2Mi", "hugetlbfs"), ("Memory", "tmpfs"), ("HugePages-2Mi", "hugetlbfs")] {
+            store.prepare(&pod(medium)).unwrap();
+            let place = fs::canonicalize(store.empty_dir(&pod(""), "v")).unwrap();
+            let kinds: Vec<String> =
+                mounts().unwrap().into_iter().filter(|mount| mount.point == place).map(|mount| mount.kind).collect();
+            assert_eq!(kinds, [kind]);
+        }
     });
 }
 

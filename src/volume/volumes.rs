@@ -1,17 +1,20 @@
 //! The volume store on this host's disk and in its mount namespace.
 
 use super::mount_list::Request;
-use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, projected, removal};
+use super::usage::{self, UsageRequest};
+use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, projected, removal, trim};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::containers;
 use crate::pod::files::{Projection, is_projected};
+use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
 use async_trait::async_trait;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// [`VolumeService`] on the real host. All work is done on blocking threads: a disk, or a hung network mount, may take its time.
 #[derive(Clone, Debug)]
@@ -23,12 +26,13 @@ pub struct Volumes {
 struct Shared {
     paths: Paths,
     node: NodeFiles,
+    measuring: Semaphore,
 }
 
 impl Volumes {
     /// A store under `paths`. Nothing is made yet.
     pub fn new(paths: Paths, node: NodeFiles) -> Self {
-        Self { shared: Arc::new(Shared { paths, node }) }
+        Self { shared: Arc::new(Shared { paths, node, measuring: Semaphore::new(1) }) }
     }
 
     async fn blocking<T: Send + 'static>(
@@ -64,7 +68,7 @@ impl VolumeService for Volumes {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node } = shared;
+            let Shared { paths, node, measuring: _ } = shared;
             let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, environment: &environment };
             request.resolve()
         })
@@ -74,6 +78,23 @@ impl VolumeService for Volumes {
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
         let uid = uid.clone();
         self.blocking(move |shared| shared.remove(uid)).await
+    }
+
+    async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+        let pod = pod.clone();
+        self.blocking(move |shared| {
+            let left = trim::trim(&shared.paths, &pod);
+            if left.is_empty() { Ok(()) } else { Err(VolumeError::Removal { uid: pod.uid, reason: left.join("; ") }) }
+        })
+        .await
+    }
+
+    async fn measure(&self, request: &UsageRequest) -> StorageUsage {
+        // Walks compete for the disk with the pods: one after the other. The semaphore is never closed.
+        let _permit = self.shared.measuring.acquire().await;
+        let (shared, request) = (Arc::clone(&self.shared), request.clone());
+        // A panic in there is one of walking: nothing was measured.
+        tokio::task::spawn_blocking(move || usage::measure(&shared.paths, &request)).await.unwrap_or_default()
     }
 
     async fn list(&self) -> Result<Vec<PodUid>, VolumeError> {

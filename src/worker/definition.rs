@@ -8,6 +8,7 @@ use crate::pod::objects::{Fingerprint, FingerprintKey, Objects};
 use crate::pod::resources::{pod_cgroup, qos_class};
 use crate::pod::restart::{RestartPolicy, restart_policy};
 use crate::pod::security::{pod_namespaces, sysctls};
+use crate::pod::storage::StorageLimits;
 use crate::pod::{ContainerName, Pod, files, hash, host_files};
 use crate::runtime::SandboxSpec;
 use std::fmt;
@@ -47,6 +48,8 @@ pub struct PodDefinition {
     pub grace: Duration,
     /// `spec.activeDeadlineSeconds`.
     pub active_deadline: Option<Duration>,
+    /// What it may use of the host's disk.
+    pub storage: StorageLimits,
     /// Files of its volumes come from objects or from itself, and follow their changes.
     pub has_files: bool,
     /// Why some of these cannot be made. No container is started for the first time then; what runs goes on with the files that it has.
@@ -152,6 +155,7 @@ impl PodDefinition {
         let has_files = files::has_projected(pod);
         let missing_files = if has_files { missing_files(pod, context) } else { None };
         Self {
+            storage: StorageLimits::of(pod),
             has_files,
             missing_files,
             objects: Arc::clone(&context.objects),

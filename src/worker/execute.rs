@@ -94,7 +94,23 @@ impl Executor<'_> {
             Action::SetUpNetwork => self.set_up_network().await,
             Action::RemoveContainer { id, .. } => done(runtime.remove_container(uid, id).await),
             Action::StartContainer { container, attempt, .. } => self.start(container, *attempt).await,
-            Action::Finish(_) => Outcome::Done,
+            Action::Finish(result) => {
+                if result.reason.as_deref() == Some(reason::EVICTED) {
+                    let message = result.message.as_deref().unwrap_or_default();
+                    self.tell(None, EventType::Warning, reason::EVICTED, message);
+                }
+                Outcome::Done
+            }
+            Action::TrimVolumes => match self.services.volumes.trim(&self.definition.desired).await {
+                Ok(()) => Outcome::Done,
+                Err(error) => Outcome::failed("FailedUnMount", &error),
+            },
+            // The worker measures beside its turns.
+            Action::MeasureStorage => Outcome::Done,
+            Action::Recreate => {
+                self.services.incarnations.recreate(uid.clone()).await;
+                Outcome::Done
+            }
             Action::RemoveVolumes => match self.services.volumes.remove(uid).await {
                 Ok(()) => Outcome::Done,
                 Err(error) => Outcome::failed("FailedUnMount", &error),

@@ -5,10 +5,11 @@ use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUs
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
 use crate::pod::files::{Projection, VolumeFiles};
+use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
 use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use crate::volume::{ContainerMounts, VolumeError, VolumeService};
+use crate::volume::{ContainerMounts, UsageRequest, VolumeError, VolumeService};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
@@ -123,6 +124,8 @@ pub struct FakeVolumes {
     pods: Mutex<BTreeSet<PodUid>>,
     failures: Mutex<VecDeque<String>>,
     files: Mutex<BTreeMap<(PodUid, String), VolumeFiles>>,
+    usage: Mutex<StorageUsage>,
+    trimmed: Mutex<Vec<PodUid>>,
 }
 
 impl FakeVolumes {
@@ -131,6 +134,16 @@ impl FakeVolumes {
         let files = lock(&self.files);
         let file = files.get(&(uid.clone(), volume.to_owned()))?.get(path)?;
         Some(String::from_utf8_lossy(&file.content).into_owned())
+    }
+
+    /// What every measurement shall say.
+    pub fn set_usage(&self, usage: StorageUsage) {
+        *lock(&self.usage) = usage;
+    }
+
+    /// Pods whose volumes were trimmed since the last call.
+    pub fn take_trimmed(&self) -> Vec<PodUid> {
+        std::mem::take(&mut lock(&self.trimmed))
     }
 
     /// The next preparation fails.
@@ -176,6 +189,15 @@ impl VolumeService for FakeVolumes {
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
         lock(&self.pods).remove(uid);
         Ok(())
+    }
+
+    async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
+        lock(&self.trimmed).push(pod.uid.clone());
+        Ok(())
+    }
+
+    async fn measure(&self, _: &UsageRequest) -> StorageUsage {
+        lock(&self.usage).clone()
     }
 
     async fn list(&self) -> Result<Vec<PodUid>, VolumeError> {

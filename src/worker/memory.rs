@@ -6,6 +6,7 @@
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::{ContainerDefinition, PodDefinition};
 use crate::image::ResolvedImage;
+use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerId, ContainerName};
 use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState};
 use crate::sys::clock::{Moment, Now};
@@ -68,6 +69,17 @@ pub struct ContainerMemory {
     pub crash_loop: Option<CrashLoop>,
 }
 
+/// Measuring what a pod uses of the host's disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StorageWork {
+    /// It is being measured.
+    pub is_measuring: bool,
+    /// When it is to be measured next; `None` for now.
+    pub due: Option<Moment>,
+    /// What was measured last, for the present definition.
+    pub usage: Option<StorageUsage>,
+}
+
 /// What a worker remembers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodMemory {
@@ -103,6 +115,12 @@ pub struct PodMemory {
     pub cleanup: Option<Failure>,
     /// Teardown steps of a removed pod that are done.
     pub volumes_removed: bool,
+    /// Volumes of an earlier definition may be left.
+    pub has_surplus_volumes: bool,
+    /// Its use of the host's disk.
+    pub storage: StorageWork,
+    /// It was asked to be made anew.
+    pub recreated: bool,
     /// Nothing of a removed pod is left.
     pub forgotten: bool,
 }
@@ -169,6 +187,10 @@ impl PodMemory {
         self.record = Step::Open;
         self.volumes = Step::Open;
         self.sandbox = None;
+        self.has_surplus_volumes |=
+            old.desired.pod.spec.as_ref().map(|spec| &spec.volumes) != new.desired.pod.spec.as_ref().map(|spec| &spec.volumes);
+        self.storage.due = None;
+        self.storage.usage = None;
         self.reassess(old, new, observed);
     }
 

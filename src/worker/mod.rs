@@ -29,6 +29,7 @@ mod assemble;
 mod execute;
 mod fetch;
 mod host_addresses;
+mod measure;
 mod outcome;
 mod pod_worker;
 mod pod_workers;

@@ -3,11 +3,19 @@
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::PodDefinition;
 use super::execute::Outcome;
-use super::memory::{ImageWork, PodMemory, Step, Stop};
+use super::memory::{ImageWork, PodMemory, Step, Stop, StorageWork};
 use super::phase::WorkPhase;
 use super::plan::Action;
 use crate::pod::ContainerName;
+use crate::pod::storage::StorageUsage;
+use crate::status::{PodResult, reason};
 use crate::sys::clock::{Moment, Now};
+use std::time::Duration;
+
+/// Time between two measurements of a pod, at least.
+const MEASURE_PAUSE: Duration = Duration::from_secs(20);
+/// And so many times the time that the last one took: walking a large volume takes no more than a hundredth of the disk's time.
+const MEASURE_SHARE: u32 = 100;
 
 impl PodMemory {
     /// Takes note of what came of `action`.
@@ -63,11 +71,17 @@ impl PodMemory {
                 }
             }
             Action::Finish(result) => {
-                phase.finish(result.clone(), definition.grace, moment);
+                phase.finish(result.clone(), grace_of(result, definition), moment);
                 self.record = Step::Open;
             }
             Action::StopSandbox | Action::RemoveContainer { .. } => {
                 self.cleanup = failure(self.cleanup.as_ref(), outcome, moment);
+            }
+            Action::MeasureStorage => self.storage.is_measuring = true,
+            Action::Recreate => self.recreated = true,
+            Action::TrimVolumes => {
+                self.cleanup = failure(self.cleanup.as_ref(), outcome, moment);
+                self.has_surplus_volumes = self.cleanup.is_some();
             }
             Action::RemoveVolumes => {
                 self.cleanup = failure(self.cleanup.as_ref(), outcome, moment);
@@ -78,6 +92,12 @@ impl PodMemory {
                 self.forgotten = self.cleanup.is_none();
             }
         }
+    }
+
+    /// A measurement ended that took so long.
+    pub(super) fn storage_measured(&mut self, usage: StorageUsage, took: Duration, now: Moment) {
+        let pause = MEASURE_PAUSE.max(took.saturating_mul(MEASURE_SHARE));
+        self.storage = StorageWork { is_measuring: false, due: Some(now + pause), usage: Some(usage) };
     }
 
     /// An image was looked up, or the fetching of one ended.
@@ -97,6 +117,11 @@ impl PodMemory {
             Outcome::Pending | Outcome::Done | Outcome::Sandbox(_) | Outcome::Addresses(_) => ImageWork::Pulling(previous),
         };
     }
+}
+
+/// An evicted pod goes at once: every second it writes on (the kubelet evicts with no grace; rule C7 makes that one second).
+fn grace_of(result: &PodResult, definition: &PodDefinition) -> Duration {
+    if result.reason.as_deref() == Some(reason::EVICTED) { Duration::from_secs(1) } else { definition.grace }
 }
 
 impl Step {

@@ -5,6 +5,7 @@
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, image_reason};
+use super::measure::{Measured, Measurement};
 use super::memory::{ImageWork, PodMemory, Step};
 use super::phase::{Cause, Termination, WorkPhase};
 use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
@@ -50,10 +51,12 @@ pub(super) struct PodWorker {
     record: PodRecord,
     phase: WorkPhase,
     memory: PodMemory,
-    /// Images being fetched; aborted when the worker goes.
+    /// Images being fetched, and storage being measured; aborted when the worker goes.
     fetches: JoinSet<()>,
     /// Their results. Unbounded: at most one per container and definition is under way.
     results: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
+    /// Results of measuring. Unbounded: at most one is under way.
+    measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
     /// Arrivals of images when it was last looked for those that could not be had.
     arrivals: u64,
     waiting: BTreeMap<ContainerName, Waiting>,
@@ -88,6 +91,8 @@ impl PodWorker {
             record: Step::Done,
             started_at: Some(record.started_at),
             active_since: Some(now.moment_of(record.started_at)),
+            // An earlier daemon may have died in the middle of an edit.
+            has_surplus_volumes: true,
             ..PodMemory::default()
         };
         if let Some(observed) = observed {
@@ -110,6 +115,7 @@ impl PodWorker {
             memory,
             fetches,
             results,
+            measured: mpsc::unbounded_channel(),
             arrivals: 0,
             waiting: BTreeMap::new(),
             told_missing: None,
@@ -128,6 +134,9 @@ impl PodWorker {
         }
         for _ in 0..MAX_ROUNDS {
             self.take_in_images(services);
+            while let Ok(Measured { usage, took }) = self.measured.1.try_recv() {
+                self.memory.storage_measured(usage, took, services.clock.now().moment);
+            }
             self.look_for_arrived_images(services).await;
             let observed = match self.observe(services).await {
                 Ok(observed) => observed,
@@ -239,6 +248,10 @@ impl PodWorker {
             rest = later;
             for fetch in wave.iter().filter_map(|action| Fetch::asked_by(action, services, &self.definition.desired)) {
                 self.fetches.spawn(fetch.run(self.results.0.clone()));
+            }
+            let asked = |action| Measurement::asked_by(action, services, &self.definition, observed);
+            for measurement in wave.iter().filter_map(asked) {
+                self.fetches.spawn(measurement.run(self.measured.0.clone()));
             }
             let executor = Executor {
                 services,

@@ -17,4 +17,5 @@ mod removal;
 mod revisions;
 mod shim;
 mod sources;
+mod storage;
 mod support;

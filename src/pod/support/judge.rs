@@ -113,21 +113,8 @@ pub(super) fn host_port(case: &Case<'_>, problems: &mut Problems) {
 pub(super) fn amounts(case: &Case<'_>, problems: &mut Problems) {
     for name in case.value.as_object().into_iter().flat_map(|amounts| amounts.keys()) {
         let path = case.path.key(name);
-        if name == "ephemeral-storage" {
-            problems.ignored(&path, "use of the host's disk is not limited");
-        } else if name.contains('/') {
+        if name.contains('/') {
             problems.unsupported(&path, "device plugins are not supported", Some("mount the device with a hostPath volume"));
         }
-    }
-}
-
-/// `volumes[].emptyDir`.
-pub(super) fn empty_dir(case: &Case<'_>, problems: &mut Problems) {
-    let medium = case.value.get("medium").and_then(Value::as_str).unwrap_or_default();
-    if medium.starts_with("HugePages") {
-        problems.unsupported(&case.path.child("medium"), "huge pages as a volume are not supported yet", None);
-    }
-    if medium.is_empty() && case.value.get("sizeLimit").is_some() {
-        problems.ignored(&case.path.child("sizeLimit"), "only a volume in memory is limited; the host's disk is not");
     }
 }

@@ -255,14 +255,6 @@ mod tests {
                 "warning spec.tolerations: has no effect: the host has no taints, and a static pod tolerates all that evict",
             ),
             (
-                "volumes: [{name: v, emptyDir: {medium: HugePages-2Mi}}]",
-                "error spec.volumes[0].emptyDir.medium: huge pages as a volume are not supported yet",
-            ),
-            (
-                "volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]",
-                "warning spec.volumes[0].emptyDir.sizeLimit: has no effect: only a volume in memory is limited; the host's disk is not",
-            ),
-            (
                 "securityContext: {sysctls: [{name: kernel/shm_rmid_forced, value: '1'}, {name: kernel.msgmax, value: '1'}]}",
                 "error spec.securityContext.sysctls[1].name: \"kernel.msgmax\" is not among the sysctls that Kubernetes calls safe",
             ),
@@ -284,14 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn resources_are_cpu_memory_and_huge_pages() {
+    fn resources_are_cpu_memory_huge_pages_and_disk() {
         check_container(
             "resources: {requests: {cpu: 1}, limits: {memory: 1Mi, hugepages-2Mi: 2Mi, ephemeral-storage: 1Gi, example.org/gpu: 1}}",
             "",
-            &[
-                "warning spec.containers[0].resources.limits[ephemeral-storage]: has no effect: use of the host's disk is not limited",
-                "error spec.containers[0].resources.limits[example.org/gpu]: device plugins are not supported",
-            ],
+            &["error spec.containers[0].resources.limits[example.org/gpu]: device plugins are not supported"],
         );
     }
 

@@ -6,3 +6,4 @@ mod host;
 mod lifecycle;
 mod names;
 mod objects;
+mod storage;

@@ -75,6 +75,12 @@ pub enum Action {
     },
     /// The pod is over by itself: what still runs is stopped, and nothing is started again.
     Finish(PodResult),
+    /// Remove volumes that only an earlier definition of the pod had; no container of that one runs.
+    TrimVolumes,
+    /// Measure what the pod uses of the host's disk. Goes on in the background.
+    MeasureStorage,
+    /// Have a pod that was evicted made anew, under another UID and with empty volumes.
+    Recreate,
     /// Remove the volumes of a removed pod.
     RemoveVolumes,
     /// Remove all that is left of a removed pod.
@@ -119,6 +125,9 @@ impl Action {
             | Action::RemoveContainer { .. }
             | Action::StartContainer { .. }
             | Action::Finish(_)
+            | Action::TrimVolumes
+            | Action::MeasureStorage
+            | Action::Recreate
             | Action::RemoveVolumes
             | Action::ForgetPod => false,
         }
@@ -150,6 +159,9 @@ impl fmt::Display for Action {
                     None => Ok(()),
                 }
             }
+            Action::TrimVolumes => f.write_str("remove volumes that the pod no longer has"),
+            Action::MeasureStorage => f.write_str("measure storage"),
+            Action::Recreate => f.write_str("make the evicted pod anew"),
             Action::RemoveVolumes => f.write_str("remove volumes"),
             Action::ForgetPod => f.write_str("forget pod"),
         }

@@ -2,9 +2,12 @@
 
 use super::stop::{Grace, stop_in_order};
 use super::{Action, PlanInput, PodActions, StopReason};
+use crate::pod::restart::RestartPolicy;
 use crate::runtime::SandboxState;
+use crate::status::reason;
 use crate::worker::memory::Step;
 use crate::worker::phase::{Cause, Termination};
+use std::time::Duration;
 
 /// Stops what runs, then the sandbox.
 pub(super) fn plan_terminating(input: PlanInput<'_>, termination: &Termination) -> PodActions {
@@ -31,7 +34,26 @@ pub(super) fn plan_terminating(input: PlanInput<'_>, termination: &Termination) 
 pub(super) fn plan_terminated(input: PlanInput<'_>, cause: &Cause) -> PodActions {
     let mut out = PodActions::default();
     plan_removal(&mut out, &input, cause);
+    plan_recreation(&mut out, &input, cause);
     out
+}
+
+/// A pod that shall always run is made anew after an eviction, as a controller in a cluster would do: at once if it had lived for long,
+/// else after the longest pause of crashing containers. One that shall end by itself stays as it is.
+fn plan_recreation(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
+    let is_evicted = match cause {
+        Cause::Finished(result) => result.reason.as_deref() == Some(reason::EVICTED),
+        Cause::Removed(_) => false,
+    };
+    let comes_back = is_evicted && input.definition.restart_policy == RestartPolicy::Always && !input.memory.recreated;
+    let (Some(ended), true) = (input.memory.ends.values().max(), comes_back) else { return };
+    let lived = ended.since(input.memory.active_since.unwrap_or(*ended));
+    let pause = if lived > input.crash_loop.reset_after { Duration::ZERO } else { input.crash_loop.cap };
+    if *ended + pause > input.now.moment {
+        out.wake_at(*ended + pause);
+    } else {
+        out.actions.push(Action::Recreate);
+    }
 }
 
 /// Whether nothing of the pod runs and its sandbox is gone.

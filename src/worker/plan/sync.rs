@@ -11,7 +11,7 @@ use crate::runtime::{ContainerState, ContainerStatus, SandboxState};
 use crate::status::{PodResult, Waiting, reason};
 use crate::sys::clock::Moment;
 use crate::worker::backoff::{BackoffPolicy, Failure};
-use crate::worker::memory::{ImageWork, Step};
+use crate::worker::memory::{ImageWork, Step, StorageWork};
 
 /// Plans a pod that shall run.
 pub(super) fn plan(input: PlanInput<'_>) -> PodActions {
@@ -64,6 +64,11 @@ impl<'a> SyncPlan<'a> {
             self.out.actions.push(Action::Finish(result));
             return;
         }
+        if let Some(message) = self.exceeds_storage() {
+            let result = PodResult { succeeded: false, reason: Some(reason::EVICTED.to_owned()), message: Some(message) };
+            self.out.actions.push(Action::Finish(result));
+            return;
+        }
         let target = self.target();
         let (attempt, is_new) = match target {
             Target::Living(attempt) => (attempt, false),
@@ -109,6 +114,37 @@ impl<'a> SyncPlan<'a> {
             }
         }
         self.remove_dead();
+        if next.iter().all(|next| next.outdated.is_none()) {
+            self.trim_volumes();
+        }
+        self.measure_storage();
+    }
+
+    /// Whatever container runs now was made from the present definition, or has not changed.
+    fn trim_volumes(&mut self) {
+        let memory = self.input.memory;
+        let is_wanted = memory.has_surplus_volumes && self.surplus().is_empty();
+        if is_wanted && self.is_due(memory.cleanup.as_ref()) {
+            self.out.actions.push(Action::TrimVolumes);
+        }
+    }
+
+    /// Which limit of storage is exceeded.
+    fn exceeds_storage(&self) -> Option<String> {
+        let usage = self.input.memory.storage.usage.as_ref()?;
+        self.input.definition.storage.exceeded_by(usage)
+    }
+
+    /// What never ran has written nothing.
+    fn measure_storage(&mut self) {
+        let StorageWork { is_measuring, due, usage: _ } = &self.input.memory.storage;
+        if self.input.definition.storage.is_empty() || self.input.observed.containers.is_empty() || *is_measuring {
+            return;
+        }
+        match due {
+            Some(due) if *due > self.input.now.moment => self.out.wake_at(*due),
+            Some(_) | None => self.out.actions.push(Action::MeasureStorage),
+        }
     }
 
     fn is_over_deadline(&mut self) -> bool {

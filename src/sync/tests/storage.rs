@@ -1,0 +1,98 @@
+//! Pods that use more of the host's disk than they may.
+
+use super::host::{Host, pod};
+use crate::mux::PodOp;
+use crate::pod::storage::StorageUsage;
+use crate::runtime::fake::OnSignal;
+
+fn used(volume: &str, bytes: u64) -> StorageUsage {
+    StorageUsage { volumes: [(volume.to_owned(), bytes)].into(), ..StorageUsage::default() }
+}
+
+const LIMITED: &str = "{containers: [{name: c, image: a}], volumes: [{name: d, emptyDir: {sizeLimit: 1Mi}}]}";
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_exceeds_a_limit_is_evicted_in_a_second_and_made_anew_after_a_pause() {
+    let mut host = Host::new().await;
+    let web = pod("web", LIMITED);
+    host.volumes.set_usage(used("d", 1 << 20));
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(300).await;
+    assert_eq!(host.running(&web.uid), ["c/0"], "it has used all that it may");
+    host.events.take();
+    host.volumes.set_usage(used("d", (1 << 20) + 1));
+    host.run(25).await;
+    let status = host.status(&web.uid);
+    let message = "Usage of EmptyDir volume \"d\" exceeds the limit \"1Mi\". ";
+    assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("Evicted")));
+    assert_eq!(status.message.as_deref(), Some(message));
+    let events = host.events.take();
+    assert!(events.contains(&format!("Evicted: {message}")), "{events:?}");
+    assert!(host.running(&web.uid).is_empty());
+
+    host.run(270).await;
+    assert_eq!(host.incarnations.take(), []);
+    // The pause is kept through a restart of the daemon.
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(60).await;
+    assert_eq!(host.incarnations.take(), std::slice::from_ref(&web.uid));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_lived_for_long_is_made_anew_at_once() {
+    let mut host = Host::new().await;
+    let web = pod("web", LIMITED);
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(700).await;
+    host.volumes.set_usage(used("d", 2 << 20));
+    host.run(25).await;
+    assert_eq!(host.status(&web.uid).reason.as_deref(), Some("Evicted"));
+    assert_eq!(host.incarnations.take(), std::slice::from_ref(&web.uid));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_shall_end_by_itself_stays_evicted() {
+    let mut host = Host::new().await;
+    let spec = "{restartPolicy: OnFailure, containers: [{name: c, image: a, resources: {limits: {ephemeral-storage: 1Mi}}}]}";
+    let job = pod("job", spec);
+    host.volumes.set_usage(StorageUsage { containers: [("c".to_owned(), 2 << 20)].into(), ..StorageUsage::default() });
+    host.say(PodOp::Add, &[&job]).await;
+    host.run(3600).await;
+    let message = "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ";
+    assert_eq!(host.status(&job.uid).message.as_deref(), Some(message));
+    assert_eq!(host.incarnations.take(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_raises_the_limit_is_measured_anew() {
+    let mut host = Host::new().await;
+    host.say(PodOp::Add, &[&pod("web", LIMITED)]).await;
+    host.run(30).await;
+    host.volumes.set_usage(used("d", 2 << 20));
+    let raised = pod("web", &LIMITED.replace("1Mi", "4Mi"));
+    host.say(PodOp::Update, &[&raised]).await;
+    host.run(60).await;
+    assert_eq!(host.running(&raised.uid), ["c/0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn volumes_that_an_edit_takes_away_go_once_no_container_has_them_any_more() {
+    let mut host = Host::new().await;
+    let mounting =
+        "{containers: [{name: c, image: a, volumeMounts: [{name: d, mountPath: /d}]}], volumes: [{name: d, emptyDir: {}}]}";
+    host.say(PodOp::Add, &[&pod("web", mounting)]).await;
+    host.run(300).await;
+    assert_eq!(host.volumes.take_trimmed(), []);
+    host.runtime.on_signal(OnSignal::Ignore);
+    let without = pod("web", "{containers: [{name: c, image: a}]}");
+    host.say(PodOp::Update, &[&without]).await;
+    host.run(20).await;
+    assert_eq!((host.running(&without.uid), host.volumes.take_trimmed()), (vec!["c/0".to_owned()], vec![]), "it is still stopping");
+    host.run(60).await;
+    assert_eq!(host.running(&without.uid), ["c/1"]);
+    assert_eq!(host.volumes.take_trimmed(), std::slice::from_ref(&without.uid));
+    host.run(300).await;
+    assert_eq!(host.volumes.take_trimmed(), []);
+}

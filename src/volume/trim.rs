@@ -1,0 +1,88 @@
+//! Taking away what an earlier definition of a pod had and the present one has not. Only for when no container runs that was made from the
+//! earlier one: a container has the directory itself mounted, and would see its files go.
+
+use super::removal;
+use crate::config::Paths;
+use crate::mux::DesiredPod;
+use crate::pod::containers::{self, list, spec};
+use crate::pod::files::is_projected;
+use k8s_openapi::api::core::v1::Volume;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Removes volumes, pins and termination logs that nothing in the pod names. Returns what could not be done; the rest was.
+pub(super) fn trim(paths: &Paths, desired: &DesiredPod) -> Vec<String> {
+    let DesiredPod { uid, pod, .. } = desired;
+    let volumes = list(&spec(pod).volumes);
+    let names = |is_wanted: fn(&Volume) -> bool| -> BTreeSet<String> {
+        volumes.iter().filter(|volume| is_wanted(volume)).map(|volume| volume.name.clone()).collect()
+    };
+    let mut left = keep_only(&paths.empty_dirs(uid), &names(|volume| volume.empty_dir.is_some()));
+    let projected = names(is_projected);
+    if projected.is_empty() {
+        left.extend(removal::remove(&paths.projected(uid)));
+    } else {
+        left.extend(keep_only(&paths.projected(uid), &projected));
+    }
+    let mut containers = BTreeSet::new();
+    for (_, container) in containers::all(pod) {
+        let mounts = list(&container.volume_mounts).iter().enumerate();
+        let has_path = |path: &Option<String>| path.as_ref().is_some_and(|path| !path.is_empty());
+        let pins = mounts.filter(|(_, mount)| has_path(&mount.sub_path) || has_path(&mount.sub_path_expr));
+        let pins: BTreeSet<String> = pins.map(|(index, _)| index.to_string()).collect();
+        left.extend(keep_only(&paths.sub_paths(uid).join(&container.name), &pins));
+        containers.insert(container.name.clone());
+    }
+    left.extend(keep_only(&paths.sub_paths(uid), &containers));
+    left.extend(keep_only(&paths.host_files(uid).join("termination"), &containers));
+    left
+}
+
+/// Removes all entries of `directory` but those of these names.
+fn keep_only(directory: &Path, names: &BTreeSet<String>) -> Vec<String> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![format!("list {directory:?}: {error}")],
+    };
+    let is_kept = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(|name| names.contains(name));
+    entries.flatten().filter(|entry| !is_kept(entry)).flat_map(|entry| removal::remove(&entry.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::tests::desired;
+
+    #[test]
+    fn what_the_pod_no_longer_names_goes_and_the_rest_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        let pod = desired(
+            "{containers: [{name: c, image: x, volumeMounts: [{name: kept, mountPath: /a}, {name: kept, mountPath: /b, subPath: s}]}],
+              volumes: [{name: kept, emptyDir: {}}, {name: other, hostPath: {path: /x}}]}",
+        );
+        let uid = &pod.uid;
+        let places = [
+            (paths.empty_dir(uid, "kept"), true),
+            (paths.empty_dir(uid, "gone"), false),
+            (paths.empty_dir(uid, "other"), false),
+            (paths.projected(uid), false),
+            (paths.sub_paths(uid).join("c/0"), false),
+            (paths.sub_paths(uid).join("c/1"), true),
+            (paths.sub_paths(uid).join("d/0"), false),
+            (paths.host_files(uid).join("termination/c"), true),
+            (paths.host_files(uid).join("termination/d"), false),
+        ];
+        for (place, _) in &places {
+            fs::create_dir_all(place.join("deep")).unwrap();
+            fs::write(place.join("deep/file"), "x").unwrap();
+        }
+        assert_eq!(trim(&paths, &pod), Vec::<String>::new());
+        for (place, stays) in &places {
+            assert_eq!(place.join("deep/file").is_file(), *stays, "{place:?}");
+        }
+    }
+}
