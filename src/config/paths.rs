@@ -174,6 +174,11 @@ impl Paths {
         self.pod_run(uid).join("shim.json")
     }
 
+    /// What the containers of a pod were given last.
+    pub fn given(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("resources.json")
+    }
+
     /// Where the pod's `/dev/shm` is mounted.
     pub fn shared_memory(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("shm")

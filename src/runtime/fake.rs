@@ -19,6 +19,8 @@ pub enum FakeOperation {
     CreateContainer(ContainerName),
     /// [`Runtime::start_container`] of this container: its program cannot be executed.
     ExecuteContainer(ContainerName),
+    /// [`Runtime::resize_container`] of this container.
+    ResizeContainer(ContainerName),
     /// [`Runtime::stop_sandbox`].
     StopSandbox,
     /// [`Runtime::remove_pod`].
@@ -39,6 +41,7 @@ struct FakePod {
     sandbox: Option<SandboxStatus>,
     containers: Vec<ContainerStatus>,
     specs: BTreeMap<ContainerId, ContainerSpec>,
+    given: BTreeMap<ContainerId, ContainerResources>,
 }
 
 #[derive(Debug)]
@@ -208,7 +211,8 @@ fn lose(pod: &mut FakePod, found_at: Timestamp) -> bool {
 }
 
 fn observed(uid: &PodUid, pod: &FakePod) -> ObservedPod {
-    ObservedPod { uid: uid.clone(), sandbox: pod.sandbox.clone(), containers: pod.containers.clone() }
+    let (sandbox, containers, given) = (pod.sandbox.clone(), pod.containers.clone(), pod.given.clone());
+    ObservedPod { uid: uid.clone(), sandbox, containers, given }
 }
 
 fn failed(operation: &str, reason: String) -> RuntimeError {
@@ -254,6 +258,17 @@ impl Runtime for FakeRuntime {
         let sandbox = sandbox.ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.uid)))?;
         sandbox.spec.resources = spec.resources.clone();
         Ok(sandbox.clone())
+    }
+
+    async fn resize_container(&self, uid: &PodUid, id: &ContainerId, resources: &ContainerResources) -> Result<(), RuntimeError> {
+        let name = name_of(&self.state(), uid, id)?;
+        self.call(format!("resize_container {name}"), Some(FakeOperation::ResizeContainer(name.clone())))
+            .await
+            .map_err(|reason| failed("resize container", reason))?;
+        if let Some(pod) = self.state().pods.get_mut(uid) {
+            pod.given.insert(id.clone(), resources.clone());
+        }
+        Ok(())
     }
 
     async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
@@ -322,6 +337,8 @@ impl Runtime for FakeRuntime {
         };
         pod.containers.push(container.clone());
         pod.specs.insert(spec.id.clone(), spec.clone());
+        let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
+        pod.given.insert(spec.id.clone(), given);
         match execute_error {
             Some(error) => Err(StartError::Execute(error)),
             None => {
@@ -358,6 +375,7 @@ impl Runtime for FakeRuntime {
             assert!(!pod.containers.iter().any(|c| c.id == *id && is_running(c)), "container {name} is removed while it runs");
             pod.containers.retain(|container| container.id != *id);
             pod.specs.remove(id);
+            pod.given.remove(id);
         }
         Ok(())
     }

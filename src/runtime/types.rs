@@ -1,7 +1,7 @@
 //! What goes in and out of a [`Runtime`](super::Runtime).
 
 pub use crate::pod::containers::ContainerKind;
-pub use crate::pod::resources::{CgroupResources, QosClass};
+pub use crate::pod::resources::{CgroupResources, ContainerResources, DeclaredAmounts, QosClass};
 pub use crate::pod::security::{PodNamespaces, SeccompProfile, Security};
 
 pub use crate::image::ProcessUser;
@@ -10,6 +10,7 @@ use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -69,6 +70,8 @@ pub struct ObservedPod {
     pub sandbox: Option<SandboxStatus>,
     /// All containers with a record, oldest first.
     pub containers: Vec<ContainerStatus>,
+    /// What living containers were given last, where that is known.
+    pub given: BTreeMap<ContainerId, ContainerResources>,
 }
 
 /// A bind mount into a container. The source exists and is a file or a directory as it shall appear.
@@ -138,6 +141,9 @@ pub struct ContainerSpec {
     pub security: Security,
     /// Limits.
     pub resources: CgroupResources,
+    /// What they were made from, as written.
+    #[serde(default)]
+    pub declared: DeclaredAmounts,
     /// `oom_score_adj` (kubelet rule D25).
     pub oom_score_adj: i32,
     /// Absolute path of the CRI log file.

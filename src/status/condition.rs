@@ -1,6 +1,6 @@
 //! Conditions of a pod (kubelet rule D16).
 
-use super::input::StatusInput;
+use super::input::{Resize, StatusInput};
 use super::phase::PodPhase;
 use super::reason;
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
@@ -62,8 +62,22 @@ pub(super) fn conditions(
         ("PodScheduled", Verdict::TRUE),
     ]
     .into_iter()
+    .chain(resize(input))
     .map(|(kind, verdict)| condition(input, kind, verdict))
     .collect()
+}
+
+/// Only while there is something to say.
+fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
+    Some(match input.resize? {
+        Resize::Infeasible(why) => {
+            ("PodResizePending", Verdict { holds: true, reason: Some(reason::INFEASIBLE), message: Some(why.clone()) })
+        }
+        Resize::InProgress(error) => {
+            let reason = error.as_ref().map(|_| reason::ERROR);
+            ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
+        }
+    })
 }
 
 /// Nothing on this host sets the conditions that readiness gates name: a pod with gates is never ready, as on a kubelet without whoever

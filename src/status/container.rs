@@ -1,15 +1,19 @@
 //! One entry of `containerStatuses`.
 
-use super::input::{StatusInput, Waiting};
+use super::input::{Resize, StatusInput, Waiting};
 use super::reason;
 use crate::pod::ContainerName;
 use crate::pod::containers::ContainerKind;
+use crate::pod::resources::DeclaredAmounts;
 use crate::runtime::{ContainerState, ContainerStatus as Observed};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState as ApiState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+    ResourceRequirements,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::collections::BTreeMap;
 
 /// Exit code of a container whose end nobody saw; as containerd has it.
 pub const UNKNOWN_EXIT_CODE: i32 = 255;
@@ -47,6 +51,12 @@ pub(super) fn container_status(
     };
 
     let is_running = state.running.is_some();
+    let wanted = DeclaredAmounts::of(container);
+    let given = latest.filter(|_| is_running).and_then(|run| Some(input.observed?.given.get(&run.id)?.declared.clone()));
+    let allocated = match (input.resize, &given) {
+        (Some(Resize::Infeasible(_)), Some(given)) => &given.requests,
+        (Some(Resize::Infeasible(_) | Resize::InProgress(_)) | None, _) => &wanted.requests,
+    };
     let exit_code = state.terminated.as_ref().map(|terminated| terminated.exit_code);
     let started = is_running && !input.not_ready.contains(&name);
     let ready = match kind {
@@ -64,8 +74,20 @@ pub(super) fn container_status(
         started: Some(started),
         state: Some(state),
         last_state: Some(last_state.unwrap_or_default()),
+        resources: resources(given.as_ref().unwrap_or(&wanted)),
+        allocated_resources: quantities(allocated),
         ..ContainerStatus::default()
     }
+}
+
+fn resources(declared: &DeclaredAmounts) -> Option<ResourceRequirements> {
+    let DeclaredAmounts { requests, limits } = declared;
+    Some(ResourceRequirements { claims: None, requests: quantities(requests), limits: quantities(limits) })
+}
+
+fn quantities(amounts: &BTreeMap<String, String>) -> Option<BTreeMap<String, Quantity>> {
+    let quantities = amounts.iter().map(|(name, text)| (name.clone(), Quantity(text.clone())));
+    (!amounts.is_empty()).then(|| quantities.collect())
 }
 
 fn container_id(run: &Observed) -> String {

@@ -41,6 +41,15 @@ impl PodResult {
     }
 }
 
+/// A change of resources that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resize {
+    /// The host can never give as much; why.
+    Infeasible(String),
+    /// Being made; why the last attempt failed.
+    InProgress(Option<String>),
+}
+
 /// Everything that [`super::pod_status`] looks at.
 #[derive(Debug)]
 pub struct StatusInput<'a> {
@@ -60,6 +69,8 @@ pub struct StatusInput<'a> {
     pub pod_ips: &'a [IpAddr],
     /// Addresses of this host, primary first.
     pub host_ips: &'a [IpAddr],
+    /// Running containers are not given what the definition says.
+    pub resize: Option<&'a Resize>,
     /// When this host took the pod up.
     pub started_at: Option<Timestamp>,
     /// The status before, for the times at which conditions changed.

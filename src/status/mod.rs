@@ -10,7 +10,7 @@ mod pod;
 pub mod reason;
 
 pub use container::UNKNOWN_EXIT_CODE;
-pub use input::{PodResult, StatusInput, Waiting};
+pub use input::{PodResult, Resize, StatusInput, Waiting};
 pub use phase::PodPhase;
 pub use pod::pod_status;
 

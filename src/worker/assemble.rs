@@ -10,7 +10,7 @@ use crate::pod::ContainerId;
 use crate::pod::containers::{self, TerminationMessagePolicy};
 use crate::pod::env::{self, EnvFacts, SkippedKeys};
 use crate::pod::objects::Objects;
-use crate::pod::resources::{container_cgroup, oom_score_adj};
+use crate::pod::resources::oom_score_adj;
 use crate::pod::security::{container_security, run_as};
 use crate::runtime::{ContainerSpec, SandboxStatus};
 use crate::status::reason;
@@ -155,7 +155,8 @@ impl Start<'_> {
             mounts: mounts.mounts,
             shm_size: mounts.shm_size,
             security: container_security(pod, container),
-            resources: container_cgroup(pod, container),
+            resources: self.definition.resources.cgroup.clone(),
+            declared: self.definition.resources.declared.clone(),
             oom_score_adj: oom_score_adj(pod, container, services.node.allocatable_memory_bytes),
             log_path: services.paths.container_log(full_name, uid, &container.name, self.attempt),
             termination_log: Some(mounts.termination_log),

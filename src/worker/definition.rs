@@ -5,12 +5,12 @@ use crate::pod::containers::{self, ContainerKind, PullPolicy};
 use crate::pod::env::{EnvFacts, ObjectEnvironment, object_environment};
 use crate::pod::identity::ANNOTATION_CONFIG_HASH;
 use crate::pod::objects::{Fingerprint, FingerprintKey, Objects};
-use crate::pod::resources::{pod_cgroup, qos_class};
+use crate::pod::resources::{ContainerResources, pod_cgroup, pod_requests, qos_class, restarting_resources};
 use crate::pod::restart::{RestartPolicy, restart_policy};
 use crate::pod::security::{pod_namespaces, sysctls};
 use crate::pod::storage::StorageLimits;
 use crate::pod::{ContainerName, Pod, files, hash, host_files};
-use crate::runtime::SandboxSpec;
+use crate::runtime::{ContainerStatus, ObservedPod, SandboxSpec};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct PodDefinition {
     pub active_deadline: Option<Duration>,
     /// What it may use of the host's disk.
     pub storage: StorageLimits,
+    /// Why this host can never give it what it requests. What runs keeps what it has.
+    pub infeasible: Option<String>,
     /// Files of its volumes come from objects or from itself, and follow their changes.
     pub has_files: bool,
     /// Why some of these cannot be made. No container is started for the first time then; what runs goes on with the files that it has.
@@ -69,6 +71,10 @@ pub struct ContainerDefinition {
     pub image: String,
     /// When to ask the registry.
     pub pull_policy: PullPolicy,
+    /// What it is given.
+    pub resources: ContainerResources,
+    /// Resources for whose change it is restarted.
+    pub restarting: Vec<String>,
     /// Why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs goes on.
     pub missing: Option<String>,
 }
@@ -81,6 +87,8 @@ pub struct DefinitionHash {
     pub base: String,
     /// Of the container itself.
     pub own: String,
+    /// Base and own as versions before in-place resize recorded them, where they differ.
+    pub earlier: Option<(String, String)>,
     /// Of what its environment has from ConfigMaps and Secrets. A change restarts this container and no other: that of an init container
     /// which is done has no effect before the next sandbox.
     pub environment: Option<Fingerprint>,
@@ -89,17 +97,27 @@ pub struct DefinitionHash {
 impl DefinitionHash {
     /// Whether a container with this recorded hash was made from the same definition.
     pub fn is(&self, recorded: &str) -> bool {
-        let rest = recorded.strip_prefix(self.base.as_str()).and_then(|rest| rest.strip_prefix('.'));
-        let rest = rest.and_then(|rest| rest.strip_prefix(self.own.as_str()));
-        match &self.environment {
-            None => rest == Some(""),
-            Some(environment) => rest.and_then(|rest| rest.strip_prefix('.')).is_some_and(|recorded| environment.may_be(recorded)),
-        }
+        self.versions().any(|(base, own)| {
+            let rest = recorded.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
+            let rest = rest.and_then(|rest| rest.strip_prefix(own));
+            match &self.environment {
+                None => rest == Some(""),
+                Some(environment) => {
+                    rest.and_then(|rest| rest.strip_prefix('.')).is_some_and(|recorded| environment.may_be(recorded))
+                }
+            }
+        })
     }
 
     /// Whether a container with this recorded hash was started after the same init containers in the same kind of sandbox.
     pub fn has_base_of(&self, recorded: &str) -> bool {
-        recorded.strip_prefix(self.base.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        self.versions().any(|(base, _)| recorded.strip_prefix(base).is_some_and(|rest| rest.starts_with('.')))
+    }
+
+    /// Base and own, as this version records them and as earlier ones did.
+    fn versions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let earlier = self.earlier.as_ref().map(|(base, own)| (base.as_str(), own.as_str()));
+        std::iter::once((self.base.as_str(), self.own.as_str())).chain(earlier)
     }
 }
 
@@ -110,6 +128,14 @@ impl fmt::Display for DefinitionHash {
             Some(environment) => write!(f, ".{}", environment.value),
             None => Ok(()),
         }
+    }
+}
+
+impl ContainerDefinition {
+    /// Whether the run is of this definition and needs no restart for what it is given.
+    pub fn is_run_by(&self, run: &ContainerStatus, observed: &ObservedPod) -> bool {
+        let restarts = observed.given.get(&run.id).is_some_and(|given| self.resources.restarts(given, &self.restarting));
+        self.hash.is(&run.hash) && !restarts
     }
 }
 
@@ -129,7 +155,9 @@ impl PodDefinition {
             resources,
             sysctls: sysctls(pod),
         };
+        let infeasible = infeasible(pod, &context.facts);
         let mut base = fnv([hash::sandbox_hash(pod), identity(&sandbox)]);
+        let mut earlier_base = base.clone();
         let mut definitions = Vec::new();
         for (kind, container) in containers::all(pod) {
             let role = match kind {
@@ -138,24 +166,36 @@ impl PodDefinition {
                 ContainerKind::Main => 'm',
             };
             let own = format!("{role}{}", hash::container_hash(pod, container));
+            let earlier_own =
+                hash::earlier_container_hash(pod, container).map_or_else(|| own.clone(), |hash| format!("{role}{hash}"));
+            let differs = earlier_base != base || earlier_own != own;
             let ObjectEnvironment { fingerprint, missing } =
                 object_environment(pod, container, &context.objects, &context.fingerprint_key);
             definitions.push(ContainerDefinition {
                 name: ContainerName::new(&container.name),
                 kind,
-                hash: DefinitionHash { base: base.clone(), own: own.clone(), environment: fingerprint },
+                hash: DefinitionHash {
+                    base: base.clone(),
+                    own: own.clone(),
+                    earlier: differs.then(|| (earlier_base.clone(), earlier_own.clone())),
+                    environment: fingerprint,
+                },
                 image: container.image.clone().unwrap_or_default(),
                 pull_policy: containers::pull_policy(container),
+                resources: ContainerResources::of(pod, container),
+                restarting: if infeasible.is_none() { restarting_resources(container) } else { Vec::new() },
                 missing: missing.map(|error| error.to_string()),
             });
             if kind == ContainerKind::Init {
                 base = fnv([base, own]);
+                earlier_base = fnv([earlier_base, earlier_own]);
             }
         }
         let has_files = files::has_projected(pod);
         let missing_files = if has_files { missing_files(pod, context) } else { None };
         Self {
             storage: StorageLimits::of(pod),
+            infeasible,
             has_files,
             missing_files,
             objects: Arc::clone(&context.objects),
@@ -177,6 +217,18 @@ impl PodDefinition {
     pub fn fits(&self, actual: &SandboxSpec) -> bool {
         identity(&self.sandbox) == identity(actual)
     }
+}
+
+/// In the kubelet's words.
+fn infeasible(pod: &Pod, facts: &EnvFacts) -> Option<String> {
+    let requests = pod_requests(pod);
+    let amount = |name: &str| requests.get(name).copied().unwrap_or_default();
+    let whole = |amount: i64| u64::try_from(amount).unwrap_or_default();
+    let (cpu, memory) = (whole(amount("cpu").milli_value()), whole(amount("memory").value()));
+    let has = [("cpu", cpu, facts.allocatable_cpu_milli), ("memory", memory, facts.allocatable_memory_bytes)];
+    has.into_iter().find(|(_, requested, capacity)| requested > capacity).map(|(name, requested, capacity)| {
+        format!("Node didn't have enough capacity: {name}, requested: {requested}, capacity: {capacity}")
+    })
 }
 
 /// All that is missing, the first of it for each volume.

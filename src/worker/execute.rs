@@ -84,11 +84,23 @@ impl Executor<'_> {
             Action::KillContainer { id, .. } => done(runtime.kill_container(uid, id).await),
             Action::StopSandbox => self.stop_sandbox().await,
             Action::CreateSandbox { attempt, .. } => self.create_sandbox(*attempt).await,
-            Action::ResizeSandbox => {
+            Action::ResizeSandbox(resources) => {
                 let attempt = self.sandbox.map_or(0, |sandbox| sandbox.spec.attempt);
-                match runtime.update_sandbox(&self.sandbox_spec(attempt)).await {
+                let spec = SandboxSpec { resources: (**resources).clone(), ..self.sandbox_spec(attempt) };
+                match runtime.update_sandbox(&spec).await {
                     Ok(sandbox) => Outcome::Sandbox(sandbox),
-                    Err(error) => Outcome::failed("FailedPodResize", &error),
+                    Err(error) => self.resize_failed(None, &error),
+                }
+            }
+            Action::ResizeContainer { container, id, resources } => {
+                match runtime.resize_container(uid, id, resources).await {
+                    Ok(()) => {
+                        self.tell(Some(container), EventType::Normal, "ResizeCompleted", &format!("Resized container {container}"));
+                        Outcome::Done
+                    }
+                    // It ended in between.
+                    Err(RuntimeError::NotFound(_)) => Outcome::Pending,
+                    Err(error) => self.resize_failed(Some(container), &error),
                 }
             }
             Action::SetUpNetwork => self.set_up_network().await,
@@ -228,6 +240,13 @@ impl Executor<'_> {
                 self.start_failed(name, reason::CONTAINER_CREATING, error_chain(&error).to_string())
             }
         }
+    }
+
+    /// What runs keeps what it has.
+    fn resize_failed(&self, container: Option<&ContainerName>, error: &RuntimeError) -> Outcome {
+        let message = error_chain(error).to_string();
+        self.tell(container, EventType::Warning, "ResizeError", &message);
+        Outcome::Failed { reason: "ResizeError", message }
     }
 
     fn start_failed(&self, name: &ContainerName, reason: &'static str, message: String) -> Outcome {

@@ -67,6 +67,8 @@ pub struct ContainerMemory {
     pub failure: Option<Failure>,
     /// Its restarts.
     pub crash_loop: Option<CrashLoop>,
+    /// Why it could not be given what its definition says.
+    pub resize: Option<Failure>,
 }
 
 /// Measuring what a pod uses of the host's disk.
@@ -128,7 +130,7 @@ pub struct PodMemory {
 impl PodMemory {
     /// What is remembered of `name`; nothing yet is a state too.
     pub fn container(&self, name: &ContainerName) -> &ContainerMemory {
-        static NOTHING: ContainerMemory = ContainerMemory { image: ImageWork::Open, failure: None, crash_loop: None };
+        static NOTHING: ContainerMemory = ContainerMemory { image: ImageWork::Open, failure: None, crash_loop: None, resize: None };
         self.containers.get(name).unwrap_or(&NOTHING)
     }
 
@@ -200,7 +202,8 @@ impl PodMemory {
         if new.has_files {
             self.volumes = Step::Open;
         }
-        let is_current = |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.hash.is(&run.hash));
+        let is_current =
+            |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.is_run_by(run, observed));
         self.stops.retain(|id, _| !observed.containers.iter().any(|run| run.id == *id && is_current(run)));
         self.containers.retain(|name, _| new.container(name).is_some());
         for container in &new.containers {
@@ -210,6 +213,11 @@ impl PodMemory {
             }
             let memory = self.container_mut(&container.name);
             memory.failure = None;
+            memory.resize = None;
+            // With other resources it may do better (kubelet rule D9).
+            if before.is_none_or(|before| !before.resources.agrees(&container.resources)) {
+                memory.crash_loop = None;
+            }
             let same_image =
                 before.is_some_and(|before| before.image == container.image && before.pull_policy == container.pull_policy);
             if !same_image {

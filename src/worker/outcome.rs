@@ -59,7 +59,11 @@ impl PodMemory {
                     self.losses = lost_at.map(|lost_at| next_loss(self.losses.as_ref(), lost_at, moment));
                 }
             }
-            Action::ResizeSandbox => self.sandbox = failure(self.sandbox.as_ref(), outcome, moment),
+            Action::ResizeSandbox(_) => self.sandbox = failure(self.sandbox.as_ref(), outcome, moment),
+            Action::ResizeContainer { container, .. } => {
+                let memory = self.container_mut(container);
+                memory.resize = failure(memory.resize.as_ref(), outcome, moment);
+            }
             Action::StartContainer { container, ended_at, .. } => {
                 if let Some(definition) = definition.container(container) {
                     self.restarting(definition, *ended_at, crash_loop, moment);

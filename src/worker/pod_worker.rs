@@ -8,7 +8,7 @@ use super::fetch::{Fetch, Fetched, image_reason};
 use super::measure::{Measured, Measurement};
 use super::memory::{ImageWork, PodMemory, Step};
 use super::phase::{Cause, Termination, WorkPhase};
-use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
+use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped, resize_state};
 use super::queue::Work;
 use super::record::PodRecord;
 use super::services::Services;
@@ -204,7 +204,7 @@ impl PodWorker {
     }
 
     fn nothing_observed(&self) -> ObservedPod {
-        ObservedPod { uid: self.definition.desired.uid.clone(), sandbox: None, containers: Vec::new() }
+        ObservedPod { uid: self.definition.desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() }
     }
 
     async fn observe(&mut self, services: &Arc<Services>) -> Result<ObservedPod, TurnEnd> {
@@ -395,6 +395,14 @@ impl PodWorker {
         let host_ips = services.host_addresses.get(services.clock.now().moment);
         // Those of a pod on the host's network change with the host's.
         let pod_ips = if self.definition.sandbox.namespaces.host_network { &host_ips } else { &self.memory.pod_ips };
+        let resize = resize_state(&PlanInput {
+            definition: &self.definition,
+            observed,
+            phase: &self.phase,
+            memory: &self.memory,
+            crash_loop: &services.crash_loop,
+            now: services.clock.now(),
+        });
         let status = pod_status(&StatusInput {
             desired: &self.definition.desired,
             observed: Some(observed),
@@ -404,6 +412,7 @@ impl PodWorker {
             sandbox_ready: is_ready && self.memory.network == Step::Done,
             pod_ips,
             host_ips: &host_ips,
+            resize: resize.as_ref(),
             started_at: self.memory.started_at,
             previous: self.shown.as_ref(),
             now: services.clock.now().wall,

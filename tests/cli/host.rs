@@ -143,6 +143,7 @@ impl Host {
             uid: desired.uid.clone(),
             sandbox: None,
             containers: Vec::new(),
+            given: Default::default(),
         });
         pod.containers.retain(|known| known.id != id);
         pod.containers.push(status);

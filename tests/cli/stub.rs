@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use podstead::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
 use podstead::pod::{ContainerId, PodUid, SourceId};
 use podstead::runtime::{
-    ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
-    RuntimeError, SandboxSpec, SandboxStatus, StartError,
+    ContainerResources, ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod,
+    PodLifecycleEvent, Runtime, RuntimeError, SandboxSpec, SandboxStatus, StartError,
 };
 use podstead::source::history::{History, Hold, HoldKind, RevisionDiff, RevisionError, RolledBack};
 use podstead::source::{PruneError, Revision, SourceControl};
@@ -112,6 +112,10 @@ impl Runtime for StubRuntime {
 
     async fn update_sandbox(&self, _: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
         Err(unused("update sandbox"))
+    }
+
+    async fn resize_container(&self, _: &PodUid, _: &ContainerId, _: &ContainerResources) -> Result<(), RuntimeError> {
+        Err(unused("resize"))
     }
 
     async fn stop_sandbox(&self, _: &PodUid) -> Result<(), RuntimeError> {

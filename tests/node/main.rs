@@ -14,6 +14,7 @@ mod objects;
 mod process_view;
 mod real_images;
 mod removal;
+mod resources;
 mod revisions;
 mod shim;
 mod sources;

@@ -1,6 +1,6 @@
 //! What a container's process sees: environment, files, user, limits, namespaces.
 
-use crate::support::TestHost;
+use crate::support::{TestHost, cgroup};
 
 /// Runs one pod whose `main` container has `more` (YAML of its container) and `spec` (YAML of its spec), and returns the host.
 fn run(spec: &str, container: &str) -> TestHost {
@@ -90,35 +90,11 @@ fn limits_are_in_the_cgroup() {
     let host = run("", "resources: {requests: {cpu: 50m}, limits: {cpu: 100m, memory: 64Mi}}");
     let pod = host.pod("seen").unwrap();
     let pid = host.container_pid(&pod, "main");
-    let cgroup = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
-    assert!(cgroup.contains(&pod.uid()), "{cgroup}");
-    let v1 = |controller: &str, file: &str| {
-        let path = cgroup.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':');
-            let (_, names, path) = (parts.next()?, parts.next()?, parts.next()?);
-            names.split(',').any(|name| name == controller).then(|| path.to_owned())
-        })?;
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let mount = mounts.lines().find(|line| {
-            line.split(" - cgroup ").nth(1).is_some_and(|rest| rest.split([',', ' ']).any(|option| option == controller))
-        })?;
-        std::fs::read_to_string(format!("{}{path}/{file}", mount.split(' ').nth(4)?)).ok()
-    };
-    let v2 = |file: &str| {
-        let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
-        std::fs::read_to_string(format!("/sys/fs/cgroup{path}/{file}")).ok()
-    };
-    match v1("memory", "memory.limit_in_bytes") {
-        Some(limit) => {
-            assert_eq!(limit.trim(), "67108864");
-            assert_eq!(v1("cpu", "cpu.cfs_quota_us").unwrap().trim(), "10000");
-            assert_eq!(v1("cpu", "cpu.shares").unwrap().trim(), "51");
-        }
-        None => {
-            assert_eq!(v2("memory.max").unwrap().trim(), "67108864");
-            assert_eq!(v2("cpu.max").unwrap().trim(), "10000 100000");
-        }
-    }
+    let group = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    assert!(group.contains(&pod.uid()), "{group}");
+    assert_eq!(cgroup::memory_limit(pid, 0), Some(64 << 20));
+    assert_eq!(cgroup::cpu_quota(pid, 0), Some(10_000));
+    assert_eq!(cgroup::cpu_share(pid, 0), cgroup::share_of(51));
 }
 
 /// shows: spec.hostAliases, spec.dnsPolicy, spec.dnsConfig

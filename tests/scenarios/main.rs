@@ -57,6 +57,11 @@ fn objects() {
 }
 
 #[test]
+fn resize() {
+    check("resize.yaml");
+}
+
+#[test]
 fn ends() {
     check("ends.yaml");
 }

@@ -218,7 +218,11 @@ impl Scenario {
         });
         let present = self.sandbox.as_ref().map_or(0, |sandbox| sandbox.attempt);
         let containers = self.containers.iter().map(|run| self.run(old, run, present)).collect();
-        ObservedPod { uid: PodUid::new("uid"), sandbox, containers }
+        let given = self.containers.iter().map(|run| {
+            let given = old.container(&ContainerName::new(&run.name)).unwrap().resources.clone();
+            (ContainerId::new(format!("{}-{}", run.name, run.attempt)), given)
+        });
+        ObservedPod { uid: PodUid::new("uid"), sandbox, given: given.collect(), containers }
     }
 
     fn run(&self, old: &PodDefinition, run: &Run, present: u32) -> ContainerStatus {

@@ -11,6 +11,7 @@ use crate::worker::definition::{DefinitionContext, PodDefinition, has_same_conte
 use crate::worker::memory::{PodMemory, Step};
 use crate::worker::phase::WorkPhase;
 use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What becomes of a pod.
@@ -105,7 +106,7 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
 
 fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> Vec<Action> {
     let definition = PodDefinition::new(Arc::clone(desired), &settings.after);
-    let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new() };
+    let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() };
     actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings)
 }
 

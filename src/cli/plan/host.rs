@@ -2,6 +2,7 @@
 
 use crate::config::Paths;
 use crate::pod::PodUid;
+use crate::runtime::client::resize;
 use crate::runtime::record::{ContainerRecord, SandboxRecord};
 use crate::runtime::{ContainerState, ObservedPod, SandboxState};
 use crate::sys::boot::boot_id;
@@ -57,5 +58,6 @@ fn observe(paths: &Paths, uid: &PodUid, boot: &str) -> ObservedPod {
     if let Some(sandbox) = &mut sandbox {
         sandbox.shim_pid = None;
     }
-    ObservedPod { uid: uid.clone(), sandbox, containers }
+    let given = resize::read(&paths.given(uid));
+    ObservedPod { uid: uid.clone(), sandbox, containers, given }
 }

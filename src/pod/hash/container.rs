@@ -13,13 +13,25 @@ use std::collections::BTreeMap;
 
 /// Hash of everything that the container's process can see and that a running process would not see the change of: image, command,
 /// environment with the labels and annotations that it refers to, mounts with the volumes behind them, effective security context,
-/// resources, terminal, names and files from the node.
+/// resources that cannot be changed while it runs, terminal, names and files from the node.
 ///
 /// Values that are known only on the host (addresses, UID, the node's capacity) count by their reference, not by their value. So
 /// do the annotations that podstead itself stamps: one of them is the time of the daemon's first sight of the pod.
 pub fn container_hash(pod: &Pod, container: &Container) -> String {
+    hash_with(pod, container, resources_at_start(container))
+}
+
+/// The hash of versions that restarted a container for every change of its resources, where it differs: so that what they started is
+/// recognised.
+pub fn earlier_container_hash(pod: &Pod, container: &Container) -> Option<String> {
+    let (before, now) = (resources_value(container, container.resources.as_ref()), resources_at_start(container));
+    (before != now).then(|| hash_with(pod, container, before))
+}
+
+fn hash_with(pod: &Pod, container: &Container, resources: Option<Value>) -> String {
     let mut projection = Projection::default();
     of_container(&mut projection, pod, container);
+    projection.optional("resources", resources.as_ref());
     of_pod(&mut projection, pod, container);
     digest("container", &projection.into_value())
 }
@@ -34,7 +46,6 @@ fn of_container(projection: &mut Projection, pod: &Pod, container: &Container) {
         image,
         lifecycle,
         name,
-        resources,
         stdin,
         stdin_once,
         termination_message_path,
@@ -42,6 +53,8 @@ fn of_container(projection: &mut Projection, pod: &Pod, container: &Container) {
         volume_devices,
         volume_mounts,
         working_dir,
+        // Those that count are added by hash_with.
+        resources: _,
         // Effective values are joined with the pod's, see of_pod.
         security_context: _,
         // Read while the container runs.
@@ -70,7 +83,6 @@ fn of_container(projection: &mut Projection, pod: &Pod, container: &Container) {
     projection.nonzero("terminationMessagePath", termination_message_path);
     projection.nonzero("volumeDevices", volume_devices);
     projection.nonzero("volumeMounts", &list(volume_mounts).iter().map(|mount| mount_with_volume(pod, mount)).collect::<Vec<_>>());
-    projection.optional("resources", resources_value(container, resources.as_ref()).as_ref());
     // postStart and preStop are read when their moment comes.
     if let Some(Lifecycle { stop_signal, post_start: _, pre_stop: _ }) = lifecycle {
         projection.nonzero("stopSignal", stop_signal);
@@ -240,6 +252,16 @@ fn field_value(pod: &Pod, field: &FieldRef) -> Option<String> {
 fn mount_with_volume(pod: &Pod, mount: &VolumeMount) -> Value {
     let volume = list(&spec(pod).volumes).iter().find(|volume| volume.name == mount.name);
     without_zeros(json!({ "mount": mount, "volume": volume }))
+}
+
+/// What a process gets at its start and keeps. Cpu and memory are changed while it runs; ephemeral storage is watched from outside.
+fn resources_at_start(container: &Container) -> Option<Value> {
+    let mut requirements = container.resources.clone()?;
+    for amounts in [&mut requirements.limits, &mut requirements.requests].into_iter().flatten() {
+        amounts.retain(|name, _| name != "ephemeral-storage" && !resources::RESIZABLE.contains(&name.as_str()));
+    }
+    let container = Container { resources: Some(requirements), ..Container::default() };
+    resources_value(&container, container.resources.as_ref())
 }
 
 /// Amounts by value, not by spelling; `None` when there are none.

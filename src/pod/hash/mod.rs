@@ -16,7 +16,7 @@ mod sandbox;
 #[cfg(test)]
 mod table_test;
 
-pub use container::container_hash;
+pub use container::{container_hash, earlier_container_hash};
 pub use sandbox::sandbox_hash;
 
 use super::Pod;
@@ -78,6 +78,11 @@ mod tests {
         let container = &pod.spec.as_ref().unwrap().containers[0];
         assert_eq!(config_hash(&pod), "ce53630a0e55ce2e40e12e2e612f1ce9");
         assert_eq!(sandbox_hash(&pod), "5e1050692460fb628e44769cd4440261");
-        assert_eq!(container_hash(&pod, container), "b4a1409dbf3e1584e6f4e8e00c0689e2");
+        assert_eq!(earlier_container_hash(&pod, container).as_deref(), Some("b4a1409dbf3e1584e6f4e8e00c0689e2"));
+        assert_eq!(container_hash(&pod, container), "e83e957ef25957ee7f5badf7fe557d69");
+        let mut unlimited = container.clone();
+        unlimited.resources = None;
+        assert_eq!(container_hash(&pod, &unlimited), container_hash(&pod, container));
+        assert_eq!(earlier_container_hash(&pod, &unlimited), None);
     }
 }

@@ -148,7 +148,7 @@ fn each_field_of_a_container_restarts_it_if_its_process_sees_it() {
             ("ports", "[{containerPort: 1}]", Nothing),
             ("readinessProbe", probe, Nothing),
             ("resizePolicy", "[{resourceName: cpu, restartPolicy: NotRequired}]", Nothing),
-            ("resources", "{requests: {cpu: 1}}", Own),
+            ("resources", "{limits: {hugepages-2Mi: 2Mi}}", Own),
             ("restartPolicy", "Always", Nothing),
             ("restartPolicyRules", "[{action: Restart}]", Nothing),
             ("securityContext", "{privileged: true}", Own),
@@ -228,6 +228,9 @@ fn an_edit_counts_where_the_container_sees_it() {
         ("/spec/containers/0/workingDir", "''", Nothing),
         ("/spec/containers/0/args", "[]", Nothing),
         ("/spec/containers/0/resources", "{}", Nothing),
+        // Changed while it runs.
+        ("/spec/containers/0/resources", "{requests: {cpu: 1}, limits: {memory: 1Mi, ephemeral-storage: 1Gi}}", Nothing),
+        ("/spec/containers/0/resources", "{limits: {example.org/gpu: 1}}", Own),
         ("/spec/containers/0/securityContext", "{}", Nothing),
         ("/spec/containers/0/securityContext", "{capabilities: {}, privileged: false}", Nothing),
         ("/spec/dnsConfig", "{}", Nothing),

@@ -4,6 +4,7 @@
 //! absent; validation has refused them.
 
 mod cgroup;
+mod given;
 mod oom;
 mod qos;
 mod sums;
@@ -11,6 +12,7 @@ mod sums;
 pub use cgroup::{
     BEST_EFFORT_SHARES, CPU_PERIOD_US, burstable_cpu_milli, container_cgroup, milli_cpu_to_quota, milli_cpu_to_shares, pod_cgroup,
 };
+pub use given::{ContainerResources, DeclaredAmounts, RESIZABLE, restarting_resources};
 pub use oom::oom_score_adj;
 pub use qos::qos_class;
 pub use sums::{pod_limits, pod_requests};

@@ -313,7 +313,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("ports[].name", YES),
     ("ports[].protocol", YES),
     ("readinessProbe", refused("not supported yet", "leave it out; the container is ready when it runs")),
-    ("resizePolicy", ignored("a change of resources restarts the container")),
+    ("resizePolicy", Honoured("cpu and memory of a running container change without a restart unless it says `RestartContainer`")),
     ("resources", YES),
     (
         "resources.claims",

@@ -13,6 +13,7 @@ mod connection;
 mod launch;
 mod loss;
 mod recover;
+pub(crate) mod resize;
 mod session;
 mod teardown;
 mod view;
@@ -20,10 +21,9 @@ mod view;
 pub(crate) use view::PodView;
 
 use super::protocol::{Answer, LogLimits, Operation, Refusal};
-use super::record::{Durability, SandboxRecord};
 use super::{
-    ContainerSpec, ContainerStatus, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime, RuntimeError, SandboxSpec,
-    SandboxState, SandboxStatus, StartError,
+    ContainerResources, ContainerSpec, ContainerStatus, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
+    RuntimeError, SandboxSpec, SandboxState, SandboxStatus, StartError,
 };
 use crate::config::Paths;
 use crate::pod::resources::QosClass;
@@ -149,25 +149,11 @@ impl Runtime for ShimRuntime {
     }
 
     async fn update_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError> {
-        let (mut status, cgroup) = self
-            .inner
-            .pods()
-            .get(&spec.uid)
-            .and_then(|pod| Some((pod.sandbox.clone()?, pod.cgroup.clone())))
-            .ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
-        status.spec.resources = spec.resources.clone();
-        let (inner, stored) = (Arc::clone(&self.inner), status.clone());
-        blocking("update sandbox", move || {
-            inner.cgroups.update(&cgroup, &stored.spec.resources).map_err(|error| failed("limit the pod's cgroup", &error))?;
-            let path = inner.paths().sandbox_record(&stored.spec.uid);
-            let record = SandboxRecord::new(stored, inner.boot_id.clone(), cgroup);
-            record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
-        })
-        .await?;
-        if let Some(sandbox) = self.inner.pods().get_mut(&spec.uid).and_then(|pod| pod.sandbox.as_mut()) {
-            sandbox.spec.resources = status.spec.resources.clone();
-        }
-        Ok(status)
+        resize::update_sandbox(&self.inner, spec).await
+    }
+
+    async fn resize_container(&self, uid: &PodUid, id: &ContainerId, resources: &ContainerResources) -> Result<(), RuntimeError> {
+        resize::resize_container(&self.inner, uid, id, resources).await
     }
 
     async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
@@ -182,7 +168,14 @@ impl Runtime for ShimRuntime {
         let connection =
             self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
         match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {
-            Ok(Answer::Container(status)) => Ok(*status),
+            Ok(Answer::Container(status)) => {
+                let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
+                if let Err(error) = resize::note(&self.inner, &spec.pod, &spec.id, given).await {
+                    // It is given the same again then.
+                    tracing::warn!(pod = %spec.full_name, container = %spec.name, error = &error as &dyn std::error::Error, "what the container was given is not recorded");
+                }
+                Ok(*status)
+            }
             Ok(Answer::Done | Answer::Status(_) | Answer::SessionOpen) => Err(misunderstood("start container").into()),
             Err(Refusal::Create(reason)) => Err(StartError::Create(reason)),
             Err(Refusal::Execute(reason)) => Err(StartError::Execute(reason)),

@@ -1,17 +1,17 @@
 //! At start: what is left of earlier daemons' pods.
 
 use super::view::PodView;
-use super::{Inner, blocking, failed, launch, loss, teardown};
+use super::{Inner, blocking, failed, launch, loss, resize, teardown};
 use crate::pod::{ContainerId, PodUid};
 use crate::runtime::record::{ContainerRecord, RecordError, SandboxRecord};
 use crate::runtime::{
-    ContainerState, ContainerStatus, ObservedPod, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState,
-    SandboxStatus,
+    ContainerResources, ContainerState, ContainerStatus, ObservedPod, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError,
+    SandboxState, SandboxStatus,
 };
 use crate::sys::namespaces::Namespace;
 use futures_util::StreamExt;
 use futures_util::stream;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<ObservedPod>, Runt
 async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
     let (reader, read_uid) = (Arc::clone(inner), uid.clone());
     let records = blocking("read records", move || Ok(read_records(&reader, &read_uid))).await;
-    let (sandbox, containers) = records.unwrap_or_default();
+    let (sandbox, containers, given) = records.unwrap_or_default();
     {
         let mut pods = inner.pods();
         let pod = pods.entry(uid.clone()).or_default();
@@ -52,6 +52,7 @@ async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
         pod.sandbox = sandbox.as_ref().map(|record| record.status.clone());
         pod.containers.clear();
         containers.into_iter().for_each(|container| pod.note(container));
+        pod.given = given;
     }
     match launch::connect(inner, &uid).await {
         Ok((connection, hello, shim)) => {
@@ -144,7 +145,9 @@ fn tell_exits(inner: &Inner, uid: &PodUid) {
     }
 }
 
-fn read_records(inner: &Inner, uid: &PodUid) -> (Option<SandboxRecord>, Vec<ContainerStatus>) {
+type Records = (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, ContainerResources>);
+
+fn read_records(inner: &Inner, uid: &PodUid) -> Records {
     let sandbox = usable(&inner.paths().sandbox_record(uid), SandboxRecord::read);
     let mut containers = Vec::new();
     match fs::read_dir(inner.paths().container_records(uid)) {
@@ -157,7 +160,7 @@ fn read_records(inner: &Inner, uid: &PodUid) -> (Option<SandboxRecord>, Vec<Cont
         Err(error) => tracing::warn!(pod_uid = %uid, %error, "records of containers not read"),
     }
     // A sandbox of another boot cannot live, whatever listens on its socket's path.
-    (sandbox, containers)
+    (sandbox, containers, resize::read(&inner.paths().given(uid)))
 }
 
 fn is_record(path: &Path) -> bool {

@@ -2,8 +2,9 @@
 
 use super::connection::Connection;
 use crate::pod::{ContainerId, PodUid};
-use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxStatus};
+use crate::runtime::{ContainerResources, ContainerState, ContainerStatus, ObservedPod, SandboxStatus};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// One pod.
@@ -14,13 +15,20 @@ pub(crate) struct PodView {
     pub(super) cgroup: PathBuf,
     /// Oldest first.
     pub(super) containers: Vec<ContainerStatus>,
+    /// What living containers were given last.
+    pub(super) given: BTreeMap<ContainerId, ContainerResources>,
     /// To the living shim.
     pub(super) connection: Option<Connection>,
 }
 
 impl PodView {
     pub(super) fn observed(&self, uid: &PodUid) -> ObservedPod {
-        ObservedPod { uid: uid.clone(), sandbox: self.sandbox.clone(), containers: self.containers.clone() }
+        ObservedPod {
+            uid: uid.clone(),
+            sandbox: self.sandbox.clone(),
+            containers: self.containers.clone(),
+            given: self.given.clone(),
+        }
     }
 
     /// Replaces what is known of a container, or adds it.
@@ -36,6 +44,7 @@ impl PodView {
 
     pub(super) fn forget(&mut self, id: &ContainerId) {
         self.containers.retain(|container| container.id != *id);
+        self.given.remove(id);
     }
 
     /// Marks what was alive as gone for unknown reasons, and returns it.

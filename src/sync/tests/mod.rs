@@ -6,4 +6,5 @@ mod host;
 mod lifecycle;
 mod names;
 mod objects;
+mod resize;
 mod storage;

@@ -21,6 +21,7 @@ mod control;
 mod hierarchies;
 mod kill;
 mod limits;
+mod resize;
 mod tree;
 mod usage;
 

@@ -186,7 +186,7 @@ impl Cgroups {
         self.apply(path, settings(self.version(), resources).into_iter())
     }
 
-    fn apply(&self, path: &Path, settings: impl Iterator<Item = Setting>) -> Result<(), CgroupError> {
+    pub(super) fn apply(&self, path: &Path, settings: impl Iterator<Item = Setting>) -> Result<(), CgroupError> {
         for Setting { controller, file, value, resets } in settings {
             let Some(root) = self.hierarchies.controller(controller) else {
                 if resets {

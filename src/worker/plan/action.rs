@@ -2,6 +2,7 @@
 
 use crate::image::PullPolicy;
 use crate::pod::{ContainerId, ContainerName};
+use crate::runtime::{CgroupResources, ContainerResources};
 use crate::status::{PodResult, Waiting};
 use crate::sys::clock::Moment;
 use std::collections::BTreeMap;
@@ -54,7 +55,16 @@ pub enum Action {
         lost_at: Option<Moment>,
     },
     /// Change the limits of the pod's cgroup.
-    ResizeSandbox,
+    ResizeSandbox(Box<CgroupResources>),
+    /// Change what a running container is given.
+    ResizeContainer {
+        /// The container.
+        container: ContainerName,
+        /// Its run.
+        id: ContainerId,
+        /// What it shall have.
+        resources: Box<ContainerResources>,
+    },
     /// Set the sandbox's network up, or learn what it has.
     SetUpNetwork,
     /// Forget a dead run of a container.
@@ -120,7 +130,8 @@ impl Action {
             Action::StopContainer { .. }
             | Action::KillContainer { .. }
             | Action::StopSandbox
-            | Action::ResizeSandbox
+            | Action::ResizeSandbox(_)
+            | Action::ResizeContainer { .. }
             | Action::SetUpNetwork
             | Action::RemoveContainer { .. }
             | Action::StartContainer { .. }
@@ -148,7 +159,8 @@ impl fmt::Display for Action {
             Action::KillContainer { container, .. } => write!(f, "kill container {container}"),
             Action::StopSandbox => f.write_str("stop sandbox"),
             Action::CreateSandbox { attempt, .. } => write!(f, "create sandbox {attempt}"),
-            Action::ResizeSandbox => f.write_str("resize sandbox"),
+            Action::ResizeSandbox(_) => f.write_str("resize sandbox"),
+            Action::ResizeContainer { container, .. } => write!(f, "resize container {container}"),
             Action::SetUpNetwork => f.write_str("set up network"),
             Action::RemoveContainer { container, id } => write!(f, "remove dead container {container} {id}"),
             Action::StartContainer { container, attempt, .. } => write!(f, "start container {container} (restarts {attempt})"),

@@ -2,6 +2,7 @@
 //!
 //! * [`standing`]: where one container stands.
 //! * [`sync`]: a pod that shall run: its sandbox, and which containers are stopped and started.
+//! * [`resize`]: changing what a pod and its running containers are given.
 //! * [`sequence`]: in which order containers start (kubelet rules D6 to D8).
 //! * [`stop`]: in which order they stop (rule D12), and the way from signal to SIGKILL.
 //! * [`end`]: a pod that ends or has ended.
@@ -11,6 +12,7 @@
 
 mod action;
 mod end;
+mod resize;
 mod sequence;
 mod standing;
 mod stop;
@@ -18,6 +20,7 @@ mod sync;
 
 pub use action::{Action, PodActions, StopReason};
 pub(super) use end::is_stopped;
+pub(super) use resize::resize_state;
 
 use super::backoff::BackoffPolicy;
 use super::definition::PodDefinition;

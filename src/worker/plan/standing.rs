@@ -58,6 +58,7 @@ pub(super) fn standing<'a>(
     let is_here = !is_new && run.sandbox_attempt == sandbox_attempt;
     let exit_code = match &run.state {
         ContainerState::Running { .. } if is_here => {
+            let is_current = container.is_run_by(run, input.observed);
             return if is_current { Standing::Running(run) } else { Standing::Outdated(run) };
         }
         ContainerState::Created if is_here => return Standing::HalfMade(run),

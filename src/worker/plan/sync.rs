@@ -3,6 +3,7 @@
 //! Pull before stop (promise P5): a container whose definition changed goes on until everything that its new definition needs is
 //! there. Where the whole pod has to go (another sandbox, an edited init container), everything that all containers need.
 
+use super::resize::resize;
 use super::sequence::{Next, Sequence, sequence};
 use super::stop::{Grace, stop_in_order, stop_one};
 use super::{Action, PlanInput, PodActions, StopReason};
@@ -94,7 +95,7 @@ impl<'a> SyncPlan<'a> {
                 } else {
                     self.stop_together(&outdated, all_open)
                 };
-                self.resize();
+                resize(&mut self.out, &self.input);
                 goes_on
             }
             Target::Missing(_) => true,
@@ -381,13 +382,6 @@ impl<'a> SyncPlan<'a> {
         }
         let grace = Grace::Each(self.input.definition.grace);
         !stop_in_order(&mut self.out, &self.input, runs, grace, StopReason::PodChanged)
-    }
-
-    fn resize(&mut self) {
-        let Some(sandbox) = self.input.living_sandbox() else { return };
-        if sandbox.spec.resources != self.input.definition.sandbox.resources && self.is_due(self.input.memory.sandbox.as_ref()) {
-            self.out.actions.push(Action::ResizeSandbox);
-        }
     }
 
     /// Plans the sandbox. Whether what needs it may be planned too.

@@ -165,6 +165,7 @@ impl Host {
                 apparmor: None,
             },
             resources: CgroupResources::default(),
+            declared: Default::default(),
             oom_score_adj: 1000,
             log_path: self.paths().container_log(&pod.full_name, &pod.uid, name, 0),
             termination_log: None,

@@ -2,6 +2,8 @@
 
 #![allow(unused_imports, reason = "the benchmarks use a part of it")]
 
+#[allow(dead_code, reason = "the benchmarks use a part of it")]
+pub(crate) mod cgroup;
 mod host;
 mod image;
 mod kernel;
@@ -11,4 +13,5 @@ mod wait;
 pub(crate) use host::{TestHost, binary};
 pub(crate) use image::image_archive;
 pub(crate) use kernel::{leftovers, process_exists};
+pub(crate) use pod::PodView;
 pub(crate) use wait::{eventually, eventually_within};
