@@ -8,6 +8,7 @@
 mod adoption;
 mod bad_input;
 mod git;
+mod identity;
 mod lifecycle;
 mod many_pods;
 mod objects;
