@@ -1,11 +1,14 @@
 //! The event log: the newest events of this host, aggregated, in memory only.
 //!
-//! The same subject, type, reason and message again raises a count instead of adding an entry. Entries are bounded in number, per
-//! subject and altogether, and each in size, so that a crash loop costs neither memory nor disk.
+//! The same subject, type, reason and message again raises a count instead of adding an entry; many that differ in their message only
+//! become one entry ([`super::correlator`]). Entries are bounded in number, per subject and altogether, and each in size, so that a crash
+//! loop costs neither memory nor disk. They do not outlive the daemon: an event is an aid, not a state.
 
+use super::correlator::{Correlator, Verdict};
 use super::events::{EventRecorder, EventType, Subject};
 use super::journal::Journal;
 use jiff::Timestamp;
+use std::sync::{Mutex, PoisonError};
 
 /// Entries kept altogether; the one that was not repeated for longest goes first.
 const MAX_EVENTS: usize = 1000;
@@ -17,6 +20,8 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 const MAX_REASON_BYTES: usize = 128;
 /// Changes remembered for watchers.
 const HISTORY: usize = 512;
+/// Before the message of an entry that stands for many (client-go's words).
+const COMBINED: &str = "(combined from similar events): ";
 
 /// What makes two events the same event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +29,8 @@ pub struct EventKey {
     subject: Subject,
     kind: EventType,
     reason: String,
-    message: String,
+    /// `None` for the one that stands for all that differ in their message.
+    message: Option<String>,
 }
 
 /// One event with how often and when it happened.
@@ -38,8 +44,10 @@ pub struct LoggedEvent {
     pub kind: EventType,
     /// CamelCase word.
     pub reason: String,
-    /// A sentence.
+    /// A sentence; of a combined entry the last one.
     pub message: String,
+    /// It stands for many that differ in their message.
+    pub is_combined: bool,
     /// How often it happened.
     pub count: u32,
     /// When it happened first.
@@ -52,7 +60,8 @@ pub struct LoggedEvent {
 
 impl LoggedEvent {
     fn key(&self) -> EventKey {
-        EventKey { subject: self.subject.clone(), kind: self.kind, reason: self.reason.clone(), message: self.message.clone() }
+        let message = (!self.is_combined).then(|| self.message.clone());
+        EventKey { subject: self.subject.clone(), kind: self.kind, reason: self.reason.clone(), message }
     }
 }
 
@@ -60,13 +69,14 @@ impl LoggedEvent {
 #[derive(Debug)]
 pub struct EventLog {
     journal: Journal<EventKey, LoggedEvent>,
+    correlator: Mutex<Correlator>,
     now: fn() -> Timestamp,
 }
 
 impl EventLog {
     /// An empty log whose versions start after `start`. `now` is the clock that stamps events.
     pub fn new(start: u64, now: fn() -> Timestamp) -> Self {
-        Self { journal: Journal::new(start, HISTORY), now }
+        Self { journal: Journal::new(start, HISTORY), correlator: Mutex::default(), now }
     }
 
     /// For listing and watching.
@@ -97,19 +107,29 @@ impl EventRecorder for EventLog {
     fn record(&self, subject: &Subject, kind: EventType, reason: &str, message: &str) {
         let now = (self.now)();
         let reason = cut(reason, MAX_REASON_BYTES);
-        let message = cut(message, MAX_MESSAGE_BYTES);
-        let key = EventKey { subject: subject.clone(), kind, reason: reason.clone(), message: message.clone() };
+        // No code that can panic runs with half-made changes.
+        let verdict = self.correlator.lock().unwrap_or_else(PoisonError::into_inner).judge(subject, kind, &reason, message, now);
+        let (message, is_combined) = match verdict {
+            Verdict::AsItIs => (cut(message, MAX_MESSAGE_BYTES), false),
+            Verdict::Combined => (cut(&format!("{COMBINED}{message}"), MAX_MESSAGE_BYTES), true),
+            Verdict::Dropped => return,
+        };
+        let key_message = (!is_combined).then(|| message.clone());
+        let key = EventKey { subject: subject.clone(), kind, reason: reason.clone(), message: key_message };
         let mut is_new = false;
         self.journal.update(key, |before, version| {
             is_new = before.is_none();
             Some(match before {
-                Some(event) => LoggedEvent { count: event.count.saturating_add(1), last_seen: now, version, ..event.clone() },
+                Some(event) => {
+                    LoggedEvent { count: event.count.saturating_add(1), last_seen: now, version, message, ..event.clone() }
+                }
                 None => LoggedEvent {
                     serial: version,
                     subject: subject.clone(),
                     kind,
                     reason,
                     message,
+                    is_combined,
                     count: 1,
                     first_seen: now,
                     last_seen: now,
@@ -167,16 +187,41 @@ mod tests {
     }
 
     #[test]
-    fn a_restless_pod_does_not_push_out_the_events_of_others() {
+    fn many_similar_events_are_one_that_counts_and_has_the_last_message() {
+        let log = log();
+        for number in 0..30 {
+            log.record(&Subject::Node, EventType::Warning, "Failed", &format!("attempt {number}"));
+        }
+        let (_, events) = log.journal().list();
+        assert_eq!(events.len(), 10);
+        let combined = events.iter().find(|event| event.is_combined).unwrap();
+        assert_eq!((combined.message.as_str(), combined.count), ("(combined from similar events): attempt 29", 21));
+    }
+
+    #[test]
+    fn a_crash_loop_does_not_write_for_ever() {
         let log = log();
         log.record(&pod("quiet"), EventType::Normal, "Started", "started container c");
         for number in 0..3000 {
+            log.record(&pod("restless"), EventType::Warning, "BackOff", "back-off 5m0s restarting");
             log.record(&pod("restless"), EventType::Warning, "Failed", &format!("attempt {number}"));
+        }
+        let (version, events) = log.journal().list();
+        assert_eq!(version, 1 + 25, "watchers are told no more than that");
+        assert!(events.iter().any(|event| event.subject == pod("quiet")));
+    }
+
+    #[test]
+    fn one_that_says_much_does_not_push_out_the_events_of_others() {
+        let log = log();
+        log.record(&pod("quiet"), EventType::Normal, "Started", "started container c");
+        for number in 0..3000 {
+            log.record(&Subject::Node, EventType::Warning, &format!("Reason{number}"), "x");
         }
         let (_, events) = log.journal().list();
         assert_eq!(events.len(), 1 + MAX_EVENTS_PER_SUBJECT);
         assert!(events.iter().any(|event| event.subject == pod("quiet")));
-        assert!(events.iter().any(|event| event.message == "attempt 2999"));
+        assert!(events.iter().any(|event| event.reason == "Reason2999"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Logging and events.
 
+mod correlator;
 pub mod event_log;
 pub mod events;
 pub mod journal;
