@@ -94,7 +94,7 @@ fn a_pod_that_shall_end_by_itself_and_exceeds_its_ephemeral_storage_stays_evicte
     assert_eq!(leftovers(&uid), Vec::<String>::new());
 }
 
-/// shows: spec.volumes, spec.containers[].volumeMounts
+/// shows: spec.volumes[].name, spec.containers[].volumeMounts[].name
 #[test]
 fn the_data_of_an_empty_dir_goes_when_an_edit_takes_it_away_and_not_before_its_last_user() {
     let host = TestHost::start();

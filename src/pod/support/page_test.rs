@@ -58,7 +58,6 @@ const NOT_SHOWN: &[(&str, &str)] = &[
     ("spec.volumes[].configMap.defaultMode", "the tests of its group come with it"),
     ("spec.volumes[].configMap.items", "the tests of its group come with it"),
     ("spec.volumes[].configMap.optional", "the tests of its group come with it"),
-    ("spec.volumes[].emptyDir", "the tests of its group come with it"),
     ("spec.volumes[].hostPath", "the tests of its group come with it"),
     ("spec.volumes[].projected.sources[].configMap.items[].mode", "the tests of its group come with it"),
     ("spec.volumes[].projected.sources[].configMap.optional", "the tests of its group come with it"),
@@ -86,8 +85,10 @@ fn page(shown: &Shown) -> String {
         for (field, support) in section.fields {
             let (state, note) = state(support);
             let proof = match proof(shown, section, field) {
-                Proof::Tests(tests) => tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(" "),
-                Proof::BelowIt | Proof::None => String::new(),
+                Proof::Tests(tests) if needs_proof(support) => {
+                    tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(" ")
+                }
+                Proof::Tests(_) | Proof::BelowIt | Proof::None => String::new(),
             };
             page.extend(["| `", field, "` | ", state, " | ", &note, " | ", &proof, " |\n"]);
         }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Before the fields, after the slashes of the comment.
 const MARK: &str = "shows:";
+/// Fields of a group that a test can show at once; `spec.containers[]` does not mean all of them.
+const MAX_GROUP: usize = 15;
 
 /// Fields, as in the table, and the tests that name them.
 #[derive(Debug, Default)]
@@ -36,8 +38,10 @@ impl Shown {
             if let Some(fields) = line.trim_start_matches('/').trim_start().strip_prefix(MARK).filter(|_| line.starts_with("//")) {
                 let fields = fields.split(',').map(|field| field.trim().trim_matches('`')).filter(|field| !field.is_empty());
                 for field in fields {
+                    let below = TABLE.keys().filter(|other| is_below(other, field)).count();
                     match TABLE.contains_key(field) {
-                        true => pending.push(field),
+                        true if below <= MAX_GROUP => pending.push(field),
+                        true => problems.push(format!("{module}, line {number}: no test shows all {below} fields of {field:?}")),
                         false => problems.push(format!("{module}, line {number}: the table of support has no field {field:?}")),
                     }
                 }
@@ -126,6 +130,8 @@ async fn second() {
     fn a_field_that_does_not_exist_and_a_line_without_a_test_are_reported() {
         let unknown = Shown::default().read("node::a", "/// shows: spec.hostnam\n#[test]\nfn a() {}").unwrap_err();
         assert_eq!(unknown, ["node::a, line 1: the table of support has no field \"spec.hostnam\""]);
+        let wide = Shown::default().read("node::a", "/// shows: spec.volumes\n#[test]\nfn a() {}").unwrap_err();
+        assert!(wide[0].starts_with("node::a, line 1: no test shows all "), "{wide:?}");
         let stray = Shown::default().read("node::a", "/// shows: spec.hostname\nfn not_a_test() {}").unwrap_err();
         assert_eq!(stray, ["node::a, line 2: fields are shown by no test: spec.hostname"]);
     }
