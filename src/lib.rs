@@ -40,6 +40,7 @@ pub mod mux;
 pub mod network;
 pub mod outbound;
 pub mod pod;
+pub mod probe;
 pub mod runtime;
 pub mod shim;
 pub mod source;

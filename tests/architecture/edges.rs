@@ -31,11 +31,27 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "shim", to: &["config", "image", "pod", "runtime", "sys"] },
     Row { from: "volume", to: &["config", "mux", "pod", "runtime", "sys", "telemetry"] },
     Row { from: "network", to: &["config", "pod", "sys", "telemetry"] },
+    // `runtime`: probes by exec run in containers.
+    Row { from: "probe", to: &["pod", "runtime", "sys", "telemetry"] },
     Row { from: "status", to: &["manifest", "mux", "pod", "runtime", "source"] },
     Row {
         from: "worker",
         // `source` for the revision that a pod record carries.
-        to: &["config", "image", "manifest", "mux", "network", "pod", "runtime", "source", "status", "sys", "telemetry", "volume"],
+        to: &[
+            "config",
+            "image",
+            "manifest",
+            "mux",
+            "network",
+            "pod",
+            "probe",
+            "runtime",
+            "source",
+            "status",
+            "sys",
+            "telemetry",
+            "volume",
+        ],
     },
     Row {
         from: "sync",

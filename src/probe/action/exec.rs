@@ -1,0 +1,51 @@
+//! A command in a container.
+
+use super::OUTPUT_LIMIT;
+use crate::pod::{ContainerId, PodUid};
+use crate::runtime::{ExecOutput, ExecSpec, Runtime, RuntimeError};
+use std::sync::Arc;
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecAnswer {
+    /// 128 + signal for a signal.
+    pub exit_code: i32,
+    /// What it wrote to both streams, as it came, cut at [`OUTPUT_LIMIT`].
+    pub output: String,
+}
+
+/// Why a command has no exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// It could not be started.
+    #[error("exec in container {container}")]
+    Start {
+        /// The container.
+        container: ContainerId,
+        /// Why.
+        #[source]
+        source: RuntimeError,
+    },
+    /// The container or its shim went away meanwhile.
+    #[error("container {0} ended while a command ran in it")]
+    Lost(ContainerId),
+}
+
+/// Runs `args` in a container until it ends. Dropped, it kills the command.
+pub async fn run(runtime: &Arc<dyn Runtime>, uid: &PodUid, id: &ContainerId, args: &[String]) -> Result<ExecAnswer, ExecError> {
+    let spec = ExecSpec { args: args.to_vec(), tty: None, stdin: false };
+    let started = runtime.exec(uid, id, &spec).await;
+    let mut session = started.map_err(|source| ExecError::Start { container: id.clone(), source })?;
+    let mut output = Vec::new();
+    while let Some(piece) = session.output.recv().await {
+        match piece {
+            ExecOutput::Stdout(bytes) | ExecOutput::Stderr(bytes) => {
+                // The rest is read too, so that a talkative command is not stopped by a full pipe.
+                let room = OUTPUT_LIMIT.saturating_sub(output.len());
+                output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            ExecOutput::Exited(exit_code) => return Ok(ExecAnswer { exit_code, output: super::bounded_text(&output) }),
+        }
+    }
+    Err(ExecError::Lost(id.clone()))
+}

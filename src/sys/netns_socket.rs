@@ -1,0 +1,62 @@
+//! Sockets of another network namespace. A socket stays in the namespace that it was made in, whoever uses it afterwards.
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Makes a TCP socket that does not block and is not connected, fit for `address`, in the namespace pinned at `netns`.
+///
+/// The namespace is entered by a thread that ends with it, so that no other work is ever done in there. Blocks for about the time
+/// that starting a thread takes.
+pub fn tcp_socket_in(netns: &Path, address: SocketAddr) -> io::Result<TcpStream> {
+    let netns = File::open(netns)?;
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    };
+    std::thread::scope(|scope| {
+        let work = std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, || {
+            move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            Ok(TcpStream::from(socket(family, SockType::Stream, flags, None)?))
+        })?;
+        work.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::loopback::set_loopback_up;
+    use crate::sys::loopback::tests::in_new_netns;
+    use nix::sys::socket::{SockaddrStorage, connect};
+    use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_socket_of_a_namespace_does_not_reach_what_listens_here() {
+        let here = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = here.local_addr().unwrap();
+        let own = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        in_new_netns(|netns, _| {
+            set_loopback_up(netns).unwrap();
+            let socket = tcp_socket_in(netns, address).unwrap();
+            let refused = connect(socket.as_raw_fd(), &SockaddrStorage::from(address)).unwrap_err();
+            assert!(matches!(refused, nix::Error::ECONNREFUSED | nix::Error::EINPROGRESS), "{refused}");
+        });
+        here.set_nonblocking(true).unwrap();
+        assert_eq!(here.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(std::fs::read_link("/proc/thread-self/ns/net").unwrap(), own);
+    }
+
+    #[test]
+    fn what_is_no_namespace_is_an_error() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        tcp_socket_in(Path::new("/dev/null"), address).unwrap_err();
+        tcp_socket_in(Path::new("/nowhere"), address).unwrap_err();
+    }
+}
