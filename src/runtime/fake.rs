@@ -330,6 +330,7 @@ impl Runtime for FakeRuntime {
             hash: spec.hash.clone(),
             image_ref: spec.image_ref.clone(),
             image_id: spec.image.digest.clone(),
+            user: Some(spec.user.clone()),
             stop_signal: spec.stop_signal,
             created_at,
             log_path: spec.log_path.clone(),

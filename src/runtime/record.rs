@@ -156,6 +156,7 @@ mod tests {
             hash: "h".into(),
             image_ref: "web:1".into(),
             image_id: "sha256:0".into(),
+            user: None,
             stop_signal: 15,
             created_at: Timestamp::from_second(1_700_000_000).unwrap(),
             log_path: "/logs/3.log".into(),

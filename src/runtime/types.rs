@@ -238,6 +238,9 @@ pub struct ContainerStatus {
     pub image_ref: String,
     /// Digest of the image's manifest, `sha256:...`.
     pub image_id: String,
+    /// Whom its first process runs as; unknown of one that an older shim started.
+    #[serde(default)]
+    pub user: Option<ProcessUser>,
     /// Signal number that asks it to stop.
     pub stop_signal: i32,
     /// When its record was made.

@@ -116,6 +116,7 @@ impl Container {
                 hash: spec.hash.clone(),
                 image_ref: spec.image_ref.clone(),
                 image_id: spec.image.digest.clone(),
+                user: Some(spec.user.clone()),
                 stop_signal: spec.stop_signal,
                 created_at: now,
                 log_path: spec.log_path.clone(),

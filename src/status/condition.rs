@@ -62,6 +62,7 @@ pub(super) fn conditions(
         ("PodScheduled", Verdict::TRUE),
     ]
     .into_iter()
+    .chain(disruption(input).map(|verdict| ("DisruptionTarget", verdict)))
     .chain(resize(input))
     .map(|(kind, verdict)| condition(input, kind, verdict))
     .collect()
@@ -78,6 +79,12 @@ fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
             ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
         }
     })
+}
+
+/// A pod that was ended for the sake of the host, not by itself.
+fn disruption(input: &StatusInput<'_>) -> Option<Verdict> {
+    let result = input.result.filter(|result| result.reason.as_deref() == Some(reason::EVICTED))?;
+    Some(Verdict { holds: true, reason: Some(reason::TERMINATION_BY_KUBELET), message: result.message.clone() })
 }
 
 /// Nothing on this host sets the conditions that readiness gates name: a pod with gates is never ready, as on a kubelet without whoever

@@ -9,7 +9,7 @@ use crate::runtime::{ContainerState, ContainerStatus as Observed};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState as ApiState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
-    ResourceRequirements,
+    ContainerUser, LinuxContainerUser, ResourceRequirements, VolumeMount, VolumeMountStatus,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -74,6 +74,8 @@ pub(super) fn container_status(
         started: Some(started),
         state: Some(state),
         last_state: Some(last_state.unwrap_or_default()),
+        user: latest.and_then(container_user),
+        volume_mounts: volume_mounts(container),
         resources: resources(given.as_ref().unwrap_or(&wanted)),
         allocated_resources: quantities(allocated),
         ..ContainerStatus::default()
@@ -88,6 +90,30 @@ fn resources(declared: &DeclaredAmounts) -> Option<ResourceRequirements> {
 fn quantities(amounts: &BTreeMap<String, String>) -> Option<BTreeMap<String, Quantity>> {
     let quantities = amounts.iter().map(|(name, text)| (name.clone(), Quantity(text.clone())));
     (!amounts.is_empty()).then(|| quantities.collect())
+}
+
+/// Whom the first process runs as; unknown of a run that was never created or that an older shim started.
+fn container_user(run: &Observed) -> Option<ContainerUser> {
+    let user = run.user.as_ref()?;
+    let mut groups: Vec<i64> = vec![user.gid.into()];
+    groups.extend(user.additional_gids.iter().map(|gid| i64::from(*gid)).filter(|gid| *gid != i64::from(user.gid)));
+    let linux = LinuxContainerUser { uid: user.uid.into(), gid: user.gid.into(), supplemental_groups: Some(groups) };
+    Some(ContainerUser { linux: Some(linux) })
+}
+
+/// How volumes are mounted. The kernel makes read-only mounts recursively so wherever that was asked for.
+fn volume_mounts(container: &Container) -> Option<Vec<VolumeMountStatus>> {
+    let status = |mount: &VolumeMount| {
+        let is_read_only = mount.read_only == Some(true);
+        let is_recursive = matches!(mount.recursive_read_only.as_deref(), Some("Enabled" | "IfPossible"));
+        VolumeMountStatus {
+            name: mount.name.clone(),
+            mount_path: mount.mount_path.clone(),
+            read_only: mount.read_only,
+            recursive_read_only: is_read_only.then(|| if is_recursive { "Enabled" } else { "Disabled" }.to_owned()),
+        }
+    };
+    container.volume_mounts.as_ref().map(|mounts| mounts.iter().map(status).collect())
 }
 
 fn container_id(run: &Observed) -> String {

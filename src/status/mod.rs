@@ -8,6 +8,8 @@ mod input;
 mod phase;
 mod pod;
 pub mod reason;
+#[cfg(test)]
+mod tests;
 
 pub use container::UNKNOWN_EXIT_CODE;
 pub use input::{PodResult, Resize, StatusInput, Waiting};

@@ -38,6 +38,8 @@ pub const CONTAINER_STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 /// Pod: it used more of the host's disk than it may.
 pub const EVICTED: &str = "Evicted";
+/// Condition: the host ended the pod; the word of the kubelet for itself.
+pub const TERMINATION_BY_KUBELET: &str = "TerminationByKubelet";
 
 /// Condition: containers are not ready.
 pub const CONTAINERS_NOT_READY: &str = "ContainersNotReady";

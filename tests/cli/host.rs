@@ -133,6 +133,7 @@ impl Host {
             hash: String::new(),
             image_ref: "nginx:1.27".into(),
             image_id: "sha256:11".into(),
+            user: None,
             stop_signal: 15,
             created_at: Timestamp::now(),
             log_path: self.paths.container_log(&desired.full_name, &desired.uid, container, attempt),

@@ -254,6 +254,7 @@ impl Scenario {
             hash: definition.hash.to_string(),
             image_ref: definition.image.clone(),
             image_id: String::new(),
+            user: None,
             stop_signal: 15,
             created_at,
             log_path: "/log".into(),

@@ -1,0 +1,264 @@
+//! Whole statuses, modelled on the kubelet's tables: `Test_generateAPIPodStatus`, `TestGenerateContainersReadyCondition`,
+//! `TestGeneratePodReadyCondition`, `TestGeneratePodInitializedCondition`.
+
+use super::{PodResult, StatusInput, Waiting, pod_status, reason};
+use crate::manifest::{Origin, Position};
+use crate::mux::DesiredPod;
+use crate::pod::containers;
+use crate::pod::{ContainerId, ContainerName, Pod, PodFullName, PodUid, SourceId};
+use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, ProcessUser};
+use crate::source::Revision;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodStatus;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+fn at(secs: i64) -> Timestamp {
+    Timestamp::from_second(secs).unwrap()
+}
+
+/// A run of a container: `name:running`, `name:0` (ended with that code), `name:lost`, each with `/attempt` if it is not the first.
+fn run(pod: &Pod, text: &str) -> ContainerStatus {
+    let (text, attempt) = text.split_once('/').unwrap_or((text, "0"));
+    let (name, state) = text.split_once(':').unwrap();
+    let state = match state {
+        "running" => ContainerState::Running { pid: 1, started_at: at(10) },
+        "lost" => ContainerState::Unknown { started_at: Some(at(10)), found_at: at(30) },
+        code => ContainerState::Exited {
+            started_at: Some(at(10)),
+            finished_at: at(20),
+            exit_code: code.parse().unwrap(),
+            signal: None,
+            oom_killed: false,
+            error: None,
+            message: None,
+        },
+    };
+    ContainerStatus {
+        id: ContainerId::new(format!("{name}-{attempt}")),
+        name: ContainerName::new(name),
+        kind: containers::find(pod, name).unwrap().0,
+        attempt: attempt.parse().unwrap(),
+        sandbox_attempt: 0,
+        hash: String::new(),
+        image_ref: "web:1".into(),
+        image_id: "sha256:11".into(),
+        user: Some(ProcessUser { uid: 1000, gid: 2000, additional_gids: vec![3000, 2000] }),
+        stop_signal: 15,
+        created_at: at(9),
+        log_path: "/log".into(),
+        state,
+    }
+}
+
+/// What is known beside the runs.
+struct Known {
+    waiting: BTreeMap<ContainerName, Waiting>,
+    result: Option<PodResult>,
+    previous: Option<PodStatus>,
+    sandbox_ready: bool,
+    now: Timestamp,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), result: None, previous: None, sandbox_ready: true, now: at(100) }
+    }
+}
+
+/// The status of a pod with this spec, of which these runs are seen.
+fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
+    let pod: Pod = serde_yaml::from_str(&format!("{{metadata: {{name: web-edge, namespace: shop}}, spec: {{{spec}}}}}")).unwrap();
+    let observed = ObservedPod {
+        uid: PodUid::new("uid-1"),
+        sandbox: None,
+        containers: runs.iter().map(|text| run(&pod, text)).collect(),
+        given: BTreeMap::new(),
+    };
+    let desired = DesiredPod {
+        uid: PodUid::new("uid-1"),
+        full_name: PodFullName { name: "web-edge".into(), namespace: "shop".into() },
+        source: SourceId::new("dir"),
+        revision: Revision("1".into()),
+        origin: Origin { file: "web.yaml".into(), position: Position { line: 1, column: 1 } },
+        pod: Arc::new(pod),
+    };
+    pod_status(&StatusInput {
+        desired: &desired,
+        observed: Some(&observed),
+        waiting: &known.waiting,
+        result: known.result.as_ref(),
+        not_ready: &BTreeSet::new(),
+        sandbox_ready: known.sandbox_ready,
+        pod_ips: &["10.0.0.7".parse().unwrap()],
+        host_ips: &["192.0.2.1".parse().unwrap()],
+        resize: None,
+        started_at: Some(at(5)),
+        previous: known.previous.as_ref(),
+        now: known.now,
+    })
+}
+
+fn status(spec: &str, runs: &[&str]) -> PodStatus {
+    status_with(spec, runs, &Known::default())
+}
+
+/// `phase; type=status reason message; ...` without conditions that are true and say nothing.
+fn summary(status: &PodStatus) -> String {
+    let mut words = vec![status.phase.clone().unwrap()];
+    for condition in status.conditions.iter().flatten() {
+        let said = [&condition.reason, &condition.message].into_iter().flatten().map(|text| format!(" {text}"));
+        let said: String = said.collect();
+        if condition.status != "True" || !said.is_empty() {
+            words.push(format!("{}={}{said}", condition.type_, condition.status));
+        }
+    }
+    words.join("; ")
+}
+
+const TWO: &str = "containers: [{name: a, image: x}, {name: b, image: x}]";
+const WITH_INIT: &str = "initContainers: [{name: i, image: x}, {name: j, image: x}], containers: [{name: a, image: x}]";
+const WITH_SIDECAR: &str = "initContainers: [{name: s, image: x, restartPolicy: Always}], containers: [{name: a, image: x}]";
+
+#[test]
+fn phase_and_conditions_follow_the_kubelets_tables() {
+    let never = |spec: &str| format!("restartPolicy: Never, {spec}");
+    for (spec, runs, expected) in [
+        (
+            TWO.to_owned(),
+            &[][..],
+            "Pending; Ready=False ContainersNotReady containers with unready status: [a b]; \
+             ContainersReady=False ContainersNotReady containers with unready status: [a b]",
+        ),
+        (TWO.to_owned(), &["a:running", "b:running"], "Running"),
+        (
+            TWO.to_owned(),
+            &["a:running", "b:1"],
+            "Running; Ready=False ContainersNotReady containers with unready status: [b]; \
+             ContainersReady=False ContainersNotReady containers with unready status: [b]",
+        ),
+        (
+            never(TWO),
+            &["a:0", "b:0"],
+            "Succeeded; Initialized=True PodCompleted; Ready=False PodCompleted; ContainersReady=False PodCompleted",
+        ),
+        (never(TWO), &["a:0", "b:3"], "Failed; Ready=False PodFailed; ContainersReady=False PodFailed"),
+        (
+            WITH_INIT.to_owned(),
+            &["i:0", "j:running"],
+            "Pending; Initialized=False ContainersNotInitialized containers with incomplete status: [j]; \
+             Ready=False ContainersNotReady containers with unready status: [a]; \
+             ContainersReady=False ContainersNotReady containers with unready status: [a]",
+        ),
+        (WITH_INIT.to_owned(), &["i:0", "j:0", "a:running"], "Running"),
+        // What runs was initialised, whatever is left of its init containers.
+        (WITH_INIT.to_owned(), &["a:running"], "Running"),
+        (
+            never(WITH_INIT),
+            &["i:1"],
+            "Failed; Initialized=False ContainersNotInitialized containers with incomplete status: [i j]; \
+             Ready=False PodFailed; ContainersReady=False PodFailed",
+        ),
+        (WITH_SIDECAR.to_owned(), &["s:running", "a:running"], "Running"),
+        (
+            WITH_SIDECAR.to_owned(),
+            &["s:1", "a:running"],
+            "Running; Ready=False ContainersNotReady containers with unready status: [s]; \
+             ContainersReady=False ContainersNotReady containers with unready status: [s]",
+        ),
+        (
+            format!("readinessGates: [{{conditionType: example.org/lb}}], {TWO}"),
+            &["a:running", "b:running"],
+            "Running; Ready=False ReadinessGatesNotReady corresponding condition of pod readiness gate \"example.org/lb\" does not exist.",
+        ),
+    ] {
+        assert_eq!(summary(&status(&spec, runs)), expected, "{spec} {runs:?}");
+    }
+}
+
+#[test]
+fn conditions_come_in_order_and_keep_the_time_of_their_change() {
+    let first = status(TWO, &["a:running", "b:1"]);
+    let kinds: Vec<_> = first.conditions.iter().flatten().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!(kinds, ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]);
+    let later = status_with(TWO, &["a:running", "b:running"], &Known { previous: Some(first), now: at(200), ..Known::default() });
+    let changed = |kind: &str| {
+        let condition = later.conditions.iter().flatten().find(|condition| condition.type_ == kind).unwrap();
+        condition.last_transition_time.clone().unwrap().0
+    };
+    assert_eq!((changed("Initialized"), changed("Ready"), changed("ContainersReady")), (at(100), at(200), at(200)));
+}
+
+#[test]
+fn a_pod_without_a_sandbox_is_not_ready_to_start_containers() {
+    let status = status_with(TWO, &[], &Known { sandbox_ready: false, ..Known::default() });
+    assert!(summary(&status).contains("PodReadyToStartContainers=False"));
+}
+
+#[test]
+fn an_evicted_pod_is_disrupted() {
+    let result = PodResult {
+        succeeded: false,
+        reason: Some(reason::EVICTED.to_owned()),
+        message: Some("Pod ephemeral local storage usage exceeds the total limit of containers 2Mi.".to_owned()),
+    };
+    let status = status_with(TWO, &["a:137", "b:137"], &Known { result: Some(result), ..Known::default() });
+    assert!(
+        summary(&status).ends_with("DisruptionTarget=True TerminationByKubelet Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."),
+        "{}",
+        summary(&status)
+    );
+    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+    let deadline = PodResult { reason: Some(reason::DEADLINE_EXCEEDED.to_owned()), ..PodResult::failed() };
+    let status = status_with(TWO, &["a:137", "b:137"], &Known { result: Some(deadline), ..Known::default() });
+    assert!(!summary(&status).contains("DisruptionTarget"), "that is the pod's own end");
+}
+
+#[test]
+fn container_statuses_say_what_is_what_was_and_why() {
+    let waiting = BTreeMap::from([(
+        ContainerName::new("a"),
+        Waiting { reason: reason::CRASH_LOOP_BACK_OFF, message: "back-off 10s".into() },
+    )]);
+    let status = status_with(TWO, &["a:1", "a:3/1", "b:lost"], &Known { waiting, ..Known::default() });
+    let [a, b] = status.container_statuses.as_deref().unwrap() else { panic!("two containers") };
+    let (state, last) = (a.state.clone().unwrap(), a.last_state.clone().unwrap());
+    assert_eq!(state.waiting.unwrap().reason.as_deref(), Some("CrashLoopBackOff"));
+    let terminated = last.terminated.unwrap();
+    assert_eq!((terminated.exit_code, terminated.reason.as_deref()), (3, Some("Error")));
+    assert_eq!(terminated.container_id.as_deref(), Some("podstead://a-1"));
+    assert_eq!((a.restart_count, a.ready, a.started, a.image_id.as_str()), (1, false, Some(false), "sha256:11"));
+    let lost = b.state.clone().unwrap().terminated.unwrap();
+    assert_eq!((lost.exit_code, lost.reason.as_deref()), (255, Some("ContainerStatusUnknown")));
+}
+
+#[test]
+fn a_container_status_has_user_and_mounts() {
+    let spec = "containers: [{name: a, image: x, volumeMounts: [{name: v, mountPath: /v}, {name: r, mountPath: /r, readOnly: true},
+        {name: d, mountPath: /d, readOnly: true, recursiveReadOnly: IfPossible}]}]";
+    let status = status(spec, &["a:running"]);
+    let a = &status.container_statuses.as_deref().unwrap()[0];
+    let user = a.user.clone().unwrap().linux.unwrap();
+    assert_eq!((user.uid, user.gid, user.supplemental_groups), (1000, 2000, Some(vec![2000, 3000])));
+    let mounts: Vec<_> =
+        a.volume_mounts.iter().flatten().map(|mount| (&*mount.name, mount.recursive_read_only.as_deref())).collect();
+    assert_eq!(mounts, [("v", None), ("r", Some("Disabled")), ("d", Some("Enabled"))]);
+}
+
+#[test]
+fn addresses_class_and_start_are_those_of_the_pod() {
+    let status = status("containers: [{name: a, image: x, resources: {requests: {cpu: 1}}}]", &["a:running"]);
+    assert_eq!((status.pod_ip.as_deref(), status.host_ip.as_deref()), (Some("10.0.0.7"), Some("192.0.2.1")));
+    assert_eq!(status.qos_class.as_deref(), Some("Burstable"));
+    assert_eq!(status.start_time.unwrap().0, at(5));
+}
+
+#[test]
+fn a_container_that_waits_says_whether_init_containers_come_first() {
+    let waiting = |status: &PodStatus, index: usize| {
+        let state = status.container_statuses.as_ref().unwrap()[index].state.clone().unwrap();
+        state.waiting.unwrap().reason.unwrap()
+    };
+    assert_eq!(waiting(&status(TWO, &[]), 0), "ContainerCreating");
+    assert_eq!(waiting(&status(WITH_INIT, &["i:0"]), 0), "PodInitializing");
+}
