@@ -17,6 +17,7 @@ mod real_images;
 mod removal;
 mod resources;
 mod revisions;
+mod security;
 mod shim;
 mod sources;
 mod storage;

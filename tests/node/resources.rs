@@ -63,7 +63,7 @@ fn d25_the_oom_score_follows_class_and_memory_request() {
     assert_eq!(std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim(), "1000");
 }
 
-/// shows: spec.containers[].resizePolicy
+/// shows: spec.containers[].resources.limits, spec.containers[].resources.requests
 #[test]
 fn limits_change_in_the_cgroup_of_the_running_process() {
     let mut host = TestHost::start();
@@ -89,7 +89,7 @@ fn limits_change_in_the_cgroup_of_the_running_process() {
     assert_eq!(last.container("main")["allocatedResources"]["cpu"], "50m");
 }
 
-/// shows: spec.containers[].resizePolicy
+/// shows: spec.containers[].resizePolicy[].resourceName, spec.containers[].resizePolicy[].restartPolicy
 #[test]
 fn a_container_restarts_for_the_resource_whose_policy_says_so() {
     let host = TestHost::start();
@@ -165,4 +165,33 @@ fn huge_pages_are_limited_where_the_kernel_can() {
     host.write_manifest("web.yaml", &one("resources: {limits: {hugepages-2Mi: 4Mi, memory: 16Mi}}"));
     let web = host.wait_running("web");
     assert_eq!(cgroup::huge_page_limit(host.container_pid(&web, "main"), 0), (4 << 20).to_string());
+}
+
+/// shows: spec.resources.limits, spec.resources.requests
+#[test]
+fn a_pod_has_resources_of_its_own_that_change_while_it_runs() {
+    let host = TestHost::start();
+    let with = |memory: &str| {
+        let spec = format!("  resources: {{requests: {{cpu: 100m, memory: 32Mi}}, limits: {{cpu: 500m, memory: {memory}}}}}\n");
+        pod(&spec, &[("main", FOREVER, "tty: false"), ("small", FOREVER, "resources: {limits: {memory: 16Mi}}")])
+    };
+    host.write_manifest("web.yaml", &with("64Mi"));
+    let before = host.wait_running("web");
+    let (main, small) = (host.container_pid(&before, "main"), host.container_pid(&before, "small"));
+    assert_eq!(before.0["status"]["qosClass"], "Burstable");
+    assert_eq!((cgroup::memory_limit(main, 1), cgroup::cpu_quota(main, 1)), (Some(64 << 20), Some(50_000)));
+    assert_eq!(cgroup::cpu_share(main, 1), cgroup::share_of(102));
+    assert_eq!((cgroup::memory_limit(main, 0), cgroup::memory_limit(small, 0)), (Some(64 << 20), Some(16 << 20)));
+    host.write_manifest("web.yaml", &with("96Mi"));
+    eventually("the new limit of the pod", || match (cgroup::memory_limit(main, 1), cgroup::memory_limit(main, 0)) {
+        (Some(pods), Some(own)) if pods == 96 << 20 && own == 96 << 20 => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let after = host.pod("web").unwrap();
+    assert_eq!((after.container_id("main"), after.restarts("main")), (before.container_id("main"), 0));
+    host.write_manifest("web.yaml", &with("16Mi"));
+    eventually("the refusal: containers may not have more than the pod requests", || {
+        let out = host.cli_ok(&["status"]);
+        out.contains("spec.resources.requests[memory]").then_some(()).ok_or(out)
+    });
 }

@@ -7,6 +7,7 @@ mod volume;
 
 use super::Pod;
 use super::containers::text;
+use super::resources::set_pod_level_defaults;
 use container::{default_container, default_ephemeral_container, host_ports};
 use k8s_openapi::api::core::v1::{PodSecurityContext, PodSpec};
 use volume::default_volume;
@@ -34,6 +35,7 @@ pub fn apply(pod: &mut Pod) {
     for container in spec.ephemeral_containers.iter_mut().flatten() {
         default_ephemeral_container(container);
     }
+    set_pod_level_defaults(pod);
 }
 
 /// `serviceAccount` is an older name of `serviceAccountName`; both are shown.

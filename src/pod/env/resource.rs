@@ -45,7 +45,7 @@ pub(in crate::pod) fn parse_resource(resource: &str) -> Result<(Bound, &str), Re
     }
 }
 
-/// The referenced number divided by the divisor (one if absent or zero), rounded up. A limit that is not set is the node's
+/// The referenced number divided by the divisor (one if absent or zero), rounded up. A limit that is not set is the pod's or the node's
 /// allocatable amount, a request that is not set is zero.
 pub fn resource_field_value(
     pod: &Pod,
@@ -61,11 +61,7 @@ pub fn resource_field_value(
     };
     let (bound, resource) = parse_resource(&selector.resource)?;
     let amount = match bound {
-        Bound::Limit => resources::limits(subject)
-            .get(resource)
-            .copied()
-            .filter(|limit| !limit.is_zero())
-            .unwrap_or_else(|| allocatable(resource, facts)),
+        Bound::Limit => resources::effective_limit(pod, subject, resource).unwrap_or_else(|| allocatable(resource, facts)),
         Bound::Request => resources::requests(subject).get(resource).copied().unwrap_or_default(),
     };
     let divisor = match &selector.divisor {

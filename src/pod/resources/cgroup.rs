@@ -1,6 +1,6 @@
 //! Cgroup values of pods and containers (kubelet rule D24).
 
-use super::{Amounts, CgroupResources, QosClass, amount, limits, pod_limits, pod_requests, qos_class, requests};
+use super::{Amounts, CgroupResources, QosClass, amount, effective_limit, limits, pod_limits, pod_requests, qos_class, requests};
 use crate::pod::Pod;
 use crate::pod::containers;
 use k8s_openapi::api::core::v1::Container;
@@ -24,7 +24,7 @@ pub fn milli_cpu_to_quota(milli: i64) -> Option<i64> {
     (milli > 0).then(|| (milli.saturating_mul(period) / 1000).max(MIN_QUOTA_US))
 }
 
-/// The pod's own cgroup. Quota and memory are limited only where every container has a limit.
+/// The pod's own cgroup. Quota and memory are limited only where the pod or every container has a limit.
 pub fn pod_cgroup(pod: &Pod) -> CgroupResources {
     let requests = pod_requests(pod);
     let sums = pod_limits(pod);
@@ -33,7 +33,7 @@ pub fn pod_cgroup(pod: &Pod) -> CgroupResources {
     if class == QosClass::BestEffort {
         return CgroupResources { cpu_shares: Some(BEST_EFFORT_SHARES), hugepages, ..CgroupResources::default() };
     }
-    let every_container_limits = |name| containers::all(pod).all(|(_, container)| !amount(&limits(container), name).is_zero());
+    let every_container_limits = |name| containers::all(pod).all(|(_, container)| effective_limit(pod, container, name).is_some());
     let mut resources = CgroupResources {
         cpu_shares: Some(milli_cpu_to_shares(amount(&requests, "cpu").milli_value())),
         hugepages,
@@ -49,14 +49,16 @@ pub fn pod_cgroup(pod: &Pod) -> CgroupResources {
     resources
 }
 
-/// The cgroup of one container. Shares follow the request, or the limit where there is no request.
-pub fn container_cgroup(_pod: &Pod, container: &Container) -> CgroupResources {
+/// The cgroup of one container. Shares follow the request, or the limit where there is no request; the pod's limits hold where it has
+/// none.
+pub fn container_cgroup(pod: &Pod, container: &Container) -> CgroupResources {
     let requests = requests(container);
     let limits = limits(container);
-    let cpu_limit = amount(&limits, "cpu").milli_value();
+    let limit = |name| effective_limit(pod, container, name).unwrap_or_default();
+    let cpu_limit = limit("cpu").milli_value();
     let cpu_request = requests.get("cpu").map_or(cpu_limit, |request| request.milli_value());
     let cpu_quota_us = milli_cpu_to_quota(cpu_limit);
-    let memory = amount(&limits, "memory").value();
+    let memory = limit("memory").value();
     CgroupResources {
         cpu_shares: Some(milli_cpu_to_shares(cpu_request)),
         cpu_quota_us,

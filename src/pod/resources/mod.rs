@@ -6,6 +6,7 @@
 mod cgroup;
 mod given;
 mod oom;
+mod pod_level;
 mod qos;
 mod sums;
 
@@ -14,8 +15,9 @@ pub use cgroup::{
 };
 pub use given::{ContainerResources, DeclaredAmounts, RESIZABLE, restarting_resources};
 pub use oom::oom_score_adj;
+pub use pod_level::{effective_limit, is_pod_level, set_pod_level_defaults};
 pub use qos::qos_class;
-pub use sums::{pod_limits, pod_requests};
+pub use sums::{of_containers, pod_limits, pod_requests};
 
 use super::quantity::Amount;
 use k8s_openapi::api::core::v1::Container;

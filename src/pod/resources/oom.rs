@@ -1,5 +1,6 @@
 //! Who is killed first when memory runs out (kubelet rule D25).
 
+use super::pod_level::memory_beyond_containers;
 use super::{QosClass, amount, qos_class, requests};
 use crate::pod::Pod;
 use crate::pod::containers::{self, ContainerKind, spec, text};
@@ -25,12 +26,13 @@ pub fn oom_score_adj(pod: &Pod, container: &Container, node_memory_bytes: u64) -
 }
 
 fn burstable_score(pod: &Pod, container: &Container, node_memory_bytes: u64) -> i64 {
+    let beyond = memory_beyond_containers(pod);
     let own = memory_request(container);
     let request = match containers::find(pod, &container.name) {
         Some((ContainerKind::Sidecar, _)) => own.max(containers::main(pod).map(memory_request).min().unwrap_or(0)),
         Some((ContainerKind::Init | ContainerKind::Main, _)) | None => own,
     };
-    let share = i128::from(request) * 1000 / i128::from(node_memory_bytes.max(1));
+    let share = i128::from(request.saturating_add(beyond)) * 1000 / i128::from(node_memory_bytes.max(1));
     i64::try_from(1000 - share).unwrap_or(i64::MIN)
 }
 

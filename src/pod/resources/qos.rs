@@ -1,5 +1,7 @@
-//! The quality of service class (kubelet rule D24): cpu and memory of all containers, init containers included.
+//! The quality of service class (kubelet rule D24): cpu and memory of the pod where it has some of its own, else of all containers, init
+//! containers included.
 
+use super::pod_level::{pod_level_limits, pod_level_requests};
 use super::{Amounts, QosClass, limits, requests};
 use crate::pod::containers;
 use crate::pod::{Pod, quantity::Amount};
@@ -10,14 +12,20 @@ const COUNTED: [&str; 2] = ["cpu", "memory"];
 pub fn qos_class(pod: &Pod) -> QosClass {
     let mut requested = Amounts::new();
     let mut limited = Amounts::new();
-    let mut every_container_is_limited = true;
-    for (_, container) in containers::all(pod) {
-        sum_positive(&mut requested, &requests(container));
-        every_container_is_limited &= sum_positive(&mut limited, &limits(container)) == COUNTED.len();
+    let (of_pod, pods_limits) = (pod_level_requests(pod), pod_level_limits(pod));
+    let mut is_limited = true;
+    if of_pod.is_empty() && pods_limits.is_empty() {
+        for (_, container) in containers::all(pod) {
+            sum_positive(&mut requested, &requests(container));
+            is_limited &= sum_positive(&mut limited, &limits(container)) == COUNTED.len();
+        }
+    } else {
+        sum_positive(&mut requested, &of_pod);
+        is_limited = sum_positive(&mut limited, &pods_limits) == COUNTED.len();
     }
     if requested.is_empty() && limited.is_empty() {
         QosClass::BestEffort
-    } else if every_container_is_limited && requested == limited {
+    } else if is_limited && requested == limited {
         QosClass::Guaranteed
     } else {
         QosClass::Burstable

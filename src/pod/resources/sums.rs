@@ -1,22 +1,25 @@
 //! What a pod needs and may use in all, counted as the scheduler counts it: main containers and sidecars run at once, init
 //! containers one after the other beside the sidecars started before them.
 
+use super::pod_level::{pod_level_limits, pod_level_requests};
 use super::{Amounts, limits, requests};
 use crate::pod::Pod;
 use crate::pod::containers::{self, ContainerKind, spec};
 use k8s_openapi::api::core::v1::Container;
 
-/// The pod's requests, overhead included.
+/// The pod's requests: its own where it has some, else its containers'; overhead included.
 pub fn pod_requests(pod: &Pod) -> Amounts {
-    let mut sum = aggregate(pod, requests);
+    let mut sum = of_containers(pod, requests);
+    sum.extend(pod_level_requests(pod));
     add(&mut sum, &super::amounts(spec(pod).overhead.as_ref()));
     sum
 }
 
-/// The pod's limits. A container without a limit counts as nothing, so this bounds the pod only if all containers have one.
+/// The pod's limits: its own where it has some, else its containers'. A container without a limit counts as nothing, so this bounds the pod only if all containers have one.
 /// Overhead is added to limits that are set.
 pub fn pod_limits(pod: &Pod) -> Amounts {
-    let mut sum = aggregate(pod, limits);
+    let mut sum = of_containers(pod, limits);
+    sum.extend(pod_level_limits(pod));
     for (name, overhead) in super::amounts(spec(pod).overhead.as_ref()) {
         if let Some(limit) = sum.get_mut(&name).filter(|limit| !limit.is_zero()) {
             *limit = limit.plus(overhead);
@@ -25,7 +28,8 @@ pub fn pod_limits(pod: &Pod) -> Amounts {
     sum
 }
 
-fn aggregate(pod: &Pod, of: impl Fn(&Container) -> Amounts) -> Amounts {
+/// What the containers need together at most, at any time.
+pub fn of_containers(pod: &Pod, of: impl Fn(&Container) -> Amounts) -> Amounts {
     let mut running = Amounts::new();
     for container in containers::main(pod) {
         add(&mut running, &of(container));

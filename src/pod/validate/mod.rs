@@ -15,6 +15,7 @@ mod metadata;
 mod mounts;
 mod names;
 pub(super) mod objects;
+mod pod_resources;
 mod ports;
 mod probes;
 mod resources;

@@ -1,7 +1,7 @@
 //! Fields of the pod itself.
 
 use super::names::{dns_label, dns_subdomain};
-use super::{containers, dns, scheduling, security, volumes};
+use super::{containers, dns, pod_resources, scheduling, security, volumes};
 use crate::pod::Pod;
 use crate::pod::admit::{AdmitContext, static_pod_name};
 use crate::pod::containers::{list, text};
@@ -16,6 +16,7 @@ const MAX_KERNEL_NAME: usize = 64;
 pub(super) fn check(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
     volumes::check(list(&spec.volumes), &path.child("volumes"), problems);
     containers::check(spec, path, problems);
+    pod_resources::check(pod, spec, path, problems);
     problems.one_of(&path.child("restartPolicy"), text(&spec.restart_policy), &["Always", "OnFailure", "Never"]);
     check_times(spec, path, problems);
     dns::check(spec, path, problems);
