@@ -1,6 +1,6 @@
 //! Properties of admission and of all that is asked about a Pod, over Pods made from the API's schema and over good ones.
 
-use super::env::{EnvFacts, container_environment, expanded_args, expanded_command};
+use super::env::{EnvFacts, EnvFiles, container_environment, expanded_args, expanded_command};
 use super::hash::{config_hash, container_hash, sandbox_hash};
 use super::objects::Objects;
 use super::{AdmitContext, NodeName, Pod, admit, containers, defaults, host_files, resources};
@@ -211,7 +211,8 @@ fn ask_all(pod: &Pod) {
         resources::container_cgroup(pod, container);
         resources::oom_score_adj(pod, container, 1 << 30);
         containers::pull_policy(container);
-        let environment = container_environment(pod, container, &Objects::default(), &facts).unwrap_or_default().variables;
+        let environment =
+            container_environment(pod, container, &Objects::default(), &EnvFiles::new(), &facts).unwrap_or_default().variables;
         expanded_command(container, &environment);
         expanded_args(container, &environment);
     }

@@ -16,6 +16,7 @@
 
 mod atomic_writer;
 mod empty_dir;
+mod env_file;
 mod host_files;
 mod host_path;
 mod mount_list;
@@ -33,11 +34,13 @@ pub use usage::UsageRequest;
 pub use volumes::Volumes;
 
 use crate::mux::DesiredPod;
+use crate::pod::env::EnvFiles;
 use crate::pod::files::Projection;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
 use crate::runtime::Mount;
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -122,6 +125,9 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
 
     /// Unmounts and removes everything of the pod. Collects errors and goes on; NotFound is success.
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError>;
+
+    /// Reads files of emptyDir volumes, each named by volume and path.
+    async fn env_files(&self, pod: &DesiredPod, names: BTreeSet<(String, String)>) -> Result<EnvFiles, VolumeError>;
 
     /// Removes what an earlier definition of the pod had and this one has not. Only while no container of an earlier one runs. Collects
     /// errors and goes on.

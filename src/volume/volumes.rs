@@ -2,14 +2,16 @@
 
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
-use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, projected, removal, trim};
+use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, env_file, projected, removal, trim};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::containers;
+use crate::pod::env::EnvFiles;
 use crate::pod::files::{Projection, is_projected};
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -78,6 +80,22 @@ impl VolumeService for Volumes {
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
         let uid = uid.clone();
         self.blocking(move |shared| shared.remove(uid)).await
+    }
+
+    async fn env_files(&self, pod: &DesiredPod, names: BTreeSet<(String, String)>) -> Result<EnvFiles, VolumeError> {
+        if names.is_empty() {
+            return Ok(EnvFiles::new());
+        }
+        let uid = pod.uid.clone();
+        self.blocking(move |shared| {
+            let read =
+                |(volume, path): (String, String)| match env_file::read(&shared.paths.empty_dir(&uid, &volume), path.as_ref()) {
+                    Ok(content) => Ok(((volume, path), content)),
+                    Err(error) => Err(VolumeError::not_ready(volume, format!("read env file {path:?}: {error}"))),
+                };
+            names.into_iter().map(read).collect()
+        })
+        .await
     }
 
     async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {

@@ -25,6 +25,9 @@ pub(super) enum AssembleError {
     /// It is not in the pod: the plan is of another definition.
     #[error("container {0} is not in its pod")]
     NoContainer(String),
+    /// A file that variables come from cannot be read.
+    #[error("couldn't parse env file")]
+    EnvFiles(#[source] VolumeError),
     /// A variable has no value.
     #[error(transparent)]
     Environment(env::EnvError),
@@ -47,7 +50,7 @@ impl AssembleError {
     pub(super) const fn reason(&self) -> &'static str {
         match self {
             AssembleError::NoContainer(_) | AssembleError::NoCommand => reason::CREATE_CONTAINER_ERROR,
-            AssembleError::Environment(_) | AssembleError::User(_) | AssembleError::NonRoot(_) => {
+            AssembleError::EnvFiles(_) | AssembleError::Environment(_) | AssembleError::User(_) | AssembleError::NonRoot(_) => {
                 reason::CREATE_CONTAINER_CONFIG_ERROR
             }
             AssembleError::Mounts(VolumeError::BadMount { .. }) => reason::CREATE_CONTAINER_CONFIG_ERROR,
@@ -84,7 +87,9 @@ impl Start<'_> {
         let name = &self.definition.name;
         let (_, container) = containers::find(pod, name.as_str()).ok_or_else(|| AssembleError::NoContainer(name.to_string()))?;
         let facts = self.facts(services);
-        let environment = env::container_environment(pod, container, self.objects, &facts).map_err(AssembleError::Environment)?;
+        let files = services.volumes.env_files(self.desired, env::env_files(container)).await.map_err(AssembleError::EnvFiles)?;
+        let environment =
+            env::container_environment(pod, container, self.objects, &files, &facts).map_err(AssembleError::Environment)?;
         self.tell_skipped(services, &environment.skipped);
         let declared = environment.variables;
         let run_as = run_as(pod, container);

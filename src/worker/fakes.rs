@@ -4,6 +4,7 @@ use super::services::Incarnations;
 use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
+use crate::pod::env::EnvFiles;
 use crate::pod::files::{Projection, VolumeFiles};
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
@@ -189,6 +190,10 @@ impl VolumeService for FakeVolumes {
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
         lock(&self.pods).remove(uid);
         Ok(())
+    }
+
+    async fn env_files(&self, _: &DesiredPod, _: BTreeSet<(String, String)>) -> Result<EnvFiles, VolumeError> {
+        Ok(EnvFiles::new())
     }
 
     async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {

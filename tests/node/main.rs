@@ -22,3 +22,4 @@ mod shim;
 mod sources;
 mod storage;
 mod support;
+mod volumes;

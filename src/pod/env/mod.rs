@@ -6,11 +6,13 @@
 
 mod expand;
 mod field;
+mod file;
 mod object;
 mod resource;
 
 pub use expand::expand;
 pub use field::{FieldRef, FieldRefError, field_ref_value};
+pub use file::{EnvFiles, env_files};
 pub use object::{ObjectEnvironment, SkippedKeys, object_environment};
 pub(super) use resource::parse_resource;
 pub use resource::{ResourceFieldError, resource_field_value};
@@ -64,6 +66,24 @@ pub enum EnvError {
     /// `valueFrom.configMapKeyRef` or `valueFrom.secretKeyRef`, or an object of `envFrom`. Said as the kubelet does, without the variable.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// A file of `valueFrom.fileKeyRef` cannot be used.
+    #[error("couldn't parse env file {path:?} of volume {volume:?}: {reason}")]
+    File {
+        /// In the volume.
+        path: String,
+        /// In `spec.volumes`.
+        volume: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It has no such key.
+    #[error("environment variable key {key:?} not found in file {path:?}")]
+    FileKey {
+        /// What was looked for.
+        key: String,
+        /// In the volume.
+        path: String,
+    },
     /// `valueFrom` with a kind of reference that podstead does not resolve.
     #[error("resolve environment variable {0}: its kind of reference is not supported")]
     Unsupported(String),
@@ -85,11 +105,12 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// The variables of `envFrom` and `env`. A value sees those of `envFrom` and those declared before it (kubelet rule D20).
+/// The variables of `envFrom` and `env`; `files` has what [`env_files`] names. A value sees those of `envFrom` and those declared before it (kubelet rule D20).
 pub fn container_environment(
     pod: &Pod,
     container: &Container,
     objects: &Objects,
+    files: &EnvFiles,
     facts: &EnvFacts,
 ) -> Result<Environment, EnvError> {
     let mut environment = Environment::default();
@@ -112,7 +133,7 @@ pub fn container_environment(
         let seen = &environment.variables;
         let lookup = |name: &str| seen.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
         // An optional key that is not there leaves the variable unset.
-        if let Some(value) = variable_value(pod, container, variable, objects, facts, &lookup)? {
+        if let Some(value) = variable_value(pod, container, variable, objects, files, facts, &lookup)? {
             set(&mut environment.variables, &variable.name, value);
         }
     }
@@ -139,6 +160,7 @@ fn variable_value(
     container: &Container,
     variable: &EnvVar,
     objects: &Objects,
+    files: &EnvFiles,
     facts: &EnvFacts,
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, EnvError> {
@@ -154,6 +176,8 @@ fn variable_value(
         value.map(Some).map_err(|source| EnvError::Resource { name: variable.name.clone(), source })
     } else if reference.config_map_key_ref.is_some() || reference.secret_key_ref.is_some() {
         Ok(object::single(pod, reference, objects)?.map(str::to_owned))
+    } else if let Some(selector) = &reference.file_key_ref {
+        file::from_file(selector, files)
     } else {
         Err(EnvError::Unsupported(variable.name.clone()))
     }
@@ -185,7 +209,7 @@ mod tests {
 
     fn resolve(pod: &Pod, objects: &Objects) -> Result<Vec<(String, String)>, EnvError> {
         let container = &pod.spec.as_ref().unwrap().containers[0];
-        container_environment(pod, container, objects, &facts()).map(|environment| environment.variables)
+        container_environment(pod, container, objects, &EnvFiles::new(), &facts()).map(|environment| environment.variables)
     }
 
     fn environment(container: &str) -> Result<Vec<(String, String)>, EnvError> {
@@ -235,7 +259,7 @@ mod tests {
         let result = environment("env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nonsense}}}]");
         assert!(matches!(result, Err(EnvError::Field { name, .. }) if name == "A"));
         let result = environment("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}]");
-        assert_eq!(result, Err(EnvError::Unsupported("A".into())));
+        assert!(matches!(result, Err(EnvError::File { volume, .. }) if volume == "v"));
         let error = environment("env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: k}}}]").unwrap_err();
         assert_eq!(error.to_string(), "configmap \"m\" not found in namespace \"shop\" (there is no source)");
     }

@@ -186,10 +186,9 @@ mod tests {
     #[test]
     fn what_is_not_honoured_is_reported_at_its_place() {
         check_container(
-            "livenessProbe: {}, env: [{name: A}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: C, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}]",
+            "livenessProbe: {}, env: [{name: A}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
             "nodeSelector: {a: b}, volumes: [{name: v, nfs: {server: a, path: /}}]",
             &[
-                "error spec.containers[0].env[2].valueFrom.fileKeyRef: not supported yet",
                 "error spec.containers[0].livenessProbe: not supported yet",
                 "warning spec.nodeSelector: has no effect: nothing is scheduled here, the pod runs on the host that its manifest lies on",
                 "error spec.volumes[0].nfs: not supported",

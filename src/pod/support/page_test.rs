@@ -34,23 +34,10 @@ const NOT_SHOWN: &[(&str, &str)] = &[
     ("spec.containers[].lifecycle", "the tests of its group come with it"),
     ("spec.containers[].ports", "the tests of its group come with it"),
     ("spec.containers[].securityContext.procMount", "the tests of its group come with it"),
-    ("spec.containers[].volumeMounts[].mountPropagation", "the tests of its group come with it"),
-    ("spec.containers[].volumeMounts[].readOnly", "the tests of its group come with it"),
-    ("spec.containers[].volumeMounts[].recursiveReadOnly", "the tests of its group come with it"),
-    ("spec.containers[].volumeMounts[].subPathExpr", "the tests of its group come with it"),
     ("spec.hostUsers", "the tests of its group come with it"),
     ("spec.initContainers[].restartPolicy", "the tests of its group come with it"),
     ("spec.os", "the tests of its group come with it"),
     ("spec.terminationGracePeriodSeconds", "the tests of its group come with it"),
-    ("spec.volumes[].configMap.defaultMode", "the tests of its group come with it"),
-    ("spec.volumes[].configMap.items", "the tests of its group come with it"),
-    ("spec.volumes[].configMap.optional", "the tests of its group come with it"),
-    ("spec.volumes[].hostPath", "the tests of its group come with it"),
-    ("spec.volumes[].projected.sources[].configMap.items[].mode", "the tests of its group come with it"),
-    ("spec.volumes[].projected.sources[].configMap.optional", "the tests of its group come with it"),
-    ("spec.volumes[].projected.sources[].secret.optional", "the tests of its group come with it"),
-    ("spec.volumes[].secret.items", "the tests of its group come with it"),
-    ("spec.volumes[].secret.optional", "the tests of its group come with it"),
 ];
 
 /// Suites whose tests look at real processes, files and images, or at the steps of a plan.

@@ -86,7 +86,7 @@ fn check_container(container: &Container, surroundings: &Surroundings<'_>, path:
         }
     }
     ports::check(list(&container.ports), spec.host_network == Some(true), &path.child("ports"), problems);
-    env::check(container, &surroundings.names, path, problems);
+    env::check(container, &surroundings.names, list(&spec.volumes), path, problems);
     mounts::check(container, list(&spec.volumes), path, problems);
     if let Some(requirements) = &container.resources {
         resources::check(requirements, &path.child("resources"), problems);

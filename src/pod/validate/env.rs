@@ -1,16 +1,18 @@
 //! Environment variables and the references in them.
 
-use super::names::{Rule, config_key, dns_subdomain, environment_name, no_nul, qualified_name};
+use super::names::{Rule, config_key, dns_subdomain, environment_name, inner_path, no_nul, qualified_name};
 use crate::pod::containers::{list, text};
 use crate::pod::env::{FieldRef, parse_resource};
 use crate::pod::field::{FieldPath, Problems};
 use crate::pod::quantity::Amount;
-use k8s_openapi::api::core::v1::{Container, EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector};
+use k8s_openapi::api::core::v1::{
+    Container, EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, ResourceFieldSelector, Volume,
+};
 
 use std::collections::HashSet;
 
 /// `env` and `envFrom` of one container; `names` are the names of all containers of the pod.
-pub(super) fn check(container: &Container, names: &[&str], path: &FieldPath, problems: &mut Problems) {
+pub(super) fn check(container: &Container, names: &[&str], volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
     let mut declared = HashSet::new();
     for (index, variable) in list(&container.env).iter().enumerate() {
         let path = path.child("env").index(index);
@@ -19,7 +21,7 @@ pub(super) fn check(container: &Container, names: &[&str], path: &FieldPath, pro
         if !declared.insert(&variable.name) && !refers_to_itself(variable) {
             problems.suspicious(&path.child("name"), format_args!("{:?} is declared before; the last value counts", variable.name));
         }
-        check_value(variable, names, &path, problems);
+        check_value(variable, names, volumes, &path, problems);
     }
     for (index, source) in list(&container.env_from).iter().enumerate() {
         check_env_from(source, &path.child("envFrom").index(index), problems);
@@ -31,7 +33,7 @@ fn refers_to_itself(variable: &EnvVar) -> bool {
     text(&variable.value).contains(&format!("$({})", variable.name))
 }
 
-fn check_value(variable: &EnvVar, names: &[&str], path: &FieldPath, problems: &mut Problems) {
+fn check_value(variable: &EnvVar, names: &[&str], volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
     let Some(source) = &variable.value_from else { return };
     let path = path.child("valueFrom");
     if !text(&variable.value).is_empty() {
@@ -46,7 +48,7 @@ fn check_value(variable: &EnvVar, names: &[&str], path: &FieldPath, problems: &m
         secret_key_ref.is_some(),
     ];
     match set.iter().filter(|set| **set).count() {
-        0 => problems.required(&path, "one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef"),
+        0 => problems.required(&path, "one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef"),
         1 => {}
         _ => problems.forbidden(&path, "may have only one kind of reference"),
     }
@@ -55,6 +57,9 @@ fn check_value(variable: &EnvVar, names: &[&str], path: &FieldPath, problems: &m
     }
     if let Some(selector) = resource_field_ref {
         check_resource_ref(selector, Some(names), &path.child("resourceFieldRef"), problems);
+    }
+    if let Some(selector) = file_key_ref {
+        check_file_ref(selector, volumes, &path.child("fileKeyRef"), problems);
     }
     if let Some(selector) = config_map_key_ref {
         check_key_ref(&selector.name, &selector.key, &path.child("configMapKeyRef"), problems);
@@ -67,6 +72,25 @@ fn check_value(variable: &EnvVar, names: &[&str], path: &FieldPath, problems: &m
 fn check_key_ref(name: &str, key: &str, path: &FieldPath, problems: &mut Problems) {
     problems.required_text(&path.child("name"), name, dns_subdomain);
     problems.required_text(&path.child("key"), key, config_key);
+}
+
+fn check_file_ref(selector: &FileKeySelector, volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
+    let FileKeySelector { key, optional: _, path: file, volume_name } = selector;
+    problems.required_text(&path.child("key"), key, env_file_key);
+    problems.required_text(&path.child("path"), file, |text| inner_path(text).and_then(|()| no_nul(text)));
+    let path = path.child("volumeName");
+    match volumes.iter().find(|volume| volume.name == *volume_name) {
+        _ if volume_name.is_empty() => problems.required(&path, ""),
+        None => problems.invalid(&path, volume_name, "the pod has no volume of that name"),
+        Some(volume) if volume.empty_dir.is_none() => problems.invalid(&path, volume_name, "must be an emptyDir volume"),
+        Some(_) => {}
+    }
+}
+
+/// A name in an env file, at most 128 printable ASCII characters.
+fn env_file_key(text: &str) -> Rule {
+    let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=');
+    if is_printable && text.len() <= 128 { Ok(()) } else { Err("must be 1 to 128 printable characters without blanks and '='") }
 }
 
 fn check_env_from(source: &EnvFromSource, path: &FieldPath, problems: &mut Problems) {
@@ -205,7 +229,7 @@ mod tests {
         check_container(
             "env: [{name: A, valueFrom: {}}]",
             "",
-            &["{P}.env[0].valueFrom: is required: one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef"],
+            &["{P}.env[0].valueFrom: is required: one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef"],
         );
         check_container(
             "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}, resourceFieldRef: {resource: limits.cpu}}}]",
@@ -296,5 +320,27 @@ mod tests {
                 "{P}.envFrom[2].secretRef.name: is required",
             ],
         );
+    }
+
+    #[test]
+    fn a_file_is_in_an_empty_dir_of_the_pod() {
+        let volumes = "volumes: [{name: v, emptyDir: {}}, {name: h, hostPath: {path: /x}}]";
+        let file = |fields: &str| format!("env: [{{name: A, valueFrom: {{fileKeyRef: {{{fields}}}}}}}]");
+        let at = "{P}.env[0].valueFrom.fileKeyRef";
+        check_container(&file("volumeName: v, path: a/b, key: K"), volumes, &[]);
+        for (fields, expected) in [
+            ("volumeName: h, path: a, key: K", "volumeName: invalid value \"h\": must be an emptyDir volume"),
+            ("volumeName: n, path: a, key: K", "volumeName: invalid value \"n\": the pod has no volume of that name"),
+            ("path: a, key: K", "volumeName: is required"),
+            ("volumeName: v, path: ../a, key: K", "path: invalid value \"../a\": must not contain '..'"),
+            ("volumeName: v, key: K", "path: is required"),
+            ("volumeName: v, path: a", "key: is required"),
+            (
+                "volumeName: v, path: a, key: a=b",
+                "key: invalid value \"a=b\": must be 1 to 128 printable characters without blanks and '='",
+            ),
+        ] {
+            check_container(&file(fields), volumes, &[&format!("{at}.{expected}")]);
+        }
     }
 }
