@@ -1,7 +1,7 @@
 //! The pod's phase (kubelet rule D14).
 
 use super::input::PodResult;
-use crate::pod::restart::RestartPolicy;
+use crate::pod::restart::{AfterExit, ExitPolicy};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus};
 
 /// `status.phase`.
@@ -29,38 +29,47 @@ impl PodPhase {
     }
 }
 
-/// The phase of a pod with these container statuses. `inits` are those of init containers without sidecars. A `result` that was decided
-/// stays, whatever is seen later.
-pub(super) fn pod_phase(
-    policy: RestartPolicy,
-    inits: &[&ContainerStatus],
-    mains: &[&ContainerStatus],
-    result: Option<&PodResult>,
-) -> PodPhase {
+/// A container that counts: what is shown of it, and what follows its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted<'a> {
+    pub(super) status: &'a ContainerStatus,
+    pub(super) exits: &'a ExitPolicy,
+}
+
+impl Counted<'_> {
+    /// What follows the end of its latest run; `None` before its first start and while it runs.
+    fn after_exit(&self) -> Option<AfterExit> {
+        ended(self.status).map(|ended| self.exits.after_exit(ended.exit_code))
+    }
+}
+
+/// The phase of a pod with these containers. `inits` are init containers without sidecars. A `result` that was decided stays, whatever is
+/// seen later.
+pub(super) fn pod_phase(inits: &[Counted<'_>], mains: &[Counted<'_>], result: Option<&PodResult>) -> PodPhase {
     if let Some(result) = result {
         return if result.succeeded { PodPhase::Succeeded } else { PodPhase::Failed };
     }
-    let main_has_run = mains.iter().any(|status| is_running(status) || ended(status).is_some());
-    let init_failed = inits.iter().any(|status| ended(status).is_some_and(|ended| ended.exit_code != 0));
-    let init_pending = inits.iter().any(|status| terminated(status).is_none_or(|terminated| terminated.exit_code != 0));
-    if init_failed && policy == RestartPolicy::Never {
+    let main_has_run = mains.iter().any(|main| is_running(main.status) || ended(main.status).is_some());
+    let init_pending = inits.iter().any(|init| terminated(init.status).is_none_or(|terminated| terminated.exit_code != 0));
+    if inits.iter().any(|init| init.after_exit() == Some(AfterExit::Failed)) {
         return PodPhase::Failed;
     }
     if init_pending && !main_has_run {
         return PodPhase::Pending;
     }
-    if mains.iter().any(|status| !is_running(status) && ended(status).is_none()) {
+    if mains.iter().any(|main| !is_running(main.status) && ended(main.status).is_none()) {
         return PodPhase::Pending;
     }
-    if mains.iter().any(|status| is_running(status)) {
+    if mains.iter().any(|main| is_running(main.status)) {
         return PodPhase::Running;
     }
-    let all_succeeded = mains.iter().all(|status| ended(status).is_some_and(|ended| ended.exit_code == 0));
-    match policy {
-        RestartPolicy::Always => PodPhase::Running,
-        RestartPolicy::OnFailure | RestartPolicy::Never if all_succeeded => PodPhase::Succeeded,
-        RestartPolicy::OnFailure => PodPhase::Running,
-        RestartPolicy::Never => PodPhase::Failed,
+    let ends = |wanted: &[AfterExit]| mains.iter().filter_map(Counted::after_exit).any(|after| wanted.contains(&after));
+    if ends(&[AfterExit::Restart, AfterExit::RestartAll]) {
+        PodPhase::Running
+    } else if ends(&[AfterExit::Failed]) {
+        PodPhase::Failed
+    } else {
+        PodPhase::Succeeded
     }
 }
 
@@ -85,7 +94,8 @@ fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use RestartPolicy::{Always, Never, OnFailure};
+    use crate::pod::Pod;
+    use crate::pod::containers::{self, ContainerKind};
     use k8s_openapi::api::core::v1::{ContainerState, ContainerStateRunning, ContainerStateWaiting};
 
     fn exit(exit_code: i32) -> ContainerState {
@@ -107,13 +117,26 @@ mod tests {
         ContainerStatus { state: Some(state), last_state, ..ContainerStatus::default() }
     }
 
-    fn phase(policy: RestartPolicy, inits: &str, mains: &str) -> PodPhase {
-        let (inits, mains): (Vec<_>, Vec<_>) = (inits.chars().map(status).collect(), mains.chars().map(status).collect());
-        pod_phase(policy, &inits.iter().collect::<Vec<_>>(), &mains.iter().collect::<Vec<_>>(), None)
+    /// The phase of a pod whose init and main containers all have these fields.
+    fn phase_with(policy: &str, fields: &str, inits: &str, mains: &str) -> PodPhase {
+        let containers = |list: &str| -> Vec<String> { list.chars().map(|_| format!("{{name: c, {fields}}}")).collect() };
+        let (init, main) = (containers(inits).join(", "), containers(mains).join(", "));
+        let yaml = format!("{{spec: {{restartPolicy: {policy}, containers: [{main}], initContainers: [{init}]}}}}");
+        let pod: Pod = serde_yaml::from_str(&yaml).unwrap();
+        let exits: Vec<ExitPolicy> = containers::all(&pod).map(|(kind, container)| ExitPolicy::of(&pod, kind, container)).collect();
+        let statuses: Vec<ContainerStatus> = inits.chars().chain(mains.chars()).map(status).collect();
+        let counted: Vec<Counted<'_>> = statuses.iter().zip(&exits).map(|(status, exits)| Counted { status, exits }).collect();
+        let (inits, mains) = counted.split_at(inits.len());
+        pod_phase(inits, mains, None)
     }
 
+    fn phase(policy: &str, inits: &str, mains: &str) -> PodPhase {
+        phase_with(policy, "", inits, mains)
+    }
+
+    /// TestPodPhaseWithRestartAlways, ...OnFailure and ...Never.
     #[test]
-    fn the_phase_follows_containers_and_restart_policy() {
+    fn d14_the_phase_follows_containers_and_restart_policy() {
         use PodPhase::{Failed, Pending, Running, Succeeded};
         for (mains, always, on_failure, never) in [
             ("w", Pending, Pending, Pending),
@@ -128,14 +151,15 @@ mod tests {
             ("bb", Running, Running, Failed),
             ("1w", Pending, Pending, Pending),
         ] {
-            assert_eq!(phase(Always, "", mains), always, "Always {mains}");
-            assert_eq!(phase(OnFailure, "", mains), on_failure, "OnFailure {mains}");
-            assert_eq!(phase(Never, "", mains), never, "Never {mains}");
+            assert_eq!(phase("Always", "", mains), always, "Always {mains}");
+            assert_eq!(phase("OnFailure", "", mains), on_failure, "OnFailure {mains}");
+            assert_eq!(phase("Never", "", mains), never, "Never {mains}");
         }
     }
 
+    /// TestPodPhaseWithRestartAlwaysInitContainers, ...OnFailureInitContainers and ...NeverInitContainers.
     #[test]
-    fn init_containers_keep_the_pod_pending_and_fail_it_only_with_policy_never() {
+    fn d14_init_containers_keep_the_pod_pending_and_fail_it_only_with_policy_never() {
         for (inits, mains, always, never) in [
             ("w", "w", PodPhase::Pending, PodPhase::Pending),
             ("r", "w", PodPhase::Pending, PodPhase::Pending),
@@ -147,14 +171,40 @@ mod tests {
             // The record of an init container may be gone once mains ran.
             ("w", "r", PodPhase::Running, PodPhase::Running),
         ] {
-            assert_eq!(phase(Always, inits, mains), always, "Always {inits} {mains}");
-            assert_eq!(phase(Never, inits, mains), never, "Never {inits} {mains}");
+            assert_eq!(phase("Always", inits, mains), always, "Always {inits} {mains}");
+            assert_eq!(phase("OnFailure", inits, mains), always, "OnFailure {inits} {mains}");
+            assert_eq!(phase("Never", inits, mains), never, "Never {inits} {mains}");
         }
+    }
+
+    /// TestPodPhaseWithContainerRestartPolicy.
+    #[test]
+    fn d14_a_containers_own_policy_and_rules_count() {
+        use PodPhase::{Failed, Running, Succeeded};
+        let rule = "restartPolicy: Never, restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [1]}}]";
+        for (pod, fields, mains, expected) in [
+            ("Never", "restartPolicy: Always", "0", Running),
+            ("Never", "restartPolicy: OnFailure", "1", Running),
+            ("Never", "restartPolicy: OnFailure", "0", Succeeded),
+            ("Always", "restartPolicy: Never", "0", Succeeded),
+            ("Always", "restartPolicy: Never", "01", Failed),
+            ("OnFailure", "restartPolicy: Never", "1", Failed),
+            ("Never", rule, "1", Running),
+            ("Always", rule, "0", Succeeded),
+        ] {
+            assert_eq!(phase_with(pod, fields, "", mains), expected, "{pod} {fields} {mains}");
+        }
+        assert_eq!(phase_with("Never", "restartPolicy: OnFailure", "1", "w"), PodPhase::Pending, "the init container runs again");
+        assert_eq!(phase_with("Always", "restartPolicy: Never", "1", "w"), Failed, "the init container does not");
     }
 
     #[test]
     fn a_decided_result_stays() {
-        assert_eq!(pod_phase(Always, &[], &[&status('r')], Some(&PodResult::failed())), PodPhase::Failed);
-        assert_eq!(pod_phase(Always, &[], &[&status('1')], Some(&PodResult::succeeded())), PodPhase::Succeeded);
+        let pod: Pod = serde_yaml::from_str("{spec: {containers: [{name: c}]}}").unwrap();
+        let exits = ExitPolicy::of(&pod, ContainerKind::Main, &pod.spec.as_ref().unwrap().containers[0]);
+        let (running, failed) = (status('r'), status('1'));
+        let phase = |status, result| pod_phase(&[], &[Counted { status, exits: &exits }], Some(&result));
+        assert_eq!(phase(&running, PodResult::failed()), PodPhase::Failed);
+        assert_eq!(phase(&failed, PodResult::succeeded()), PodPhase::Succeeded);
     }
 }

@@ -3,10 +3,10 @@
 use super::condition::conditions;
 use super::container::container_status;
 use super::input::StatusInput;
-use super::phase::{PodPhase, pod_phase};
+use super::phase::{Counted, PodPhase, pod_phase};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::resources::{QosClass, qos_class};
-use crate::pod::restart::restart_policy;
+use crate::pod::restart::ExitPolicy;
 use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, PodIP, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -23,9 +23,12 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     let mains: Vec<ContainerStatus> =
         containers::main(pod).map(|container| container_status(input, ContainerKind::Main, container, waits)).collect();
 
-    let plain_inits: Vec<&ContainerStatus> =
-        inits.iter().filter(|(kind, _)| *kind == ContainerKind::Init).map(|(_, status)| status).collect();
-    let phase = pod_phase(restart_policy(pod), &plain_inits, &mains.iter().collect::<Vec<_>>(), input.result);
+    let exits: Vec<ExitPolicy> = containers::all(pod).map(|(kind, container)| ExitPolicy::of(pod, kind, container)).collect();
+    let statuses =
+        inits.iter().map(|(kind, status)| (*kind, status)).chain(mains.iter().map(|status| (ContainerKind::Main, status)));
+    let counted = statuses.zip(&exits).map(|((kind, status), exits)| (kind, Counted { status, exits }));
+    let of_kind = |wanted| counted.clone().filter(move |(kind, _)| *kind == wanted).map(|(_, counted)| counted).collect::<Vec<_>>();
+    let phase = pod_phase(&of_kind(ContainerKind::Init), &of_kind(ContainerKind::Main), input.result);
 
     let main_has_run = mains.iter().any(|status| status.container_id.is_some());
     let uninitialized: Vec<&str> = inits

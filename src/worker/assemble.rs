@@ -76,6 +76,8 @@ pub(super) struct Start<'a> {
     pub(super) image: &'a ResolvedImage,
     /// Its restart count.
     pub(super) attempt: u32,
+    /// How many times all containers of the sandbox were restarted.
+    pub(super) round: u32,
     /// Addresses of its pod.
     pub(super) pod_ips: &'a [IpAddr],
 }
@@ -150,7 +152,7 @@ impl Start<'_> {
             kind: self.definition.kind,
             attempt: self.attempt,
             sandbox_attempt: self.sandbox.spec.attempt,
-            hash: self.definition.hash.to_string(),
+            hash: self.definition.hash.in_round(self.round),
             image_ref: self.definition.image.clone(),
             image: self.image.clone(),
             args,

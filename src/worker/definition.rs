@@ -6,7 +6,7 @@ use crate::pod::env::{EnvFacts, ObjectEnvironment, object_environment};
 use crate::pod::identity::ANNOTATION_CONFIG_HASH;
 use crate::pod::objects::{Fingerprint, FingerprintKey, Objects};
 use crate::pod::resources::{ContainerResources, pod_cgroup, pod_requests, qos_class, restarting_resources};
-use crate::pod::restart::{RestartPolicy, restart_policy};
+use crate::pod::restart::{ExitPolicy, RestartPolicy, restart_policy};
 use crate::pod::security::{pod_namespaces, sysctls};
 use crate::pod::storage::StorageLimits;
 use crate::pod::{ContainerName, Pod, files, hash, host_files};
@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// Domain of this host's services, of which there are none yet.
 const CLUSTER_DOMAIN: &str = "cluster.local";
+/// Between a hash and the round.
+const ROUND: char = '~';
 
 /// What a definition depends on beside the pod.
 #[derive(Clone, Debug)]
@@ -75,12 +77,15 @@ pub struct ContainerDefinition {
     pub resources: ContainerResources,
     /// Resources for whose change it is restarted.
     pub restarting: Vec<String>,
+    /// What follows its end.
+    pub exits: ExitPolicy,
     /// Why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs goes on.
     pub missing: Option<String>,
 }
 
 /// Hash of what a container's process can see; recorded as `<base>.<own>`, or as `<base>.<own>.<environment>` when ConfigMaps or Secrets put
-/// something into its environment.
+/// something into its environment. `~<round>` follows in a sandbox in which all containers were restarted so many times (kubelet rule
+/// D5): it is part of the text because shims of any age keep that as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DefinitionHash {
     /// Of the sandbox and of all init containers that run before: when one of them is edited, this container starts anew after it.
@@ -97,6 +102,7 @@ pub struct DefinitionHash {
 impl DefinitionHash {
     /// Whether a container with this recorded hash was made from the same definition.
     pub fn is(&self, recorded: &str) -> bool {
+        let recorded = split_round(recorded).0;
         self.versions().any(|(base, own)| {
             let rest = recorded.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
             let rest = rest.and_then(|rest| rest.strip_prefix(own));
@@ -109,6 +115,11 @@ impl DefinitionHash {
         })
     }
 
+    /// As it is recorded of a container that is started in this round.
+    pub fn in_round(&self, round: u32) -> String {
+        if round == 0 { self.to_string() } else { format!("{self}{ROUND}{round}") }
+    }
+
     /// Whether a container with this recorded hash was started after the same init containers in the same kind of sandbox.
     pub fn has_base_of(&self, recorded: &str) -> bool {
         self.versions().any(|(base, _)| recorded.strip_prefix(base).is_some_and(|rest| rest.starts_with('.')))
@@ -118,6 +129,18 @@ impl DefinitionHash {
     fn versions(&self) -> impl Iterator<Item = (&str, &str)> {
         let earlier = self.earlier.as_ref().map(|(base, own)| (base.as_str(), own.as_str()));
         std::iter::once((self.base.as_str(), self.own.as_str())).chain(earlier)
+    }
+}
+
+/// How many times all containers of its sandbox had been restarted when a container with this recorded hash was started.
+pub fn round_of(recorded: &str) -> u32 {
+    split_round(recorded).1
+}
+
+fn split_round(recorded: &str) -> (&str, u32) {
+    match recorded.rsplit_once(ROUND) {
+        Some((hash, round)) => (hash, round.parse().unwrap_or(0)),
+        None => (recorded, 0),
     }
 }
 
@@ -184,6 +207,7 @@ impl PodDefinition {
                 pull_policy: containers::pull_policy(container),
                 resources: ContainerResources::of(pod, container),
                 restarting: if infeasible.is_none() { restarting_resources(container) } else { Vec::new() },
+                exits: ExitPolicy::of(pod, kind, container),
                 missing: missing.map(|error| error.to_string()),
             });
             if kind == ContainerKind::Init {

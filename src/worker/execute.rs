@@ -105,7 +105,7 @@ impl Executor<'_> {
             }
             Action::SetUpNetwork => self.set_up_network().await,
             Action::RemoveContainer { id, .. } => done(runtime.remove_container(uid, id).await),
-            Action::StartContainer { container, attempt, .. } => self.start(container, *attempt).await,
+            Action::StartContainer { container, attempt, round, .. } => self.start(container, *attempt, *round).await,
             Action::Finish(result) => {
                 if result.reason.as_deref() == Some(reason::EVICTED) {
                     let message = result.message.as_deref().unwrap_or_default();
@@ -211,7 +211,7 @@ impl Executor<'_> {
         Outcome::Failed { reason: reason::CONTAINER_CREATING, message }
     }
 
-    async fn start(&self, name: &ContainerName, attempt: u32) -> Outcome {
+    async fn start(&self, name: &ContainerName, attempt: u32, round: u32) -> Outcome {
         let definition = self.definition.container(name);
         let (Some(definition), Some(sandbox), ImageWork::Present(image)) =
             (definition, self.sandbox, &self.memory.container(name).image)
@@ -219,7 +219,7 @@ impl Executor<'_> {
             return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "what it needs is gone".to_owned() };
         };
         let PodDefinition { desired, objects, .. } = self.definition;
-        let start = Start { desired, definition, objects, sandbox, image, attempt, pod_ips: &self.memory.pod_ips };
+        let start = Start { desired, definition, objects, sandbox, image, attempt, round, pod_ips: &self.memory.pod_ips };
         let spec = match start.assemble(self.services).await {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),

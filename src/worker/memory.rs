@@ -230,7 +230,7 @@ impl PodMemory {
     pub fn restarting(&mut self, container: &ContainerDefinition, ended: Option<Moment>, policy: &BackoffPolicy, now: Moment) {
         let hash = container.hash.to_string();
         let memory = self.container_mut(&container.name);
-        let state = memory.crash_loop.take().filter(|crash_loop| crash_loop.hash == hash);
+        let state = memory.crash_loop.take().filter(|crash_loop| container.hash.is(&crash_loop.hash));
         memory.crash_loop = match ended {
             Some(ended) => {
                 let backoff = policy.next(state.as_ref().map(|crash_loop| &crash_loop.backoff), ended, now);

@@ -16,6 +16,7 @@ mod process_view;
 mod real_images;
 mod removal;
 mod resources;
+mod restart_rules;
 mod revisions;
 mod security;
 mod shim;

@@ -62,6 +62,16 @@ fn resize() {
 }
 
 #[test]
+fn restart_rules() {
+    check("restart-rules.yaml");
+}
+
+#[test]
+fn restart_all_containers() {
+    check("restart-all-containers.yaml");
+}
+
+#[test]
 fn ends() {
     check("ends.yaml");
 }

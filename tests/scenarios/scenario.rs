@@ -92,6 +92,9 @@ struct Run {
     state: String,
     /// Attempt of its sandbox; that of the present one unless given.
     sandbox: Option<u32>,
+    /// How many times all containers had been restarted when it was started.
+    #[serde(default)]
+    round: u32,
     /// Seconds since its end.
     #[serde(default = "an_hour")]
     ago: u64,
@@ -251,7 +254,7 @@ impl Scenario {
             kind: definition.kind,
             attempt: run.attempt,
             sandbox_attempt: run.sandbox.unwrap_or(present),
-            hash: definition.hash.to_string(),
+            hash: definition.hash.in_round(run.round),
             image_ref: definition.image.clone(),
             image_id: String::new(),
             user: None,

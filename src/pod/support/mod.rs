@@ -294,13 +294,10 @@ mod tests {
     }
 
     #[test]
-    fn init_containers_may_stay_and_main_containers_have_the_pods_policy() {
-        check("initContainers: [{name: b, image: x, restartPolicy: Always}]", &[]);
-        check_container(
-            "restartPolicy: Always",
-            "",
-            &["error spec.containers[0].restartPolicy: a policy of its own is not supported yet"],
-        );
+    fn all_containers_may_have_a_policy_and_rules_of_their_own() {
+        let rule = "restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}]";
+        check(&format!("initContainers: [{{name: b, image: x, restartPolicy: Always, {rule}}}]"), &[]);
+        check_container(&format!("restartPolicy: Never, {rule}"), "", &[]);
     }
 
     #[test]

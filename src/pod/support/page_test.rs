@@ -35,7 +35,6 @@ const NOT_SHOWN: &[(&str, &str)] = &[
     ("spec.containers[].ports", "the tests of its group come with it"),
     ("spec.containers[].securityContext.procMount", "the tests of its group come with it"),
     ("spec.hostUsers", "the tests of its group come with it"),
-    ("spec.initContainers[].restartPolicy", "the tests of its group come with it"),
     ("spec.os", "the tests of its group come with it"),
     ("spec.terminationGracePeriodSeconds", "the tests of its group come with it"),
 ];

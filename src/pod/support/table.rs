@@ -336,7 +336,11 @@ const CONTAINER: &[(&str, Support)] = &[
         "resources.requests",
         Partly { note: "`cpu`, `memory`, `hugepages-*`; `ephemeral-storage` reserves nothing", judge: judge::amounts },
     ),
-    ("restartPolicyRules", LATER),
+    ("restartPolicyRules", YES),
+    ("restartPolicyRules[].action", Honoured("`Restart`, `RestartAllContainers`")),
+    ("restartPolicyRules[].exitCodes", YES),
+    ("restartPolicyRules[].exitCodes.operator", YES),
+    ("restartPolicyRules[].exitCodes.values", YES),
     ("securityContext", YES),
     ("startupProbe", refused("not supported yet", "leave it out")),
     ("stdin", YES),
@@ -380,7 +384,7 @@ const CONTAINER_SECURITY: &[(&str, Support)] = &[
     ("windowsOptions", NOT_WINDOWS),
 ];
 
-const MAIN_CONTAINER: &[(&str, Support)] =
-    &[("restartPolicy", refused("a policy of its own is not supported yet", "set the pod's restartPolicy"))];
+const MAIN_CONTAINER: &[(&str, Support)] = &[("restartPolicy", Honoured("goes before the pod's"))];
 
-const INIT_CONTAINER: &[(&str, Support)] = &[("restartPolicy", Honoured("`Always` makes it a sidecar"))];
+const INIT_CONTAINER: &[(&str, Support)] =
+    &[("restartPolicy", Honoured("`Always` makes it a sidecar; `OnFailure` and `Never` go before the pod's"))];

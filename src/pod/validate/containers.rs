@@ -1,7 +1,7 @@
 //! Containers: names, images, words, and everything below them.
 
 use super::names::{dns_label, no_nul};
-use super::{env, lifecycle, mounts, ports, probes, resources, security};
+use super::{env, lifecycle, mounts, ports, probes, resources, restart, security};
 use crate::pod::containers::{ContainerKind, init_kind, list, text};
 use crate::pod::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
@@ -92,6 +92,7 @@ fn check_container(container: &Container, surroundings: &Surroundings<'_>, path:
         resources::check(requirements, &path.child("resources"), problems);
         resources::check_claims(requirements, &surroundings.claims, &path.child("resources"), problems);
     }
+    restart::check(container, path, problems);
     resources::check_resize_policy(list(&container.resize_policy), &path.child("resizePolicy"), problems);
     security::check_user(spec.security_context.as_ref(), container, path, problems);
     if let Some(context) = &container.security_context {
@@ -108,10 +109,6 @@ fn check_lifecycle(container: &Container, surroundings: &Surroundings<'_>, path:
 
 /// An init container that ends is not probed and has no hooks.
 fn check_init(container: &Container, path: &FieldPath, problems: &mut Problems) {
-    let policy = text(&container.restart_policy);
-    if !policy.is_empty() && policy != "Always" {
-        problems.not_one_of(&path.child("restartPolicy"), policy, &["Always"]);
-    }
     for (name, set) in [
         ("lifecycle", container.lifecycle.is_some()),
         ("livenessProbe", container.liveness_probe.is_some()),
@@ -202,8 +199,8 @@ mod tests {
             &[&format!("spec.initContainers[0].lifecycle: {message}"), &format!("spec.initContainers[0].livenessProbe: {message}")],
         );
         check_spec(
-            &pod("restartPolicy: OnFailure"),
-            &["spec.initContainers[0].restartPolicy: invalid value \"OnFailure\": must be one of \"Always\""],
+            &pod(&format!("restartPolicy: OnFailure, {hooks}")),
+            &[&format!("spec.initContainers[0].lifecycle: {message}"), &format!("spec.initContainers[0].livenessProbe: {message}")],
         );
     }
 

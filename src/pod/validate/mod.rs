@@ -19,6 +19,7 @@ mod pod_resources;
 mod ports;
 mod probes;
 mod resources;
+mod restart;
 mod scheduling;
 mod security;
 mod spec;

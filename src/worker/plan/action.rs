@@ -80,6 +80,8 @@ pub enum Action {
         container: ContainerName,
         /// Its restart count.
         attempt: u32,
+        /// How many times all containers of the sandbox were restarted together.
+        round: u32,
         /// When the run before ended, if this start follows the end of a run of the same definition.
         ended_at: Option<Moment>,
     },
@@ -106,6 +108,8 @@ pub enum StopReason {
     PodChanged,
     /// It is no longer in the pod.
     NotInPod,
+    /// All containers of the pod are restarted.
+    AllRestart,
     /// The pod ends.
     PodEnds,
 }
@@ -117,6 +121,7 @@ impl StopReason {
             StopReason::DefinitionChanged => "its definition changed",
             StopReason::PodChanged => "the definition of its pod changed",
             StopReason::NotInPod => "it is no longer in its pod",
+            StopReason::AllRestart => "all containers of its pod are restarted",
             StopReason::PodEnds => "its pod ends",
         }
     }

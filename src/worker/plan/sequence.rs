@@ -1,7 +1,7 @@
 //! In which order containers start: init containers one after the other, sidecars among them, then main containers (kubelet rules D6 to D8).
 
 use super::PlanInput;
-use super::standing::{Due, Standing, latest, standing};
+use super::standing::{Due, Place, Standing, latest, standing};
 use crate::pod::containers::ContainerKind;
 use crate::runtime::ContainerStatus;
 use crate::status::PodResult;
@@ -38,14 +38,16 @@ pub(super) struct Sequence<'a> {
     pub(super) result: Option<PodResult>,
     /// In the order of their start.
     pub(super) next: Vec<Next<'a>>,
+    /// Run although all containers are to be restarted; nothing is started before they are gone.
+    pub(super) surpassed: Vec<&'a ContainerStatus>,
     /// A main container of this definition and sandbox was started: init containers are over for good.
     pub(super) is_initialized: bool,
 }
 
-/// Looks at all containers, for a sandbox with this attempt; `is_new` tells that it has to be made first.
-pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: bool) -> Sequence<'a> {
+/// Looks at all containers, for the place where they shall run.
+pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> {
     let definition = input.definition;
-    let is_here = |run: &ContainerStatus| !is_new && run.sandbox_attempt == sandbox_attempt;
+    let is_here = |run: &ContainerStatus| place.is_of(run);
     let main_base = definition.containers.iter().find(|container| container.kind == ContainerKind::Main).map(|main| &main.hash);
     let is_initialized =
         input.observed.containers.iter().any(|run| {
@@ -57,7 +59,7 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: 
             && latest(input, container).is_some_and(|run| is_here(run) && container.hash.is(&run.hash))
     });
 
-    let mut next = Vec::new();
+    let (mut next, mut surpassed) = (Vec::new(), Vec::new());
     let mut result = None;
     let mut is_blocked = false;
     let (mut mains, mut succeeded, mut failed) = (0, 0, 0);
@@ -66,7 +68,7 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: 
         if container.kind == ContainerKind::Init && is_past {
             continue;
         }
-        let (due, outdated, half_made) = match standing(input, container, sandbox_attempt, is_new) {
+        let (due, outdated, half_made) = match standing(input, container, place) {
             Standing::Running(_) => {
                 is_blocked |= container.kind == ContainerKind::Init;
                 mains += usize::from(container.kind == ContainerKind::Main);
@@ -74,7 +76,7 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: 
             }
             Standing::Succeeded | Standing::Failed if container.kind == ContainerKind::Main => {
                 mains += 1;
-                let is_success = standing(input, container, sandbox_attempt, is_new) == Standing::Succeeded;
+                let is_success = standing(input, container, place) == Standing::Succeeded;
                 succeeded += usize::from(is_success);
                 failed += usize::from(!is_success);
                 continue;
@@ -85,6 +87,10 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: 
                 continue;
             }
             Standing::Outdated(run) => (Due { previous: Some(run), ended_at: None }, Some(run), None),
+            Standing::Surpassed(run) => {
+                surpassed.push(run);
+                (Due { previous: Some(run), ended_at: None }, None, None)
+            }
             Standing::HalfMade(run) => (Due { previous: None, ended_at: None }, None, Some(run)),
             Standing::Due(due) => (due, None, None),
         };
@@ -103,5 +109,5 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, sandbox_attempt: u32, is_new: 
     if mains > 0 && succeeded + failed == mains {
         result = Some(if failed == 0 { PodResult::succeeded() } else { PodResult::failed() });
     }
-    Sequence { result, next, is_initialized }
+    Sequence { result, next, surpassed, is_initialized }
 }

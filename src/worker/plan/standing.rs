@@ -2,11 +2,11 @@
 
 use super::PlanInput;
 use crate::pod::containers::ContainerKind;
-use crate::pod::restart::{AfterExit, after_exit};
+use crate::pod::restart::AfterExit;
 use crate::runtime::{ContainerState, ContainerStatus};
 use crate::status::UNKNOWN_EXIT_CODE;
 use crate::sys::clock::Moment;
-use crate::worker::definition::ContainerDefinition;
+use crate::worker::definition::{ContainerDefinition, round_of};
 
 /// Where a container stands with regard to its definition, the restart policy and the sandbox that it shall run in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub(super) enum Standing<'a> {
     Running(&'a ContainerStatus),
     /// Runs as an earlier definition says.
     Outdated(&'a ContainerStatus),
+    /// Runs although all containers of the sandbox are to be restarted.
+    Surpassed(&'a ContainerStatus),
     /// A crash left it half made: it has to go before it is started.
     HalfMade(&'a ContainerStatus),
     /// To be started.
@@ -34,6 +36,54 @@ pub(super) struct Due<'a> {
     pub(super) ended_at: Option<Moment>,
 }
 
+/// Where containers shall run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Attempt of the sandbox.
+    pub(super) sandbox_attempt: u32,
+    /// It has to be made first, so that nothing runs in it.
+    pub(super) is_new: bool,
+    /// How many times all containers were restarted in it.
+    pub(super) round: u32,
+}
+
+impl Place {
+    /// This sandbox, in the round that its runs tell of. An end that restarts all containers begins a round; what was started in an
+    /// earlier one is over (kubelet rule D5). So the round is known from the records alone, whoever dies in between.
+    pub(super) fn of(input: &PlanInput<'_>, sandbox_attempt: u32, is_new: bool) -> Self {
+        let begins_round = |run: &ContainerStatus| {
+            let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
+            container.is_some_and(|container| {
+                container.hash.is(&run.hash) && !input.memory.signalled.contains(&run.id) && restarts_all(container, run)
+            })
+        };
+        let runs = input.observed.containers.iter().filter(|run| !is_new && run.sandbox_attempt == sandbox_attempt);
+        let rounds = runs.map(|run| round_of(&run.hash).saturating_add(u32::from(begins_round(run))));
+        Self { sandbox_attempt, is_new, round: rounds.max().unwrap_or(0) }
+    }
+
+    fn has_sandbox_of(&self, run: &ContainerStatus) -> bool {
+        !self.is_new && run.sandbox_attempt == self.sandbox_attempt
+    }
+
+    /// Whether the run is of this sandbox and round.
+    pub(super) fn is_of(&self, run: &ContainerStatus) -> bool {
+        self.has_sandbox_of(run) && round_of(&run.hash) == self.round
+    }
+
+    /// Whether the run is of an earlier round.
+    pub(super) fn is_after(&self, run: &ContainerStatus) -> bool {
+        self.has_sandbox_of(run) && round_of(&run.hash) < self.round
+    }
+}
+
+fn restarts_all(container: &ContainerDefinition, run: &ContainerStatus) -> bool {
+    match &run.state {
+        ContainerState::Exited { exit_code, .. } => container.exits.after_exit(*exit_code) == AfterExit::RestartAll,
+        ContainerState::Created | ContainerState::Running { .. } | ContainerState::Unknown { .. } => false,
+    }
+}
+
 /// The newest run of a container. One of another role is another container.
 pub(super) fn latest<'a>(input: &PlanInput<'a>, container: &ContainerDefinition) -> Option<&'a ContainerStatus> {
     input
@@ -44,35 +94,35 @@ pub(super) fn latest<'a>(input: &PlanInput<'a>, container: &ContainerDefinition)
         .max_by_key(|run| run.attempt)
 }
 
-/// `sandbox_attempt` is that of the sandbox that containers shall run in; `is_new` tells that it has to be made first, so that nothing runs in it.
-pub(super) fn standing<'a>(
-    input: &PlanInput<'a>,
-    container: &ContainerDefinition,
-    sandbox_attempt: u32,
-    is_new: bool,
-) -> Standing<'a> {
+/// Where `container` stands, at the place where it shall run.
+pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinition, place: Place) -> Standing<'a> {
     let Some(run) = latest(input, container) else {
         return Standing::Due(Due { previous: None, ended_at: None });
     };
     let is_current = container.hash.is(&run.hash);
-    let is_here = !is_new && run.sandbox_attempt == sandbox_attempt;
     let exit_code = match &run.state {
-        ContainerState::Running { .. } if is_here => {
+        ContainerState::Running { .. } if place.is_after(run) => return Standing::Surpassed(run),
+        ContainerState::Running { .. } if place.has_sandbox_of(run) => {
             let is_current = container.is_run_by(run, input.observed);
             return if is_current { Standing::Running(run) } else { Standing::Outdated(run) };
         }
-        ContainerState::Created if is_here => return Standing::HalfMade(run),
+        ContainerState::Created if place.has_sandbox_of(run) => return Standing::HalfMade(run),
         ContainerState::Exited { exit_code, .. } => *exit_code,
         ContainerState::Created | ContainerState::Running { .. } | ContainerState::Unknown { .. } => UNKNOWN_EXIT_CODE,
     };
     if !is_current || input.memory.signalled.contains(&run.id) {
         return Standing::Due(Due { previous: Some(run), ended_at: None });
     }
-    match after_exit(input.definition.restart_policy, container.kind, exit_code) {
-        AfterExit::Restart => Standing::Due(Due { previous: Some(run), ended_at: input.memory.ends.get(&run.id).copied() }),
+    let restart = Standing::Due(Due { previous: Some(run), ended_at: input.memory.ends.get(&run.id).copied() });
+    let afresh = Standing::Due(Due { previous: Some(run), ended_at: None });
+    match container.exits.after_exit(exit_code) {
+        // The back-off of the one whose end restarts all keeps the rounds apart.
+        AfterExit::RestartAll => restart,
+        AfterExit::Restart | AfterExit::Succeeded | AfterExit::Failed if place.is_after(run) => afresh,
+        AfterExit::Restart => restart,
         AfterExit::Succeeded => match container.kind {
             // Init containers run once per sandbox.
-            ContainerKind::Init if !is_here => Standing::Due(Due { previous: Some(run), ended_at: None }),
+            ContainerKind::Init if !place.is_of(run) => afresh,
             ContainerKind::Init | ContainerKind::Sidecar | ContainerKind::Main => Standing::Succeeded,
         },
         AfterExit::Failed => Standing::Failed,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// A process that survives SIGKILL hangs in the kernel; tried again this often.
 const KILL_AGAIN: Duration = Duration::from_secs(10);
+const SIGKILL: i32 = 9;
 /// What a sidecar gets at least when the main containers used up the grace period.
 const LEAST_SIDECAR_GRACE: Duration = Duration::from_secs(2);
 
@@ -18,6 +19,8 @@ pub(super) enum Grace {
     Each(Duration),
     /// All of them until then.
     Until(Moment),
+    /// None: killed at once.
+    Nothing,
 }
 
 impl Grace {
@@ -25,6 +28,7 @@ impl Grace {
     fn left(self, kind: ContainerKind, now: Moment) -> Duration {
         match (self, kind) {
             (Grace::Each(grace), _) => grace,
+            (Grace::Nothing, _) => Duration::ZERO,
             (Grace::Until(end), ContainerKind::Sidecar) => end.since(now).max(LEAST_SIDECAR_GRACE),
             (Grace::Until(end), ContainerKind::Init | ContainerKind::Main) => end.since(now),
         }
@@ -34,7 +38,7 @@ impl Grace {
     fn cut(self, kind: ContainerKind, deadline: Moment) -> Moment {
         match (self, kind) {
             (Grace::Until(end), ContainerKind::Init | ContainerKind::Main) => deadline.min(end),
-            (Grace::Each(_), _) | (Grace::Until(_), ContainerKind::Sidecar) => deadline,
+            (Grace::Each(_) | Grace::Nothing, _) | (Grace::Until(_), ContainerKind::Sidecar) => deadline,
         }
     }
 }
@@ -43,10 +47,14 @@ impl Grace {
 pub(super) fn stop_one(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, grace: Grace, why: StopReason) -> bool {
     let now = input.now.moment;
     let Some(stop) = input.memory.stops.get(&run.id) else {
+        let signal = match grace {
+            Grace::Each(_) | Grace::Until(_) => run.stop_signal,
+            Grace::Nothing => SIGKILL,
+        };
         out.actions.push(Action::StopContainer {
             container: run.name.clone(),
             id: run.id.clone(),
-            signal: run.stop_signal,
+            signal,
             grace: grace.left(run.kind, now),
             why,
         });

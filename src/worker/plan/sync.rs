@@ -5,6 +5,7 @@
 
 use super::resize::resize;
 use super::sequence::{Next, Sequence, sequence};
+use super::standing::Place;
 use super::stop::{Grace, stop_in_order, stop_one};
 use super::{Action, PlanInput, PodActions, StopReason};
 use crate::pod::containers::ContainerKind;
@@ -75,13 +76,17 @@ impl<'a> SyncPlan<'a> {
             Target::Living(attempt) => (attempt, false),
             Target::Missing(attempt) | Target::Other(attempt) => (attempt, true),
         };
-        let Sequence { result, next, is_initialized } = sequence(&self.input, attempt, is_new);
+        let place = Place::of(&self.input, attempt, is_new);
+        let Sequence { result, next, surpassed, is_initialized } = sequence(&self.input, place);
         if let Some(result) = result {
             self.out.actions.push(Action::Finish(result));
             return;
         }
         if self.has_lost_sandbox() {
             self.out.actions.push(Action::StopSandbox);
+        }
+        if self.stop_surpassed(&surpassed) {
+            return;
         }
         let preparation = self.prepare(&next);
         let is_open: Vec<bool> = next.iter().map(|next| self.is_prepared(preparation, next) && self.is_open(next)).collect();
@@ -111,7 +116,7 @@ impl<'a> SyncPlan<'a> {
         let has_sandbox = !is_new || (goes_on && preparation == Preparation::Complete && self.create(attempt));
         if has_sandbox && self.set_up_network(is_new) {
             for start in starts.iter().filter(|start| goes_on || !start.is_change()) {
-                self.start(start);
+                self.start(start, place.round);
             }
         }
         self.remove_dead();
@@ -384,6 +389,14 @@ impl<'a> SyncPlan<'a> {
         !stop_in_order(&mut self.out, &self.input, runs, grace, StopReason::PodChanged)
     }
 
+    /// Ends what all containers' restart is waiting for. Whether there is something to wait for.
+    fn stop_surpassed(&mut self, runs: &[&'a ContainerStatus]) -> bool {
+        for run in runs {
+            stop_one(&mut self.out, &self.input, run, Grace::Nothing, StopReason::AllRestart);
+        }
+        !runs.is_empty()
+    }
+
     /// Plans the sandbox. Whether what needs it may be planned too.
     fn create(&mut self, attempt: u32) -> bool {
         let memory = self.input.memory;
@@ -407,7 +420,7 @@ impl<'a> SyncPlan<'a> {
         self.step(step, Action::SetUpNetwork)
     }
 
-    fn start(&mut self, next: &Next<'a>) {
+    fn start(&mut self, next: &Next<'a>, round: u32) {
         let container = next.container.name.clone();
         if let Some(run) = next.half_made {
             self.out.actions.push(Action::KillContainer { container: container.clone(), id: run.id.clone() });
@@ -416,7 +429,7 @@ impl<'a> SyncPlan<'a> {
         // Over all roles of the name: the number names the log file.
         let runs = self.input.observed.containers.iter().filter(|run| run.name == container && next.half_made != Some(run));
         let attempt = runs.map(|run| run.attempt.saturating_add(1)).max().unwrap_or(0);
-        self.out.actions.push(Action::StartContainer { container, attempt, ended_at: next.due.ended_at });
+        self.out.actions.push(Action::StartContainer { container, attempt, round, ended_at: next.due.ended_at });
     }
 
     /// Keeps one dead run of each container, none of those that are not in the pod (kubelet rule D17).
