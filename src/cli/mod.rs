@@ -10,6 +10,7 @@ mod context;
 mod daemon;
 mod describe;
 mod diff;
+mod doctor;
 mod get;
 mod history;
 mod image;
@@ -84,6 +85,8 @@ enum ColorChoice {
 enum Command {
     /// Show how this host is, what is wrong and what to do about it
     Status(status::StatusArgs),
+    /// Find and explain what is wrong on this host
+    Doctor(doctor::DoctorArgs),
     /// Show pods, events, sources or images
     Get(get::GetArgs),
     /// Show everything about one pod
@@ -131,6 +134,7 @@ pub fn main() -> ExitCode {
     let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));
     let result = match command {
         Command::Status(args) => status::run(&args, &context),
+        Command::Doctor(args) => doctor::run(&args, &context),
         Command::Get(args) => get::run(&args, &context),
         Command::Describe(args) => describe::run(&args, &context),
         Command::Logs(args) => logs::run(&args, &context),

@@ -24,3 +24,4 @@ pub mod remove_tree;
 pub mod sd_notify;
 pub mod self_exec;
 pub mod terminal;
+pub mod time_sync;

@@ -7,6 +7,7 @@
 
 mod adoption;
 mod bad_input;
+mod doctor;
 mod git;
 mod identity;
 mod lifecycle;

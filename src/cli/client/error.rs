@@ -17,7 +17,7 @@ pub(in crate::cli) struct DaemonUnreachable {
     /// The socket.
     pub(in crate::cli) socket: PathBuf,
     /// What the system said; part of the message, since the hint follows it.
-    pub(super) error: io::Error,
+    pub(in crate::cli) error: io::Error,
 }
 
 fn hint(error: &io::Error) -> &'static str {

@@ -2,7 +2,7 @@
 
 /// A command or a hint for a pod's status; `None` where there is nothing to do but wait. `name` is the pod's, `container` the one that
 /// the status is about.
-pub(super) fn advice(status: &str, name: &str, container: Option<&str>) -> Option<String> {
+pub(in crate::cli) fn advice(status: &str, name: &str, container: Option<&str>) -> Option<String> {
     let of_container = container.map(|container| format!(" -c {container}")).unwrap_or_default();
     // What goes wrong in an init container is mended in the same way.
     let status = status.strip_prefix("Init:").unwrap_or(status);

@@ -3,6 +3,9 @@
 mod advice;
 mod report;
 
+pub(super) use advice::advice;
+pub(super) use report::culprit;
+
 use super::client::{Client, OWN, Target};
 use super::pods::{ServedList, list};
 use super::{Context, EXIT_FAILED};

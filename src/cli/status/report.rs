@@ -24,10 +24,10 @@ pub(super) struct Report {
 }
 
 /// The container that a pod's status is about, with why and since when.
-struct Culprit<'a> {
-    container: Option<&'a str>,
-    message: Option<&'a str>,
-    since: Option<Timestamp>,
+pub(in crate::cli) struct Culprit<'a> {
+    pub(in crate::cli) container: Option<&'a str>,
+    pub(in crate::cli) message: Option<&'a str>,
+    pub(in crate::cli) since: Option<Timestamp>,
 }
 
 impl Report {
@@ -159,7 +159,7 @@ fn pods(number: usize) -> String {
 }
 
 /// Finds the first container that is not as it should be.
-fn culprit(pod: &Pod) -> Culprit<'_> {
+pub(in crate::cli) fn culprit(pod: &Pod) -> Culprit<'_> {
     let Some(status) = &pod.status else { return Culprit { container: None, message: None, since: None } };
     let not_ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status != "True");
     let since =

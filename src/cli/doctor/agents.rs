@@ -1,0 +1,93 @@
+//! Other programs on this host that run containers or clean up after them.
+
+use super::finding::Finding;
+use super::host::{Host, names};
+
+/// What was observed.
+#[derive(Debug, Default)]
+struct Observed {
+    /// Names of running processes that are of interest.
+    processes: Vec<String>,
+    /// Daemons of podstead.
+    daemons: usize,
+    /// Where logs are written.
+    logs: String,
+}
+
+/// Programs that run containers of their own.
+const ENGINES: [&str; 8] = ["dockerd", "containerd", "crio", "balenad", "nomad", "k3s-server", "k3s-agent", "k0s"];
+/// What a kubelet may be a part of.
+const KUBELETS: [&str; 4] = ["kubelet", "k3s-server", "k3s-agent", "k0s"];
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    judge(&look(host))
+}
+
+fn look(host: &Host) -> Observed {
+    let mut observed = Observed { logs: host.paths.logs.display().to_string(), ..Observed::default() };
+    for pid in names(&host.files.at("/proc")).iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+        let Some(name) = host.files.read(&format!("/proc/{pid}/comm")) else { continue };
+        let name = name.trim();
+        if name == "podstead" {
+            let arguments = host.files.read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            observed.daemons += usize::from(arguments.split('\0').any(|argument| argument == "daemon"));
+        } else if (ENGINES.contains(&name) || KUBELETS.contains(&name)) && !observed.processes.iter().any(|known| known == name) {
+            observed.processes.push(name.to_owned());
+        }
+    }
+    observed
+}
+
+fn judge(observed: &Observed) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let of = |list: &[&str]| observed.processes.iter().filter(|name| list.contains(&name.as_str())).cloned().collect::<Vec<_>>();
+    let kubelets = of(&KUBELETS);
+    if let [first, ..] = kubelets.as_slice() {
+        if observed.logs == "/var/log/pods" {
+            findings.push(Finding::problem(
+                format!("{first} runs on this host, too"),
+                "a kubelet removes directories below /var/log/pods of pods that it does not know: logs of podstead's pods vanish",
+                "set paths.logs to another directory, or let one of the two run the pods",
+            ));
+        } else {
+            let why = "both give away the host's ports and memory without knowing of each other";
+            findings.push(Finding::note(format!("{first} runs on this host, too"), why, ""));
+        }
+    }
+    let engines: Vec<_> = of(&ENGINES).into_iter().filter(|name| !kubelets.contains(name)).collect();
+    if !engines.is_empty() {
+        let why = "it has cgroups and a network of its own; ports of the host and memory are shared";
+        findings.push(Finding::note(format!("{} runs on this host, too", engines.join(", ")), why, ""));
+    }
+    if observed.daemons > 1 {
+        findings.push(Finding::note(
+            format!("{} daemons of podstead run", observed.daemons),
+            "each needs state, run and log directories of its own",
+            "",
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok("nothing else runs containers"));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Note, Ok, Problem};
+    use super::*;
+
+    #[test]
+    fn a_kubelet_takes_the_logs_away_and_other_engines_are_neighbours() {
+        let severities = |processes: &[&str], logs: &str, daemons| {
+            let processes = processes.iter().map(|name| (*name).to_owned()).collect();
+            let observed = Observed { processes, daemons, logs: logs.to_owned() };
+            judge(&observed).iter().map(|finding| finding.severity).collect::<Vec<Severity>>()
+        };
+        assert_eq!(severities(&[], "/var/log/pods", 1), [Ok]);
+        assert_eq!(severities(&["kubelet", "containerd"], "/var/log/pods", 1), [Problem, Note]);
+        assert_eq!(severities(&["k3s-server"], "/var/log/podstead", 1), [Note]);
+        assert_eq!(severities(&["dockerd", "containerd"], "/var/log/pods", 1), [Note]);
+        assert_eq!(severities(&[], "/var/log/pods", 2), [Note]);
+    }
+}

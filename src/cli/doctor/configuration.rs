@@ -1,0 +1,69 @@
+//! Whether the configuration can be read, and whether the daemon has what it says.
+
+use super::finding::Finding;
+use super::host::Host;
+
+/// What was observed.
+#[derive(Debug, Default)]
+struct Observed {
+    /// What is wrong with the file.
+    error: Option<String>,
+    sources: usize,
+    /// Why the daemon does not use the file as it is now.
+    refused: Option<String>,
+    needs_restart_for: Vec<String>,
+}
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    let daemon = host.answers.as_ref().ok().map(|answers| &answers.daemon);
+    judge(&Observed {
+        error: host.config.as_ref().err().cloned(),
+        sources: host.config.as_ref().map_or(0, |config| config.sources.len()),
+        refused: daemon.and_then(|daemon| daemon.config_error.clone()),
+        needs_restart_for: daemon.map(|daemon| daemon.needs_restart_for.clone()).unwrap_or_default(),
+    })
+}
+
+fn judge(observed: &Observed) -> Vec<Finding> {
+    if let Some(error) = &observed.error {
+        let why = "a running daemon goes on with the configuration that it has; it would not start again with this one";
+        return vec![Finding::problem(error.clone(), why, "mend the file, then podstead config check")];
+    }
+    let mut findings = Vec::new();
+    if let Some(error) = &observed.refused {
+        findings.push(Finding::problem(
+            format!("the daemon does not use the file as it is: {error}"),
+            "it goes on with the configuration before",
+            "podstead config check",
+        ));
+    }
+    if !observed.needs_restart_for.is_empty() {
+        let fields = observed.needs_restart_for.join(", ");
+        let remedy = "systemctl restart podstead; pods are not touched";
+        findings.push(Finding::note(format!("changed, but read at start only: {fields}"), "", remedy));
+    }
+    if observed.sources == 0 {
+        findings.push(Finding::warning("no source is configured", "no pod can come from anywhere", "add one under sources"));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(format!("valid, {}", crate::telemetry::counted(observed.sources, "source"))));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Note, Ok, Problem, Warning};
+    use super::*;
+
+    #[test]
+    fn each_state_of_the_configuration_has_its_judgement() {
+        let severities = |observed: &Observed| judge(observed).iter().map(|finding| finding.severity).collect::<Vec<Severity>>();
+        let well = || Observed { sources: 1, ..Observed::default() };
+        assert_eq!(severities(&well()), [Ok]);
+        assert_eq!(severities(&Observed { error: Some("line 3".into()), ..well() }), [Problem]);
+        assert_eq!(severities(&Observed { refused: Some("line 3".into()), ..well() }), [Problem]);
+        assert_eq!(severities(&Observed { needs_restart_for: vec!["paths".into()], ..well() }), [Note]);
+        assert_eq!(severities(&Observed::default()), [Warning]);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the daemon answers, and who may ask it.
+
+use super::finding::Finding;
+use super::host::{Host, Silence};
+use std::os::unix::fs::PermissionsExt;
+
+/// What was observed.
+#[derive(Debug)]
+struct Observed {
+    /// Its version, or why it does not answer.
+    answer: Result<String, Silence>,
+    own_version: String,
+    socket: String,
+    /// Permission bits of the socket, if there is one.
+    mode: Option<u32>,
+    is_root: bool,
+}
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    judge(&Observed {
+        answer: host.answers.as_ref().map(|answers| answers.daemon.version.clone()).map_err(Clone::clone),
+        own_version: env!("CARGO_PKG_VERSION").to_owned(),
+        socket: host.socket.display().to_string(),
+        mode: std::fs::metadata(&host.socket).ok().map(|metadata| metadata.permissions().mode() & 0o777),
+        is_root: host.is_root,
+    })
+}
+
+fn judge(observed: &Observed) -> Vec<Finding> {
+    let start = "systemctl start podstead; journalctl -u podstead says why it ended";
+    let unwatched = "what runs goes on, but nothing is started, restarted or changed";
+    let Observed { socket, own_version, .. } = observed;
+    let mut findings = vec![match &observed.answer {
+        Ok(version) if version == own_version => Finding::ok(format!("answers, version {version}")),
+        Ok(version) => Finding::note(
+            format!("the daemon is version {version}, this command {own_version}"),
+            "the other one is used from its next start on",
+            "systemctl restart podstead; pods are not touched",
+        ),
+        Err(Silence::NoSocket) => Finding::problem(format!("the daemon does not run: there is no {socket}"), unwatched, start),
+        Err(Silence::NobodyListens) => {
+            Finding::problem(format!("the daemon does not run: nobody listens at {socket}"), unwatched, start)
+        }
+        Err(Silence::NotAllowed) => Finding::problem(
+            format!("this user may not use {socket}"),
+            "sources and pods cannot be looked at",
+            "use sudo, or name a group of this user as apiSocketGroup",
+        ),
+        Err(Silence::Other(error)) => {
+            Finding::problem(format!("the daemon cannot be asked: {error}"), "", "journalctl -u podstead")
+        }
+    }];
+    if observed.mode.is_some_and(|mode| mode & 0o006 != 0) {
+        findings.push(Finding::problem(
+            format!("{socket} is open to everybody"),
+            "whoever may use it may run programs in every container",
+            format!("chmod o-rwx {socket}; name a group as apiSocketGroup instead"),
+        ));
+    }
+    if !observed.is_root {
+        findings.push(Finding::note("not run as root", "some checks see less than there is", "sudo podstead doctor"));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Note, Ok as Well, Problem};
+    use super::*;
+
+    fn severities(answer: Result<&str, Silence>, mode: u32, is_root: bool) -> Vec<Severity> {
+        let observed = Observed {
+            answer: answer.map(str::to_owned),
+            own_version: "1.0".into(),
+            socket: "/run/podstead/podstead.sock".into(),
+            mode: Some(mode),
+            is_root,
+        };
+        judge(&observed).iter().map(|finding| finding.severity).collect()
+    }
+
+    #[test]
+    fn silence_is_a_problem_and_another_version_is_worth_knowing() {
+        assert_eq!(severities(Ok("1.0"), 0o660, true), [Well]);
+        assert_eq!(severities(Ok("0.9"), 0o660, true), [Note]);
+        for silence in [Silence::NoSocket, Silence::NobodyListens, Silence::NotAllowed, Silence::Other("x".into())] {
+            assert_eq!(severities(Err(silence), 0o660, true), [Problem]);
+        }
+        assert_eq!(severities(Ok("1.0"), 0o666, true), [Well, Problem]);
+        assert_eq!(severities(Ok("1.0"), 0o600, false), [Well, Note]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Disks: space, inodes, read-only mounts, file systems that do not fit.
+
+use super::finding::Finding;
+use super::host::Host;
+use crate::sys::mounts::mount_of;
+use rustix::fs::StatVfsMountFlags;
+use std::path::{Path, PathBuf};
+
+/// What a directory is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Role {
+    /// Records, images, volumes.
+    State,
+    /// Sockets and secrets.
+    Run,
+    Logs,
+}
+
+/// What was observed of one directory, or of what is above it while it is not there.
+#[derive(Clone, Debug)]
+struct Place {
+    role: Role,
+    path: PathBuf,
+    filesystem: String,
+    free_bytes: u64,
+    total_bytes: u64,
+    free_inodes: u64,
+    /// 0 where the file system does not count.
+    total_inodes: u64,
+    is_read_only: bool,
+}
+
+const MIB: u64 = 1 << 20;
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    let paths = &host.paths;
+    let places = [(Role::State, &paths.state), (Role::Run, &paths.run), (Role::Logs, &paths.logs)];
+    judge(&places.into_iter().filter_map(|(role, path)| look(host, role, path)).collect::<Vec<_>>())
+}
+
+fn look(host: &Host, role: Role, path: &Path) -> Option<Place> {
+    let there = path.ancestors().find(|path| path.try_exists().unwrap_or(false))?;
+    let real = there.canonicalize().ok()?;
+    let stat = rustix::fs::statvfs(&real).ok()?;
+    let filesystem = mount_of(&host.mounts, &real).map(|mount| mount.kind.clone()).unwrap_or_default();
+    Some(Place {
+        role,
+        path: path.to_owned(),
+        filesystem,
+        free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        free_inodes: stat.f_favail,
+        total_inodes: stat.f_files,
+        is_read_only: stat.f_flag.contains(StatVfsMountFlags::RDONLY),
+    })
+}
+
+fn judge(places: &[Place]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = places.iter().flat_map(judge_place).collect();
+    if findings.is_empty() {
+        let free = |place: &Place| format!("{} free at {}", size(place.free_bytes), place.path.display());
+        findings.push(Finding::ok(places.iter().map(free).collect::<Vec<_>>().join(", ")));
+    }
+    findings
+}
+
+fn judge_place(place: &Place) -> Vec<Finding> {
+    let path = place.path.display();
+    let mut findings = Vec::new();
+    if place.is_read_only {
+        findings.push(Finding::problem(
+            format!("{path} is mounted read-only"),
+            "nothing can be recorded: no pod is started or changed, logs are lost",
+            "look for errors of the disk (dmesg), check it (fsck), then mount -o remount,rw",
+        ));
+    }
+    findings.extend(judge_filesystem(place));
+    let why = match place.role {
+        Role::State => "images cannot be unpacked, and what is accepted from sources cannot be recorded",
+        Role::Run => "pods cannot be started, and secrets cannot be handed out",
+        Role::Logs => "lines of logs are dropped",
+    };
+    let remedy = match place.role {
+        Role::State => format!("podstead image ls, podstead image rm; du -x {path} shows what takes the space"),
+        Role::Run | Role::Logs => format!("du -x {path} shows what takes the space"),
+    };
+    // Of a large disk a few percent are still much.
+    let is_below = |percent: u64, bytes: u64| place.free_bytes < bytes.max(place.total_bytes / 100 * percent).min(bytes * 10);
+    let what = format!("{path} has {} left of {}", size(place.free_bytes), size(place.total_bytes));
+    let (few, least) = match place.role {
+        Role::State => (500 * MIB, 100 * MIB),
+        Role::Run => (32 * MIB, 8 * MIB),
+        Role::Logs => (200 * MIB, 50 * MIB),
+    };
+    if is_below(2, least) {
+        findings.push(Finding::problem(what, why, remedy.clone()));
+    } else if is_below(10, few) {
+        findings.push(Finding::warning(what, why, remedy.clone()));
+    }
+    if place.total_inodes > 0 {
+        let what = format!("{path} has {} of {} inodes left", place.free_inodes, place.total_inodes);
+        if place.free_inodes < place.total_inodes / 100 {
+            findings.push(Finding::problem(what, why, "find which directory holds many small files, and remove them"));
+        } else if place.free_inodes < place.total_inodes / 20 {
+            findings.push(Finding::warning(what, why, "find which directory holds many small files, and remove them"));
+        }
+    }
+    findings
+}
+
+fn judge_filesystem(place: &Place) -> Option<Finding> {
+    let path = place.path.display();
+    let kind = place.filesystem.as_str();
+    match (place.role, kind) {
+        (Role::State, "tmpfs" | "ramfs") => Some(Finding::problem(
+            format!("{path} is in memory ({kind})"),
+            "after a reboot images, volumes and the last good versions of all sources are gone; without network nothing comes back",
+            "mount a disk there, or set paths.state to a directory on one",
+        )),
+        (Role::State, "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "virtiofs" | "fuse.sshfs") => Some(Finding::problem(
+            format!("{path} is on another machine ({kind})"),
+            "the kernel takes no layers of containers there, and a host without network could not start its pods",
+            "set paths.state to a directory on a disk of this host",
+        )),
+        (Role::State, "vfat" | "msdos" | "exfat" | "ntfs" | "ntfs3" | "fuseblk") => Some(Finding::problem(
+            format!("{path} is on {kind}"),
+            "it has neither owners nor links: images cannot be unpacked",
+            "use ext4, xfs, btrfs or f2fs",
+        )),
+        (Role::State, "overlay") => Some(Finding::warning(
+            format!("{path} is itself on an overlay"),
+            "the kernel may refuse to stack containers' layers on it, and a read-only root keeps nothing over a reboot",
+            "mount a disk there",
+        )),
+        (Role::Run, "tmpfs" | "ramfs" | "") => None,
+        (Role::Run, _) => Some(Finding::warning(
+            format!("{path} is on a disk ({kind})"),
+            "what counts until the next boot only stays behind, and secrets reach the disk",
+            "mount a tmpfs there, as systemd does at /run",
+        )),
+        (Role::State | Role::Logs, _) => None,
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..MIB => format!("{} KiB", bytes >> 10),
+        MIB..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{}.{} GiB", bytes >> 30, (bytes >> 20) % 1024 * 10 / 1024),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Ok, Problem, Warning};
+    use super::*;
+
+    fn place(role: Role) -> Place {
+        Place {
+            role,
+            path: "/var/lib/podstead".into(),
+            filesystem: if role == Role::Run { "tmpfs" } else { "ext4" }.into(),
+            free_bytes: 20 << 30,
+            total_bytes: 30 << 30,
+            free_inodes: 900,
+            total_inodes: 1000,
+            is_read_only: false,
+        }
+    }
+
+    #[test]
+    fn space_inodes_mounts_and_file_systems_are_judged() {
+        let severities = |place: Place| judge(&[place]).iter().map(|finding| finding.severity).collect::<Vec<Severity>>();
+        let state = || place(Role::State);
+        assert_eq!(severities(state()), [Ok]);
+        assert_eq!(severities(Place { is_read_only: true, ..state() }), [Problem]);
+        assert_eq!(severities(Place { free_bytes: 20 << 20, ..state() }), [Problem]);
+        assert_eq!(severities(Place { free_bytes: 900 << 20, ..state() }), [Warning]);
+        assert_eq!(severities(Place { free_bytes: 20 << 30, total_bytes: 4 << 40, ..state() }), [Ok], "half a percent, and much");
+        assert_eq!(severities(Place { free_bytes: 1 << 30, total_bytes: 2 << 30, ..state() }), [Ok], "a small disk");
+        assert_eq!(severities(Place { free_inodes: 3, ..state() }), [Problem]);
+        assert_eq!(severities(Place { free_inodes: 30, ..state() }), [Warning]);
+        assert_eq!(severities(Place { free_inodes: 0, total_inodes: 0, ..state() }), [Ok], "btrfs does not count them");
+        for kind in ["tmpfs", "nfs4", "vfat"] {
+            assert_eq!(severities(Place { filesystem: kind.into(), ..state() }), [Problem], "{kind}");
+        }
+        assert_eq!(severities(Place { filesystem: "overlay".into(), ..state() }), [Warning]);
+        assert_eq!(severities(place(Role::Run)), [Ok]);
+        assert_eq!(severities(Place { filesystem: "ext4".into(), ..place(Role::Run) }), [Warning]);
+        assert_eq!(severities(Place { free_bytes: 40 << 20, ..place(Role::Logs) }), [Problem]);
+    }
+
+    #[test]
+    fn sizes_are_readable() {
+        assert_eq!([size(4096), size(20 << 20), size((3 << 30) + (512 << 20))], ["4 KiB", "20 MiB", "3.5 GiB"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Where the checks look: files of this host, its configuration, its daemon.
+
+use super::super::client::{Client, ClientError, OWN, Target};
+use super::super::context::Context;
+use super::super::pods::{ServedList, list};
+use crate::api::{DaemonObject, SourceObject};
+use crate::config::{Config, Paths};
+use crate::sys::mounts::{MountEntry, mounts};
+use k8s_openapi::api::core::v1::Pod;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the daemon may take for all answers.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Files below a root, which is `/` but for tests.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    pub(super) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The path below the root.
+    pub(super) fn at(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// Content of a file, if there is one that can be read.
+    pub(super) fn read(&self, path: &str) -> Option<String> {
+        fs::read(self.at(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A file that holds one number.
+    pub(super) fn number(&self, path: &str) -> Option<u64> {
+        self.read(path)?.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whether there is something of that name.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.at(path).try_exists().unwrap_or(false)
+    }
+}
+
+/// Names in a directory; none of one that cannot be read.
+pub(super) fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// What the daemon says.
+#[derive(Clone, Debug)]
+pub(super) struct Answers {
+    pub(super) daemon: DaemonObject,
+    pub(super) sources: Vec<SourceObject>,
+    pub(super) pods: Vec<Pod>,
+}
+
+/// Why there are no answers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Silence {
+    /// There is no socket.
+    NoSocket,
+    /// There is one, and nobody listens.
+    NobodyListens,
+    /// This user may not ask.
+    NotAllowed,
+    /// Another reason, or an answer that is none.
+    Other(String),
+}
+
+/// Everything that the checks look at.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) files: Files,
+    /// What is wrong with the configuration; then `paths` are the defaults.
+    pub(super) config: Result<Box<Config>, String>,
+    pub(super) paths: Paths,
+    pub(super) socket: PathBuf,
+    pub(super) answers: Result<Answers, Silence>,
+    pub(super) mounts: Vec<MountEntry>,
+    pub(super) is_root: bool,
+}
+
+impl Host {
+    /// Looks at this host.
+    pub(super) fn look(context: &Context) -> anyhow::Result<Self> {
+        let config = context.load_config().map(Box::new).map_err(|error| crate::telemetry::error_chain(&error).to_string());
+        let paths = config.as_ref().map_or_else(|_| Paths::default(), |config| config.paths.clone());
+        let socket = context.socket().unwrap_or_else(|_| paths.api_socket());
+        let client = Client::new(socket.clone());
+        let answers = context.block_on(async { Ok(tokio::time::timeout(PATIENCE, ask(&client)).await) })?;
+        let answers = match answers {
+            Ok(Ok(answers)) => Ok(answers),
+            Ok(Err(error)) => Err(silence(&error)),
+            Err(_) => Err(Silence::Other(format!("no answer in {} s", PATIENCE.as_secs()))),
+        };
+        let is_root = rustix::process::geteuid().is_root();
+        Ok(Self { files: Files::new("/"), config, paths, socket, answers, mounts: mounts().unwrap_or_default(), is_root })
+    }
+}
+
+async fn ask(client: &Client) -> anyhow::Result<Answers> {
+    let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
+    let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
+    let sources = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    Ok(Answers { daemon, sources, pods: list(client, None).await? })
+}
+
+fn silence(error: &anyhow::Error) -> Silence {
+    let unreachable = error.chain().find_map(|cause| match cause.downcast_ref::<ClientError>() {
+        Some(ClientError::Unreachable(unreachable)) => Some(unreachable),
+        _ => None,
+    });
+    match unreachable.map(|unreachable| unreachable.error.kind()) {
+        Some(io::ErrorKind::NotFound) => Silence::NoSocket,
+        Some(io::ErrorKind::ConnectionRefused) => Silence::NobodyListens,
+        Some(io::ErrorKind::PermissionDenied) => Silence::NotAllowed,
+        Some(_) | None => Silence::Other(format!("{error:#}")),
+    }
+}

@@ -1,0 +1,85 @@
+//! `podstead doctor`: finds and explains what is wrong on this host, with or without a running daemon.
+//!
+//! A file per check. Each has a struct of what was observed, `look`, which fills it from a [`Host`], and `judge`, which is pure and makes
+//! [`Finding`]s of it. Nothing is changed.
+
+mod agents;
+mod cgroups;
+mod clock;
+mod configuration;
+mod daemon;
+mod disk;
+mod finding;
+mod host;
+mod kernel;
+mod limits;
+mod pods;
+mod remains;
+mod secrets;
+mod sources;
+mod unit;
+
+use super::{Context, EXIT_FAILED};
+use clap::{Args, ValueEnum};
+use finding::{Finding, Findings};
+use host::Host;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+#[command(after_long_help = "The exit code is 1 when there is a problem; warnings and notes leave it 0.")]
+pub(super) struct DoctorArgs {
+    /// Only these checks
+    #[arg(value_name = "CHECK", value_parser = checks())]
+    only: Vec<String>,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    output: Form,
+}
+
+/// `-o`.
+// Not documented one by one: that would be a paragraph in every help.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+enum Form {
+    #[default]
+    Text,
+    Json,
+}
+
+/// One check: looks and judges.
+type Check = fn(&Host) -> Vec<Finding>;
+
+/// All checks, the causes of others first.
+const CHECKS: &[(&str, Check)] = &[
+    ("configuration", configuration::check),
+    ("daemon", daemon::check),
+    ("unit", unit::check),
+    ("cgroups", cgroups::check),
+    ("kernel", kernel::check),
+    ("disk", disk::check),
+    ("clock", clock::check),
+    ("limits", limits::check),
+    ("agents", agents::check),
+    ("secrets", secrets::check),
+    ("sources", sources::check),
+    ("pods", pods::check),
+    ("remains", remains::check),
+];
+
+fn checks() -> Vec<&'static str> {
+    CHECKS.iter().map(|(name, _)| *name).collect()
+}
+
+pub(super) fn run(args: &DoctorArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let host = Host::look(context)?;
+    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    let findings = CHECKS.iter().filter(|(name, _)| wanted(name)).map(|(name, check)| (*name, check(&host)));
+    let findings = Findings(findings.collect());
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Form::Text => out.write_all(findings.text(context.color()).as_bytes())?,
+        Form::Json => writeln!(out, "{}", serde_json::to_string_pretty(&findings.json())?)?,
+    }
+    Ok(if findings.has_problems() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
+}

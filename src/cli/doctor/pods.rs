@@ -1,0 +1,114 @@
+//! Pods that are not as they should be, and images that cannot be had.
+
+use super::finding::Finding;
+use super::host::Host;
+use crate::api::show::{PodRow, age_since};
+use crate::cli::pods::{name_of, namespace_of};
+use crate::cli::status::{advice, culprit};
+use crate::telemetry::counted;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+/// Restarts from which on a pod that runs is worth a look.
+const MANY_RESTARTS: i64 = 10;
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    match &host.answers {
+        Ok(answers) => judge(&answers.pods, Timestamp::now()),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn judge(pods: &[Pod], now: Timestamp) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for pod in pods {
+        let row = PodRow::of(pod);
+        let name = match namespace_of(pod) {
+            "default" => name_of(pod).to_owned(),
+            namespace => format!("{namespace}/{}", name_of(pod)),
+        };
+        if row.is_well() {
+            if row.restarts >= MANY_RESTARTS {
+                let last = row.last_restart.map(|at| format!(", last {} ago", age_since(Some(at), now))).unwrap_or_default();
+                let what = format!("pod {name} was restarted {} times{last}", row.restarts);
+                findings.push(Finding::note(what, "", format!("podstead logs -p {}", name_of(pod))));
+            }
+            continue;
+        }
+        let culprit = culprit(pod);
+        let since = culprit.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
+        let container = culprit.container.map(|container| format!(", container {container}")).unwrap_or_default();
+        let image = culprit.container.filter(|_| is_about_an_image(&row.status)).and_then(|container| image_of(pod, container));
+        let image = image.map(|image| format!(", image {image}")).unwrap_or_default();
+        let what = format!("pod {name} is {}{since}{container}{image}", row.status);
+        let why = culprit.message.unwrap_or_default();
+        let command_name = match namespace_of(pod) {
+            "default" => name_of(pod).to_owned(),
+            namespace => format!("{} -n {namespace}", name_of(pod)),
+        };
+        let remedy = advice(&row.status, &command_name, culprit.container).unwrap_or_default();
+        findings.push(if is_on_its_way(&row.status) {
+            Finding::note(what, why, remedy)
+        } else {
+            Finding::problem(what, why, remedy)
+        });
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(format!("{}, all well", counted(pods.len(), "pod"))));
+    }
+    findings
+}
+
+/// Nothing has gone wrong so far.
+fn is_on_its_way(status: &str) -> bool {
+    matches!(status, "ContainerCreating" | "PodInitializing" | "Pending" | "Terminating")
+        || status.strip_prefix("Init:").is_some_and(|progress| progress.contains('/'))
+}
+
+fn is_about_an_image(status: &str) -> bool {
+    let status = status.strip_prefix("Init:").unwrap_or(status);
+    matches!(status, "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" | "ImageInspectError")
+}
+
+fn image_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {
+    let spec = pod.spec.as_ref()?;
+    let all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    all.into_iter().find(|other| other.name == container)?.image.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Note, Ok, Problem};
+    use super::*;
+    use serde_json::json;
+
+    fn pod(state: &serde_json::Value, restarts: u32) -> Pod {
+        let ready = state["running"].is_object();
+        serde_json::from_value(json!({
+            "metadata": {"name": "web-edge", "namespace": "default"},
+            "spec": {"containers": [{"name": "app", "image": "nginx:1"}]},
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [
+                    {"name": "app", "ready": ready, "restartCount": restarts, "image": "", "imageID": "", "state": state},
+                ],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn pods_are_judged_by_what_they_wait_for() {
+        let now = Timestamp::UNIX_EPOCH;
+        let severity = |state: serde_json::Value, restarts| -> Severity { judge(&[pod(&state, restarts)], now)[0].severity };
+        let waiting = |reason: &str| json!({"waiting": {"reason": reason, "message": "why"}});
+        assert_eq!(severity(json!({"running": {}}), 0), Ok);
+        assert_eq!(severity(json!({"running": {}}), 40), Note);
+        assert_eq!(severity(waiting("ContainerCreating"), 0), Note);
+        assert_eq!(severity(waiting("CrashLoopBackOff"), 3), Problem);
+        let missing = &judge(&[pod(&waiting("ImagePullBackOff"), 0)], now)[0];
+        assert_eq!(missing.what, "pod web-edge is ImagePullBackOff, container app, image nginx:1");
+        assert_eq!(missing.why, "why");
+        assert!(missing.remedy.contains("podstead image import"), "{missing:?}");
+    }
+}

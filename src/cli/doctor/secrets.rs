@@ -1,0 +1,67 @@
+//! The key of this host, which what is kept on disk is sealed with.
+
+use super::finding::Finding;
+use super::host::Host;
+use crate::sys::machine_key::{MachineKey, credentials};
+use crate::telemetry::error_chain;
+use std::os::unix::fs::PermissionsExt;
+
+/// What was observed.
+#[derive(Debug)]
+struct Observed {
+    path: String,
+    /// Whether there is one, or why it cannot be read.
+    key: Result<bool, String>,
+    /// Permission bits of its file.
+    mode: Option<u32>,
+    is_root: bool,
+}
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    let path = host.paths.machine_key();
+    let key = MachineKey::load(&path, credentials().as_deref());
+    judge(&Observed {
+        key: key.map(|key| key.is_some()).map_err(|error| error_chain(&error).to_string()),
+        mode: std::fs::metadata(&path).ok().map(|metadata| metadata.permissions().mode() & 0o777),
+        path: path.display().to_string(),
+        is_root: host.is_root,
+    })
+}
+
+fn judge(observed: &Observed) -> Vec<Finding> {
+    let path = &observed.path;
+    let mut findings = vec![match &observed.key {
+        Ok(true) => Finding::ok("the key of this host can be read"),
+        Ok(false) => Finding::note("this host has no key yet", "the daemon makes one at its start", ""),
+        Err(error) if observed.is_root => Finding::problem(
+            format!("the key of this host cannot be used: {error}"),
+            "secrets that are kept for a start without network cannot be opened; they are fetched again from their sources",
+            format!("put {path} back from a backup, or remove it: the daemon then makes another"),
+        ),
+        Err(_) => Finding::note("the key of this host is not for this user", "", "sudo podstead doctor"),
+    }];
+    if observed.mode.is_some_and(|mode| mode & 0o077 != 0) {
+        let why = "whoever reads it can open the secrets that are kept on disk";
+        findings.push(Finding::problem(format!("{path} can be read by others"), why, format!("chmod 600 {path}")));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Note, Ok as Well, Problem};
+    use super::*;
+
+    #[test]
+    fn a_key_is_readable_for_root_and_for_nobody_else() {
+        let severities = |key: Result<bool, &str>, mode, is_root| {
+            let observed = Observed { path: "/k".into(), key: key.map_err(str::to_owned), mode, is_root };
+            judge(&observed).iter().map(|finding| finding.severity).collect::<Vec<Severity>>()
+        };
+        assert_eq!(severities(Ok(true), Some(0o600), true), [Well]);
+        assert_eq!(severities(Ok(false), None, true), [Note]);
+        assert_eq!(severities(Err("3 bytes"), Some(0o600), true), [Problem]);
+        assert_eq!(severities(Err("permission denied"), None, false), [Note]);
+        assert_eq!(severities(Ok(true), Some(0o644), true), [Well, Problem]);
+    }
+}

@@ -1,0 +1,199 @@
+//! The systemd unit of the daemon: its state, and settings that harm pods.
+
+use super::finding::Finding;
+use super::host::Host;
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+const UNIT: &str = "podstead.service";
+
+/// What was observed.
+#[derive(Debug, Default)]
+struct Observed {
+    /// The host was booted with systemd.
+    has_systemd: bool,
+    /// What `systemctl show` says; empty if it says nothing.
+    properties: BTreeMap<String, String>,
+    /// The daemon answers, whoever started it.
+    daemon_answers: bool,
+}
+
+/// Properties that give the daemon a view of the host of its own, with the value that does not.
+const PRIVATE: [(&str, &str); 10] = [
+    ("PrivateTmp", "no"),
+    ("PrivateMounts", "no"),
+    ("PrivateDevices", "no"),
+    ("PrivateNetwork", "no"),
+    ("PrivateUsers", "no"),
+    ("ProtectSystem", "no"),
+    ("ProtectHome", "no"),
+    ("ProtectKernelTunables", "no"),
+    ("ProtectControlGroups", "no"),
+    ("MountFlags", ""),
+];
+/// Properties that every container inherits.
+const INHERITED: [(&str, &str); 5] = [
+    ("NoNewPrivileges", "no"),
+    ("RestrictNamespaces", "no"),
+    ("SystemCallFilter", ""),
+    ("MemoryDenyWriteExecute", "no"),
+    ("RestrictSUIDSGID", "no"),
+];
+const OTHERS: [&str; 9] = [
+    "LoadState",
+    "ActiveState",
+    "UnitFileState",
+    "NRestarts",
+    "KillMode",
+    "RuntimeDirectoryPreserve",
+    "NeedDaemonReload",
+    "DropInPaths",
+    "Result",
+];
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    let has_systemd = host.files.has("/run/systemd/system");
+    let properties = if has_systemd { ask_systemd() } else { BTreeMap::new() };
+    judge(&Observed { has_systemd, properties, daemon_answers: host.answers.is_ok() })
+}
+
+fn ask_systemd() -> BTreeMap<String, String> {
+    let wanted: Vec<&str> = OTHERS.into_iter().chain(PRIVATE.iter().chain(&INHERITED).map(|(name, _)| *name)).collect();
+    // systemd answers within its own time limit of 25 s, or not at all.
+    let mut command = Command::new("systemctl");
+    command.args(["show", UNIT, "--no-pager", "-p", &wanted.join(",")]).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&output).into_owned();
+    text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn judge(observed: &Observed) -> Vec<Finding> {
+    let Observed { properties, .. } = observed;
+    if !observed.has_systemd {
+        return vec![Finding::note(
+            "the host was not booted with systemd",
+            "something else has to start podstead daemon at boot",
+            "",
+        )];
+    }
+    let value = |name: &str| properties.get(name).map_or("", String::as_str);
+    if matches!(value("LoadState"), "" | "not-found") {
+        let remedy = format!("install the package, or systemd/{UNIT} of the sources");
+        return vec![Finding::warning(format!("there is no {UNIT}"), "nothing starts the daemon at boot", remedy)];
+    }
+    let mut findings = Vec::new();
+    match value("ActiveState") {
+        "failed" => findings.push(Finding::problem(
+            format!("{UNIT} has failed ({})", value("Result")),
+            "what runs goes on, but nothing is started, restarted or changed",
+            format!("journalctl -u {UNIT} says why; then systemctl restart {UNIT}"),
+        )),
+        "inactive" if observed.daemon_answers => {
+            let why = "it does not come back by itself";
+            findings.push(Finding::warning(format!("the daemon runs, but not as {UNIT}"), why, format!("systemctl start {UNIT}")));
+        }
+        _ => {}
+    }
+    if matches!(value("UnitFileState"), "disabled" | "masked" | "masked-runtime") {
+        let what = format!("{UNIT} is {}", value("UnitFileState"));
+        findings.push(Finding::warning(what, "pods do not come back after a reboot", format!("systemctl enable {UNIT}")));
+    }
+    if let Ok(restarts @ 3..) = value("NRestarts").parse::<u32>() {
+        let what = format!("systemd has restarted the daemon {restarts} times");
+        findings.push(Finding::warning(what, "pods are not touched by that", format!("journalctl -u {UNIT} says why")));
+    }
+    let drop_ins = value("DropInPaths");
+    let place = if drop_ins.is_empty() { format!("the unit (systemctl cat {UNIT})") } else { drop_ins.to_owned() };
+    let set = |table: &[(&str, &str)]| -> Vec<String> {
+        let differs = |(name, harmless): &&(&str, &str)| properties.get(*name).is_some_and(|value| value != harmless);
+        table.iter().filter(differs).map(|(name, _)| format!("{name}={}", value(name))).collect()
+    };
+    let private = set(&PRIVATE);
+    if !private.is_empty() {
+        findings.push(Finding::problem(
+            format!("{UNIT} has {}", private.join(", ")),
+            "the daemon then mounts volumes where the host does not see them, and loses them when it is restarted; hostPath volumes show other \
+             directories than the host has",
+            format!("take that out of {place}, then systemctl daemon-reload and restart the unit"),
+        ));
+    }
+    let inherited = set(&INHERITED);
+    if !inherited.is_empty() {
+        findings.push(Finding::problem(
+            format!("{UNIT} has {}", inherited.join(", ")),
+            "every container inherits it: programs fail in ways that nothing in their pod explains",
+            format!("take that out of {place}, then systemctl daemon-reload and restart the unit"),
+        ));
+    }
+    if !matches!(value("KillMode"), "" | "process") {
+        let what = format!("{UNIT} has KillMode={}", value("KillMode"));
+        findings.push(Finding::warning(what, "its restart may kill what it has started", format!("KillMode=process in {place}")));
+    }
+    if value("RuntimeDirectoryPreserve") == "no" {
+        findings.push(Finding::problem(
+            format!("{UNIT} has RuntimeDirectoryPreserve=no"),
+            "a stop removes the sockets of all shims: the next daemon cannot find its pods and starts them anew",
+            format!("RuntimeDirectoryPreserve=yes in {place}"),
+        ));
+    }
+    if value("NeedDaemonReload") == "yes" {
+        findings.push(Finding::warning(
+            format!("{UNIT} was changed on disk"),
+            "systemd uses the version before",
+            "systemctl daemon-reload",
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(format!("{UNIT} is {} and {}", value("ActiveState"), value("UnitFileState"))));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity::{self, Note, Ok, Problem, Warning};
+    use super::*;
+
+    fn observed(changes: &[(&str, &str)]) -> Observed {
+        let well = [
+            ("LoadState", "loaded"),
+            ("ActiveState", "active"),
+            ("UnitFileState", "enabled"),
+            ("NRestarts", "0"),
+            ("KillMode", "process"),
+            ("RuntimeDirectoryPreserve", "yes"),
+            ("NeedDaemonReload", "no"),
+            ("PrivateTmp", "no"),
+            ("ProtectSystem", "no"),
+            ("NoNewPrivileges", "no"),
+            ("SystemCallFilter", ""),
+        ];
+        let properties = well.iter().chain(changes).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Observed { has_systemd: true, properties, daemon_answers: true }
+    }
+
+    #[test]
+    fn states_and_settings_of_the_unit_are_judged() {
+        let severities =
+            |changes: &[(&str, &str)]| judge(&observed(changes)).iter().map(|finding| finding.severity).collect::<Vec<Severity>>();
+        assert_eq!(severities(&[]), [Ok]);
+        assert_eq!(severities(&[("LoadState", "not-found")]), [Warning]);
+        assert_eq!(severities(&[("ActiveState", "failed")]), [Problem]);
+        assert_eq!(severities(&[("ActiveState", "inactive")]), [Warning]);
+        assert_eq!(severities(&[("UnitFileState", "disabled")]), [Warning]);
+        assert_eq!(severities(&[("NRestarts", "7")]), [Warning]);
+        assert_eq!(severities(&[("PrivateTmp", "yes"), ("ProtectSystem", "strict")]), [Problem]);
+        assert_eq!(severities(&[("NoNewPrivileges", "yes")]), [Problem]);
+        assert_eq!(severities(&[("KillMode", "control-group")]), [Warning]);
+        assert_eq!(severities(&[("RuntimeDirectoryPreserve", "no")]), [Problem]);
+        assert_eq!(severities(&[("NeedDaemonReload", "yes")]), [Warning]);
+        assert_eq!(judge(&Observed::default())[0].severity, Note);
+    }
+
+    #[test]
+    fn the_file_that_brings_a_harmful_setting_is_named() {
+        let path = "/etc/systemd/system/podstead.service.d/hardening.conf";
+        let found = judge(&observed(&[("PrivateTmp", "yes"), ("DropInPaths", path)]));
+        assert!(found[0].what.ends_with("has PrivateTmp=yes") && found[0].remedy.contains(path), "{found:?}");
+    }
+}

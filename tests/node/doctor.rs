@@ -1,0 +1,81 @@
+//! `podstead doctor` on this machine, with and without a daemon.
+
+use crate::support::{TestHost, binary};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// Exit code and findings.
+fn examine(host: &TestHost) -> (Option<i32>, Vec<Value>) {
+    let mut command = Command::new(binary("podstead"));
+    let output = command.arg("--config").arg(host.path("config.yaml")).args(["doctor", "-o", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(report["kind"], "HostReport");
+    (output.status.code(), report["findings"].as_array().cloned().unwrap())
+}
+
+/// Whether a finding of this check and severity says so.
+fn says(findings: &[Value], check: &str, severity: &str, what: &str) -> bool {
+    findings.iter().any(|finding| {
+        finding["check"] == check && finding["severity"] == severity && finding["what"].as_str().unwrap().contains(what)
+    })
+}
+
+#[test]
+fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
+    let mut host = TestHost::start();
+    let good = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: \
+                [{name: c, image: 'localhost/busybox:1', command: [sleep, '1000000']}]\n";
+    host.write_manifest("good.yaml", good);
+    let pod = host.wait_running("good");
+    let (_, findings) = examine(&host);
+    for (check, what) in [
+        ("daemon", "answers"),
+        ("configuration", "1 source"),
+        ("sources", "all read"),
+        ("pods", "1 pod, all well"),
+        ("remains", "nothing is left"),
+        ("secrets", "can be read"),
+    ] {
+        assert!(says(&findings, check, "ok", what), "{check}: {findings:#?}");
+    }
+    assert!(findings.iter().any(|finding| finding["check"] == "cgroups" && finding["severity"] == "ok"), "{findings:#?}");
+
+    host.write_manifest(
+        "bad.yaml",
+        &good.replace("good", "bad").replace("image:", "imagePullPolicy: Never, image:").replace("busybox:1", "none:1"),
+    );
+    host.write_manifest("worse.yaml", &good.replace("good", "worse").replace("image:", "imgae:"));
+    host.wait_for_pod("bad", "the missing image", |pod| pod.waiting_reason("c") == "ErrImageNeverPull");
+    let (code, findings) = examine(&host);
+    assert_eq!(code, Some(1));
+    assert!(says(&findings, "pods", "problem", "pod bad-edge-1 is ErrImageNeverPull"), "{findings:#?}");
+    assert!(says(&findings, "pods", "problem", "image localhost/none:1"), "{findings:#?}");
+    assert!(says(&findings, "sources", "problem", "worse.yaml:"), "{findings:#?}");
+
+    host.kill_daemon();
+    let orphan = host.path("state/pods/nobody");
+    fs::create_dir_all(&orphan).unwrap();
+    let config = fs::read_to_string(host.path("config.yaml")).unwrap();
+    let (code, findings) = examine(&host);
+    assert_eq!(code, Some(1));
+    assert!(says(&findings, "daemon", "problem", "nobody listens"), "{findings:#?}");
+    assert!(says(&findings, "remains", "note", "nobody (directory)"), "{findings:#?}");
+    assert!(!findings.iter().any(|finding| finding["what"].as_str().unwrap().contains(&pod.uid())), "it is known: {findings:#?}");
+    fs::write(host.path("config.yaml"), format!("{config}nodeNmae: x\n")).unwrap();
+    let (code, findings) = examine(&host);
+    assert_eq!(code, Some(1));
+    assert!(says(&findings, "configuration", "problem", "nodeNmae"), "{findings:#?}");
+    fs::write(host.path("config.yaml"), config).unwrap();
+
+    host.start_daemon();
+    host.wait_running("good");
+    crate::support::eventually("the orphan to be removed", || {
+        if orphan.try_exists().unwrap() { Err("it is there".to_owned()) } else { Ok(()) }
+    });
+    let mut command = Command::new(binary("podstead"));
+    let text = command.arg("--config").arg(host.path("config.yaml")).args(["doctor", "pods", "remains"]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("-> import the image (podstead image import)"), "{text}");
+    assert!(!text.contains("cgroups"), "only what was asked for: {text}");
+}
