@@ -53,6 +53,8 @@ pub struct Config {
     pub crash_loop_max: Duration,
     /// Most processes and threads in one pod; `None` for no limit of podstead's.
     pub pod_pids_limit: Option<i64>,
+    /// Directories with CDI specs; a later one wins.
+    pub cdi_directories: Vec<PathBuf>,
     /// Group that may use the API socket; `None` for root alone.
     pub api_socket_group: Option<String>,
     /// Registries that are not reached the default way; hosts are unique.

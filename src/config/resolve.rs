@@ -38,6 +38,9 @@ impl HostFacts {
     }
 }
 
+/// Where everybody looks for CDI specs.
+const CDI_DIRECTORIES: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+
 impl WrittenConfig {
     /// Fills in defaults and checks every value. `path` is named in errors.
     pub fn resolve(&self, facts: &HostFacts, path: &Path) -> Result<Config, ConfigError> {
@@ -81,6 +84,13 @@ impl WrittenConfig {
             pod_pids_limit: match pids {
                 -1 => None,
                 limit => Some(check.range("podPidsLimit", limit, 1, i64::MAX)?),
+            },
+            cdi_directories: match &self.cdi_spec_dirs {
+                None => CDI_DIRECTORIES.map(PathBuf::from).to_vec(),
+                Some(written) => {
+                    let items = written.iter().enumerate();
+                    items.map(|(index, path)| check.file(&format!("cdiSpecDirs[{index}]"), path)).collect::<Result<_, _>>()?
+                }
             },
             api_socket_group: self.api_socket_group.clone(),
             registries: check.registries(&self.registries)?,

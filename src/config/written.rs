@@ -92,6 +92,9 @@ pub struct WrittenConfig {
     /// Most processes and threads in one pod; -1 for no limit. Default: -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_pids_limit: Option<i64>,
+    /// Directories with CDI specs of this host's devices; a later one wins. Default: /etc/cdi, /var/run/cdi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cdi_spec_dirs: Option<Vec<PathBuf>>,
     /// Group that may use the API socket. Default: none, root alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_socket_group: Option<String>,
@@ -195,6 +198,7 @@ impl WrittenConfig {
                 max_container_restart_period_seconds: Some(config.crash_loop_max.as_secs()),
             },
             pod_pids_limit: Some(config.pod_pids_limit.unwrap_or(-1)),
+            cdi_spec_dirs: Some(config.cdi_directories.clone()),
             api_socket_group: config.api_socket_group.clone(),
             registries: config.registries.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),

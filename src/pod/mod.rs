@@ -7,10 +7,12 @@
 //! * [`hash`]: what an edit changes. [`identity`]: names.
 //! * [`objects`]: ConfigMaps and Secrets as pods see them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
+//! * [`cdi`]: host devices by name.
 //! * [`storage`]: what it may use of the host's disk.
 //! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
 
 mod admit;
+pub mod cdi;
 pub mod containers;
 pub mod defaults;
 pub mod env;

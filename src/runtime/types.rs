@@ -141,6 +141,9 @@ pub struct ContainerSpec {
     pub security: Security,
     /// Limits.
     pub resources: CgroupResources,
+    /// Devices of the host, and what comes with them.
+    #[serde(default)]
+    pub devices: GivenDevices,
     /// What they were made from, as written.
     #[serde(default)]
     pub declared: DeclaredAmounts,
@@ -164,6 +167,48 @@ pub struct ContainerSpec {
     pub stop_signal: i32,
     /// Seconds between that signal and SIGKILL, as known at start; used when the daemon knows no better.
     pub grace_secs: u64,
+}
+
+/// Devices of the host that a container gets without being privileged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GivenDevices {
+    /// Device nodes.
+    pub nodes: Vec<GivenDevice>,
+    /// Files and directories that belong to them.
+    pub mounts: Vec<BoundDirectory>,
+}
+
+/// A device node of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenDevice {
+    /// In the container.
+    pub path: PathBuf,
+    /// A block device; else a character device.
+    pub block: bool,
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// What the cgroup lets its processes do: of `r`, `w` and `m` (make nodes).
+    pub permissions: String,
+}
+
+/// A path of the host, bound as words of mount(8) say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundDirectory {
+    /// On the host.
+    pub host_path: PathBuf,
+    /// In the container.
+    pub container_path: PathBuf,
+    /// Such as `ro` or `nosuid`.
+    pub options: Vec<String>,
 }
 
 impl std::fmt::Debug for ContainerSpec {

@@ -4,7 +4,7 @@ use crate::config::Allow;
 use crate::manifest::Severity;
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::security::{DEFAULT_CAPABILITIES, SeccompProfile, Security, container_security};
-use crate::pod::{FieldProblem, Pod};
+use crate::pod::{FieldProblem, Pod, cdi};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use std::path::Path;
 
@@ -30,6 +30,11 @@ pub(super) fn of_pod(pod: &Pod, namespace: &str, allow: &Allow) -> Vec<FieldProb
         if used == Some(true) && !allowed {
             found.push(violation(&format!("spec.{name}"), name.to_owned(), name));
         }
+    }
+    for device in
+        cdi::annotated(pod.metadata.annotations.as_ref()).unwrap_or_default().iter().filter(|device| !allow.device(device))
+    {
+        found.push(violation("metadata.annotations", format!("device {device}"), "devices"));
     }
     found.extend(of_volumes(spec, allow));
     let (mut init, mut main) = (0, 0);
@@ -151,6 +156,15 @@ mod tests {
         assert_eq!(checked.accepted.is_empty(), !found.is_empty());
         assert_eq!(checked.broken.is_empty(), found.is_empty());
         found
+    }
+
+    #[test]
+    fn devices_are_allowed_by_class_or_by_name() {
+        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: radio\n  annotations:\n    cdi.k8s.io/x: v.org/radio=0,v.org/light=1\nspec:\n  \
+                    containers: [{name: a, image: nginx}]\n";
+        assert_eq!(violations("{}", text).len(), 2);
+        assert_eq!(violations("{devices: [v.org/radio]}", text).len(), 1);
+        assert!(violations("{devices: [v.org/radio=0, v.org/light]}", text).is_empty());
     }
 
     const GREEDY: &str = "apiVersion: v1

@@ -1,5 +1,6 @@
 //! From a container's definition to a [`ContainerSpec`] in which everything is resolved.
 
+use super::cdi::{self, CdiError, Injected};
 use super::definition::ContainerDefinition;
 use super::execute::subject;
 use super::process;
@@ -18,6 +19,7 @@ use crate::telemetry::events::EventType;
 use crate::volume::{ContainerMounts, VolumeError};
 use k8s_openapi::api::core::v1::Container;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Why a container cannot be made as its definition says.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,9 @@ pub(super) enum AssembleError {
     /// Neither pod nor image names a program.
     #[error("no command specified")]
     NoCommand,
+    /// A device cannot be had.
+    #[error("failed to inject CDI devices")]
+    Devices(#[source] CdiError),
     /// A volume is not there.
     #[error("mount volumes")]
     Mounts(#[source] VolumeError),
@@ -49,7 +54,7 @@ impl AssembleError {
     /// The waiting reason (kubelet rule D8).
     pub(super) const fn reason(&self) -> &'static str {
         match self {
-            AssembleError::NoContainer(_) | AssembleError::NoCommand => reason::CREATE_CONTAINER_ERROR,
+            AssembleError::NoContainer(_) | AssembleError::NoCommand | AssembleError::Devices(_) => reason::CREATE_CONTAINER_ERROR,
             AssembleError::EnvFiles(_) | AssembleError::Environment(_) | AssembleError::User(_) | AssembleError::NonRoot(_) => {
                 reason::CREATE_CONTAINER_CONFIG_ERROR
             }
@@ -105,7 +110,8 @@ impl Start<'_> {
             .container_mounts(self.desired, name, self.attempt, self.pod_ips, &declared)
             .await
             .map_err(AssembleError::Mounts)?;
-        self.put_together(services, container, &declared, user, mounts)
+        let injected = self.devices(services, &user).await?;
+        self.put_together(services, container, &declared, user, mounts, injected)
     }
 
     /// Tells what an `envFrom` leaves out (the kubelet's event).
@@ -120,6 +126,15 @@ impl Start<'_> {
         }
     }
 
+    async fn devices(&self, services: &Services, user: &ProcessUser) -> Result<Injected, AssembleError> {
+        let (pod, directories, user) = (Arc::clone(&self.desired.pod), services.cdi_directories.clone(), user.clone());
+        let found = tokio::task::spawn_blocking(move || cdi::inject(&pod, &directories, &user)).await;
+        match found {
+            Ok(found) => found.map_err(AssembleError::Devices),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
     fn facts(&self, services: &Services) -> EnvFacts {
         let host_ips = services.host_addresses.get(services.clock.now().moment);
         EnvFacts { pod_ips: self.pod_ips.to_vec(), host_ips, ..services.node.clone() }
@@ -130,8 +145,9 @@ impl Start<'_> {
         services: &Services,
         container: &Container,
         declared: &[(String, String)],
-        user: ProcessUser,
+        mut user: ProcessUser,
         mounts: ContainerMounts,
+        injected: Injected,
     ) -> Result<ContainerSpec, AssembleError> {
         let DesiredPod { uid, full_name, pod, .. } = self.desired;
         let image = &self.image.config;
@@ -144,6 +160,7 @@ impl Start<'_> {
             false => &self.sandbox.spec.hostname,
         };
         let tty = container.tty.unwrap_or(false);
+        user.additional_gids.extend(injected.gids);
         Ok(ContainerSpec {
             pod: uid.clone(),
             full_name: full_name.clone(),
@@ -156,11 +173,12 @@ impl Start<'_> {
             image_ref: self.definition.image.clone(),
             image: self.image.clone(),
             args,
-            env: process::environment(image, hostname, tty, declared),
+            env: process::with_variables(process::environment(image, hostname, tty, declared), injected.env),
             cwd: process::working_directory(container.working_dir.as_deref(), image).into(),
             user,
             mounts: mounts.mounts,
             shm_size: mounts.shm_size,
+            devices: injected.devices,
             security: container_security(pod, container),
             resources: self.definition.resources.cgroup.clone(),
             declared: self.definition.resources.declared.clone(),

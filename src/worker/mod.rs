@@ -26,6 +26,7 @@ pub mod record;
 pub mod remains;
 
 mod assemble;
+mod cdi;
 mod execute;
 mod fetch;
 mod host_addresses;

@@ -44,6 +44,16 @@ pub(super) fn environment(image: &ImageConfig, hostname: &str, tty: bool, declar
     environment.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
+/// Variables that come with devices replace those of their names.
+pub(super) fn with_variables(mut environment: Vec<String>, more: Vec<String>) -> Vec<String> {
+    for variable in more {
+        let name = variable.split_once('=').map_or(variable.as_str(), |(name, _)| name);
+        environment.retain(|known| known.split_once('=').is_none_or(|(known, _)| known != name));
+        environment.push(variable);
+    }
+    environment
+}
+
 /// The container's working directory, else the image's, else `/`.
 pub(super) fn working_directory(declared: Option<&str>, image: &ImageConfig) -> String {
     let written = declared.filter(|path| !path.is_empty()).unwrap_or(&image.working_dir);

@@ -16,6 +16,7 @@ use crate::telemetry::events::EventRecorder;
 use crate::volume::VolumeService;
 use async_trait::async_trait;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -64,6 +65,8 @@ pub struct Services {
     pub objects: Arc<ObjectView>,
     /// For telling whether values from them changed.
     pub fingerprint_key: FingerprintKey,
+    /// Where CDI specs lie; a later directory wins.
+    pub cdi_directories: Vec<PathBuf>,
     /// The host's limit of processes in one pod.
     pub pids_limit: Option<i64>,
     /// Pods whose background work ended, so that they want a turn. Unbounded: at most one entry per pull under way.

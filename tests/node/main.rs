@@ -7,6 +7,7 @@
 
 mod adoption;
 mod bad_input;
+mod devices;
 mod doctor;
 mod git;
 mod identity;

@@ -102,6 +102,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         objects: objects.clone(),
         fingerprint_key: FingerprintKey::new(machine_key.derive(FINGERPRINTS)),
         pids_limit: config.pod_pids_limit,
+        cdi_directories: config.cdi_directories.clone(),
         pokes: poke,
     });
     let mut workers = PodWorkers::new(Arc::clone(&services));

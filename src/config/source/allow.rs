@@ -7,6 +7,7 @@ use crate::config::ConfigError;
 use crate::config::check::Check;
 use crate::config::paths::is_clean_absolute;
 use crate::image::reference::Reference;
+use crate::pod::cdi::DeviceName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,9 @@ pub struct WrittenAllow {
     /// Capabilities beyond the default ones, without `CAP_`; `ALL` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
+    /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
     /// Paths of the host that volumes may be at or below. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_paths: Vec<WrittenHostPath>,
@@ -85,6 +89,13 @@ impl Allow {
             if capability.is_empty() || !capability.chars().all(name) || capability.starts_with("CAP_") {
                 let message = format!("{capability:?} is not the name of a capability without CAP_, such as NET_ADMIN");
                 return Err(check.invalid(&format!("{field}.capabilities[{index}]"), message));
+            }
+        }
+        for (index, device) in written.devices.iter().enumerate() {
+            let name = if device.contains('=') { device.clone() } else { format!("{device}=any") };
+            if DeviceName::parse(&name).is_none() {
+                let message = format!("{device:?} is neither vendor.com/class nor vendor.com/class=name");
+                return Err(check.invalid(&format!("{field}.devices[{index}]"), message));
             }
         }
         let pattern = |(index, text): (usize, &String)| {
@@ -140,6 +151,11 @@ impl Allow {
         // What is not clean is refused elsewhere too; here it must not match by its beginning.
         let rules = || self.written.host_paths.iter().filter(|rule| read_only || !rule.read_only);
         is_clean_absolute(path) && rules().any(|rule| path.starts_with(&rule.path))
+    }
+
+    /// Whether containers may have this device.
+    pub fn device(&self, device: &DeviceName) -> bool {
+        self.written.devices.iter().any(|allowed| *allowed == device.kind || *allowed == device.to_string())
     }
 
     /// Whether an object may be in this namespace.

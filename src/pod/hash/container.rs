@@ -4,7 +4,7 @@ use super::projection::{Projection, digest, without_zeros};
 use crate::pod::containers::{self, list, spec, text};
 use crate::pod::env::FieldRef;
 use crate::pod::identity::STAMPED_ANNOTATIONS;
-use crate::pod::{Pod, resources};
+use crate::pod::{Pod, cdi, resources};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, Lifecycle, PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext, VolumeMount,
 };
@@ -139,6 +139,8 @@ fn of_pod(projection: &mut Projection, pod: &Pod, container: &Container) {
         tolerations: _,
         topology_spread_constraints: _,
     } = spec(pod);
+    let devices = cdi::annotated(pod.metadata.annotations.as_ref()).unwrap_or_default();
+    projection.nonzero("cdi", &devices.iter().map(ToString::to_string).collect::<Vec<_>>());
     projection.nonzero("hostAliases", host_aliases);
     projection.nonzero("dnsPolicy", dns_policy);
     projection.nonzero("dnsConfig", dns_config);

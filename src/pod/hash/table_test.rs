@@ -241,6 +241,8 @@ fn an_edit_counts_where_the_container_sees_it() {
         ("/metadata/uid", "other", Nothing),
         ("/metadata/annotations/kubernetes.io~1config.seen", "later", Nothing),
         ("/metadata/annotations/kubernetes.io~1config.hash", "other", Nothing),
+        // Devices.
+        ("/metadata/annotations/cdi.k8s.io~1radio", "v.org/radio=0", Own),
         // The older way to name a profile.
         ("/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1a", "unconfined", Own),
         ("/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1b", "unconfined", Nothing),

@@ -114,7 +114,7 @@ pub(super) fn amounts(case: &Case<'_>, problems: &mut Problems) {
     for name in case.value.as_object().into_iter().flat_map(|amounts| amounts.keys()) {
         let path = case.path.key(name);
         if name.contains('/') {
-            problems.unsupported(&path, "device plugins are not supported", Some("mount the device with a hostPath volume"));
+            problems.unsupported(&path, "device plugins are not supported", Some("name the device by a CDI annotation of the pod"));
         }
     }
 }

@@ -67,7 +67,7 @@ const METADATA: &[(&str, Support)] = &[
     (
         "annotations",
         Partly {
-            note: "`kubernetes.io/config.*` are podstead's own; the seccomp annotations of Kubernetes before 1.27 are refused",
+            note: "`cdi.k8s.io/*` name devices of the host; `kubernetes.io/config.*` are podstead's own; the seccomp annotations of Kubernetes before 1.27 are refused",
             judge: judge::annotations,
         },
     ),
@@ -121,13 +121,7 @@ const SPEC: &[(&str, Support)] = &[
     ("priority", ignored_unless("pods do not displace each other here", &["0"])),
     ("priorityClassName", Partly { note: "`system-node-critical` protects from the OOM killer", judge: judge::priority_class }),
     ("readinessGates", ignored("nothing sets such conditions here, and the pod is ready without them")),
-    (
-        "resourceClaims",
-        refused(
-            "dynamic resource allocation needs a cluster",
-            "mount the device with a hostPath volume into a privileged container",
-        ),
-    ),
+    ("resourceClaims", refused("dynamic resource allocation needs a cluster", "name the device by a CDI annotation of the pod")),
     ("resources", Honoured("its limits hold for containers without some of their own")),
     ("resources.claims", refused("dynamic resource allocation needs a cluster", "annotate the pod with the names of CDI devices")),
     ("resources.limits", Honoured("`cpu`, `memory`, `hugepages-*`")),
@@ -324,13 +318,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("resizePolicy[].resourceName", YES),
     ("resizePolicy[].restartPolicy", YES),
     ("resources", YES),
-    (
-        "resources.claims",
-        refused(
-            "dynamic resource allocation needs a cluster",
-            "mount the device with a hostPath volume into a privileged container",
-        ),
-    ),
+    ("resources.claims", refused("dynamic resource allocation needs a cluster", "name the device by a CDI annotation of the pod")),
     ("resources.limits", Partly { note: "`cpu`, `memory`, `hugepages-*`; `ephemeral-storage` by eviction", judge: judge::amounts }),
     (
         "resources.requests",

@@ -2,6 +2,7 @@
 
 use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
 use crate::pod::admit::{AdmitContext, static_pod_name};
+use crate::pod::cdi;
 use crate::pod::containers::text;
 use crate::pod::field::{FieldPath, Problems};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -41,6 +42,9 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
         bytes += key.len() + value.len();
         // Upper case is allowed in the prefix of annotations only.
         problems.rule(&path.key(key), key, qualified_name(&key.to_lowercase()));
+    }
+    if let Err(error) = cdi::annotated(annotations) {
+        problems.invalid(&path.key(&error.annotation), &error.text, "must be the name of a CDI device, vendor.com/class=name");
     }
     if bytes > MAX_ANNOTATIONS_BYTES {
         problems.too_long(path, MAX_ANNOTATIONS_BYTES, "bytes, keys and values of all annotations together");
@@ -120,6 +124,13 @@ mod tests {
             "name: a, annotations: {'-': c}",
             &[
                 "metadata.annotations[-]: invalid value \"-\": must be a name of 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit, optionally behind a DNS subdomain and '/'",
+            ],
+        );
+        check("name: a, annotations: {cdi.k8s.io/x: 'v.org/radio=0,v.org/radio=1'}", &[]);
+        check(
+            "name: a, annotations: {cdi.k8s.io/x: radio}",
+            &[
+                "metadata.annotations[cdi.k8s.io/x]: invalid value \"radio\": must be the name of a CDI device, vendor.com/class=name",
             ],
         );
         check(&format!("name: a, annotations: {{b: {}}}", "x".repeat(256 * 1024 - 1)), &[]);

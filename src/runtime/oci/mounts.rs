@@ -1,10 +1,10 @@
 //! The mounts of a container: what every container has, then what its spec adds.
 
 use super::{BuildExt, OciError, SandboxView};
-use crate::runtime::{ContainerSpec, Mount, Propagation};
+use crate::runtime::{BoundDirectory, ContainerSpec, Mount, Propagation};
 use crate::sys::cgroup::CgroupVersion;
 use libcontainer::oci_spec::runtime::{Mount as OciMount, MountBuilder};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Hidden from containers: they tell about the host, or reach into it.
 const MASKED_PATHS: [&str; 12] = [
@@ -47,6 +47,9 @@ const V1_HIERARCHIES: [&str; 17] = [
     "/sys/fs/cgroup/systemd",
 ];
 
+/// How files of devices are bound is decided here, whatever their spec says.
+const CHOSEN: [&str; 6] = ["bind", "rbind", "private", "rprivate", "slave", "rslave"];
+
 const DEFAULT_SHM_SIZE: u64 = 64 << 20;
 
 /// All mounts in the order of their making: the defaults but for those that the spec replaces, then the spec's, parents before children.
@@ -65,6 +68,11 @@ pub(super) fn mounts(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<
     own.sort_by_key(|mount| mount.container_path.components().count());
     for mount in own {
         result.push(bind(mount)?);
+    }
+    for BoundDirectory { host_path, container_path, options } in &spec.devices.mounts {
+        let mut words = vec!["rbind", "rprivate"];
+        words.extend(options.iter().map(String::as_str).filter(|word| !CHOSEN.contains(word)));
+        result.push(bound(container_path, host_path, &words)?);
     }
     Ok(result)
 }
@@ -146,7 +154,7 @@ fn bind(mount: &Mount) -> Result<OciMount, OciError> {
         .part("mount")
 }
 
-fn bound(destination: &str, source: &Path, options: &[&str]) -> Result<OciMount, OciError> {
+fn bound(destination: impl Into<PathBuf>, source: &Path, options: &[&str]) -> Result<OciMount, OciError> {
     let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
     MountBuilder::default().destination(destination).typ("bind").source(source).options(options).build().part("mount")
 }

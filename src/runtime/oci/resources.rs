@@ -1,6 +1,6 @@
 //! Limits of the container's cgroup.
 
-use super::{BuildExt, OciError, SandboxView};
+use super::{BuildExt, OciError, SandboxView, devices};
 use crate::runtime::{CgroupResources, ContainerSpec};
 use crate::sys::cgroup::CgroupVersion;
 use libcontainer::oci_spec::runtime::{
@@ -11,7 +11,9 @@ use libcontainer::oci_spec::runtime::{
 /// The `resources` section. What is not limited is left out, so that libcontainer does not touch the controller.
 pub(super) fn resources(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<LinuxResources, OciError> {
     let CgroupResources { cpu_shares, cpu_quota_us, cpu_period_us, memory_limit, pids_limit, hugepages } = &spec.resources;
-    let mut builder = LinuxResourcesBuilder::default().devices(vec![all_devices(spec.security.privileged)?]);
+    let mut rules = vec![all_devices(spec.security.privileged)?];
+    rules.extend(devices::rules(spec)?);
+    let mut builder = LinuxResourcesBuilder::default().devices(rules);
     if cpu_shares.is_some() || cpu_quota_us.is_some() {
         builder = builder.cpu(cpu(*cpu_shares, *cpu_quota_us, *cpu_period_us)?);
     }

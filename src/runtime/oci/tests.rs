@@ -36,6 +36,7 @@ fn container() -> ContainerSpec {
         },
         resources: CgroupResources { cpu_shares: Some(2), ..CgroupResources::default() },
         declared: Default::default(),
+        devices: Default::default(),
         oom_score_adj: 1000,
         log_path: "/var/log/pods/x/web/0.log".into(),
         termination_log: None,

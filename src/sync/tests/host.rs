@@ -127,6 +127,7 @@ impl Host {
             objects: Arc::clone(&self.objects),
             fingerprint_key: FingerprintKey::new([7; 32]),
             pids_limit: None,
+            cdi_directories: Vec::new(),
             pokes,
         });
         let mut workers = PodWorkers::new(Arc::clone(&services));

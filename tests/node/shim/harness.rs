@@ -166,6 +166,7 @@ impl Host {
             },
             resources: CgroupResources::default(),
             declared: Default::default(),
+            devices: Default::default(),
             oom_score_adj: 1000,
             log_path: self.paths().container_log(&pod.full_name, &pod.uid, name, 0),
             termination_log: None,
