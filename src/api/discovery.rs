@@ -25,6 +25,7 @@ pub(super) fn core_resources() -> Value {
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
         resource("configmaps", "configmap", "ConfigMap", true, &["get", "list"], &["cm"]),
         resource("secrets", "secret", "Secret", true, &["get", "list"], &[]),
+        resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, &["get", "list"], &["pvc"]),
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
     ];
     json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})

@@ -104,8 +104,13 @@ impl Route {
             ["events"] => Some(Self::Events(None)),
             ["configmaps"] => Some(Self::Objects(ObjectKind::ConfigMap, None)),
             ["secrets"] => Some(Self::Objects(ObjectKind::Secret, None)),
-            ["namespaces", namespace, plural @ ("configmaps" | "secrets"), ref rest @ ..] => {
-                let kind = if plural == "secrets" { ObjectKind::Secret } else { ObjectKind::ConfigMap };
+            ["persistentvolumeclaims"] => Some(Self::Objects(ObjectKind::PersistentVolumeClaim, None)),
+            ["namespaces", namespace, plural @ ("configmaps" | "secrets" | "persistentvolumeclaims"), ref rest @ ..] => {
+                let kind = match plural {
+                    "secrets" => ObjectKind::Secret,
+                    "configmaps" => ObjectKind::ConfigMap,
+                    _ => ObjectKind::PersistentVolumeClaim,
+                };
                 let namespace = namespace.to_owned();
                 match *rest {
                     [] => Some(Self::Objects(kind, Some(namespace))),

@@ -165,6 +165,7 @@ fn value_of(accepted: &Accepted) -> Value {
         AcceptedObject::Pod(pod) => ("Pod", serde_json::to_value(pod)),
         AcceptedObject::ConfigMap(config_map) => ("ConfigMap", serde_json::to_value(config_map)),
         AcceptedObject::Secret(secret) => ("Secret", serde_json::to_value(secret)),
+        AcceptedObject::PersistentVolumeClaim(claim) => ("PersistentVolumeClaim", serde_json::to_value(claim)),
     };
     // These types have string keys only: they are always values.
     let mut value = value.unwrap_or_default();

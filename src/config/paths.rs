@@ -1,5 +1,6 @@
 //! Where everything lies on disk. The only place that joins path components of the layout.
 
+use crate::pod::claims::ClaimName;
 use crate::pod::{ContainerId, PodFullName, PodUid, SourceId};
 use crate::sys::cgroup::Cgroups;
 use std::path::{Path, PathBuf};
@@ -136,6 +137,31 @@ impl Paths {
     /// Files of volumes that come from ConfigMaps, Secrets and the pod itself; a tmpfs is mounted there.
     pub fn projected(&self, uid: &PodUid) -> PathBuf {
         self.volumes(uid).join("projected")
+    }
+
+    /// Marks of the claims that a pod uses.
+    pub fn claim_marks(&self, uid: &PodUid) -> PathBuf {
+        self.volumes(uid).join("claims")
+    }
+
+    /// Persistent volumes of all claims, by namespace and name.
+    pub fn persistent_volumes(&self) -> PathBuf {
+        self.state.join("volumes")
+    }
+
+    /// Persistent volumes that are being deleted. No namespace begins with a dot.
+    pub fn volume_trash(&self) -> PathBuf {
+        self.persistent_volumes().join(".trash")
+    }
+
+    /// The persistent volume of a claim: its record and its data.
+    pub fn persistent_volume(&self, claim: &ClaimName) -> PathBuf {
+        self.persistent_volumes().join(&claim.namespace).join(&claim.name)
+    }
+
+    /// What the pods that use a claim mount.
+    pub fn persistent_data(&self, claim: &ClaimName) -> PathBuf {
+        self.persistent_volume(claim).join("data")
     }
 
     /// Pins of the paths below volumes that containers mount (`subPath`). They may pin the host's own directories: whoever deletes a

@@ -29,7 +29,7 @@ pub use problem::{Origin, Position, Problem, Severity};
 pub use substitute::{Substitution, is_variable_name, substitute, variable_name_problem};
 pub use yaml::to_yaml;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 
 /// What a manifest may hold.
 #[derive(Clone, PartialEq)]
@@ -40,6 +40,8 @@ pub enum Object {
     ConfigMap(Box<ConfigMap>),
     /// A v1 Secret, for pods to refer to.
     Secret(Box<Secret>),
+    /// A v1 PersistentVolumeClaim, for pods to refer to.
+    PersistentVolumeClaim(Box<PersistentVolumeClaim>),
 }
 
 impl std::fmt::Debug for Object {
@@ -48,6 +50,7 @@ impl std::fmt::Debug for Object {
         match self {
             Object::Pod(pod) => pod.fmt(f),
             Object::ConfigMap(config_map) => config_map.fmt(f),
+            Object::PersistentVolumeClaim(claim) => claim.fmt(f),
             Object::Secret(secret) => write!(f, "Secret {:?}", secret.metadata),
         }
     }
@@ -56,7 +59,7 @@ impl std::fmt::Debug for Object {
 /// Kind, namespace (`default` where empty) and name: what identifies an object inside one source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ObjectKey {
-    /// `Pod`, `ConfigMap` or `Secret`.
+    /// `Pod`, `ConfigMap`, `Secret` or `PersistentVolumeClaim`.
     pub kind: String,
     /// The namespace, `default` where the manifest has none.
     pub namespace: String,

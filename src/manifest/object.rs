@@ -15,7 +15,7 @@ pub(super) struct Kind {
 }
 
 /// All of them; their version is `v1`.
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         name: "Pod",
         structure: &table::POD,
@@ -33,6 +33,12 @@ const KINDS: [Kind; 3] = [
         structure: &table::SECRET,
         list: "SecretList",
         read: |json| serde_json::from_value(json).map(|object| Object::Secret(Box::new(object))),
+    },
+    Kind {
+        name: "PersistentVolumeClaim",
+        structure: &table::PERSISTENT_VOLUME_CLAIM,
+        list: "PersistentVolumeClaimList",
+        read: |json| serde_json::from_value(json).map(|object| Object::PersistentVolumeClaim(Box::new(object))),
     },
 ];
 
@@ -77,7 +83,7 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
             return (None, faults);
         }
         (Written::Nothing, None) => {
-            faults.push(missing("kind", at, "Pod, ConfigMap, Secret or List"));
+            faults.push(missing("kind", at, "Pod, ConfigMap, Secret, PersistentVolumeClaim or List"));
             None
         }
         (Written::Wrong, _) => None,
@@ -150,14 +156,14 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
 /// Why a kind cannot be used here, and what can be done about it.
 fn foreign_kind(kind: &str, version: &str) -> (String, String) {
     let names = KINDS.iter().flat_map(|known| [known.name, known.list]).chain(["List"]);
-    let only = "this host takes Pod, ConfigMap, Secret and lists of them";
+    let only = "this host takes Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";
     let message = format!("the kind {} is not supported", quoted(kind));
     let hint = match kind {
         _ if TEMPLATED.contains(&kind) => format!("{only}: write the {kind}'s pod template as a Pod of its own"),
         "CronJob" => format!("{only}: nothing runs pods by the clock here"),
         "Service" | "Ingress" | "Gateway" => format!("{only}: publish a port with hostPort or hostNetwork in the Pod"),
         "Namespace" => format!("{only}: namespaces need not be created"),
-        "PersistentVolume" | "PersistentVolumeClaim" => format!("{only}: use a hostPath volume in the Pod"),
+        "PersistentVolume" | "StorageClass" => format!("{only}: a PersistentVolumeClaim alone is a directory of this host"),
         "Kustomization" => format!("{only}: run `kustomize build` and put its output here"),
         _ if version.contains('.') => format!("{only}, not custom resources"),
         _ => match schema::close_to(kind, names) {

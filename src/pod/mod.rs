@@ -5,6 +5,7 @@
 //!
 //! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
 //! * [`hash`]: what an edit changes. [`identity`]: names.
+//! * [`claims`]: volumes that outlive it.
 //! * [`objects`]: ConfigMaps and Secrets as pods see them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
 //! * [`cdi`]: host devices by name.
@@ -13,6 +14,7 @@
 
 mod admit;
 pub mod cdi;
+pub mod claims;
 pub mod containers;
 pub mod defaults;
 pub mod env;

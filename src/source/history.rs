@@ -59,6 +59,9 @@ pub struct HistoryEntry {
     pub config_maps: usize,
     /// Number of secrets in it.
     pub secrets: usize,
+    /// Number of claims of persistent volumes in it.
+    #[serde(default)]
+    pub claims: usize,
 }
 
 /// What was accepted from a source, as far as it is kept.

@@ -5,10 +5,10 @@
 use super::policy;
 use crate::config::Allow;
 use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity, Substitution};
-use crate::pod::objects::{Object as ReferredObject, admit_config_map, admit_secret};
+use crate::pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
 use crate::source::Layers;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -42,6 +42,7 @@ impl CheckContext {
         let found = match object {
             AcceptedObject::Pod(pod) => policy::of_pod(pod, &key.namespace, allow),
             AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => policy::of_namespace(&key.namespace, allow),
+            AcceptedObject::PersistentVolumeClaim(_) => policy::of_claim(&key.namespace, allow),
         };
         let placed = |FieldProblem { severity, code, field, message, hint }| Problem {
             severity,
@@ -62,6 +63,7 @@ impl CheckContext {
             (None, _) => Vec::new(),
             (Some(allow), Object::Pod(pod)) => policy::of_pod(pod, &key.namespace, allow),
             (Some(allow), Object::ConfigMap(_) | Object::Secret(_)) => policy::of_namespace(&key.namespace, allow),
+            (Some(allow), Object::PersistentVolumeClaim(_)) => policy::of_claim(&key.namespace, allow),
         }
     }
 }
@@ -75,13 +77,15 @@ pub enum AcceptedObject {
     ConfigMap(Arc<ConfigMap>),
     /// As written, with `stringData` merged into `data`.
     Secret(Arc<Secret>),
+    /// As written, without status.
+    PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
 }
 
 impl AcceptedObject {
     /// Whether its data must not change (`immutable: true`).
     pub fn is_immutable(&self) -> bool {
         match self {
-            AcceptedObject::Pod(_) => false,
+            AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) => false,
             AcceptedObject::ConfigMap(config_map) => config_map.immutable == Some(true),
             AcceptedObject::Secret(secret) => secret.immutable == Some(true),
         }
@@ -97,7 +101,14 @@ impl AcceptedObject {
                 (&one.data, &one.type_, one.immutable) == (&other.data, &other.type_, other.immutable)
             }
             (AcceptedObject::Pod(one), AcceptedObject::Pod(other)) => one == other,
-            (AcceptedObject::Pod(_) | AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_), _) => false,
+            (AcceptedObject::PersistentVolumeClaim(one), AcceptedObject::PersistentVolumeClaim(other)) => one == other,
+            (
+                AcceptedObject::Pod(_)
+                | AcceptedObject::ConfigMap(_)
+                | AcceptedObject::Secret(_)
+                | AcceptedObject::PersistentVolumeClaim(_),
+                _,
+            ) => false,
         }
     }
 }
@@ -108,6 +119,7 @@ impl fmt::Debug for AcceptedObject {
         match self {
             AcceptedObject::Pod(pod) => pod.fmt(f),
             AcceptedObject::ConfigMap(config_map) => config_map.fmt(f),
+            AcceptedObject::PersistentVolumeClaim(claim) => claim.fmt(f),
             AcceptedObject::Secret(secret) => ReferredObject::Secret(Arc::clone(secret)).fmt(f),
         }
     }
@@ -158,6 +170,10 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
             Object::Secret(secret) => {
                 let (secret, problems) = admit_secret(*secret);
                 (secret.map(|secret| AcceptedObject::Secret(secret.into())), problems)
+            }
+            Object::PersistentVolumeClaim(claim) => {
+                let (claim, problems) = admit_claim(*claim);
+                (claim.map(|claim| AcceptedObject::PersistentVolumeClaim(claim.into())), problems)
             }
             Object::Pod(pod) => {
                 let (pod, problems) = admitted(*pod, context);
@@ -232,7 +248,7 @@ mod tests {
     fn pod_of(accepted: &Accepted) -> &Pod {
         match &accepted.object {
             AcceptedObject::Pod(pod) => pod,
-            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => panic!("no pod"),
+            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) | AcceptedObject::PersistentVolumeClaim(_) => panic!("no pod"),
         }
     }
 

@@ -17,7 +17,7 @@ pub use undelta::UndeltaStore;
 use crate::manifest::{ObjectKey, Origin, Problem};
 use crate::pod::{Pod, SourceId};
 use crate::source::Revision;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub struct Set {
     pub config_maps: BTreeMap<ObjectKey, Arc<ConfigMap>>,
     /// The secrets, by key.
     pub secrets: BTreeMap<ObjectKey, Arc<Secret>>,
+    /// The claims of persistent volumes, by key.
+    pub claims: BTreeMap<ObjectKey, Arc<PersistentVolumeClaim>>,
     /// What is wrong in this revision; the objects concerned are present in their last good version, if there was one.
     pub problems: Vec<Problem>,
 }
@@ -56,6 +58,7 @@ impl std::fmt::Debug for Set {
             .field("pods", &self.pods)
             .field("config_maps", &self.config_maps.keys())
             .field("secrets", &self.secrets.keys())
+            .field("claims", &self.claims.keys())
             .field("problems", &self.problems)
             .finish()
     }

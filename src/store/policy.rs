@@ -17,6 +17,15 @@ pub(super) fn of_namespace(namespace: &str, allow: &Allow) -> Vec<FieldProblem> 
     (!allow.namespace(namespace)).then(refused).into_iter().collect()
 }
 
+/// The same for a claim, which is a directory of the host that outlives its pods.
+pub(super) fn of_claim(namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
+    let mut found = of_namespace(namespace, allow);
+    if !allow.persistent_volumes() {
+        found.push(violation("kind", "a PersistentVolumeClaim".to_owned(), "persistentVolumes"));
+    }
+    found
+}
+
 /// The same for a pod, defaulted or as written.
 pub(super) fn of_pod(pod: &Pod, namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
     let mut found = of_namespace(namespace, allow);

@@ -38,6 +38,9 @@ impl Housekeeping {
             }
         }
         self.remains = left;
+        if let Err(error) = self.services.volumes.reclaim(&self.services.objects.get()).await {
+            tracing::warn!(error = %error_chain(&error), "cannot reclaim persistent volumes");
+        }
         let paths = self.services.paths.clone();
         // A panic in there is one of removing files: the next turn tries again.
         tokio::task::spawn_blocking(move || remove_old_logs(&paths)).await.ok();

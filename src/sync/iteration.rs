@@ -3,6 +3,7 @@
 use super::housekeeping::Housekeeping;
 use crate::mux::{PodOp, PodUpdate, SourcesReady};
 use crate::pod::PodUid;
+use crate::pod::objects::ObjectKind;
 use crate::runtime::PodLifecycleEvent;
 use crate::worker::PodWorkers;
 use std::ops::ControlFlow;
@@ -84,9 +85,13 @@ async fn apply(update: &PodUpdate, workers: &mut PodWorkers, ready: &mut Sources
     }
     workers.objects_changed(&update.objects);
     ready.observe(update);
-    if ready.all() && !was_ready {
+    let is_first = ready.all() && !was_ready;
+    if is_first {
         tracing::info!("every source was heard");
         workers.objects_settled();
+    }
+    let has_claims = update.objects.iter().any(|name| name.kind == ObjectKind::PersistentVolumeClaim);
+    if is_first || has_claims {
         clean_up(workers, ready, housekeeping).await;
     }
 }

@@ -1,20 +1,18 @@
 //! `emptyDir`: a directory of the pod's, on disk or in memory, that lives as long as the pod.
 
+use super::ownership::{ChangePolicy, own};
 use crate::pod::Pod;
 use crate::pod::quantity::Amount;
 use crate::pod::resources::{pod_cgroup, pod_limits};
 use crate::sys::mounts::{MountEntry, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::EmptyDirVolumeSource;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, chownat};
 use rustix::mount::{MountFlags, mount, mount_remount};
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-const ANYBODY: u32 = 0o777;
-const SET_GROUP: u32 = 0o2000;
 /// The kernel rounds the size of a tmpfs up to pages, and shows it in KiB.
 const PAGE_BYTES: u64 = 4096;
 
@@ -28,7 +26,9 @@ pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path
         huge => huge_pages(directory, page_bytes(pod, huge)?)?,
     }
     let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()).and_then(|context| context.fs_group);
-    owned(directory, group).map_err(|error| format!("set owner and mode of {directory:?}: {error}"))
+    let group = group.and_then(|group| u32::try_from(group).ok());
+    // The policy has no effect on these volumes, in Kubernetes neither.
+    own(directory, group, ChangePolicy::OnRootMismatch).map_err(|error| format!("set owner and mode of {directory:?}: {error}"))
 }
 
 /// The smallest of `sizeLimit` and the memory limit of the pod's cgroup, as the kubelet; `None` leaves the kernel's half of the RAM.
@@ -108,56 +108,4 @@ fn shown_size(mount: &MountEntry) -> Option<u64> {
 
 fn all_mounts() -> Result<Vec<MountEntry>, String> {
     mounts().map_err(|error| format!("read mounts: {error}"))
-}
-
-/// Mode 0777, and with `fsGroup` that group, inherited by what is made in it. Content is changed only when the directory itself was not
-/// yet the group's (`fsGroupChangePolicy: OnRootMismatch`).
-fn owned(directory: &Path, group: Option<i64>) -> io::Result<()> {
-    let metadata = fs::metadata(directory)?;
-    let group = group.and_then(|group| u32::try_from(group).ok());
-    let mode = if group.is_some() { ANYBODY | SET_GROUP } else { ANYBODY };
-    if let Some(group) = group.filter(|group| *group != metadata.gid()) {
-        give(directory, Gid::from_raw(group))?;
-    }
-    if metadata.permissions().mode() & 0o7777 != mode || group.is_some_and(|group| group != metadata.gid()) {
-        fs::set_permissions(directory, fs::Permissions::from_mode(mode))?;
-    }
-    Ok(())
-}
-
-/// Gives everything to the group, by descriptors and without following symlinks.
-fn give(directory: &Path, group: Gid) -> io::Result<()> {
-    let top = fs::File::open(directory)?;
-    rustix::fs::fchown(&top, None, Some(group))?;
-    let mut waiting = vec![std::os::fd::OwnedFd::from(top)];
-    while let Some(parent) = waiting.pop() {
-        let mut entries = rustix::fs::Dir::read_from(&parent)?;
-        while let Some(entry) = entries.read() {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            chownat(&parent, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
-            if entry.file_type() == FileType::Symlink {
-                continue;
-            }
-            let flags = rustix::fs::OFlags::RDONLY
-                | rustix::fs::OFlags::NOFOLLOW
-                | rustix::fs::OFlags::NONBLOCK
-                | rustix::fs::OFlags::CLOEXEC;
-            if !matches!(entry.file_type(), FileType::Directory | FileType::RegularFile) {
-                continue;
-            }
-            let opened = rustix::fs::openat(&parent, name, flags, Mode::empty())?;
-            let stat = rustix::fs::fstat(&opened)?;
-            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            let added = if is_directory { SET_GROUP | 0o770 } else { 0o660 };
-            rustix::fs::fchmod(&opened, Mode::from_raw_mode((stat.st_mode & 0o7777) | added))?;
-            if is_directory {
-                waiting.push(opened);
-            }
-        }
-    }
-    Ok(())
 }

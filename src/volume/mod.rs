@@ -5,6 +5,7 @@
 //! ```text
 //! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`
 //! volumes/projected/<volume>/           files from ConfigMaps, Secrets and the pod itself, on a tmpfs that is mounted at `volumes/projected`
+//! volumes/claims/<volume>.<claim>       says that the pod uses the data of this claim, which lies elsewhere (see [`claims`])
 //! volumes/sub-paths/<container>/<n>     pin (bind mount) of the path below a volume that mount n of the container names
 //! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
 //! etc/termination/<container>/<attempt> termination messages
@@ -15,11 +16,13 @@
 //! and what was found is what the container gets, whatever a container of the pod renames in between.
 
 mod atomic_writer;
+pub mod claims;
 mod empty_dir;
 mod env_file;
 mod host_files;
 mod host_path;
 mod mount_list;
+mod ownership;
 mod projected;
 mod removal;
 mod sub_path;
@@ -34,8 +37,10 @@ pub use usage::UsageRequest;
 pub use volumes::Volumes;
 
 use crate::mux::DesiredPod;
+use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::Projection;
+use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
 use crate::runtime::Mount;
@@ -75,6 +80,9 @@ pub enum VolumeError {
         /// What was left, and why.
         reason: String,
     },
+    /// Persistent volumes could not be read or deleted; the rest was.
+    #[error("persistent volumes: {0}")]
+    Claims(String),
     /// The pods on disk could not be listed.
     #[error("list pods in {path:?}")]
     List {
@@ -109,7 +117,11 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
     /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`]. Those of `files` get these
     /// files, all at once for each volume, also while containers have them mounted; a volume of this kind that is not among them keeps
     /// what it has.
-    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>) -> Result<(), VolumeError>;
+    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>, claims: Vec<ClaimedVolume>) -> Result<(), VolumeError>;
+
+    /// Makes the directories of all claims, and deletes the data of those that are gone and asked for it. Only to be called when every
+    /// source was heard. Collects errors and goes on.
+    async fn reclaim(&self, objects: &Objects) -> Result<(), VolumeError>;
 
     /// Writes the host files for one container and resolves its mounts (subPath included).
     /// `attempt` numbers the termination log, `pod_ips` go into `/etc/hosts` (kubelet rule D21).

@@ -7,6 +7,7 @@ use super::{ContainerMounts, VolumeError, host_files, host_path};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
+use crate::pod::claims::claim_of;
 use crate::pod::files::is_projected;
 use crate::runtime::{Mount, Propagation};
 use crate::sys::mounts::{mount_of, mounts};
@@ -88,7 +89,8 @@ impl Request<'_> {
         };
         check_propagation(&host_path, propagation).map_err(bad)?;
         // As in the kubelet: what is written in there would be lost at the next change.
-        let read_only = mount.read_only.unwrap_or(false) || is_projected(volume);
+        let is_read_only = volume.persistent_volume_claim.as_ref().and_then(|source| source.read_only) == Some(true);
+        let read_only = mount.read_only.unwrap_or(false) || is_projected(volume) || is_read_only;
         Ok(Mount {
             host_path,
             container_path: PathBuf::from(&mount.mount_path),
@@ -110,6 +112,11 @@ impl Request<'_> {
             return is_written
                 .then_some(directory)
                 .ok_or_else(|| VolumeError::not_ready(&volume.name, "its files are not written"));
+        }
+        if let Some(claim) = claim_of(&self.pod.pod, volume) {
+            let data = self.paths.persistent_data(&claim);
+            let is_there = data.is_dir();
+            return is_there.then_some(data).ok_or_else(|| VolumeError::not_ready(&volume.name, "the claim has no data yet"));
         }
         let directory = self.paths.empty_dir(&self.pod.uid, &volume.name);
         if volume.empty_dir.is_some() && directory.is_dir() {

@@ -1,9 +1,10 @@
 //! Taking away what an earlier definition of a pod had and the present one has not. Only for when no container runs that was made from the
 //! earlier one: a container has the directory itself mounted, and would see its files go.
 
-use super::removal;
+use super::{claims, removal};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
+use crate::pod::claims::claim_of;
 use crate::pod::containers::{self, list, spec};
 use crate::pod::files::is_projected;
 use k8s_openapi::api::core::v1::Volume;
@@ -26,6 +27,8 @@ pub(super) fn trim(paths: &Paths, desired: &DesiredPod) -> Vec<String> {
     } else {
         left.extend(keep_only(&paths.projected(uid), &projected));
     }
+    let marks = volumes.iter().filter_map(|volume| Some(claims::mark(&volume.name, &claim_of(pod, volume)?)));
+    left.extend(keep_only(&paths.claim_marks(uid), &marks.collect()));
     let mut containers = BTreeSet::new();
     for (_, container) in containers::all(pod) {
         let mounts = list(&container.volume_mounts).iter().enumerate();

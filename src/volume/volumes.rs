@@ -2,12 +2,14 @@
 
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
-use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, empty_dir, env_file, projected, removal, trim};
+use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, claims, empty_dir, env_file, projected, removal, trim};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
+use crate::pod::claims::ClaimedVolume;
 use crate::pod::containers;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::{Projection, is_projected};
+use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
 use async_trait::async_trait;
@@ -15,7 +17,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
 /// [`VolumeService`] on the real host. All work is done on blocking threads: a disk, or a hung network mount, may take its time.
@@ -29,12 +31,14 @@ struct Shared {
     paths: Paths,
     node: NodeFiles,
     measuring: Semaphore,
+    /// Held by whoever takes or deletes a claim's data: what nobody uses must not be taken while it is deleted.
+    claims: Mutex<()>,
 }
 
 impl Volumes {
     /// A store under `paths`. Nothing is made yet.
     pub fn new(paths: Paths, node: NodeFiles) -> Self {
-        Self { shared: Arc::new(Shared { paths, node, measuring: Semaphore::new(1) }) }
+        Self { shared: Arc::new(Shared { paths, node, measuring: Semaphore::new(1), claims: Mutex::default() }) }
     }
 
     async fn blocking<T: Send + 'static>(
@@ -51,9 +55,9 @@ impl Volumes {
 
 #[async_trait]
 impl VolumeService for Volumes {
-    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>) -> Result<(), VolumeError> {
+    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>, claims: Vec<ClaimedVolume>) -> Result<(), VolumeError> {
         let pod = pod.clone();
-        self.blocking(move |shared| shared.prepare(&pod, &files)).await
+        self.blocking(move |shared| shared.prepare(&pod, &files, &claims)).await
     }
 
     async fn container_mounts(
@@ -70,7 +74,7 @@ impl VolumeService for Volumes {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node, measuring: _ } = shared;
+            let Shared { paths, node, measuring: _, claims: _ } = shared;
             let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, environment: &environment };
             request.resolve()
         })
@@ -98,6 +102,18 @@ impl VolumeService for Volumes {
         .await
     }
 
+    async fn reclaim(&self, objects: &Objects) -> Result<(), VolumeError> {
+        let wanted = claims::Wanted::of(objects);
+        self.blocking(move |shared| {
+            let held = shared.claims.lock().unwrap_or_else(PoisonError::into_inner);
+            let reclaimed = claims::reclaim(&shared.paths, &wanted);
+            drop(held);
+            let emptied = claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")));
+            reclaimed.and(emptied)
+        })
+        .await
+    }
+
     async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
         let pod = pod.clone();
         self.blocking(move |shared| {
@@ -121,7 +137,7 @@ impl VolumeService for Volumes {
 }
 
 impl Shared {
-    fn prepare(&self, pod: &DesiredPod, files: &[Projection]) -> Result<(), VolumeError> {
+    fn prepare(&self, pod: &DesiredPod, files: &[Projection], claims: &[ClaimedVolume]) -> Result<(), VolumeError> {
         let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         for volume in volumes {
             if let Some(source) = &volume.empty_dir {
@@ -129,9 +145,17 @@ impl Shared {
                 // Mounts are listed by their real path.
                 let real = real_path(&directory).map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
                 empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
-            } else if volume.host_path.is_none() && !is_projected(volume) {
+            } else if volume.host_path.is_none() && volume.persistent_volume_claim.is_none() && !is_projected(volume) {
                 return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));
             }
+        }
+        for claimed in claims {
+            let not_ready = |reason| VolumeError::not_ready(&claimed.volume, reason);
+            let held = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+            claims::take(&self.paths, pod, claimed).map_err(not_ready)?;
+            // Giving it to a group may take long, and concerns nobody else.
+            drop(held);
+            claims::give(&self.paths, pod, claimed).map_err(not_ready)?;
         }
         projected::write(&pod.pod, &self.paths.projected(&pod.uid), files)
     }

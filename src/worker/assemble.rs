@@ -59,9 +59,9 @@ impl AssembleError {
                 reason::CREATE_CONTAINER_CONFIG_ERROR
             }
             AssembleError::Mounts(VolumeError::BadMount { .. }) => reason::CREATE_CONTAINER_CONFIG_ERROR,
-            AssembleError::Mounts(VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::List { .. }) => {
-                reason::CONTAINER_CREATING
-            }
+            AssembleError::Mounts(
+                VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. },
+            ) => reason::CONTAINER_CREATING,
         }
     }
 }

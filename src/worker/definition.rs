@@ -1,6 +1,7 @@
 //! What a pod shall be, prepared once per edit: everything that the plan compares with what is observed. **Pure**.
 
 use crate::mux::DesiredPod;
+use crate::pod::claims::{claimed_volumes, has_claims};
 use crate::pod::containers::{self, ContainerKind, PullPolicy};
 use crate::pod::env::{EnvFacts, ObjectEnvironment, object_environment};
 use crate::pod::identity::ANNOTATION_CONFIG_HASH;
@@ -216,7 +217,7 @@ impl PodDefinition {
             }
         }
         let has_files = files::has_projected(pod);
-        let missing_files = if has_files { missing_files(pod, context) } else { None };
+        let missing_files = if has_files || has_claims(pod) { missing_files(pod, context) } else { None };
         Self {
             storage: StorageLimits::of(pod),
             infeasible,
@@ -258,7 +259,9 @@ fn infeasible(pod: &Pod, facts: &EnvFacts) -> Option<String> {
 /// All that is missing, the first of it for each volume.
 fn missing_files(pod: &Pod, context: &DefinitionContext) -> Option<String> {
     let projections = files::projections(pod, &context.objects, &context.facts);
-    let missing: Vec<String> = projections.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+    let missing = projections.into_iter().filter_map(Result::err);
+    let missing = missing.chain(claimed_volumes(pod, &context.objects).into_iter().filter_map(Result::err));
+    let missing: Vec<String> = missing.map(|error| error.to_string()).collect();
     (!missing.is_empty()).then(|| missing.join("; "))
 }
 

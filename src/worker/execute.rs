@@ -9,6 +9,7 @@ use super::remains;
 use super::services::Services;
 use crate::image::ResolvedImage;
 use crate::mux::DesiredPod;
+use crate::pod::claims::{ClaimedVolume, claimed_volumes};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::files::{Projection, projections};
 use crate::pod::{ContainerId, ContainerName};
@@ -76,10 +77,12 @@ impl Executor<'_> {
             Action::WriteRecord => self.write_record().await,
             // The worker fetches beside its turns.
             Action::EnsureImage { .. } => Outcome::Pending,
-            Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired, self.files()).await {
-                Ok(()) => Outcome::Done,
-                Err(error) => self.volumes_failed(&error),
-            },
+            Action::PrepareVolumes => {
+                match self.services.volumes.prepare(&self.definition.desired, self.files(), self.claims()).await {
+                    Ok(()) => Outcome::Done,
+                    Err(error) => self.volumes_failed(&error),
+                }
+            }
             Action::StopContainer { container, id, signal, why, .. } => self.signal(container, id, *signal, *why).await,
             Action::KillContainer { id, .. } => done(runtime.kill_container(uid, id).await),
             Action::StopSandbox => self.stop_sandbox().await,
@@ -137,6 +140,12 @@ impl Executor<'_> {
         projections(&desired.pod, objects, &self.services.node).into_iter().filter_map(Result::ok).collect()
     }
 
+    /// Claims that its volumes refer to, but for those that are missing.
+    fn claims(&self) -> Vec<ClaimedVolume> {
+        let PodDefinition { desired, objects, .. } = self.definition;
+        claimed_volumes(&desired.pod, objects).into_iter().filter_map(Result::ok).collect()
+    }
+
     async fn write_record(&self) -> Outcome {
         let (record, paths) = (self.record.clone(), self.services.paths.clone());
         match tokio::task::spawn_blocking(move || record.write(&paths)).await {
@@ -154,7 +163,9 @@ impl Executor<'_> {
         let message = error_chain(error).to_string();
         self.tell(None, EventType::Warning, "FailedMount", &message);
         let reason = match error {
-            VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::List { .. } => reason::CONTAINER_CREATING,
+            VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. } => {
+                reason::CONTAINER_CREATING
+            }
             VolumeError::BadMount { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
         };
         Outcome::Failed { reason, message }

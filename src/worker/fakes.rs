@@ -4,8 +4,10 @@ use super::services::Incarnations;
 use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
+use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::{Projection, VolumeFiles};
+use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
 use crate::status::PodStatusSink;
@@ -160,7 +162,7 @@ impl FakeVolumes {
 
 #[async_trait]
 impl VolumeService for FakeVolumes {
-    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>) -> Result<(), VolumeError> {
+    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>, _: Vec<ClaimedVolume>) -> Result<(), VolumeError> {
         match lock(&self.failures).pop_front() {
             Some(reason) => Err(VolumeError::NotReady { volume: "fake".to_owned(), reason }),
             None => {
@@ -194,6 +196,10 @@ impl VolumeService for FakeVolumes {
 
     async fn env_files(&self, _: &DesiredPod, _: BTreeSet<(String, String)>) -> Result<EnvFiles, VolumeError> {
         Ok(EnvFiles::new())
+    }
+
+    async fn reclaim(&self, _: &Objects) -> Result<(), VolumeError> {
+        Ok(())
     }
 
     async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {

@@ -94,7 +94,7 @@ fn what_is_not_a_supported_object_is_answered_with_what_is() {
         ("apiVersion: v1\nkind: pod\n", "the kind \"pod\"", "did you mean \"Pod\"?"),
         ("apiVersion: cert-manager.io/v1\nkind: Certificate\n", "the kind \"Certificate\"", "not custom resources"),
         ("kind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n", "apiVersion: is required", "apiVersion: v1"),
-        ("apiVersion: v1\nmetadata: {name: a}\n", "kind: is required", "Pod, ConfigMap, Secret or List"),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "kind: is required", "Pod, ConfigMap, Secret, PersistentVolumeClaim or List"),
         (
             "apiVersion: v1beta1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",
             "\"v1beta1\" is not the version of a Pod",

@@ -14,6 +14,7 @@ mod identity;
 mod lifecycle;
 mod many_pods;
 mod objects;
+mod persistent;
 mod process_view;
 mod real_images;
 mod removal;

@@ -41,6 +41,9 @@ enum Kind {
     /// Secrets that pods may refer to, without what they hold
     #[command(visible_alias = "secret")]
     Secrets(objects::ObjectsArgs),
+    /// Claims of persistent volumes
+    #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
+    PersistentVolumeClaims(objects::ObjectsArgs),
     /// Images on this host
     #[command(visible_alias = "image")]
     Images(images::ImagesArgs),
@@ -66,6 +69,7 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Kind::Sources(args) => sources::run(args, &client, context.color()).await,
             Kind::ConfigMaps(args) => objects::run(args, Plural::ConfigMaps, &client, context.color()).await,
             Kind::Secrets(args) => objects::run(args, Plural::Secrets, &client, context.color()).await,
+            Kind::PersistentVolumeClaims(args) => objects::run(args, Plural::Claims, &client, context.color()).await,
             Kind::Images(args) => images::run(args, &client, context.color()).await,
         }
     })

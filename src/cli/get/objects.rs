@@ -1,4 +1,4 @@
-//! `podstead get configmaps` and `podstead get secrets`.
+//! `podstead get configmaps`, `podstead get secrets` and `podstead get persistentvolumeclaims`.
 
 use super::OutputArgs;
 use crate::api::KEYS_ANNOTATION;
@@ -7,6 +7,7 @@ use crate::cli::client::{Client, Target};
 use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::cli::pods::{NamespaceArgs, ServedList, collection};
 use crate::cli::table::{Cell, Table};
+use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;
 use clap::Args;
 use serde_json::Value;
 use std::io;
@@ -23,17 +24,19 @@ pub(in crate::cli) struct ObjectsArgs {
     output: OutputArgs,
 }
 
-/// Which of the two.
+/// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plural {
     ConfigMaps,
     Secrets,
+    Claims,
 }
 
 pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let (path, singular) = match plural {
         Plural::ConfigMaps => ("configmaps", "configmap"),
         Plural::Secrets => ("secrets", "secret"),
+        Plural::Claims => ("persistentvolumeclaims", "persistentvolumeclaim"),
     };
     let namespace = args.namespaces.namespace.as_deref();
     let items: Vec<Value> = match &args.name {
@@ -54,11 +57,12 @@ pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, col
         return Ok(ExitCode::SUCCESS);
     }
     let mut headings = vec!["NAMESPACE", "NAME"];
-    if plural == Plural::Secrets {
-        headings.push("TYPE");
-    }
-    headings.extend(["DATA", "SOURCE"]);
-    if format == OutputFormat::Wide {
+    headings.extend(match plural {
+        Plural::ConfigMaps => &["DATA", "SOURCE"][..],
+        Plural::Secrets => &["TYPE", "DATA", "SOURCE"],
+        Plural::Claims => &["STATUS", "CAPACITY", "ACCESS MODES", "RECLAIM POLICY", "SOURCE"],
+    });
+    if format == OutputFormat::Wide && plural != Plural::Claims {
         headings.push("KEYS");
     }
     let table = Table::new(headings, color);
@@ -73,12 +77,18 @@ fn row(item: &Value, plural: Plural, wide: bool) -> Vec<Cell> {
     let metadata = &item["metadata"];
     let keys = keys(item);
     let mut cells: Vec<Cell> = vec![text(&metadata["namespace"]).into(), text(&metadata["name"]).into()];
-    if plural == Plural::Secrets {
-        cells.push(text(&item["type"]).into());
+    match plural {
+        Plural::ConfigMaps => cells.push(keys.len().to_string().into()),
+        Plural::Secrets => cells.extend([text(&item["type"]).into(), keys.len().to_string().into()]),
+        Plural::Claims => {
+            let modes = item["spec"]["accessModes"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(",");
+            let capacity = text(&item["spec"]["resources"]["requests"]["storage"]);
+            let policy = text(&metadata["annotations"][RECLAIM_POLICY_ANNOTATION]);
+            cells.extend([text(&item["status"]["phase"]).into(), capacity.into(), modes.into(), policy.into()]);
+        }
     }
-    cells.push(keys.len().to_string().into());
     cells.push(text(&metadata["annotations"][SOURCE_ANNOTATION]).into());
-    if wide {
+    if wide && plural != Plural::Claims {
         cells.push(keys.join(", ").into());
     }
     cells

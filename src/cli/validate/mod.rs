@@ -66,6 +66,7 @@ struct Findings {
     pods: usize,
     config_maps: usize,
     secrets: usize,
+    claims: usize,
     problems: Vec<Problem>,
 }
 
@@ -129,12 +130,14 @@ fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
     let revision = Revision(String::new());
     let artifact = Artifact { revision: revision.clone(), place: None, files: files.clone() };
     let store = UndeltaStore::default().apply(&artifact, &|file, bytes| check(file, bytes, context));
-    let Set { source: _, revision: _, pods, config_maps, secrets, mut problems } = store.set(&SourceId::new("validate"), &revision);
+    let Set { source: _, revision: _, pods, config_maps, secrets, claims, mut problems } =
+        store.set(&SourceId::new("validate"), &revision);
     problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
     findings.files += files.len();
     findings.pods += pods.len();
     findings.config_maps += config_maps.len();
     findings.secrets += secrets.len();
+    findings.claims += claims.len();
     findings.problems.extend(problems);
 }
 

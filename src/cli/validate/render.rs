@@ -69,6 +69,7 @@ struct Summary {
     pods: usize,
     config_maps: usize,
     secrets: usize,
+    claims: usize,
     errors: usize,
     warnings: usize,
 }
@@ -80,6 +81,7 @@ pub(super) fn json(out: &mut impl Write, findings: &Findings) -> io::Result<()> 
         pods: findings.pods,
         config_maps: findings.config_maps,
         secrets: findings.secrets,
+        claims: findings.claims,
         errors: findings.count(Severity::Error),
         warnings: findings.count(Severity::Warning),
     };
@@ -121,7 +123,7 @@ pub(super) fn summary(findings: &Findings) -> String {
         _ => format!("{number} {word}s"),
     };
     let mut objects = vec![count(findings.pods, "good pod")];
-    for (number, word) in [(findings.config_maps, "config map"), (findings.secrets, "secret")] {
+    for (number, word) in [(findings.config_maps, "config map"), (findings.secrets, "secret"), (findings.claims, "claim")] {
         if number > 0 {
             objects.push(count(number, word));
         }

@@ -31,6 +31,9 @@ pub struct WrittenAllow {
     /// Containers without a filter of system calls, or with an unmasked `/proc`. Default: false.
     #[serde(default)]
     pub unconfined: bool,
+    /// PersistentVolumeClaims: directories of the host that outlive pods, without a limit of size. Default: false.
+    #[serde(default)]
+    pub persistent_volumes: bool,
     /// Capabilities beyond the default ones, without `CAP_`; `ALL` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
@@ -114,6 +117,11 @@ impl Allow {
     /// As it is written.
     pub(super) fn to_written(&self) -> WrittenAllow {
         self.written.clone()
+    }
+
+    /// Whether there may be claims.
+    pub fn persistent_volumes(&self) -> bool {
+        self.written.persistent_volumes
     }
 
     /// Whether containers may be privileged.

@@ -1,4 +1,4 @@
-//! The fields of Pod, ConfigMap and Secret and all that they are made of, as Kubernetes 1.34 has them.
+//! The fields of Pod, ConfigMap, Secret and PersistentVolumeClaim and all that they are made of, as Kubernetes 1.34 has them.
 //!
 //! Made from k8s-openapi's schema by `UPDATE=1 cargo test --test manifest schema`; a test compares it.
 #![expect(missing_docs, reason = "the structures are documented by the Kubernetes API reference")]
@@ -525,6 +525,14 @@ pub static MANAGED_FIELDS_ENTRY: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static MODIFY_VOLUME_STATUS: Struct = Struct {
+    name: "ModifyVolumeStatus",
+    fields: &[
+        r("status", Str), o("targetVolumeAttributesClassName", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static NFS_VOLUME_SOURCE: Struct = Struct {
     name: "NFSVolumeSource",
     fields: &[
@@ -595,6 +603,24 @@ pub static OWNER_REFERENCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static PERSISTENT_VOLUME_CLAIM: Struct = Struct {
+    name: "PersistentVolumeClaim",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)),
+        o("spec", Object(&PERSISTENT_VOLUME_CLAIM_SPEC)), o("status", Object(&PERSISTENT_VOLUME_CLAIM_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PERSISTENT_VOLUME_CLAIM_CONDITION: Struct = Struct {
+    name: "PersistentVolumeClaimCondition",
+    fields: &[
+        o("lastProbeTime", Time), o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str),
+        r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = Struct {
     name: "PersistentVolumeClaimSpec",
     fields: &[
@@ -602,6 +628,16 @@ pub static PERSISTENT_VOLUME_CLAIM_SPEC: Struct = Struct {
         o("dataSourceRef", Object(&TYPED_OBJECT_REFERENCE)), o("resources", Object(&VOLUME_RESOURCE_REQUIREMENTS)),
         o("selector", Object(&LABEL_SELECTOR)), o("storageClassName", Str), o("volumeAttributesClassName", Str),
         o("volumeMode", Str), o("volumeName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static PERSISTENT_VOLUME_CLAIM_STATUS: Struct = Struct {
+    name: "PersistentVolumeClaimStatus",
+    fields: &[
+        o("accessModes", List(&Str)), o("allocatedResourceStatuses", Map(&Str)), o("allocatedResources", Map(&Quantity)),
+        o("capacity", Map(&Quantity)), o("conditions", List(&Object(&PERSISTENT_VOLUME_CLAIM_CONDITION))),
+        o("currentVolumeAttributesClassName", Str), o("modifyVolumeStatus", Object(&MODIFY_VOLUME_STATUS)), o("phase", Str),
     ],
 };
 

@@ -35,7 +35,11 @@ pub(super) fn objects_of(set: &Set) -> Own {
     let config_maps =
         set.config_maps.iter().map(|(key, object)| (name(ObjectKind::ConfigMap, key), Object::ConfigMap(Arc::clone(object))));
     let secrets = set.secrets.iter().map(|(key, object)| (name(ObjectKind::Secret, key), Object::Secret(Arc::clone(object))));
-    config_maps.chain(secrets).collect()
+    let claims = set
+        .claims
+        .iter()
+        .map(|(key, object)| (name(ObjectKind::PersistentVolumeClaim, key), Object::PersistentVolumeClaim(Arc::clone(object))));
+    config_maps.chain(secrets).chain(claims).collect()
 }
 
 /// Joins what the sources deliver, in order of precedence; `None` for a source that has not delivered.

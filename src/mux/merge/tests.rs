@@ -22,6 +22,7 @@ pub(in crate::mux) fn set(source_name: &str, pods: &[(&str, &str)]) -> Set {
         revision: Revision(format!("{source_name}-1")),
         pods: pods.collect(),
         config_maps: BTreeMap::new(),
+        claims: BTreeMap::new(),
         secrets: BTreeMap::new(),
         problems: Vec::new(),
     }

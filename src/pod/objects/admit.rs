@@ -3,7 +3,7 @@
 use crate::pod::field::{FieldProblem, Problems};
 use crate::pod::validate;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 
 /// Judges a ConfigMap; `None` when a problem is an error.
 pub fn admit_config_map(config_map: ConfigMap) -> (Option<ConfigMap>, Vec<FieldProblem>) {
@@ -11,6 +11,15 @@ pub fn admit_config_map(config_map: ConfigMap) -> (Option<ConfigMap>, Vec<FieldP
     validate::objects::config_map(&config_map, &mut problems);
     let accepted = !problems.refuse();
     (accepted.then_some(config_map), problems.into_vec())
+}
+
+/// Judges a PersistentVolumeClaim; `None` when a problem is an error. What a server writes is left out.
+pub fn admit_claim(mut claim: PersistentVolumeClaim) -> (Option<PersistentVolumeClaim>, Vec<FieldProblem>) {
+    let mut problems = Problems::default();
+    validate::claims::check(&claim, &mut problems);
+    claim.status = None;
+    let accepted = !problems.refuse();
+    (accepted.then_some(claim), problems.into_vec())
 }
 
 /// Merges `stringData` into `data`, over what stands there, as the API server does, and judges the result; `None` when a problem is an error.

@@ -8,7 +8,7 @@ mod fingerprint;
 mod object;
 mod reference;
 
-pub use admit::{admit_config_map, admit_secret};
+pub use admit::{admit_claim, admit_config_map, admit_secret};
 pub(in crate::pod) use fingerprint::Fingerprinting;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use object::{NotText, Object};
@@ -26,6 +26,8 @@ pub enum ObjectKind {
     ConfigMap,
     /// `Secret`.
     Secret,
+    /// `PersistentVolumeClaim`.
+    PersistentVolumeClaim,
 }
 
 impl ObjectKind {
@@ -34,6 +36,7 @@ impl ObjectKind {
         match self {
             ObjectKind::ConfigMap => "ConfigMap",
             ObjectKind::Secret => "Secret",
+            ObjectKind::PersistentVolumeClaim => "PersistentVolumeClaim",
         }
     }
 
@@ -42,6 +45,7 @@ impl ObjectKind {
         match self {
             ObjectKind::ConfigMap => "configmap",
             ObjectKind::Secret => "secret",
+            ObjectKind::PersistentVolumeClaim => "persistentvolumeclaim",
         }
     }
 }
@@ -157,6 +161,11 @@ impl Objects {
         self.sources.iter().take(rank).all(|source| source.has_delivered)
     }
 
+    /// Whether every source has delivered, and there is one: what is absent is absent.
+    pub fn is_complete(&self) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|source| source.has_delivered)
+    }
+
     /// Objects that differ between both views: changed, come or gone.
     pub fn changes(&self, before: &Objects) -> Vec<ObjectName> {
         let differs = |name: &&ObjectName| match (self.held.get(name), before.held.get(name)) {
@@ -207,6 +216,10 @@ pub(crate) mod tests {
                     "ConfigMap" => (
                         ObjectKind::ConfigMap,
                         Object::ConfigMap(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap())),
+                    ),
+                    "PersistentVolumeClaim" => (
+                        ObjectKind::PersistentVolumeClaim,
+                        Object::PersistentVolumeClaim(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap())),
                     ),
                     _ => (ObjectKind::Secret, Object::Secret(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap()))),
                 };

@@ -1,17 +1,19 @@
 //! What one object holds.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A ConfigMap or a Secret.
+/// What a pod may refer to.
 #[derive(Clone)]
 pub enum Object {
     /// `data` is text, `binaryData` is not.
     ConfigMap(Arc<ConfigMap>),
     /// All of it is in `data`: `stringData` was merged into it when the object was accepted.
     Secret(Arc<Secret>),
+    /// Holds no keys: a directory of this host stands for it.
+    PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
 }
 
 /// A value that is no text, or holds a NUL character: it cannot be that of a variable.
@@ -25,6 +27,7 @@ impl Object {
         match self {
             Object::ConfigMap(config_map) => config_map.data.as_ref()?.get(key).map(|value| as_text(value.as_bytes())),
             Object::Secret(secret) => secret.data.as_ref()?.get(key).map(|value| as_text(&value.0)),
+            Object::PersistentVolumeClaim(_) => None,
         }
     }
 
@@ -35,6 +38,7 @@ impl Object {
                 config_map.data.iter().flatten().map(|(key, value)| (key.as_str(), as_text(value.as_bytes()))).collect()
             }
             Object::Secret(secret) => secret.data.iter().flatten().map(|(key, value)| (key.as_str(), as_text(&value.0))).collect(),
+            Object::PersistentVolumeClaim(_) => BTreeMap::new(),
         }
     }
 
@@ -47,6 +51,7 @@ impl Object {
                 texts.chain(others).collect()
             }
             Object::Secret(secret) => secret.data.iter().flatten().map(|(key, value)| (key.as_str(), value.0.as_slice())).collect(),
+            Object::PersistentVolumeClaim(_) => BTreeMap::new(),
         }
     }
 }
@@ -61,7 +66,8 @@ impl PartialEq for Object {
         match (self, other) {
             (Object::ConfigMap(one), Object::ConfigMap(other)) => Arc::ptr_eq(one, other) || one == other,
             (Object::Secret(one), Object::Secret(other)) => Arc::ptr_eq(one, other) || one == other,
-            (Object::ConfigMap(_), Object::Secret(_)) | (Object::Secret(_), Object::ConfigMap(_)) => false,
+            (Object::PersistentVolumeClaim(one), Object::PersistentVolumeClaim(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_), _) => false,
         }
     }
 }
@@ -72,6 +78,7 @@ impl fmt::Debug for Object {
         let name = match self {
             Object::ConfigMap(_) => "ConfigMap",
             Object::Secret(_) => "Secret",
+            Object::PersistentVolumeClaim(_) => "PersistentVolumeClaim",
         };
         write!(f, "{name} ")?;
         f.debug_map().entries(self.files().into_iter().map(|(key, value)| (key, format!("{} bytes", value.len())))).finish()

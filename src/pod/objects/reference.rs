@@ -43,7 +43,9 @@ fn of_volume(volume: &Volume) -> impl Iterator<Item = (ObjectKind, &str)> {
         let config_map = source.config_map.as_ref().map(|source| (ObjectKind::ConfigMap, source.name.as_str()));
         config_map.into_iter().chain(source.secret.as_ref().map(|source| (ObjectKind::Secret, source.name.as_str())))
     });
-    config_map.into_iter().chain(secret).chain(projected)
+    let claim = volume.persistent_volume_claim.as_ref();
+    let claim = claim.map(|source| (ObjectKind::PersistentVolumeClaim, source.claim_name.as_str()));
+    config_map.into_iter().chain(secret).chain(projected).chain(claim)
 }
 
 #[cfg(test)]

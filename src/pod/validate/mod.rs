@@ -7,6 +7,7 @@
 //! Stricter than the API server where it takes what no host can run: relative paths, NUL characters, unknown capabilities, root as a
 //! user that must not be root, names whose log directory would be too long. Where the API server only warns, this is a warning, too.
 
+pub(super) mod claims;
 mod containers;
 mod dns;
 mod env;

@@ -43,6 +43,7 @@ fn value(object: &AcceptedObject) -> Value {
         AcceptedObject::Pod(pod) => serde_json::to_value(pod),
         AcceptedObject::ConfigMap(config_map) => serde_json::to_value(config_map),
         AcceptedObject::Secret(secret) => serde_json::to_value(secret),
+        AcceptedObject::PersistentVolumeClaim(claim) => serde_json::to_value(claim),
     };
     // These types have string keys only: they are always values.
     value.unwrap_or_default()

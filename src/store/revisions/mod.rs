@@ -13,12 +13,13 @@ use crate::source::history::HistoryEntry;
 
 /// A record as an entry of the history.
 pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
-    let (mut pods, mut config_maps, mut secrets) = (0, 0, 0);
+    let (mut pods, mut config_maps, mut secrets, mut claims) = (0, 0, 0, 0);
     for object in in_use(&record.files).into_values() {
         match &object.object {
             AcceptedObject::Pod(_) => pods += 1,
             AcceptedObject::ConfigMap(_) => config_maps += 1,
             AcceptedObject::Secret(_) => secrets += 1,
+            AcceptedObject::PersistentVolumeClaim(_) => claims += 1,
         }
     }
     HistoryEntry {
@@ -30,5 +31,6 @@ pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
         pods,
         config_maps,
         secrets,
+        claims,
     }
 }

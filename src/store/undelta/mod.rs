@@ -164,6 +164,7 @@ impl UndeltaStore {
             pods: BTreeMap::new(),
             config_maps: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            claims: BTreeMap::new(),
             problems: self.files.values().flat_map(|share| share.problems().iter().cloned()).collect(),
         };
         for (key, (winner, losers)) in self.claims() {
@@ -173,6 +174,9 @@ impl UndeltaStore {
                 }
                 AcceptedObject::ConfigMap(config_map) => {
                     set.config_maps.insert(key.clone(), config_map.clone());
+                }
+                AcceptedObject::PersistentVolumeClaim(claim) => {
+                    set.claims.insert(key.clone(), claim.clone());
                 }
                 AcceptedObject::Secret(secret) => {
                     set.secrets.insert(key.clone(), secret.clone());

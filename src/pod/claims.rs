@@ -1,0 +1,135 @@
+//! Persistent volumes: what a pod's `persistentVolumeClaim` volumes refer to. **Pure**.
+
+use super::Pod;
+use super::containers::{list, spec};
+use super::files::ProjectionError;
+use super::objects::{Object, ObjectError, ObjectKind, ObjectName, Objects, namespace_of};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
+use serde::{Deserialize, Serialize};
+
+/// Annotation of a claim that says what becomes of its data when the claim goes.
+pub const RECLAIM_POLICY_ANNOTATION: &str = "podstead.dev/reclaim-policy";
+
+/// What becomes of the data when no source has the claim any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReclaimPolicy {
+    /// It stays until somebody deletes it.
+    #[default]
+    Retain,
+    /// It is deleted as soon as no pod uses it.
+    Delete,
+}
+
+impl ReclaimPolicy {
+    /// As Kubernetes writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReclaimPolicy::Retain => "Retain",
+            ReclaimPolicy::Delete => "Delete",
+        }
+    }
+}
+
+/// What a claim asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimTerms {
+    /// As written.
+    pub access_modes: Vec<String>,
+    /// `resources.requests.storage`, as written.
+    pub capacity: String,
+    /// What becomes of the data.
+    pub reclaim_policy: ReclaimPolicy,
+}
+
+impl ClaimTerms {
+    /// Reads an accepted claim.
+    pub fn of(claim: &PersistentVolumeClaim) -> Self {
+        let spec = claim.spec.as_ref();
+        let requests = spec.and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
+        let policy = claim.metadata.annotations.as_ref().and_then(|annotations| annotations.get(RECLAIM_POLICY_ANNOTATION));
+        Self {
+            access_modes: spec.and_then(|spec| spec.access_modes.clone()).unwrap_or_default(),
+            capacity: requests.and_then(|requests| requests.get("storage")).map(|size| size.0.clone()).unwrap_or_default(),
+            reclaim_policy: match policy.map(String::as_str) {
+                Some("Delete") => ReclaimPolicy::Delete,
+                _ => ReclaimPolicy::Retain,
+            },
+        }
+    }
+
+    /// Whether only one pod at a time may use it.
+    pub fn is_exclusive(&self) -> bool {
+        self.access_modes.iter().any(|mode| mode == "ReadWriteOncePod")
+    }
+}
+
+/// Namespace and name of a claim.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClaimName {
+    /// Of the claim and its pods.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A volume of a pod that a claim stands behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedVolume {
+    /// Name in `spec.volumes`.
+    pub volume: String,
+    /// The claim.
+    pub claim: ClaimName,
+    /// What it asks for.
+    pub terms: ClaimTerms,
+}
+
+/// The claim that a volume of the pod refers to.
+pub fn claim_of(pod: &Pod, volume: &Volume) -> Option<ClaimName> {
+    let source = volume.persistent_volume_claim.as_ref()?;
+    Some(ClaimName { namespace: namespace_of(pod).to_owned(), name: source.claim_name.clone() })
+}
+
+/// Whether the pod has such a volume.
+pub fn has_claims(pod: &Pod) -> bool {
+    list(&spec(pod).volumes).iter().any(|volume| volume.persistent_volume_claim.is_some())
+}
+
+/// Each volume of the pod that a claim stands behind, or why it cannot be mounted.
+pub fn claimed_volumes(pod: &Pod, objects: &Objects) -> Vec<Result<ClaimedVolume, ProjectionError>> {
+    let named = list(&spec(pod).volumes).iter().filter_map(|volume| Some((volume, claim_of(pod, volume)?)));
+    let claimed = |(volume, claim): (&Volume, ClaimName)| {
+        let ClaimName { namespace, name } = claim.clone();
+        let name = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
+        let missing = |error: ObjectError| ProjectionError { volume: volume.name.clone(), why: Box::new(error.into()) };
+        let terms = match &objects.find(&name).map_err(missing)?.object {
+            Object::PersistentVolumeClaim(object) => ClaimTerms::of(object),
+            // The view keeps kinds apart.
+            Object::ConfigMap(_) | Object::Secret(_) => ClaimTerms::default(),
+        };
+        Ok(ClaimedVolume { volume: volume.name.clone(), claim, terms })
+    };
+    named.map(claimed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::objects::tests::view;
+
+    #[test]
+    fn a_volume_has_the_terms_of_its_claim_or_waits_for_it() {
+        let pod: Pod = serde_yaml::from_str(
+            "{metadata: {namespace: shop}, spec: {volumes: [{name: e, emptyDir: {}}, {name: d, persistentVolumeClaim: {claimName: data}}]}}",
+        )
+        .unwrap();
+        let missing = claimed_volumes(&pod, &view(&[("a", Some(""))])).remove(0).unwrap_err().to_string();
+        let expected = "MountVolume.SetUp failed for volume \"d\": persistentvolumeclaim \"data\" not found in namespace \"shop\" (looked in source a)";
+        assert_eq!(missing, expected);
+        let claim = "{kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, annotations: {podstead.dev/reclaim-policy: Delete}},
+            spec: {accessModes: [ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}}";
+        let found = claimed_volumes(&pod, &view(&[("a", Some(claim))])).remove(0).unwrap();
+        assert_eq!((found.volume.as_str(), found.terms.capacity.as_str()), ("d", "1Gi"));
+        assert!(found.terms.is_exclusive() && found.terms.reclaim_policy == ReclaimPolicy::Delete);
+    }
+}

@@ -1,0 +1,118 @@
+//! PersistentVolumeClaims, as the API server checks them, and what of them has no meaning on a host of its own.
+
+use super::names::{dns_label, dns_subdomain};
+use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;
+use crate::pod::containers::{list, text};
+use crate::pod::field::{FieldPath, Problems};
+use crate::pod::quantity::Amount;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec};
+
+const ACCESS_MODES: [&str; 4] = ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"];
+
+/// Reports what is wrong with a claim.
+pub(in crate::pod) fn check(claim: &PersistentVolumeClaim, problems: &mut Problems) {
+    let metadata = FieldPath::root("metadata");
+    problems.required_text(&metadata.child("name"), text(&claim.metadata.name), dns_subdomain);
+    problems.optional_text(&metadata.child("namespace"), text(&claim.metadata.namespace), dns_label);
+    let policy = claim.metadata.annotations.as_ref().and_then(|annotations| annotations.get(RECLAIM_POLICY_ANNOTATION));
+    if let Some(policy) = policy {
+        problems.one_of(&metadata.child("annotations").key(RECLAIM_POLICY_ANNOTATION), policy, &["Retain", "Delete"]);
+    }
+    match &claim.spec {
+        Some(spec) => check_spec(spec, &FieldPath::root("spec"), problems),
+        None => problems.required(&FieldPath::root("spec"), ""),
+    }
+}
+
+fn check_spec(spec: &PersistentVolumeClaimSpec, path: &FieldPath, problems: &mut Problems) {
+    // Destructured in full, so that a new field has to be placed here.
+    let PersistentVolumeClaimSpec {
+        access_modes,
+        data_source,
+        data_source_ref,
+        resources,
+        selector,
+        storage_class_name: _,
+        volume_attributes_class_name,
+        volume_mode,
+        volume_name,
+    } = spec;
+    let modes = list(access_modes);
+    let place = path.child("accessModes");
+    if modes.is_empty() {
+        problems.required(&place, "at least one, e.g. ReadWriteOnce");
+    }
+    for (index, mode) in modes.iter().enumerate() {
+        problems.one_of(&place.index(index), mode, &ACCESS_MODES);
+    }
+    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+        problems.forbidden(&place, "ReadWriteOncePod may not stand with other modes");
+    }
+    let place = path.child("resources.requests").key("storage");
+    let request = resources.as_ref().and_then(|resources| resources.requests.as_ref()?.get("storage"));
+    match request.map(|request| (request, Amount::read(request))) {
+        None => problems.required(&place, ""),
+        Some((_, Ok(amount))) if !amount.is_zero() && !amount.is_negative() => {}
+        Some((request, Ok(_))) => problems.invalid(&place, &request.0, "must be more than nothing"),
+        Some((request, Err(error))) => problems.invalid(&place, &request.0, error),
+    }
+    if text(volume_mode) == "Block" {
+        problems.unsupported(&path.child("volumeMode"), "raw block devices are not supported", None);
+    } else if !text(volume_mode).is_empty() {
+        problems.one_of(&path.child("volumeMode"), text(volume_mode), &["Filesystem"]);
+    }
+    if data_source.is_some() || data_source_ref.is_some() {
+        let instead = Some("fill the volume in an init container");
+        problems.unsupported(&path.child("dataSource"), "there is nothing to copy from", instead);
+    }
+    for (name, is_set) in [
+        ("selector", selector.is_some()),
+        ("volumeName", !text(volume_name).is_empty()),
+        ("volumeAttributesClassName", !text(volume_attributes_class_name).is_empty()),
+    ] {
+        if is_set {
+            problems.ignored(&path.child(name), "each claim has a directory of its own");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_claim(fields: &str, expected: &[&str]) {
+        let claim: PersistentVolumeClaim = serde_yaml::from_str(&format!("{{metadata: {{name: a}}, {fields}}}")).unwrap();
+        let mut problems = Problems::default();
+        check(&claim, &mut problems);
+        let told: Vec<String> =
+            problems.into_vec().iter().map(|problem| format!("{}: {}", problem.field, problem.message)).collect();
+        assert_eq!(told, expected, "{fields}");
+    }
+
+    #[test]
+    fn a_claim_has_a_mode_and_a_size() {
+        check_claim("spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: fast}", &[]);
+        check_claim(
+            "spec: {}",
+            &["spec.accessModes: is required: at least one, e.g. ReadWriteOnce", "spec.resources.requests[storage]: is required"],
+        );
+        check_claim(
+            "spec: {accessModes: [ReadWriteOncePod, ReadWriteOnce], resources: {requests: {storage: '0'}}}",
+            &[
+                "spec.accessModes: forbidden: ReadWriteOncePod may not stand with other modes",
+                "spec.resources.requests[storage]: invalid value \"0\": must be more than nothing",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_needs_a_cluster_is_reported() {
+        let plain = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}";
+        check_claim(&format!("spec: {{{plain}, volumeMode: Block}}"), &["spec.volumeMode: raw block devices are not supported"]);
+        check_claim(
+            &format!("spec: {{{plain}, volumeName: pv-1}}"),
+            &["spec.volumeName: has no effect: each claim has a directory of its own"],
+        );
+    }
+}

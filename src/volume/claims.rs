@@ -1,0 +1,364 @@
+//! Persistent volumes: for each PersistentVolumeClaim a directory of this host that outlives the pods that use it.
+//!
+//! ```text
+//! <state>/volumes/<namespace>/<name>/claim.json  what the claim asks for; kept up to date while a source has the claim
+//! <state>/volumes/<namespace>/<name>/data/       what pods mount
+//! <state>/volumes/.trash/<random>                being deleted: one rename takes a volume away, whatever a crash leaves of the rest
+//! <state>/pods/<uid>/volumes/claims/<mark>       the pod uses a claim; there before the pod mounts it, gone with the pod
+//! ```
+//!
+//! Data are deleted when a claim with the reclaim policy `Delete` is gone from every source and no pod uses it, or on request. Nothing else
+//! deletes data.
+
+use super::VolumeError;
+use super::ownership::{ChangePolicy, own};
+use crate::config::Paths;
+use crate::mux::DesiredPod;
+use crate::pod::PodUid;
+use crate::pod::claims::{ClaimName, ClaimTerms, ClaimedVolume, ReclaimPolicy};
+use crate::pod::containers::{spec, text};
+use crate::pod::objects::{Object, ObjectKind, Objects};
+use crate::sys::atomic_file::{sync_parent, write_durable};
+use crate::sys::remove_tree::remove_tree;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+const VERSION: u32 = 1;
+const RECORD: &str = "claim.json";
+
+/// What is kept of a claim beside its data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimRecord {
+    version: u32,
+    /// When the directory was made.
+    pub created_at: Timestamp,
+    /// What the claim asked for when it was seen last.
+    #[serde(flatten)]
+    pub terms: ClaimTerms,
+}
+
+/// A persistent volume on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersistentVolume {
+    /// Its claim, which may be gone.
+    pub claim: ClaimName,
+    /// `None` when it cannot be read.
+    pub record: Option<ClaimRecord>,
+    /// Pods that use it.
+    pub users: Vec<PodUid>,
+}
+
+/// Name of the mark that a pod uses a claim by one of its volumes. Names of volumes have no dots.
+pub(super) fn mark(volume: &str, claim: &ClaimName) -> String {
+    format!("{volume}.{}", claim.name)
+}
+
+/// Makes the claim's directory and marks that the pod uses it; nobody may take or delete claims meanwhile.
+pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
+    let ClaimedVolume { volume, claim, terms } = claimed;
+    make(paths, claim, terms).map_err(|error| format!("make the volume of claim {:?}: {error}", claim.name))?;
+    if terms.is_exclusive() {
+        let users = users(paths).map_err(|error| format!("look for users of claim {:?}: {error}", claim.name))?;
+        if users.get(claim).is_some_and(|users| users.iter().any(|user| *user != pod.uid)) {
+            // The scheduler's words.
+            return Err("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode".to_owned());
+        }
+    }
+    let place = paths.claim_marks(&pod.uid).join(mark(volume, claim));
+    let marked = make_private(&paths.claim_marks(&pod.uid)).and_then(|()| {
+        let content = serde_json::to_vec(claim)?;
+        if fs::read(&place).is_ok_and(|present| present == content) { Ok(()) } else { write_durable(&place, &content, 0o600) }
+    });
+    marked.map_err(|error| format!("mark claim {:?} as used: {error}", claim.name))
+}
+
+/// Gives the claim's data to the pod's `fsGroup`, unless the pod cannot write to it.
+pub(super) fn give(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
+    let volumes = spec(&pod.pod).volumes.as_deref().unwrap_or_default();
+    let source =
+        volumes.iter().find(|volume| volume.name == claimed.volume).and_then(|volume| volume.persistent_volume_claim.as_ref());
+    if source.and_then(|source| source.read_only) == Some(true) {
+        return Ok(());
+    }
+    let context = spec(&pod.pod).security_context.as_ref();
+    let group = context.and_then(|context| context.fs_group).and_then(|group| u32::try_from(group).ok());
+    let policy = match context.map(|context| text(&context.fs_group_change_policy)) {
+        Some("OnRootMismatch") => ChangePolicy::OnRootMismatch,
+        Some(_) | None => ChangePolicy::Always,
+    };
+    // Without a group, what an earlier pod's group was given stays.
+    if group.is_none() {
+        return Ok(());
+    }
+    let data = paths.persistent_data(&claimed.claim);
+    own(&data, group, policy).map_err(|error| format!("give the data of claim {:?} to the group: {error}", claimed.claim.name))
+}
+
+/// Claims as the sources have them.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    claims: BTreeMap<ClaimName, ClaimTerms>,
+    /// Whether a claim that is not there is gone for sure.
+    is_complete: bool,
+}
+
+impl Wanted {
+    /// Those of the view.
+    pub(super) fn of(objects: &Objects) -> Self {
+        let claims = objects.iter().filter(|(name, _)| name.kind == ObjectKind::PersistentVolumeClaim);
+        let terms = claims.filter_map(|(name, held)| match &held.object {
+            Object::PersistentVolumeClaim(claim) => {
+                Some((ClaimName { namespace: name.namespace.clone(), name: name.name.clone() }, ClaimTerms::of(claim)))
+            }
+            Object::ConfigMap(_) | Object::Secret(_) => None,
+        });
+        Self { claims: terms.collect(), is_complete: objects.is_complete() }
+    }
+}
+
+/// Makes the directories of all claims, and puts the volumes that are to be deleted into the trash; nobody may take claims meanwhile.
+pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError> {
+    let mut failures = Vec::new();
+    for (claim, terms) in &wanted.claims {
+        if let Err(error) = make(paths, claim, terms) {
+            failures.push(format!("make {}/{}: {error}", claim.namespace, claim.name));
+        }
+    }
+    if wanted.is_complete {
+        match list(paths) {
+            Ok(volumes) => {
+                let is_gone = |volume: &&PersistentVolume| !wanted.claims.contains_key(&volume.claim) && volume.users.is_empty();
+                let is_disposable = |volume: &&PersistentVolume| {
+                    volume.record.as_ref().is_some_and(|record| record.terms.reclaim_policy == ReclaimPolicy::Delete)
+                };
+                for volume in volumes.iter().filter(is_gone).filter(is_disposable) {
+                    tracing::info!(
+                        namespace = volume.claim.namespace,
+                        claim = volume.claim.name,
+                        "delete the data of a claim that is gone"
+                    );
+                    failures.extend(discard(paths, &volume.claim).err().map(|error| error.to_string()));
+                }
+            }
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(VolumeError::Claims(failures.join("; "))) }
+}
+
+/// Takes a volume away by one rename. What is in the trash is no claim's any more.
+pub(super) fn discard(paths: &Paths, claim: &ClaimName) -> io::Result<()> {
+    let trash = paths.volume_trash();
+    make_private(&trash)?;
+    let volume = paths.persistent_volume(claim);
+    let target = trash.join(uuid::Uuid::new_v4().simple().to_string());
+    match fs::rename(&volume, &target) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    sync_parent(&target)?;
+    sync_parent(&volume)
+}
+
+/// Deletes what is in the trash.
+pub(super) fn empty_trash(paths: &Paths) -> io::Result<()> {
+    for entry in entries(&paths.volume_trash())? {
+        remove_tree(&entry.path())?;
+    }
+    Ok(())
+}
+
+/// All persistent volumes on disk.
+pub fn list(paths: &Paths) -> io::Result<Vec<PersistentVolume>> {
+    let mut users = users(paths)?;
+    let mut found = Vec::new();
+    for namespace in entries(&paths.persistent_volumes())? {
+        let Some(name) = namespace.file_name().to_str().filter(|name| !name.starts_with('.')).map(str::to_owned) else { continue };
+        for volume in entries(&namespace.path())? {
+            let Ok(claim) = volume.file_name().into_string() else { continue };
+            let claim = ClaimName { namespace: name.clone(), name: claim };
+            let record = read_record(&volume.path());
+            let users = users.remove(&claim).unwrap_or_default().into_iter().collect();
+            found.push(PersistentVolume { claim, record, users });
+        }
+    }
+    found.sort_by(|one, other| one.claim.cmp(&other.claim));
+    Ok(found)
+}
+
+/// Pods by the claims that they use.
+fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
+    let mut users: BTreeMap<ClaimName, BTreeSet<PodUid>> = BTreeMap::new();
+    for pod in entries(&paths.pods())? {
+        let Ok(uid) = pod.file_name().into_string() else { continue };
+        let uid = PodUid::new(uid);
+        for mark in entries(&paths.claim_marks(&uid))? {
+            // A mark that a crash left half-written is of a pod that has mounted nothing yet.
+            let Ok(Ok(claim)) = fs::read(mark.path()).map(|content| serde_json::from_slice::<ClaimName>(&content)) else {
+                continue;
+            };
+            users.entry(claim).or_default().insert(uid.clone());
+        }
+    }
+    Ok(users)
+}
+
+fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms) -> io::Result<()> {
+    let (volume, data) = (paths.persistent_volume(claim), paths.persistent_data(claim));
+    make_private(&volume)?;
+    let present = read_record(&volume);
+    if present.as_ref().is_none_or(|record| record.terms != *terms) {
+        let created_at = present.map_or_else(Timestamp::now, |record| record.created_at);
+        let record = ClaimRecord { version: VERSION, created_at, terms: terms.clone() };
+        write_durable(&volume.join(RECORD), &serde_json::to_vec_pretty(&record)?, 0o600)?;
+    }
+    match fs::create_dir(&data) {
+        Ok(()) => {
+            own(&data, None, ChangePolicy::OnRootMismatch)?;
+            sync_parent(&data)?;
+            sync_parent(&volume)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_record(volume: &Path) -> Option<ClaimRecord> {
+    let record: ClaimRecord = serde_json::from_slice(&fs::read(volume.join(RECORD)).ok()?).ok()?;
+    Some(record).filter(|record| record.version == VERSION)
+}
+
+/// Only root passes: containers get the data themselves.
+fn make_private(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o750).create(directory)
+}
+
+fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => entries.collect(),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::objects::tests::view;
+    use crate::volume::tests::desired;
+    use std::os::unix::fs::MetadataExt;
+
+    struct Disk {
+        _root: tempfile::TempDir,
+        paths: Paths,
+    }
+
+    fn disk() -> Disk {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        Disk { _root: root, paths }
+    }
+
+    fn objects(mode: &str, policy: &str) -> Objects {
+        let claim = format!(
+            "{{kind: PersistentVolumeClaim, metadata: {{name: data, namespace: shop, annotations: {{podstead.dev/reclaim-policy: {policy}}}}},
+              spec: {{accessModes: [{mode}], resources: {{requests: {{storage: 1Gi}}}}}}}}"
+        );
+        view(&[("a", Some(&claim))])
+    }
+
+    fn pod(uid: &str, fields: &str) -> DesiredPod {
+        let pod =
+            desired(&format!("{{{fields} containers: [], volumes: [{{name: d, persistentVolumeClaim: {{claimName: data}}}}]}}"));
+        DesiredPod { uid: PodUid::new(uid), ..pod }
+    }
+
+    fn prepare(disk: &Disk, pod: &DesiredPod, objects: &Objects) -> Result<(), String> {
+        let claimed = crate::pod::claims::claimed_volumes(&pod.pod, objects).remove(0).unwrap();
+        take(&disk.paths, pod, &claimed).and_then(|()| give(&disk.paths, pod, &claimed))
+    }
+
+    fn data(disk: &Disk) -> std::path::PathBuf {
+        disk.paths.persistent_data(&ClaimName { namespace: "shop".into(), name: "data".into() })
+    }
+
+    #[test]
+    fn data_outlive_the_pod_and_are_deleted_only_where_the_claim_says_so() {
+        for (policy, stays) in [("Retain", true), ("Delete", false)] {
+            let disk = disk();
+            let with = objects("ReadWriteOnce", policy);
+            reclaim(&disk.paths, &Wanted::of(&with)).unwrap();
+            let pod = pod("1", "");
+            prepare(&disk, &pod, &with).unwrap();
+            fs::write(data(&disk).join("kept"), "x").unwrap();
+            let gone = Wanted::of(&view(&[("a", Some(""))]));
+            reclaim(&disk.paths, &gone).unwrap();
+            assert!(data(&disk).join("kept").is_file(), "a pod uses it");
+            fs::remove_dir_all(disk.paths.volumes(&pod.uid)).unwrap();
+            for unsure in [view(&[("a", None)]), view(&[])] {
+                reclaim(&disk.paths, &Wanted::of(&unsure)).unwrap();
+                assert!(data(&disk).join("kept").is_file(), "the claim may still come");
+            }
+            reclaim(&disk.paths, &gone).unwrap();
+            assert_eq!(data(&disk).join("kept").is_file(), stays, "{policy}");
+            empty_trash(&disk.paths).unwrap();
+            assert_eq!(fs::read_dir(disk.paths.volume_trash()).map_or(0, Iterator::count), 0);
+            assert_eq!(list(&disk.paths).unwrap().len(), usize::from(stays));
+        }
+    }
+
+    #[test]
+    fn one_pod_at_a_time_has_an_exclusive_claim() {
+        let disk = disk();
+        let exclusive = objects("ReadWriteOncePod", "Retain");
+        prepare(&disk, &pod("1", ""), &exclusive).unwrap();
+        prepare(&disk, &pod("1", ""), &exclusive).unwrap();
+        assert!(prepare(&disk, &pod("2", ""), &exclusive).unwrap_err().contains("ReadWriteOncePod"));
+        assert_eq!(list(&disk.paths).unwrap()[0].users, [PodUid::new("1")]);
+        fs::remove_dir_all(disk.paths.volumes(&PodUid::new("1"))).unwrap();
+        prepare(&disk, &pod("2", ""), &exclusive).unwrap();
+        prepare(&disk, &pod("3", ""), &objects("ReadWriteOnce", "Retain")).unwrap();
+    }
+
+    #[test]
+    fn data_belong_to_the_group_as_the_policy_says() {
+        let disk = disk();
+        let objects = objects("ReadWriteOnce", "Retain");
+        let group = |fields: &str| pod("1", &format!("securityContext: {{{fields}}},"));
+        prepare(&disk, &pod("1", ""), &objects).unwrap();
+        assert_eq!(fs::metadata(data(&disk)).unwrap().mode() & 0o7777, 0o777);
+        fs::write(data(&disk).join("file"), "x").unwrap();
+        let gid = || fs::metadata(data(&disk).join("file")).unwrap().gid();
+        prepare(&disk, &group("fsGroup: 4321"), &objects).unwrap();
+        assert_eq!(gid(), 4321);
+        rustix::fs::chown(data(&disk).join("file"), None, Some(rustix::fs::Gid::from_raw(7))).unwrap();
+        prepare(&disk, &group("fsGroup: 4321, fsGroupChangePolicy: OnRootMismatch"), &objects).unwrap();
+        assert_eq!(gid(), 7);
+        prepare(&disk, &group("fsGroup: 4321, fsGroupChangePolicy: Always"), &objects).unwrap();
+        assert_eq!(gid(), 4321);
+    }
+
+    #[test]
+    fn what_a_crash_leaves_of_making_or_deleting_is_finished() {
+        let disk = disk();
+        let volume = data(&disk).parent().unwrap().to_owned();
+        fs::create_dir_all(&volume).unwrap();
+        fs::write(volume.join(".claim.json.tmp"), "{").unwrap();
+        prepare(&disk, &pod("1", ""), &objects("ReadWriteOnce", "Delete")).unwrap();
+        assert!(list(&disk.paths).unwrap()[0].record.is_some());
+        fs::create_dir_all(disk.paths.volume_trash().join("half/data/deep")).unwrap();
+        empty_trash(&disk.paths).unwrap();
+        assert!(data(&disk).is_dir());
+        // A record that cannot be read says nothing of deleting.
+        fs::write(volume.join("claim.json"), "{").unwrap();
+        fs::remove_dir_all(disk.paths.volumes(&PodUid::new("1"))).unwrap();
+        reclaim(&disk.paths, &Wanted::of(&view(&[("a", Some(""))]))).unwrap();
+        assert!(data(&disk).is_dir());
+    }
+}

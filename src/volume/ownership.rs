@@ -1,0 +1,146 @@
+//! `fsGroup`: volumes that belong to a group, as the kubelet gives them (rule of `SetVolumeOwnership`).
+
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, chownat, fchmod, fchown, fstat, openat};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+const ANYBODY: u32 = 0o777;
+const SET_GROUP: u32 = 0o2000;
+/// What the group may do with a directory and with a file, at least.
+const GROUP_ENTERS: u32 = SET_GROUP | 0o770;
+const GROUP_WRITES: u32 = 0o660;
+/// Directories opened inside each other; what lies deeper keeps its owner.
+const MAX_DEPTH: usize = 256;
+
+/// `fsGroupChangePolicy`: when the content of a volume is given to the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChangePolicy {
+    /// Each time.
+    Always,
+    /// Only if the volume itself is not the group's.
+    OnRootMismatch,
+}
+
+/// Gives the volume mode 0777, and with a group that group, inherited by what is made in it. The content goes first and the volume itself
+/// last: after a crash in between the volume is not the group's yet, and all of it is done again.
+pub(super) fn own(directory: &Path, group: Option<u32>, policy: ChangePolicy) -> io::Result<()> {
+    let metadata = fs::metadata(directory)?;
+    let mode = if group.is_some() { ANYBODY | SET_GROUP } else { ANYBODY };
+    let is_groups = group.is_none_or(|group| group == metadata.gid()) && metadata.mode() & 0o7777 == mode;
+    if let Some(group) = group.filter(|_| !is_groups || policy == ChangePolicy::Always) {
+        let group = Gid::from_raw(group);
+        let top = File::open(directory)?.into();
+        give_content(&top, group, 0)?;
+        if metadata.gid() != group.as_raw() {
+            fchown(&top, None, Some(group))?;
+        }
+    }
+    // Changing the owner may take the mode's set-group bit away.
+    if fs::metadata(directory)?.mode() & 0o7777 != mode {
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode))
+    } else {
+        Ok(())
+    }
+}
+
+/// Gives what is in a directory to the group, by descriptors and without following symlinks. What is right already is not written.
+fn give_content(directory: &OwnedFd, group: Gid, depth: usize) -> io::Result<()> {
+    let mut entries = Dir::read_from(directory)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(rustix::io::Errno::NOENT) => continue,
+            stat => stat?,
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if !matches!(kind, FileType::Directory | FileType::RegularFile) {
+            if stat.st_gid != group.as_raw() {
+                chownat(directory, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = openat(directory, name, flags, Mode::empty())?;
+        let stat = fstat(&opened)?;
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_directory && depth < MAX_DEPTH {
+            give_content(&opened, group, depth + 1)?;
+        }
+        if stat.st_gid != group.as_raw() {
+            fchown(&opened, None, Some(group))?;
+        }
+        let mode = (stat.st_mode & 0o7777) | if is_directory { GROUP_ENTERS } else { GROUP_WRITES };
+        if mode != stat.st_mode & 0o7777 || (is_directory && stat.st_gid != group.as_raw()) {
+            fchmod(&opened, Mode::from_raw_mode(mode))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn seen(path: &Path) -> (u32, u32) {
+        fs::symlink_metadata(path).map(|metadata| (metadata.gid(), metadata.mode() & 0o7777)).unwrap()
+    }
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("v/a")).unwrap();
+        fs::write(root.path().join("v/a/file"), "x").unwrap();
+        fs::set_permissions(root.path().join("v/a/file"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(root.path().join("outside"), "x").unwrap();
+        symlink("../outside", root.path().join("v/link")).unwrap();
+        root
+    }
+
+    #[test]
+    fn everything_is_given_to_the_group_and_nothing_outside() {
+        let root = tree();
+        let volume = root.path().join("v");
+        let outside = seen(&root.path().join("outside"));
+        own(&volume, Some(4321), ChangePolicy::OnRootMismatch).unwrap();
+        assert_eq!(
+            (seen(&volume), seen(&volume.join("a")), seen(&volume.join("a/file"))),
+            ((4321, 0o2777), (4321, 0o2775), (4321, 0o660))
+        );
+        assert_eq!((seen(&volume.join("link")).0, seen(&root.path().join("outside"))), (4321, outside));
+    }
+
+    #[test]
+    fn the_policy_says_whether_content_is_looked_at_again() {
+        let root = tree();
+        let volume = root.path().join("v");
+        own(&volume, Some(4321), ChangePolicy::Always).unwrap();
+        fs::write(volume.join("late"), "x").unwrap();
+        rustix::fs::chown(volume.join("late"), None, Some(Gid::from_raw(1))).unwrap();
+        own(&volume, Some(4321), ChangePolicy::OnRootMismatch).unwrap();
+        assert_eq!(seen(&volume.join("late")).0, 1);
+        own(&volume, Some(4321), ChangePolicy::Always).unwrap();
+        assert_eq!(seen(&volume.join("late")).0, 4321);
+        own(&volume, Some(99), ChangePolicy::OnRootMismatch).unwrap();
+        assert_eq!((seen(&volume).0, seen(&volume.join("late")).0), (99, 99));
+        own(&volume, None, ChangePolicy::Always).unwrap();
+        assert_eq!((seen(&volume), seen(&volume.join("late")).0), ((99, 0o777), 99));
+    }
+
+    #[test]
+    fn what_a_crash_left_half_done_is_done_again() {
+        let root = tree();
+        let volume = root.path().join("v");
+        // The content was given, the volume itself not yet.
+        give_content(&File::open(&volume).unwrap().into(), Gid::from_raw(4321), 0).unwrap();
+        fs::write(volume.join("missed"), "x").unwrap();
+        own(&volume, Some(4321), ChangePolicy::OnRootMismatch).unwrap();
+        assert_eq!(seen(&volume.join("missed")).0, 4321);
+    }
+}
