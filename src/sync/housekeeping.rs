@@ -6,6 +6,7 @@ use crate::pod::resources::milli_cpu_to_shares;
 use crate::telemetry::error_chain;
 use crate::worker::{Services, record, remains};
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const KEEP_LOGS: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Housekeeping {
     services: Arc<Services>,
-    /// Directories of pods that are in no record and no source.
+    /// Pods that are in no record and no source, but of which something was found.
     remains: BTreeSet<PodUid>,
     /// What the tier of Burstable pods weighs.
     burstable_shares: Option<u64>,
@@ -30,6 +31,9 @@ impl Housekeeping {
 
     /// Cleans up. `is_known` tells the pods that must be left alone. Only to be called when every source was heard (kubelet rule B5).
     pub async fn turn(&mut self, is_known: impl Fn(&PodUid) -> bool) {
+        let paths = self.services.paths.clone();
+        // A panic in there is one of listing directories: the next turn tries again.
+        self.remains.extend(tokio::task::spawn_blocking(move || pods_on_disk(&paths)).await.unwrap_or_default());
         self.remains.retain(|uid| !is_known(uid));
         let mut left = BTreeSet::new();
         for uid in std::mem::take(&mut self.remains) {
@@ -67,12 +71,21 @@ impl Housekeeping {
         problems.extend(runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(volumes.remove(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.remove_pod(uid).await.err().map(|error| error_chain(&error).to_string()));
+        // What remains of a pod without a record tells only its UID.
+        problems.extend(remains::mark_logs_of(paths, uid).err().map(|error| error_chain(&error).to_string()));
         problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
         if !problems.is_empty() {
             tracing::warn!(%uid, error = problems.join("; "), "cannot remove what is left of an unknown pod");
         }
         problems.is_empty()
     }
+}
+
+/// The pods that have a directory. One that cannot be listed has none to be cleaned up now.
+fn pods_on_disk(paths: &Paths) -> BTreeSet<PodUid> {
+    let entries = [paths.pods(), paths.pods_run()].into_iter().flat_map(|directory| fs::read_dir(directory).into_iter().flatten());
+    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.filter_map(|entry| entry.file_name().into_string().ok()).map(PodUid::new).collect()
 }
 
 fn remove_old_logs(paths: &Paths) {

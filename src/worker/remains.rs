@@ -5,7 +5,9 @@
 
 use crate::config::Paths;
 use crate::mux::DesiredPod;
+use crate::pod::PodUid;
 use crate::sys::atomic_file;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -41,6 +43,28 @@ pub(super) fn mark_logs(paths: &Paths, desired: &DesiredPod) -> Result<(), Remai
     if !logs.try_exists().unwrap_or(true) {
         return Ok(());
     }
+    mark(paths, name)
+}
+
+/// Marks the log directory of a pod of which only the UID is known. There must be something else of podstead's that carries the UID.
+pub fn mark_logs_of(paths: &Paths, uid: &PodUid) -> Result<(), RemainsError> {
+    let failed = |source| RemainsError::Mark { path: paths.logs.clone(), source };
+    let entries = match fs::read_dir(&paths.logs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(failed(source)),
+    };
+    let end = format!("_{uid}");
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        if name.to_str().is_some_and(|name| name.ends_with(&end)) {
+            mark(paths, &name)?;
+        }
+    }
+    Ok(())
+}
+
+fn mark(paths: &Paths, name: &OsStr) -> Result<(), RemainsError> {
     let mark = paths.gone().join(name);
     let write = || {
         fs::create_dir_all(paths.gone())?;
@@ -79,6 +103,19 @@ pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_of_a_pod_without_a_record_are_found_by_its_uid() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        mark_logs_of(&paths, &PodUid::new("1")).unwrap();
+        for name in ["default_web_1", "default_other_11", "default_1_2"] {
+            fs::create_dir_all(paths.logs.join(name)).unwrap();
+        }
+        mark_logs_of(&paths, &PodUid::new("1")).unwrap();
+        let marks: Vec<_> = fs::read_dir(paths.gone()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(marks, ["default_web_1"]);
+    }
 
     #[test]
     fn only_marked_logs_are_removed_and_only_after_their_time() {

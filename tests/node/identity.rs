@@ -1,6 +1,6 @@
 //! What a container learns of its pod: names, downward API, arguments, terminal and standard input, last words (kubelet rules D19 to D23).
 
-use crate::support::TestHost;
+use crate::support::{TestHost, eventually};
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -279,4 +279,43 @@ fn d19_last_words_come_from_the_path_that_is_named_or_from_the_log() {
     assert_eq!(message("well"), None, "only an error falls back");
     assert_eq!(message("file"), None);
     assert_eq!(message("long").map(|text| text.len()), Some(4096));
+}
+
+/// shows: spec.containers[].envFrom[].configMapRef.optional, spec.containers[].env[].valueFrom.secretKeyRef.optional
+/// shows: spec.automountServiceAccountToken, spec.os
+#[test]
+fn what_is_optional_may_be_missing_and_no_token_is_mounted() {
+    let host = TestHost::start();
+    let container = |optional: bool| {
+        format!(
+            "{{name: c, {SLEEP}, envFrom: [{{configMapRef: {{name: none, optional: {optional}}}}}], \
+             env: [{{name: A, valueFrom: {{secretKeyRef: {{name: none, key: k, optional: true}}}}}}]}}"
+        )
+    };
+    let spec = |optional| {
+        format!("  automountServiceAccountToken: false\n  os: {{name: linux}}\n  containers: [{}]\n", container(optional))
+    };
+    host.write_manifest("may.yaml", &pod("may", "", &spec(true)));
+    host.write_manifest("must.yaml", &pod("must", "", &spec(false)));
+    host.write_manifest("windows.yaml", &pod("windows", "", &spec(true).replace("linux", "windows")));
+    host.wait_running("may");
+    assert_eq!(sh(&host, "may", "echo ${A-unset}; ls -A /var/run/secrets /run/secrets 2>/dev/null; true"), "unset\n");
+    host.wait_for_pod("must", "to wait", |pod| pod.waiting_reason("c") == "CreateContainerConfigError");
+    eventually("the refusal", || {
+        let status = host.cli_ok(&["status"]);
+        if status.contains("this host runs Linux") { Ok(()) } else { Err(status) }
+    });
+    assert!(host.pod("windows").is_none());
+}
+
+/// shows: spec.activeDeadlineSeconds
+#[test]
+fn d13_a_pod_past_its_deadline_fails() {
+    let host = TestHost::start();
+    host.write_manifest(
+        "late.yaml",
+        &pod("late", "", &format!("  activeDeadlineSeconds: 2\n  containers: [{{name: c, {SLEEP}}}]\n")),
+    );
+    let late = host.wait_for_pod("late", "the deadline", |pod| pod.phase() == "Failed" && !pod.runs("c"));
+    assert_eq!(late.0["status"]["reason"], "DeadlineExceeded");
 }

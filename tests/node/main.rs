@@ -10,6 +10,7 @@ mod bad_input;
 mod devices;
 mod doctor;
 mod git;
+mod housekeeping;
 mod identity;
 mod lifecycle;
 mod many_pods;

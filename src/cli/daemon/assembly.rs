@@ -23,10 +23,11 @@ use crate::source::{Wakers, webhook};
 use crate::store::CheckContext;
 use crate::store::intake::{self, Intake};
 use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
+use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey};
 use crate::sys::mounts;
-use crate::telemetry::EventLog;
+use crate::telemetry::{EventLog, error_chain};
 use crate::volume::{NodeFiles, Volumes};
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::{HostAddresses, PodWorkers, Services};
@@ -165,6 +166,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     let inputs =
         SyncInputs { updates, events: lifecycle, pokes, arrivals: services.images.arrivals(), tick: sync::tick(), shutdown };
     let housekeeping = Housekeeping::new(services, remains);
+    let slice = config.paths.cgroup_slice();
     let (heard, is_heard) = oneshot::channel();
     tokio::spawn(async move {
         tokio::time::timeout(READY_AFTER, is_heard).await.ok();
@@ -173,7 +175,10 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     // Neither arm is used again after it has won.
     tokio::select! {
         ended = sync::run(inputs, workers, SourcesReady::new(sources), housekeeping, heard) => match ended {
-            Ended::Shutdown => Ok(()),
+            Ended::Shutdown => {
+                tokio::task::spawn_blocking(move || leave_cgroups(&slice)).await.ok();
+                Ok(())
+            }
             Ended::InputClosed(what) => bail!("the sync loop ended: no more {what}"),
         },
         stage = stages.join_next() => match stage {
@@ -181,6 +186,13 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
             Some(Err(error)) => Err(error).context("a stage failed"),
             None => bail!("no stage runs"),
         },
+    }
+}
+
+/// A daemon without pods takes its cgroups along. What cannot be removed is found again by the next one.
+fn leave_cgroups(slice: &str) {
+    if let Err(error) = Cgroups::detect(slice).and_then(|cgroups| cgroups.remove_if_unused()) {
+        tracing::warn!(error = %error_chain(&error), "empty cgroups are left behind");
     }
 }
 

@@ -151,6 +151,26 @@ impl Cgroups {
         Ok(())
     }
 
+    /// Removes the tree's upper part from every hierarchy if no pod has a group: a daemon that ends without pods leaves nothing behind.
+    /// Processes and groups that somebody else put there keep it.
+    pub fn remove_if_unused(&self) -> Result<(), CgroupError> {
+        if !self.list()?.is_empty() {
+            return Ok(());
+        }
+        for root in self.hierarchies.all() {
+            for group in [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims(), self.slice.clone()] {
+                let directory = below(root, &group);
+                match fs::remove_dir(&directory) {
+                    Err(error) if !is_in_use_or_gone(&error) => {
+                        return Err(CgroupError::Remove { path: directory, source: error });
+                    }
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn tier(&self, qos: QosClass) -> PathBuf {
         match qos {
             QosClass::Guaranteed => self.slice.clone(),
@@ -202,6 +222,10 @@ impl Cgroups {
         }
         Ok(())
     }
+}
+
+fn is_in_use_or_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ResourceBusy | io::ErrorKind::DirectoryNotEmpty)
 }
 
 /// The directory of the group `path` in the hierarchy at `root`.

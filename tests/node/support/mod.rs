@@ -12,6 +12,6 @@ mod wait;
 
 pub(crate) use host::{TestHost, binary};
 pub(crate) use image::image_archive;
-pub(crate) use kernel::{leftovers, process_exists};
+pub(crate) use kernel::{cgroups, leftovers, process_exists};
 pub(crate) use pod::PodView;
 pub(crate) use wait::{eventually, eventually_within};
