@@ -128,6 +128,7 @@ spec:
     assert!(host.wait_log("staged", "main", "2").starts_with("1\n2\n"));
 }
 
+/// shows: spec.terminationGracePeriodSeconds
 #[test]
 fn termination_asks_first_and_kills_after_the_grace_period() {
     let host = TestHost::start();
@@ -143,8 +144,10 @@ fn termination_asks_first_and_kills_after_the_grace_period() {
     for container in ["polite", "stubborn"] {
         std::fs::hard_link(logs.join(container).join("0.log"), host.path(container)).unwrap();
     }
+    let asked = std::time::Instant::now();
     host.remove_manifest("end.yaml");
     host.wait_gone("end");
+    assert!(asked.elapsed() < std::time::Duration::from_secs(25), "a grace of 1 s, not the default of 30 s");
     assert!(!process_exists(pids[0]) && !process_exists(pids[1]));
     let log = |container: &str| std::fs::read_to_string(host.path(container)).unwrap();
     assert!(log("polite").contains("stdout F asked"), "{}", log("polite"));

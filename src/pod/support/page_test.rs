@@ -27,16 +27,10 @@ from the table in `src/pod/support/table.rs` and from the lines `shows:` above t
 const NOT_SHOWN: &[(&str, &str)] = &[
     ("spec.containers[].securityContext.appArmorProfile", "needs a kernel with AppArmor"),
     ("spec.securityContext.appArmorProfile", "needs a kernel with AppArmor"),
-    ("spec.activeDeadlineSeconds", "the tests of its group come with it"),
-    ("spec.automountServiceAccountToken", "the tests of its group come with it"),
-    ("spec.containers[].envFrom[].configMapRef.optional", "the tests of its group come with it"),
-    ("spec.containers[].env[].valueFrom.secretKeyRef.optional", "the tests of its group come with it"),
     ("spec.containers[].lifecycle", "the tests of its group come with it"),
-    ("spec.containers[].ports", "the tests of its group come with it"),
+    ("spec.containers[].ports", "they inform"),
     ("spec.containers[].securityContext.procMount", "the tests of its group come with it"),
     ("spec.hostUsers", "the tests of its group come with it"),
-    ("spec.os", "the tests of its group come with it"),
-    ("spec.terminationGracePeriodSeconds", "the tests of its group come with it"),
 ];
 
 /// Suites whose tests look at real processes, files and images, or at the steps of a plan.
