@@ -27,6 +27,7 @@
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
 //! * [`image`], [`volume`] and [`network`] prepare what a container needs.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
+//! * [`sops`] opens encrypted manifests for [`manifest`].
 //! * [`config`], [`telemetry`], [`outbound`] (what connections to other hosts need) and [`sys`] serve all of them.
 //!
 //! `tests/architecture` holds the table of allowed edges between these modules and fails when one is added.
@@ -43,6 +44,7 @@ pub mod pod;
 pub mod probe;
 pub mod runtime;
 pub mod shim;
+pub mod sops;
 pub mod source;
 pub mod status;
 pub mod store;

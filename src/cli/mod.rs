@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 what was asked for is not so or could not be done (no such pod, problems in manifests, a plan that is not
 //! empty); 2 the command was not understood, or the daemon could not be asked. `exec` and `attach` end with the code of the process.
 
+mod age_keys;
 mod client;
 mod completion;
 mod config;

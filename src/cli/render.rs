@@ -2,6 +2,7 @@
 //!
 //! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
+use super::age_keys;
 use super::tree::read_tree;
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
@@ -62,7 +63,8 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     let config = config(args, context)?;
     let all = Substitution::new(config.values().into_iter().map(|(name, value)| (name, Some(value))));
     let path = PathBuf::from(all.in_line(&args.path).map_err(|message| anyhow!("{}: {message}", args.path))?);
-    let everything = CheckContext::new(AdmitContext::new(config.node_name.clone()));
+    let opening = age_keys::for_checks(Some(&config));
+    let everything = CheckContext { opening, ..CheckContext::new(AdmitContext::new(config.node_name.clone())) };
     let check_context = match &args.source {
         None => {
             let layers = Arc::new(layers(&args.layers, &all)?);

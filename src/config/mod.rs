@@ -59,6 +59,8 @@ pub struct Config {
     pub api_socket_group: Option<String>,
     /// Registries that are not reached the default way; hosts are unique.
     pub registries: Vec<RegistryConfig>,
+    /// File with age identities, for manifests that SOPS has encrypted.
+    pub age_key_file: Option<PathBuf>,
     /// Layers fetched and unpacked at the same time, over all pulls.
     pub max_parallel_layer_pulls: usize,
     /// Where git hosts say that something was pushed.

@@ -94,6 +94,7 @@ impl WrittenConfig {
             },
             api_socket_group: self.api_socket_group.clone(),
             registries: check.registries(&self.registries)?,
+            age_key_file: self.age_key_file.as_deref().map(|file| check.file("ageKeyFile", file)).transpose()?,
             max_parallel_layer_pulls: check.range(
                 "maxParallelLayerPulls",
                 self.max_parallel_layer_pulls.unwrap_or(DEFAULT_PARALLEL_PULLS),
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
-            "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\napiSocketGroup: adm\n\
+            "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\napiSocketGroup: adm\n\
              registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
         ))
@@ -235,6 +236,7 @@ mod tests {
             ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: "r.lan" has an earlier entry"#),
             ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
             ("webhook: {port: 0, secretFile: /s}\n", "config.yaml:3:17: webhook.port: is 0, must be at least 1"),
+            ("ageKeyFile: age.key\n", "config.yaml:3:13: ageKeyFile: \"age.key\" is not an absolute path"),
             ("webhook: {port: 80}\n", "missing field `secretFile`"),
             ("webhook: {port: 80, secretFile: s}\n", "webhook.secretFile: \"s\" is not an absolute path"),
             ("webhook: {address: lan, port: 80, secretFile: /s}\n", "webhook.address: "),

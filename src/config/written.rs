@@ -101,6 +101,9 @@ pub struct WrittenConfig {
     /// Registries that are not reached the default way: over https, without credentials. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
+    /// File with age identities, for manifests that SOPS has encrypted. Default: none, only the credential `podstead.age-key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_key_file: Option<PathBuf>,
     /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
@@ -201,6 +204,7 @@ impl WrittenConfig {
             cdi_spec_dirs: Some(config.cdi_directories.clone()),
             api_socket_group: config.api_socket_group.clone(),
             registries: config.registries.clone(),
+            age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

@@ -5,20 +5,44 @@ use super::fault::{Fault, code, quoted};
 use super::lines::Lines;
 use super::node::{Node, Value};
 use super::object::{self, Kind, Told};
-use super::{Decoded, DecodedObject, Limits, ObjectKey, Origin, Position, encoding, schema, yaml};
+use super::sealed::{self, Opened, Seals};
+use super::{Decoded, DecodedObject, Limits, ObjectKey, Origin, Position, Severity, encoding, schema, yaml};
+use crate::sops::{self, Opening, Unopened};
 use std::collections::HashMap;
 
 /// Reads all objects of one file; `file` is its name in problems and origins. Never fails as a whole: what cannot be read is
 /// in `problems` and `broken`. Takes time and memory in proportion to the size of `bytes`.
 pub fn decode(file: &str, bytes: &[u8], limits: &Limits) -> Decoded {
+    decode_sealed(file, bytes, limits, &Opening::default())
+}
+
+/// As [`decode`], and opens what SOPS has encrypted.
+pub fn decode_sealed(file: &str, bytes: &[u8], limits: &Limits, opening: &Opening) -> Decoded {
     if let Err(fault) = encoding::check_file(bytes, limits) {
         let problem = fault.into_problem(file, &Lines::new(&[]), None);
         return Decoded { objects: Vec::new(), problems: vec![problem], broken: vec![None] };
     }
     let lines = Lines::new(bytes);
-    let mut reader =
-        Reader { file, lines: &lines, limits, decoded: Decoded::default(), seen: HashMap::new(), untold: 0, unreadable: false };
+    let mut reader = Reader {
+        file,
+        lines: &lines,
+        limits,
+        seals: Seals::new(opening),
+        unopened: opening.unopened,
+        decoded: Decoded::default(),
+        seen: HashMap::new(),
+        untold: 0,
+        unreadable: false,
+    };
     let documents = documents::cut(bytes, limits.max_documents);
+    if sealed::may_be_in(bytes) {
+        for document in documents.iter().take(limits.max_documents) {
+            // What is wrong with it is told below.
+            if let Ok((node, _)) = reader.load(document) {
+                reader.seals.look(node);
+            }
+        }
+    }
     for document in documents.iter().take(limits.max_documents) {
         if let Err(fault) = reader.document(document) {
             reader.unreadable(fault);
@@ -37,6 +61,8 @@ struct Reader<'a> {
     file: &'a str,
     lines: &'a Lines<'a>,
     limits: &'a Limits,
+    seals: Seals<'a>,
+    unopened: Unopened,
     decoded: Decoded,
     /// Every identity met, good or broken, and where.
     seen: HashMap<ObjectKey, Position>,
@@ -47,15 +73,46 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn document(&mut self, document: &Document<'_>) -> Result<(), Fault> {
+    /// A document, and where it begins.
+    fn load(&self, document: &Document<'_>) -> Result<(Node, u32), Fault> {
         let text = encoding::check_document(document.bytes, document.start)?;
         documents::check_density(document, self.limits.max_nodes)?;
         let node = yaml::load(text, document.start, self.lines.position(document.start as u32).line, self.limits)?;
+        let leading_blanks = text.len() - text.trim_start().len();
+        let at = node.at.unwrap_or((document.start + leading_blanks) as u32);
+        Ok((node, at))
+    }
+
+    fn document(&mut self, document: &Document<'_>) -> Result<(), Fault> {
+        let (mut node, at) = self.load(document)?;
+        let is_beside_secrets = sealed::holds_sealed_beside_secrets(&mut node);
+        match (self.seals.open(&mut node, at), self.unopened) {
+            (Ok(Opened::Plain), _) => {}
+            (Ok(Opened::Open), _) if is_beside_secrets => {
+                let fault = Fault::at(code::SOPS, at, "what was encrypted here is in clear on this host's disk and in its API");
+                self.note(fault.hint("put it into a Secret: those are sealed on disk and not shown"), &node);
+            }
+            (Ok(Opened::Open), _) => {}
+            (Ok(Opened::Closed(fault)), Unopened::Noted) => {
+                let is_told = sealed::conceal(&mut node);
+                let what = if is_told { "what is in clear was checked" } else { "nothing of it can be checked" };
+                self.note(Fault { message: format!("{}: {what}", fault.message), hint: None, ..fault }, &node);
+                if !is_told {
+                    return Ok(());
+                }
+            }
+            (Ok(Opened::Closed(fault)), Unopened::Refused) => {
+                self.refuse_sealed(&node, vec![fault]);
+                return Ok(());
+            }
+            (Err(faults), _) => {
+                self.refuse_sealed(&node, faults);
+                return Ok(());
+            }
+        }
         if node.value == Value::Null {
             return Ok(());
         }
-        let leading_blanks = text.len() - text.trim_start().len();
-        let at = node.at.unwrap_or((document.start + leading_blanks) as u32);
         let (told, faults) = object::tell(&node, at, None);
         match told {
             Some(Told::Object(kind)) => self.object(node, kind, "", at, faults),
@@ -66,6 +123,34 @@ impl Reader<'_> {
             None => self.all_unreadable(faults),
         }
         Ok(())
+    }
+
+    /// Which object a document is, unless it is a list or its names are encrypted as well.
+    fn key_of(node: &Node) -> Option<ObjectKey> {
+        let key = match object::tell(node, 0, None).0? {
+            Told::Object(kind) => object::key_of(node, kind)?,
+            Told::List { .. } => return None,
+        };
+        (!sops::is_sealed(&key.name) && !sops::is_sealed(&key.namespace)).then_some(key)
+    }
+
+    /// An encrypted document that cannot be used.
+    fn refuse_sealed(&mut self, node: &Node, faults: Vec<Fault>) {
+        let key = Self::key_of(node);
+        for fault in faults {
+            self.tell(fault, key.as_ref());
+        }
+        match key {
+            Some(key) => self.decoded.broken.push(Some(key)),
+            None => self.identity_unknown(),
+        }
+    }
+
+    /// Tells something that keeps nothing from being used.
+    fn note(&mut self, fault: Fault, node: &Node) {
+        let known = self.decoded.problems.len();
+        self.tell(fault, Self::key_of(node).as_ref());
+        self.decoded.problems[known..].iter_mut().for_each(|problem| problem.severity = Severity::Warning);
     }
 
     fn list(&mut self, list: Node, at: u32, of: Option<Kind>) {

@@ -14,6 +14,8 @@ pub(super) mod code {
     pub(in crate::manifest) const JSON_SYNTAX: &str = "json-syntax";
     pub(in crate::manifest) const MISSING_FIELD: &str = "required";
     pub(in crate::manifest) const NOT_AN_OBJECT: &str = "not-an-object";
+    /// An encrypted document: it cannot be opened, or what that means.
+    pub const SOPS: &str = "sops";
     pub(in crate::manifest) const TOO_COMPLEX: &str = "too-complex";
     pub(in crate::manifest) const TOO_MANY_PROBLEMS: &str = "too-many-problems";
     pub(in crate::manifest) const UNKNOWN_FIELD: &str = "unknown-field";

@@ -19,10 +19,12 @@ mod object;
 pub mod positions;
 pub mod problem;
 pub mod schema;
+mod sealed;
 mod substitute;
 mod yaml;
 
-pub use decode::decode;
+pub use decode::{decode, decode_sealed};
+pub use fault::code::SOPS;
 pub use locate::locate;
 pub use positions::PositionMap;
 pub use problem::{Origin, Position, Problem, Severity};

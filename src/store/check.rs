@@ -7,6 +7,7 @@ use crate::config::Allow;
 use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity, Substitution};
 use crate::pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
+use crate::sops::Opening;
 use crate::source::Layers;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use serde::{Deserialize, Serialize};
@@ -27,12 +28,14 @@ pub struct CheckContext {
     pub substitute: Option<Arc<Substitution>>,
     /// Which files count, and which of two files with one object.
     pub layers: Arc<Layers>,
+    /// What encrypted manifests are opened with.
+    pub opening: Arc<Opening>,
 }
 
 impl CheckContext {
     /// For a source that may use everything.
     pub fn new(admit: AdmitContext) -> Self {
-        Self { limits: Limits::default(), admit, allow: None, substitute: None, layers: Arc::default() }
+        Self { limits: Limits::default(), admit, allow: None, substitute: None, layers: Arc::default(), opening: Arc::default() }
     }
 
     /// What is not allowed of an object that was accepted before; empty for one that may stay.
@@ -157,7 +160,7 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
         },
         None => Cow::Borrowed(bytes),
     };
-    let decoded = manifest::decode(file, &bytes, &context.limits);
+    let decoded = manifest::decode_sealed(file, &bytes, &context.limits, &context.opening);
     let mut checked = Checked { accepted: Vec::new(), problems: decoded.problems, broken: decoded.broken };
     for DecodedObject { key, object, origin, positions } in decoded.objects {
         // Judged as written: what is not allowed and what is wrong shall not hide each other.

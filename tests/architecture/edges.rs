@@ -14,7 +14,9 @@ pub(crate) const ROWS: &[Row] = &[
     // Cgroups are made for pods: their limits and tiers are the pod's own types.
     Row { from: "sys", to: &["pod"] },
     Row { from: "pod", to: &["manifest"] },
-    Row { from: "manifest", to: &[] },
+    // Values are opened where their places are known.
+    Row { from: "manifest", to: &["sops"] },
+    Row { from: "sops", to: &[] },
     Row { from: "telemetry", to: &["pod"] },
     // Connections to other hosts: trust, secrets, what went wrong.
     Row { from: "outbound", to: &[] },
@@ -24,7 +26,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "trust", to: &[] },
     // `trust`: a source refuses a revision before it reports it.
     Row { from: "source", to: &["outbound", "pod", "sys", "telemetry", "trust"] },
-    Row { from: "store", to: &["config", "manifest", "pod", "source", "status", "sys", "telemetry"] },
+    Row { from: "store", to: &["config", "manifest", "pod", "sops", "source", "status", "sys", "telemetry"] },
     Row { from: "mux", to: &["manifest", "pod", "source", "store", "telemetry"] },
     Row { from: "image", to: &["outbound", "pod", "sys", "telemetry"] },
     Row { from: "runtime", to: &["config", "image", "pod", "shim", "sys", "telemetry"] },
@@ -70,6 +72,7 @@ pub(crate) const ROWS: &[Row] = &[
             "pod",
             "runtime",
             "shim",
+            "sops",
             "source",
             "status",
             "store",

@@ -12,6 +12,7 @@ use source_tree::{SourceFile, source_files};
 const PURE: &[&str] = &[
     "manifest",
     "pod",
+    "sops",
     "source/git/protocol",
     "source/git/remote/url",
     "source/git/select",

@@ -9,6 +9,7 @@ mod adoption;
 mod bad_input;
 mod devices;
 mod doctor;
+mod encrypted;
 mod git;
 mod housekeeping;
 mod identity;

@@ -6,6 +6,7 @@
 //!                           +------------> published <----------------+        API <-- published, events
 //! ```
 
+use super::age_key::AgeKeys;
 use super::node;
 use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources};
@@ -112,7 +113,8 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     let (report, reports) = mpsc::channel(REPORTS);
     let (set, sets) = mpsc::channel(SETS);
     let (update, updates) = mpsc::channel(UPDATES);
-    let check = CheckContext::new(AdmitContext::new(config.node_name.clone()));
+    let age_keys = AgeKeys::load(&config, events.clone());
+    let check = CheckContext { opening: age_keys.opening(), ..CheckContext::new(AdmitContext::new(config.node_name.clone())) };
     let described = config.sources.iter().map(sources::describe).collect();
     let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
     let intake_configurator = intake.configurator();
@@ -127,6 +129,9 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         mux::run(mux_task, sets, update).await;
         "the config mux"
     });
+    if let Some(following) = age_keys.follow(intake_configurator.clone()) {
+        stages.spawn(following);
+    }
     let wakers = Wakers::default();
     let links = RosterLinks {
         reports: report,

@@ -2,6 +2,7 @@
 //!
 //! There is one way to start, and it is recovery (promise P7). Pods are left as they are when the daemon ends, however it ends.
 
+mod age_key;
 mod assembly;
 pub(in crate::cli) mod node;
 mod roster;

@@ -6,6 +6,7 @@
 mod change;
 mod host;
 
+use super::age_keys;
 use super::daemon::node;
 use super::tree::read_tree;
 use super::{Context, EXIT_FAILED};
@@ -88,6 +89,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
         allow: source.allow.clone(),
         substitute: source.substitute.clone(),
         layers: source.layers.clone(),
+        opening: age_keys::for_forecasts(config),
         ..CheckContext::new(AdmitContext::new(config.node_name.clone()))
     };
     let all = if source.layers.is_empty() { dir::read_once(path)? } else { read_tree(path)? };

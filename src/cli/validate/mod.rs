@@ -7,6 +7,7 @@ mod render;
 
 pub(super) use render::github;
 
+use super::age_keys;
 use super::tree::subdirectories;
 use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
 use crate::manifest::{Limits, Problem, Severity};
@@ -107,7 +108,8 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
 
 /// What the manifests are judged by.
 fn check_context(args: &ValidateArgs, context: &Context) -> anyhow::Result<CheckContext> {
-    let all = CheckContext::new(admit_context(args, context));
+    let opening = age_keys::for_checks(context.load_config().ok().as_ref());
+    let all = CheckContext { opening, ..CheckContext::new(admit_context(args, context)) };
     let Some(name) = &args.source else { return Ok(all) };
     let config = context.load_config()?;
     match config.sources.into_iter().find(|source| source.name.as_str() == name) {

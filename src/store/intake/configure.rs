@@ -4,6 +4,7 @@ use super::desk::Desk;
 use super::{Intake, IntakeSource, Unwanted};
 use crate::config::Paths;
 use crate::pod::SourceId;
+use crate::sops::Opening;
 use crate::status::SourceStatusSink;
 use crate::store::last_good::forget_others;
 use crate::store::{CheckContext, Set};
@@ -11,11 +12,13 @@ use crate::telemetry::events::EventRecorder;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Other sources, in order of precedence, and who waits until they count.
+/// What is wished, and who waits until it counts.
 #[derive(Debug)]
-pub(super) struct Configure {
-    sources: Vec<IntakeSource>,
-    done: oneshot::Sender<()>,
+pub(super) enum Configure {
+    /// Other sources, in order of precedence.
+    Sources { sources: Vec<IntakeSource>, done: oneshot::Sender<()> },
+    /// Other keys for encrypted manifests.
+    Opening { opening: Arc<Opening>, done: oneshot::Sender<()> },
 }
 
 /// How the sources are replaced.
@@ -28,8 +31,17 @@ impl IntakeConfigurator {
     /// has ended.
     pub async fn configure(&self, sources: Vec<IntakeSource>) {
         let (done, is_done) = oneshot::channel();
-        if self.0.send(Configure { sources, done }).await.is_ok() {
+        if self.0.send(Configure::Sources { sources, done }).await.is_ok() {
             // An error means that the intake has ended.
+            is_done.await.ok();
+        }
+    }
+
+    /// Opens encrypted manifests with these keys from now on, and tries those again that could not be opened. Returns also when the
+    /// intake has ended.
+    pub async fn open_with(&self, opening: Arc<Opening>) {
+        let (done, is_done) = oneshot::channel();
+        if self.0.send(Configure::Opening { opening, done }).await.is_ok() {
             is_done.await.ok();
         }
     }
@@ -81,9 +93,30 @@ impl Configuration {
 }
 
 impl Intake {
-    /// Replaces the desks. Those of new sources begin with what lies on disk under their name, if anything does.
+    /// Fulfils a wish.
     pub(super) async fn configure(&mut self, wish: Configure, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
-        let Configure { sources, done } = wish;
+        let done = match wish {
+            Configure::Sources { sources, done } => {
+                self.replace_desks(sources, sets).await?;
+                done
+            }
+            Configure::Opening { opening, done } => {
+                self.configuration.check.opening = Arc::clone(&opening);
+                for index in 0..self.desks.len() {
+                    if let Some(set) = self.desks[index].open_with(Arc::clone(&opening)).await {
+                        self.hand_on(set, sets).await?;
+                    }
+                }
+                done
+            }
+        };
+        // Nobody may be waiting any more.
+        done.send(()).ok();
+        Ok(())
+    }
+
+    /// Replaces the desks. Those of new sources begin with what lies on disk under their name, if anything does.
+    async fn replace_desks(&mut self, sources: Vec<IntakeSource>, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         let mut before = std::mem::take(&mut self.desks);
         let mut restored = Vec::new();
         for source in sources {
@@ -109,8 +142,6 @@ impl Intake {
         for set in restored {
             self.hand_on(set, sets).await?;
         }
-        // Nobody may be waiting any more.
-        done.send(()).ok();
         Ok(())
     }
 

@@ -4,8 +4,10 @@ use super::attempt::{Emptiness, Outcome, Shelf, attempt};
 use super::told::Told;
 use super::{IntakeSource, RETRY};
 use crate::config::Paths;
+use crate::manifest::SOPS as CLOSED;
 use crate::manifest::{Problem, Severity};
 use crate::pod::SourceId;
+use crate::sops::Opening;
 use crate::source::history::Hold;
 use crate::source::wake::Verdict;
 use crate::source::{Artifact, PruneError, Revision, SourceReport};
@@ -254,6 +256,22 @@ impl Desk {
         match self.latest.clone() {
             Some(latest) => self.accept(latest, Emptiness::OfTheSamePlace).await,
             None => None,
+        }
+    }
+
+    /// Judges with other keys what could not be opened with those before.
+    pub(super) async fn open_with(&mut self, opening: Arc<Opening>) -> Option<Set> {
+        self.check = Arc::new(CheckContext { opening, ..CheckContext::clone(&self.check) });
+        let store = self.store.without_judgements(|problem| problem.code == CLOSED)?;
+        self.store = Arc::new(store);
+        match self.standing {
+            Standing::InForce => {
+                let set = self.accept_latest().await;
+                self.publish();
+                set
+            }
+            // What it says next is judged anew.
+            Standing::Failing(_) | Standing::Held | Standing::NotWritten(..) => None,
         }
     }
 

@@ -121,6 +121,17 @@ impl UndeltaStore {
         !self.files.values().any(|share| share.gives_anew())
     }
 
+    /// The same content, with the files that have such a problem to be judged anew; `None` when none has.
+    pub fn without_judgements(&self, is_such: impl Fn(&Problem) -> bool) -> Option<Self> {
+        let mut next = self.clone();
+        let mut any = false;
+        for share in next.files.values_mut().filter(|share| share.problems().iter().any(&is_such)) {
+            Arc::make_mut(share).forget_judgement();
+            any = true;
+        }
+        any.then_some(next)
+    }
+
     /// The content after `artifact`.
     #[must_use]
     pub fn apply(&self, artifact: &Artifact, judge: Judge<'_>) -> UndeltaStore {

@@ -86,6 +86,11 @@ impl Share {
         }
     }
 
+    /// The same content of the file will be judged again.
+    pub(super) fn forget_judgement(&mut self) {
+        self.content = None;
+    }
+
     /// What is kept of it on disk.
     pub(super) fn kept(&self) -> KeptFile {
         KeptFile { objects: self.objects.clone(), unclear: self.is_unclear(), layer: self.layer }

@@ -4,6 +4,8 @@
 
 #[path = "../../../src/manifest/mod.rs"]
 mod manifest;
+#[path = "../../../src/sops/mod.rs"]
+mod sops;
 
 use libfuzzer_sys::fuzz_target;
 use manifest::{Decoded, Limits};

@@ -1,0 +1,64 @@
+//! The age identities of this host: of the configured file and of a systemd credential, both of which count.
+
+use crate::config::Config;
+use crate::sops::{Identities, Opening, Unopened};
+use crate::sys::machine_key::credentials;
+use crate::telemetry::error_chain;
+use anyhow::Context as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the credential.
+const CREDENTIAL: &str = "podstead.age-key";
+/// No file of keys is larger.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Everything that can be read; and what cannot be.
+pub(super) fn load(config: &Config) -> (Identities, Vec<anyhow::Error>) {
+    let (mut identities, mut errors) = (Identities::default(), Vec::new());
+    let credential = credential();
+    for path in credential.iter().chain(&config.age_key_file) {
+        match read(path) {
+            Ok(more) => identities = identities.with(more),
+            Err(error) => errors.push(error),
+        }
+    }
+    (identities, errors)
+}
+
+/// The credential, if there is one.
+fn credential() -> Option<PathBuf> {
+    let path = Path::new(&credentials()?).join(CREDENTIAL);
+    path.symlink_metadata().is_ok().then_some(path)
+}
+
+fn read(path: &Path) -> anyhow::Result<Identities> {
+    let size = fs::metadata(path).with_context(|| format!("read age key file {}", path.display()))?.len();
+    anyhow::ensure!(size <= MAX_BYTES, "age key file {} has more than {MAX_BYTES} bytes", path.display());
+    let text = fs::read_to_string(path).with_context(|| format!("read age key file {}", path.display()))?;
+    Identities::parse(&text).with_context(|| path.display().to_string())
+}
+
+/// What is wrong with the mode of the configured file, if others than its owner can read it.
+pub(super) fn exposure(path: &Path) -> Option<String> {
+    let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0)
+        .then(|| format!("age key file {} has mode {mode:04o}: chmod 0600 it, its key opens every Secret", path.display()))
+}
+
+/// For commands that check manifests: with the keys of this host if it has any that may be read, and else with a note.
+pub(super) fn for_checks(config: Option<&Config>) -> Arc<Opening> {
+    let identities = config.map(load).map_or_else(Identities::default, |(identities, _)| identities);
+    Arc::new(Opening { identities, unopened: Unopened::Noted })
+}
+
+/// For commands that say what the daemon would do.
+pub(super) fn for_forecasts(config: &Config) -> Arc<Opening> {
+    let (identities, errors) = load(config);
+    for error in errors {
+        tracing::warn!(error = %error_chain(error.as_ref()), "encrypted manifests may stay closed");
+    }
+    Arc::new(Opening { identities, unopened: Unopened::Refused })
+}
