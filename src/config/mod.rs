@@ -4,7 +4,9 @@
 //! valid. The file is optional and so is every field in it; an unknown field is an error with its place.
 
 mod check;
+mod network;
 pub mod paths;
+mod range;
 pub mod reload;
 mod resolve;
 mod size;
@@ -12,7 +14,9 @@ mod source;
 mod variables;
 mod written;
 
+pub use network::{NetworkConfig, NetworkKind};
 pub use paths::Paths;
+pub use range::AddressRange;
 pub use resolve::HostFacts;
 pub use source::{Allow, GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
 pub use variables::NODE_NAME;
@@ -65,6 +69,8 @@ pub struct Config {
     pub max_parallel_layer_pulls: usize,
     /// Where git hosts say that something was pushed.
     pub webhook: Option<WebhookOptions>,
+    /// How pods that are not on the host's network are connected.
+    pub network: NetworkConfig,
     /// The daemon's own log.
     pub logging: Logging,
 }

@@ -26,17 +26,19 @@ impl Paths {
     /// Name of the top cgroup. A daemon takes what it finds there for its own: one with a run directory of its own (a demonstration, a
     /// test) needs a tree of its own, lest it kills the pods of the other.
     pub fn cgroup_slice(&self) -> String {
-        if self.run == Self::default().run {
-            return Cgroups::DEFAULT_SLICE.to_owned();
+        match self.instance() {
+            None => Cgroups::DEFAULT_SLICE.to_owned(),
+            Some(instance) => format!("podstead-{instance:08x}.slice"),
         }
+    }
+
+    /// What tells this daemon's cgroups, interfaces and packet rules from those of others on the same host; `None` with the default run
+    /// directory.
+    pub fn instance(&self) -> Option<u32> {
+        let bytes = self.run.as_os_str().as_encoded_bytes();
         // FNV-1a: all that counts is that it stays the same.
-        let hash = self
-            .run
-            .as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-        format!("podstead-{hash:08x}.slice")
+        let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        (self.run != Self::default().run).then_some(hash)
     }
 
     /// The API socket.
@@ -62,6 +64,21 @@ impl Paths {
     /// Root of the image store.
     pub fn images(&self) -> PathBuf {
         self.state.join("images")
+    }
+
+    /// What the network decided for all pods: ranges of addresses.
+    pub fn network_record(&self) -> PathBuf {
+        self.state.join("network.json")
+    }
+
+    /// What a pod got from the network.
+    pub fn pod_network(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("network.json")
+    }
+
+    /// Which switches of the kernel the network has thrown since the host started.
+    pub fn network_switches(&self) -> PathBuf {
+        self.run.join("network-switches.json")
     }
 
     /// Archives put here are imported.

@@ -61,6 +61,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         age_key_file,
         max_parallel_layer_pulls,
         webhook,
+        network,
         logging,
     } = started;
     let differences = [
@@ -78,6 +79,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         ("ageKeyFile", *age_key_file != new.age_key_file),
         ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
         ("webhook", *webhook != new.webhook),
+        ("network", *network != new.network),
         ("logging", *logging != new.logging),
     ];
     differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()

@@ -101,6 +101,7 @@ impl WrittenConfig {
                 1,
                 16,
             )?,
+            network: self.network.resolve(&check)?,
             logging: self.logging(path)?,
             webhook: self.webhook.as_ref().map(|written| check.webhook(written)).transpose()?,
             paths,
@@ -198,6 +199,7 @@ mod tests {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\napiSocketGroup: adm\n\
              registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
+             network: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
         ))
         .unwrap();
@@ -229,6 +231,11 @@ mod tests {
                 r#"sources[1].name: "a" is the name of an earlier source"#,
             ),
             ("logging: {level: 'a=b=c'}\n", r#"logging.level: "a=b=c" is not a level"#),
+            ("network: {type: bridge}\n", "network.type: unknown variant `bridge`, expected `builtin` or `none`"),
+            ("network: {ipv4Range: 10.0.0.1/24}\n", "network.ipv4Range: \"10.0.0.1/24\" is no range of addresses"),
+            ("network: {ipv4Range: 'fd00::/64'}\n", "network.ipv4Range: \"fd00::/64\" is not of IPv4"),
+            ("network: {ipv6Range: 'fd00::/127'}\n", "network.ipv6Range: \"fd00::/127\" has room for 0 pods"),
+            ("network: {type: none, ipv4Range: 10.0.0.0/24}\n", "network.ipv4Range: has no effect with type none"),
             (
                 "registries: [{host: r.lan, username: u}]\n",
                 "registries[0]: registry r.lan: username and passwordFile need each other",

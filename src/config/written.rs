@@ -1,5 +1,6 @@
 //! The configuration file as written: field names, strict reading, and where a mistake is.
 
+use super::network::WrittenNetwork;
 use super::source::WrittenSource;
 use super::{Config, size};
 use crate::image::RegistryConfig;
@@ -110,6 +111,9 @@ pub struct WrittenConfig {
     /// Where git hosts say that something was pushed. Default: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WrittenWebhook>,
+    /// How pods that are not on the host's network are connected.
+    #[serde(default)]
+    pub network: WrittenNetwork,
     /// The daemon's own log.
     #[serde(default)]
     pub logging: WrittenLogging,
@@ -211,6 +215,7 @@ impl WrittenConfig {
                 port: webhook.listen.port(),
                 secret_file: webhook.secret_file.clone(),
             }),
+            network: WrittenNetwork::of(&config.network),
             logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },
         }
     }

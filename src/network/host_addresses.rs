@@ -1,5 +1,6 @@
 //! The addresses that this host is known by.
 
+use super::builtin::GATEWAY_V6;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::io;
@@ -45,6 +46,8 @@ fn choose(assigned: &[IpAddr], sources: [Option<IpAddr>; 2]) -> Vec<IpAddr> {
 fn is_global(ip: &IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local() || ip.is_unspecified() || ip.is_multicast()),
+        // Pods reach every host by that one.
+        IpAddr::V6(ip) if *ip == GATEWAY_V6 => false,
         IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unicast_link_local() || ip.is_unspecified() || ip.is_multicast()),
     }
 }
@@ -66,6 +69,7 @@ mod tests {
         assert_eq!(choose(&assigned, [source("198.51.100.9"), None]), ips(&["172.17.0.1", "fd00::2"]), "not assigned here");
         assert_eq!(choose(&ips(&["fe80::1", "fd00::2"]), [None, None]), ips(&["fd00::2"]));
         assert_eq!(choose(&ips(&["169.254.3.3", "fe80::1"]), [source("169.254.3.3"), source("fe80::1")]), ips(&[]));
+        assert_eq!(choose(&ips(&["fd70:6f64:7374::1"]), [None, None]), ips(&[]), "the host as its own pods see it");
         assert_eq!(choose(&[], [None, None]), ips(&[]));
     }
 

@@ -1,6 +1,7 @@
 //! The network of hosts that need no pod network: the host's own, or nothing but loopback.
 
 use super::{NetworkError, PodNetwork, PodNetworkStatus, host_ips};
+use crate::pod::host_ports::host_ports;
 use crate::pod::{Pod, PodUid};
 use crate::sys::loopback::set_loopback_up;
 use async_trait::async_trait;
@@ -13,10 +14,14 @@ pub struct HostOrLoopback;
 #[async_trait]
 impl PodNetwork for HostOrLoopback {
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        if let (Some(_), Some(port)) = (netns, host_ports(pod).first()) {
+            let reason = "network.type is none in podstead's configuration";
+            return Err(NetworkError::PortTaken(format!("hostPort {port} cannot lead to the pod: {reason}")));
+        }
         if let Some(netns) = netns {
             let path = netns.to_owned();
             let raised = tokio::task::spawn_blocking(move || set_loopback_up(&path)).await;
-            let failed = |reason: String| NetworkError { uid: uid.clone(), reason };
+            let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
             raised
                 .map_err(|error| failed(format!("the work was cut short: {error}")))?
                 .map_err(|error| failed(format!("set lo up in {netns:?}: {error}")))?;
@@ -32,8 +37,10 @@ impl PodNetwork for HostOrLoopback {
     async fn status(&self, uid: &PodUid, _pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let ips = match netns {
             Some(_) => Vec::new(),
-            None => host_ips()
-                .map_err(|error| NetworkError { uid: uid.clone(), reason: format!("list addresses of the host: {error}") })?,
+            None => host_ips().map_err(|error| NetworkError::Failed {
+                uid: uid.clone(),
+                reason: format!("list addresses of the host: {error}"),
+            })?,
         };
         Ok(PodNetworkStatus { ips })
     }
@@ -68,6 +75,16 @@ mod tests {
     fn a_pod_on_the_hosts_network_has_the_hosts_addresses() {
         let status = executor().block_on(HostOrLoopback.setup(&PodUid::new("uid"), &Pod::default(), None)).unwrap();
         assert_eq!(status.ips, host_ips().unwrap());
+    }
+
+    #[test]
+    fn a_port_of_the_host_is_refused_where_nothing_leads_to_pods() {
+        let text = "{metadata: {name: a}, spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 8080}]}]}}";
+        let pod: Pod = serde_yaml::from_str(text).unwrap();
+        let uid = PodUid::new("uid");
+        let error = executor().block_on(HostOrLoopback.setup(&uid, &pod, Some(Path::new("/nowhere/net")))).unwrap_err();
+        assert!(error.to_string().starts_with("hostPort 8080/TCP cannot lead to the pod"), "{error}");
+        executor().block_on(HostOrLoopback.setup(&uid, &pod, None)).unwrap();
     }
 
     #[test]

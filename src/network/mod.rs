@@ -1,10 +1,14 @@
 //! The pod network behind a small trait, so that workers and tests don't know which one is in use.
 //!
-//! For now: pods on the host's network, and pods with a network namespace of their own that has `lo` up.
+//! In: a pod, and its network namespace, which the runtime has made and pinned. Out: the pod's addresses. [`BuiltinNetwork`] gives every
+//! pod an address of each family; [`HostOrLoopback`] gives none. Both leave pods on the host's network alone, but for the ports that
+//! they take. The worker calls them; housekeeping has them look whether all is still there.
 
+mod builtin;
 mod host_addresses;
 mod host_or_loopback;
 
+pub use builtin::{BuiltinNetwork, NetworkLinks};
 pub use host_addresses::host_ips;
 pub use host_or_loopback::HostOrLoopback;
 
@@ -21,14 +25,20 @@ pub struct PodNetworkStatus {
     pub ips: Vec<IpAddr>,
 }
 
-/// Why a pod's network is not there; becomes `FailedCreatePodSandBox`.
+/// Why a pod's network is not there.
 #[derive(Debug, thiserror::Error)]
-#[error("network of pod {uid}: {reason}")]
-pub struct NetworkError {
-    /// The pod.
-    pub uid: PodUid,
-    /// What failed.
-    pub reason: String,
+pub enum NetworkError {
+    /// Something does not work; becomes `FailedCreatePodSandBox`.
+    #[error("network of pod {uid}: {reason}")]
+    Failed {
+        /// The pod.
+        uid: PodUid,
+        /// What failed.
+        reason: String,
+    },
+    /// A port of the host has an owner already; becomes `HostPortConflict`.
+    #[error("{0}")]
+    PortTaken(String),
 }
 
 /// Gives pods their network.
@@ -37,8 +47,16 @@ pub trait PodNetwork: Send + Sync + fmt::Debug + 'static {
     /// Sets the namespace up. Idempotent. `netns` is `None` for a pod on the host's network.
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError>;
 
-    /// Gives back what [`PodNetwork::setup`] took. NotFound is success.
+    /// The pod's sandbox ends: takes its connection away. Its addresses stay its own, for its next sandbox. NotFound is success.
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError>;
+
+    /// The pod is gone for good: gives back all that [`PodNetwork::setup`] took. NotFound is success.
+    async fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        self.teardown(uid).await
+    }
+
+    /// Looks whether what pods need is still there, and repairs it. Called now and then, and cheap.
+    async fn look_after(&self) {}
 
     /// What a pod that was set up before a restart of the daemon has.
     async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError>;

@@ -22,6 +22,7 @@ mod field;
 pub mod files;
 pub mod hash;
 pub mod host_files;
+pub mod host_ports;
 pub mod identity;
 pub mod objects;
 pub mod quantity;

@@ -20,6 +20,8 @@ pub const CREATE_CONTAINER_CONFIG_ERROR: &str = "CreateContainerConfigError";
 pub const CREATE_CONTAINER_ERROR: &str = "CreateContainerError";
 /// Waiting: its program could not be executed.
 pub const RUN_CONTAINER_ERROR: &str = "RunContainerError";
+/// Waiting: a port of the host that the pod wants has an owner (podstead's word; the kubelet rejects the pod).
+pub const HOST_PORT_CONFLICT: &str = "HostPortConflict";
 /// Waiting: it ended repeatedly; pausing.
 pub const CRASH_LOOP_BACK_OFF: &str = "CrashLoopBackOff";
 

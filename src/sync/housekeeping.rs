@@ -45,6 +45,7 @@ impl Housekeeping {
         if let Err(error) = self.services.volumes.reclaim(&self.services.objects.get()).await {
             tracing::warn!(error = %error_chain(&error), "cannot reclaim persistent volumes");
         }
+        self.services.network.look_after().await;
         let paths = self.services.paths.clone();
         // A panic in there is one of removing files: the next turn tries again.
         tokio::task::spawn_blocking(move || remove_old_logs(&paths)).await.ok();
@@ -67,7 +68,7 @@ impl Housekeeping {
         tracing::info!(%uid, "remove what is left of an unknown pod");
         let Services { runtime, volumes, network, paths, .. } = &*self.services;
         let mut problems = Vec::new();
-        problems.extend(network.teardown(uid).await.err().map(|error| error_chain(&error).to_string()));
+        problems.extend(network.release(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(volumes.remove(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.remove_pod(uid).await.err().map(|error| error_chain(&error).to_string()));

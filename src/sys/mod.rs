@@ -16,6 +16,7 @@ pub mod memory;
 pub mod mount_tree;
 pub mod mounts;
 pub mod namespaces;
+pub mod netlink;
 pub mod netns_socket;
 pub mod overlay;
 pub mod pidfd;

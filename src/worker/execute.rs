@@ -9,6 +9,7 @@ use super::remains;
 use super::services::Services;
 use crate::image::ResolvedImage;
 use crate::mux::DesiredPod;
+use crate::network::NetworkError;
 use crate::pod::claims::{ClaimedVolume, claimed_volumes};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::files::{Projection, projections};
@@ -212,7 +213,11 @@ impl Executor<'_> {
         let netns = self.sandbox.and_then(|sandbox| sandbox.netns.as_deref());
         match self.services.network.setup(&self.definition.desired.uid, &self.definition.desired.pod, netns).await {
             Ok(status) => Outcome::Addresses(status.ips),
-            Err(error) => self.sandbox_failed(&error),
+            Err(NetworkError::PortTaken(message)) => {
+                self.tell(None, EventType::Warning, reason::HOST_PORT_CONFLICT, &message);
+                Outcome::Failed { reason: reason::HOST_PORT_CONFLICT, message }
+            }
+            Err(error @ NetworkError::Failed { .. }) => self.sandbox_failed(&error),
         }
     }
 
@@ -274,6 +279,10 @@ impl Executor<'_> {
             tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "logs are not marked");
         }
         let uid = &self.definition.desired.uid;
+        // Its record goes with the pod's directory: it has to know before.
+        if let Err(error) = self.services.network.release(uid).await {
+            return Outcome::failed("FailedKillPod", &error);
+        }
         if let Err(error) = self.services.runtime.remove_pod(uid).await {
             return Outcome::failed("FailedKillPod", &error);
         }

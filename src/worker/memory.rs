@@ -6,6 +6,7 @@
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::{ContainerDefinition, PodDefinition};
 use crate::image::ResolvedImage;
+use crate::pod::host_ports::ask_the_same;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerId, ContainerName};
 use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState};
@@ -193,6 +194,9 @@ impl PodMemory {
             old.desired.pod.spec.as_ref().map(|spec| &spec.volumes) != new.desired.pod.spec.as_ref().map(|spec| &spec.volumes);
         self.storage.due = None;
         self.storage.usage = None;
+        if !ask_the_same(&old.desired.pod, &new.desired.pod) {
+            self.network = Step::Open;
+        }
         self.reassess(old, new, observed);
     }
 

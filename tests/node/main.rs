@@ -15,6 +15,7 @@ mod housekeeping;
 mod identity;
 mod lifecycle;
 mod many_pods;
+mod network;
 mod objects;
 mod persistent;
 mod process_view;

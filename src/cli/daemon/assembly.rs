@@ -11,10 +11,10 @@ use super::node;
 use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources};
 use crate::api::{self, ApiSocket, Backend, Published};
-use crate::config::Config;
+use crate::config::{Config, NetworkKind};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
-use crate::network::{HostOrLoopback, host_ips};
+use crate::network::{BuiltinNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
 use crate::pod::objects::FingerprintKey;
 use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
@@ -87,12 +87,13 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     // What an earlier daemon left comes first; then what the sources say of it.
     let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
     let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
+    let (network, builtin) = open_network(&config, events.clone()).await;
     let (poke, pokes) = mpsc::unbounded_channel();
     let services = Arc::new(Services {
         runtime: runtime.clone(),
         images: images.clone(),
         volumes,
-        network: Arc::new(HostOrLoopback),
+        network,
         statuses: published.clone(),
         events: events.clone(),
         incarnations: Arc::new(incarnations.clone()),
@@ -146,6 +147,12 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     if let Some(webhook) = config.webhook.clone() {
         let wakers = wakers.clone();
         stages.spawn(async move { match webhook::serve(webhook, wakers, |_| {}).await {} });
+    }
+    if let Some(builtin) = builtin {
+        stages.spawn(async move {
+            builtin.watch().await;
+            "the watch over packet rules"
+        });
     }
     let preload = images.run_preload();
     stages.spawn(async move {
@@ -208,6 +215,18 @@ fn is_in_memory(directory: &Path) -> bool {
 
 fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path).with_context(|| format!("make {}", path.display()))
+}
+
+/// The network of pods; the builtin one also to be watched.
+async fn open_network(config: &Config, events: Arc<EventLog>) -> (Arc<dyn PodNetwork>, Option<BuiltinNetwork>) {
+    match config.network.kind {
+        NetworkKind::None => (Arc::new(HostOrLoopback), None),
+        NetworkKind::Builtin => {
+            let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events };
+            let builtin = BuiltinNetwork::open(links).await;
+            (Arc::new(builtin.clone()), Some(builtin))
+        }
+    }
 }
 
 fn open_images(config: &Config, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {

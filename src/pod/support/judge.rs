@@ -1,7 +1,6 @@
 //! Judges of fields that are honoured for some of their values.
 
 use super::Case;
-use crate::pod::containers::spec;
 use crate::pod::field::Problems;
 use crate::pod::identity::STAMPED_ANNOTATIONS;
 use crate::pod::security::dotted;
@@ -98,14 +97,6 @@ pub(super) fn sysctl(case: &Case<'_>, problems: &mut Problems) {
     if !SAFE_SYSCTLS.contains(&dotted(name).as_str()) {
         let reason = format_args!("{name:?} is not among the sysctls that Kubernetes calls safe");
         problems.unsupported(case.path, reason, Some("set it on the host, e.g. in /etc/sysctl.d"));
-    }
-}
-
-/// `ports[].hostPort`.
-pub(super) fn host_port(case: &Case<'_>, problems: &mut Problems) {
-    if spec(case.pod).host_network != Some(true) && case.value != 0 {
-        let reason = "a pod network is not supported yet, so no port of the host leads to the pod";
-        problems.unsupported(case.path, reason, Some("use hostNetwork: true"));
     }
 }
 

@@ -54,7 +54,6 @@ type Judge = fn(&Case<'_>, &mut Problems);
 struct Case<'a> {
     value: &'a Value,
     path: &'a FieldPath,
-    pod: &'a Pod,
     context: &'a AdmitContext,
 }
 
@@ -82,7 +81,7 @@ fn join(place: &str, field: &str) -> String {
 pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     // A Pod that came from JSON goes back to JSON.
     let Ok(Value::Object(members)) = serde_json::to_value(pod) else { return };
-    let walk = Walk { pod, context };
+    let walk = Walk { context };
     for (name, value) in &members {
         // Kind and version say what the object is, not what it wants.
         if name != "apiVersion" && name != "kind" {
@@ -92,7 +91,6 @@ pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) 
 }
 
 struct Walk<'a> {
-    pod: &'a Pod,
     context: &'a AdmitContext,
 }
 
@@ -104,7 +102,7 @@ impl Walk<'_> {
         match TABLE.get(pattern) {
             Some(Support::Honoured(_)) => self.below(value, pattern, path, problems),
             Some(Support::Partly { judge, .. }) => {
-                judge(&Case { value, path, pod: self.pod, context: self.context }, problems);
+                judge(&Case { value, path, context: self.context }, problems);
                 self.below(value, pattern, path, problems);
             }
             Some(Support::Ignored { reason, silent }) => {
@@ -260,18 +258,6 @@ mod tests {
         ] {
             check(spec, &[expected]);
         }
-    }
-
-    #[test]
-    fn host_ports_need_the_hosts_network() {
-        check_container("ports: [{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}]", "hostNetwork: true", &[]);
-        check_container(
-            "ports: [{containerPort: 80, hostPort: 80}]",
-            "",
-            &[
-                "error spec.containers[0].ports[0].hostPort: a pod network is not supported yet, so no port of the host leads to the pod",
-            ],
-        );
     }
 
     #[test]

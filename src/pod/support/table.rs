@@ -315,7 +315,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("ports", Honoured("they inform")),
     ("ports[].containerPort", YES),
     ("ports[].hostIP", YES),
-    ("ports[].hostPort", Partly { note: "on the host's network", judge: judge::host_port }),
+    ("ports[].hostPort", Honoured("a pod whose port another pod or the host has waits; `[::1]` leads to no pod")),
     ("ports[].name", YES),
     ("ports[].protocol", YES),
     ("readinessProbe", refused("not supported yet", "leave it out; the container is ready when it runs")),

@@ -114,7 +114,9 @@ impl<'a> SyncPlan<'a> {
             }
         };
         let has_sandbox = !is_new || (goes_on && preparation == Preparation::Complete && self.create(attempt));
-        if has_sandbox && self.set_up_network(is_new) {
+        if has_sandbox && !self.set_up_network(is_new) {
+            self.wait_for_network(&starts);
+        } else if has_sandbox {
             for start in starts.iter().filter(|start| goes_on || !start.is_change()) {
                 self.start(start, place.round);
             }
@@ -418,6 +420,14 @@ impl<'a> SyncPlan<'a> {
         let memory = self.input.memory;
         let step = if is_new && memory.network == Step::Done { &Step::Open } else { &memory.network };
         self.step(step, Action::SetUpNetwork)
+    }
+
+    fn wait_for_network(&mut self, starts: &[Next<'a>]) {
+        if let Step::Failed(failure) = &self.input.memory.network {
+            for start in starts {
+                self.wait(start, failure.reason, failure.message.clone());
+            }
+        }
     }
 
     fn start(&mut self, next: &Next<'a>, round: u32) {

@@ -18,6 +18,8 @@ pub(crate) const NODE: &str = "edge-1";
 pub(crate) struct TestHost {
     root: PathBuf,
     daemon: Option<Child>,
+    /// The network namespace that the daemon takes for the host's; `None` for this machine's.
+    netns: Option<String>,
 }
 
 /// Path of a binary under test.
@@ -43,8 +45,17 @@ impl TestHost {
         host
     }
 
-    /// A host whose daemon does not run yet.
+    /// A host whose daemon does not run yet. It is on this machine's own network, which tests must not touch: its pods have `lo`.
     pub(crate) fn prepare(more_config: &str) -> Self {
+        Self::prepare_on(None, &format!("network: {{type: none}}\n{more_config}"))
+    }
+
+    /// A host in a network namespace of its own, whose daemon does not run yet; its pods are connected.
+    pub(crate) fn prepare_in(netns: &str, more_config: &str) -> Self {
+        Self::prepare_on(Some(netns.to_owned()), more_config)
+    }
+
+    fn prepare_on(netns: Option<String>, more_config: &str) -> Self {
         assert!(nix::unistd::geteuid().is_root(), "the node tests run containers: they need root");
         // Short, since socket paths are limited to 107 bytes.
         let root = tempfile::Builder::new().prefix("ps").tempdir_in("/tmp").unwrap().keep();
@@ -58,14 +69,21 @@ impl TestHost {
              preloadPath: {at}/preload\nsources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
-        Self { root, daemon: None }
+        Self { root, daemon: None, netns }
     }
 
     /// Starts the daemon and waits for its answer.
     pub(crate) fn start_daemon(&mut self) {
         assert!(self.daemon.is_none(), "the daemon runs already");
         let log = fs::OpenOptions::new().create(true).append(true).open(self.root.join("daemon.log")).unwrap();
-        let mut command = Command::new(binary("podstead"));
+        let mut command = match &self.netns {
+            None => Command::new(binary("podstead")),
+            Some(netns) => {
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net=/run/netns/{netns}")).arg(binary("podstead"));
+                command
+            }
+        };
         command.args(["daemon", "--config"]).arg(self.root.join("config.yaml"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.daemon = Some(command.spawn().unwrap());

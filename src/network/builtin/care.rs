@@ -1,0 +1,91 @@
+//! What is looked after while pods run: rules that somebody removed, things without an owner, what is in the way.
+
+use super::Shared;
+use super::ranges::{self, Collision};
+use crate::telemetry::error_chain;
+use crate::telemetry::events::{EventType, Subject};
+
+impl Shared {
+    /// Whether the rules are there, whether anything that podstead made has no owner, whether something is in the way.
+    pub(super) fn look_after(&self) {
+        let ranges = match &self.state().ranges {
+            Some(ranges) => ranges.clone(),
+            None => return,
+        };
+        self.restore_rules();
+        self.look_for_dropping_chains();
+        let swept = {
+            let state = self.state();
+            self.sweep(&state.leases)
+        };
+        if let Err(error) = swept {
+            tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");
+        }
+        match ranges::used_networks(&self.names) {
+            Ok(used) => self.tell_collisions(&ranges::collisions(&ranges, &used)),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the networks of this host"),
+        }
+    }
+
+    /// Makes the rules anew if they are not there. Whether they had to be.
+    fn restore_rules(&self) -> bool {
+        let mut rules = self.rules();
+        match rules.is_there() {
+            Ok(true) => return false,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
+        }
+        match rules.make() {
+            Ok(()) => tracing::warn!("the packet rules of pods were gone: made anew"),
+            Err(error) => tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
+        }
+        true
+    }
+
+    /// Somebody removed something of the rules: all of them are made anew, whatever it was.
+    pub(super) fn mend(&self) {
+        if self.state().ranges.is_none() {
+            return;
+        }
+        match self.rules().make() {
+            Ok(()) => tracing::warn!("somebody changed the packet rules of pods: made anew"),
+            Err(error) => tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
+        }
+        self.look_for_dropping_chains();
+    }
+
+    /// An accept of podstead's does not outdo a drop of somebody else's, whose rules are not podstead's to change.
+    fn look_for_dropping_chains(&self) {
+        let chains = match self.rules().dropping_chains() {
+            Ok(chains) => chains,
+            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
+        };
+        for chain in chains {
+            let family = match chain.family {
+                2 => "ip",
+                10 => "ip6",
+                _ => "inet",
+            };
+            let prefix = &self.names.prefix;
+            let message = format!(
+                "chain {} of table {family} {} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host",
+                chain.name, chain.table
+            );
+            self.tell_once(EventType::Warning, "ForwardingBlocked", &message);
+        }
+    }
+
+    pub(super) fn tell_collisions(&self, collisions: &[Collision]) {
+        for collision in collisions {
+            let message = format!("{collision}: pods cannot reach what has the addresses of other pods there");
+            self.tell_once(EventType::Warning, "PodRangeCollides", &message);
+        }
+    }
+
+    pub(super) fn tell_once(&self, kind: EventType, reason: &str, message: &str) {
+        if self.state().told.insert(message.to_owned()) {
+            tracing::warn!(reason, message, "network");
+            self.links.events.record(&Subject::Node, kind, reason, message);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The host, made ready for pods: what an earlier daemon left, ranges of addresses, switches, rules.
+
+use super::lease::Leases;
+use super::links::{self, LinkError};
+use super::record::{self, RecordError};
+use super::ruleset::{PodsRules, Switches};
+use super::{Shared, ranges, rules_of, switches};
+use crate::config::AddressRange;
+use crate::pod::PodUid;
+use crate::sys::netlink::NetlinkError;
+use crate::telemetry::error_chain;
+use crate::telemetry::events::EventType;
+use std::path::Path;
+
+/// Where the network's switches are.
+const SYSCTLS: &str = "/proc/sys/net";
+
+/// Why the host is not ready for pods.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PrepareError {
+    #[error("look at the networks of this host")]
+    Look(#[source] NetlinkError),
+    #[error("choose a range of addresses")]
+    Range(#[from] ranges::NoFreeRange),
+    #[error("record the ranges of addresses")]
+    Record(#[source] RecordError),
+    #[error("pass packets on")]
+    Switch(#[from] switches::SwitchError),
+    #[error("list interfaces of pods")]
+    Links(#[source] LinkError),
+    #[error("make packet rules")]
+    Rules(#[source] NetlinkError),
+}
+
+impl Shared {
+    /// Leases from disk, then the kernel. Without pods on record nothing is touched: a host whose pods are all on its own network is
+    /// left as it is.
+    pub(super) fn recover(&self) {
+        match record::read_leases(&self.links.paths) {
+            Ok((leases, unreadable)) => {
+                for (uid, error) in unreadable {
+                    // The pod gets other addresses, and its interface goes below.
+                    tracing::error!(%uid, error = %error_chain(&error), "the record of a pod's addresses is lost");
+                    self.forget_lease(&uid);
+                }
+                let mut state = self.state();
+                for (uid, lease) in leases {
+                    state.leases.recover(uid, lease);
+                }
+            }
+            Err(error) => tracing::error!(error = %error_chain(&error), "cannot read the addresses of pods"),
+        }
+        let has_addresses = self.state().leases.iter().any(|(_, lease)| lease.slot.is_some());
+        let on_host: Vec<PodUid> =
+            self.state().leases.iter().filter(|(_, lease)| lease.slot.is_none()).map(|(uid, _)| uid.clone()).collect();
+        for uid in on_host {
+            self.state().leases.hold(&uid);
+        }
+        let has_interfaces = links::list(&self.names).is_ok_and(|links| !links.is_empty());
+        if (has_addresses || has_interfaces)
+            && let Err(error) = self.prepare()
+        {
+            self.tell_once(EventType::Warning, "NetworkNotReady", &error_chain(&error).to_string());
+        }
+    }
+
+    /// Makes the host ready for pods: ranges, switches, rules. Done once.
+    pub(super) fn prepare(&self) -> Result<Vec<AddressRange>, PrepareError> {
+        let mut state = self.state();
+        if let Some(ranges) = &state.ranges {
+            return Ok(ranges.clone());
+        }
+        let paths = &self.links.paths;
+        let with_ipv6 = switches::has_ipv6(Path::new(SYSCTLS));
+        let used = ranges::used_networks(&self.names).map_err(PrepareError::Look)?;
+        let earlier = record::read_ranges(paths).unwrap_or_else(|error| {
+            tracing::error!(error = %error_chain(&error), "the record of the ranges of addresses is lost");
+            record::ChosenRanges::default()
+        });
+        let has_leases = state.leases.iter().any(|(_, lease)| lease.slot.is_some());
+        let decision = ranges::decide(&self.links.config, &earlier, has_leases, with_ipv6, &used)?;
+        if decision.chosen != earlier {
+            record::write_ranges(paths, &decision.chosen).map_err(PrepareError::Record)?;
+        }
+        let thrown = switches::throw(Path::new(SYSCTLS), paths, with_ipv6)?;
+        let connected = self.sweep(&state.leases).map_err(PrepareError::Links)?;
+        let pods: PodsRules =
+            connected.into_iter().filter_map(|uid| Some((uid.clone(), rules_of(&self.names, state.leases.get(&uid)?)?))).collect();
+        for uid in pods.keys() {
+            state.leases.hold(uid);
+        }
+        let switches = Switches { guards_ipv4: thrown.ipv4, guards_ipv6: thrown.ipv6, sees_listeners: false };
+        self.rules().begin(switches, pods).map_err(PrepareError::Rules)?;
+        let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
+        tracing::info!(ranges = texts.join(" "), "pods are connected");
+        state.ranges = Some(decision.ranges.clone());
+        drop(state);
+        self.tell_collisions(&decision.collisions);
+        Ok(decision.ranges)
+    }
+
+    /// Removes interfaces that no lease is about; returns the pods that have one.
+    pub(super) fn sweep(&self, leases: &Leases) -> Result<Vec<PodUid>, LinkError> {
+        let mut connected = Vec::new();
+        for link in links::list(&self.names)? {
+            let owner = leases.iter().find(|(_, lease)| lease.slot.is_some_and(|slot| self.names.interface(slot) == link.name));
+            match owner {
+                Some((uid, _)) => connected.push(uid.clone()),
+                None => {
+                    tracing::info!(interface = link.name, "remove an interface that no pod has");
+                    links::remove(link.index)?;
+                }
+            }
+        }
+        Ok(connected)
+    }
+}

@@ -1,0 +1,146 @@
+//! Who on the host listens on a port: a hostPort must not take it from a service of the host.
+
+use crate::pod::host_ports::{HostPort, Protocol};
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+/// A socket of the host that waits for whoever comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listener {
+    /// Its address; unspecified for all.
+    address: IpAddr,
+    port: u16,
+    inode: u64,
+}
+
+/// `TCP_LISTEN`, and `TCP_CLOSE`, which is how an unconnected UDP socket is shown.
+const LISTENING: &str = "0A";
+const UNCONNECTED: &str = "07";
+
+/// The listener in the way of a port; `None` if there is none. `root` is `/proc`.
+pub(super) fn in_the_way(root: &Path, port: &HostPort) -> io::Result<Option<Listener>> {
+    let files = match port.protocol {
+        Protocol::Tcp => ["tcp", "tcp6"],
+        Protocol::Udp => ["udp", "udp6"],
+        // The kernel names them in another way; who serves SCTP on an edge host has no second server there.
+        Protocol::Sctp => return Ok(None),
+    };
+    for file in files {
+        let table = match fs::read_to_string(root.join("net").join(file)) {
+            Ok(table) => table,
+            // A kernel without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let found = listeners(&table, port.protocol).into_iter().find(|listener| is_in_the_way(listener, port));
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn is_in_the_way(listener: &Listener, port: &HostPort) -> bool {
+    let any = |ip: IpAddr| ip.is_unspecified();
+    // A socket of all IPv6 addresses usually takes IPv4, too.
+    let shares_address = match port.host_ip {
+        None => true,
+        Some(ip) if any(ip) || any(listener.address) => ip.is_ipv4() == listener.address.is_ipv4() || listener.address.is_ipv6(),
+        Some(ip) => ip == listener.address,
+    };
+    listener.port == port.host_port && shares_address
+}
+
+/// Reads a table of sockets (pure). Lines that are not understood are left out.
+fn listeners(table: &str, protocol: Protocol) -> Vec<Listener> {
+    let state = match protocol {
+        Protocol::Tcp | Protocol::Sctp => LISTENING,
+        Protocol::Udp => UNCONNECTED,
+    };
+    let line = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (local, _remote, is) = (fields.next()?, fields.next()?, fields.next()?);
+        let inode = fields.nth(5)?.parse().ok()?;
+        let (address, port) = local.split_once(':')?;
+        let listener = Listener { address: hex_address(address)?, port: u16::from_str_radix(port, 16).ok()?, inode };
+        (is == state).then_some(listener)
+    };
+    table.lines().skip(1).filter_map(line).collect()
+}
+
+/// Words of four bytes in the byte order of this machine, as they are in the packet.
+fn hex_address(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    match text.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let mut bytes = [0; 16];
+            for (index, chunk) in bytes.chunks_exact_mut(4).enumerate() {
+                chunk.copy_from_slice(&word(index * 8)?);
+            }
+            Some(Ipv6Addr::from(bytes).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// Name and process id of who has the socket, for people; `None` if it cannot be told. Looks at all processes.
+pub(super) fn owner(root: &Path, listener: &Listener) -> Option<String> {
+    let socket = format!("socket:[{}]", listener.inode);
+    for process in fs::read_dir(root).ok()?.flatten() {
+        let name = process.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(descriptors) = fs::read_dir(process.path().join("fd")) else { continue };
+        let has_it = descriptors
+            .flatten()
+            .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == socket.as_str()));
+        if has_it {
+            let program = fs::read_to_string(process.path().join("comm")).ok()?;
+            return Some(format!("{} (process {pid})", program.trim()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, UdpSocket};
+
+    fn port(protocol: Protocol, ip: Option<&str>, number: u16) -> HostPort {
+        HostPort { protocol, host_ip: ip.map(|ip| ip.parse().unwrap()), host_port: number, container_port: 80 }
+    }
+
+    fn found(port: &HostPort) -> Option<Listener> {
+        in_the_way(Path::new("/proc"), port).unwrap()
+    }
+
+    #[test]
+    fn sockets_of_this_host_are_found_with_their_owner() {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let number = tcp.local_addr().unwrap().port();
+        let listener = found(&port(Protocol::Tcp, None, number)).unwrap();
+        let owner = owner(Path::new("/proc"), &listener).unwrap();
+        assert!(owner.ends_with(&format!("(process {})", std::process::id())), "{owner}");
+        assert!(found(&port(Protocol::Tcp, Some("127.0.0.1"), number)).is_some());
+        assert!(found(&port(Protocol::Tcp, Some("0.0.0.0"), number)).is_some());
+        assert_eq!(found(&port(Protocol::Tcp, Some("192.0.2.1"), number)), None);
+        assert_eq!(found(&port(Protocol::Udp, None, number)), None);
+
+        let udp = UdpSocket::bind("[::]:0").unwrap();
+        let number = udp.local_addr().unwrap().port();
+        assert!(found(&port(Protocol::Udp, Some("192.0.2.1"), number)).is_some(), "it takes IPv4, too");
+    }
+
+    #[test]
+    fn a_client_is_in_nobodys_way() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 77 1\n\
+            1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 78 1\n\
+            2: nonsense\n";
+        let listeners = listeners(table, Protocol::Tcp);
+        assert_eq!(listeners, [Listener { address: Ipv4Addr::UNSPECIFIED.into(), port: 22, inode: 78 }]);
+    }
+}

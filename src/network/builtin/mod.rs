@@ -1,0 +1,300 @@
+//! podstead's own network: an address of each family for every pod, routed; ports of the host that lead to pods.
+//!
+//! ```text
+//!   setup ---> lease (who has what; recorded before it is used) ---> interface (links) ---> packet rules (one transaction)
+//!   teardown -> packet rules away ---> interface away;   release -> lease away
+//!   start ---> leases from disk, interfaces from the kernel: what has no lease is removed, the rules are made anew
+//! ```
+//!
+//! All of it carries podstead's name: `ip link show group 0x70737464`, `ip route show proto 112`, `nft list table inet podstead`.
+
+mod care;
+mod host;
+mod lease;
+mod links;
+mod listeners;
+mod names;
+mod ranges;
+mod record;
+mod rules;
+mod ruleset;
+mod switches;
+mod watch;
+
+pub(super) use names::GATEWAY_V6;
+
+use super::{NetworkError, PodNetwork, PodNetworkStatus, host_ips};
+use crate::config::{AddressRange, NetworkConfig, Paths};
+use crate::pod::host_ports::{HostPort, host_ports, is_isolated};
+use crate::pod::{Pod, PodFullName, PodUid};
+use crate::telemetry::error_chain;
+use crate::telemetry::events::EventRecorder;
+use async_trait::async_trait;
+use host::PrepareError;
+use lease::{Lease, Leases, Wish};
+use names::Names;
+use rules::Rules;
+use ruleset::PodRules;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the network works with.
+#[derive(Clone, Debug)]
+pub struct NetworkLinks {
+    /// Where records lie.
+    pub paths: Paths,
+    /// Ranges, if they are configured.
+    pub config: NetworkConfig,
+    /// Where collisions and the like are told.
+    pub events: Arc<dyn EventRecorder>,
+}
+
+/// podstead's own network.
+#[derive(Clone, Debug)]
+pub struct BuiltinNetwork {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    links: NetworkLinks,
+    names: Names,
+    state: Mutex<State>,
+    rules: Mutex<Rules>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What pods get addresses from; `None` until the host is prepared.
+    ranges: Option<Vec<AddressRange>>,
+    leases: Leases,
+    /// Problems that were told, so that each is told once.
+    told: BTreeSet<String>,
+}
+
+impl BuiltinNetwork {
+    /// Takes up what an earlier daemon left: pods that are connected stay connected, what has no owner goes. What does not work is told,
+    /// and tried again when a pod needs it.
+    pub async fn open(links: NetworkLinks) -> Self {
+        let names = Names::new(links.paths.instance());
+        let rules = Mutex::new(Rules::new(names.clone()));
+        let network = Self { shared: Arc::new(Shared { links, names, state: Mutex::default(), rules }) };
+        let shared = Arc::clone(&network.shared);
+        // A panic in there is met again, and told, by the first pod.
+        tokio::task::spawn_blocking(move || shared.recover()).await.ok();
+        network
+    }
+
+    /// Keeps the packet rules in force until the daemon ends: whoever flushes them has them back at once.
+    pub async fn watch(self) {
+        watch::watch(&self.shared).await;
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        uid: &PodUid,
+        work: impl FnOnce(&Shared) -> Result<T, NetworkError> + Send + 'static,
+    ) -> Result<T, NetworkError> {
+        let shared = Arc::clone(&self.shared);
+        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        done.unwrap_or_else(|error| {
+            Err(NetworkError::Failed { uid: uid.clone(), reason: format!("the work was cut short: {error}") })
+        })
+    }
+}
+
+#[async_trait]
+impl PodNetwork for BuiltinNetwork {
+    async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        let wish = Wish { pod: full_name(pod), ports: host_ports(pod), is_isolated: is_isolated(pod) };
+        let (owned, netns) = (uid.clone(), netns.map(Path::to_owned));
+        self.blocking(uid, move |shared| shared.set_up(&owned, &wish, netns.as_deref())).await
+    }
+
+    async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        let owned = uid.clone();
+        self.blocking(uid, move |shared| shared.tear_down(&owned)).await
+    }
+
+    async fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        let owned = uid.clone();
+        self.blocking(uid, move |shared| shared.release(&owned)).await
+    }
+
+    async fn look_after(&self) {
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || shared.look_after()).await.ok();
+    }
+
+    async fn status(&self, uid: &PodUid, _pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        match netns {
+            None => self.shared.status_on_host(uid),
+            Some(_) => {
+                let ips = self.shared.state().leases.get(uid).map(|lease| lease.addresses.clone()).unwrap_or_default();
+                Ok(PodNetworkStatus { ips })
+            }
+        }
+    }
+}
+
+/// As the worker calls it.
+fn full_name(pod: &Pod) -> PodFullName {
+    PodFullName {
+        name: pod.metadata.name.clone().unwrap_or_default(),
+        namespace: pod.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned()),
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rules(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_up(&self, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        let failed =
+            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
+        let Some(netns) = netns else {
+            self.grant(uid, wish, &[], false)?;
+            return self.status_on_host(uid);
+        };
+        let ranges = self.prepare().map_err(|error| failed(&error))?;
+        let slot = self.state().leases.get(uid).and_then(|lease| lease.slot);
+        let is_connected = match slot {
+            Some(slot) => links::is_connected(&self.names, slot, netns).map_err(|error| failed(&error))?,
+            None => false,
+        };
+        let (lease, is_new) = self.grant(uid, wish, &ranges, is_connected)?;
+        let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
+        // What is on the disk for good is the affair of a power cut, which the interface does not outlive.
+        let connected = std::thread::scope(|scope| {
+            let synced = is_new.then(|| scope.spawn(|| record::sync_lease(&self.links.paths, uid)));
+            let connected = self.connect(uid, &lease, slot, netns);
+            match synced.map(std::thread::ScopedJoinHandle::join) {
+                Some(Ok(Err(error))) => Err(failed(&error)),
+                Some(Ok(Ok(())) | Err(_)) | None => connected,
+            }
+        });
+        connected.map(|()| PodNetworkStatus { ips: lease.addresses })
+    }
+
+    fn connect(&self, uid: &PodUid, lease: &Lease, slot: u32, netns: &Path) -> Result<(), NetworkError> {
+        let failed =
+            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
+        // The rules come first: they are there before the pod can send or be sent anything.
+        if let Some(rules) = rules_of(&self.names, lease) {
+            self.rules().publish(uid, rules).map_err(|error| failed(&PrepareError::Rules(error)))?;
+        }
+        let reaches_loopback = lease.ports.iter().any(is_on_loopback);
+        links::connect(&self.names, lease, slot, netns, reaches_loopback).map_err(|error| failed(&error))
+    }
+
+    /// Gives a pod addresses and ports, and records it. Whether the record is a new one.
+    fn grant(&self, uid: &PodUid, wish: &Wish, ranges: &[AddressRange], is_connected: bool) -> Result<(Lease, bool), NetworkError> {
+        let failed =
+            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
+        let before = self.state().leases.get(uid).cloned();
+        let had = before.as_ref().filter(|lease| lease.holds_ports).map(|lease| lease.ports.clone()).unwrap_or_default();
+        // A pod on the host's network listens itself.
+        let added = wish.ports.iter().filter(|port| !ranges.is_empty() && !had.contains(port));
+        for port in added {
+            self.check_free(port)?;
+        }
+        let lease = self.state().leases.grant(uid, wish, ranges, is_connected).map_err(|error| match error {
+            error @ lease::LeaseError::PortTaken { .. } => NetworkError::PortTaken(error.to_string()),
+            error @ lease::LeaseError::Exhausted { .. } => failed(&error),
+        })?;
+        let is_recorded = before.as_ref().is_some_and(|before| Lease { holds_ports: true, ..before.clone() } == lease);
+        let needs_record = lease.slot.is_some() || !lease.ports.is_empty();
+        if !is_recorded && needs_record {
+            record::write_lease(&self.links.paths, uid, &lease).map_err(|error| {
+                self.state().leases.restore(uid, before);
+                failed(&error)
+            })?;
+        }
+        Ok((lease, !is_recorded && needs_record))
+    }
+
+    fn check_free(&self, port: &HostPort) -> Result<(), NetworkError> {
+        let proc = Path::new("/proc");
+        match listeners::in_the_way(proc, port) {
+            Ok(None) => Ok(()),
+            Ok(Some(listener)) => {
+                let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service of this host".to_owned());
+                Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")))
+            }
+            Err(error) => {
+                tracing::warn!(%error, %port, "cannot tell who listens");
+                Ok(())
+            }
+        }
+    }
+
+    fn tear_down(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        let failed =
+            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
+        let slot = self.state().leases.get(uid).and_then(|lease| lease.slot);
+        self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
+        if let Some(slot) = slot
+            && let Some(link) = links::find_host_end(&self.names, slot).map_err(|error| failed(&error))?
+        {
+            // The kernel takes tens of milliseconds. The index is this interface's alone, whatever is made in the meantime; what is left
+            // is found by the next start, or by whoever looks after the network.
+            let (index, name) = (link.index, link.name);
+            std::thread::spawn(move || {
+                if let Err(error) = links::remove(index) {
+                    tracing::warn!(interface = name, error = %error_chain(&error), "cannot remove the interface of a pod");
+                }
+            });
+        }
+        if self.state().leases.rest(uid) {
+            self.forget_lease(uid);
+        }
+        Ok(())
+    }
+
+    fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        self.tear_down(uid)?;
+        // The record first: a lease of which nobody knows is worse than an address that is not given out.
+        let removed = record::remove_lease(&self.links.paths, uid);
+        removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
+        self.state().leases.release(uid);
+        Ok(())
+    }
+
+    fn forget_lease(&self, uid: &PodUid) {
+        if let Err(error) = record::remove_lease(&self.links.paths, uid) {
+            tracing::warn!(%uid, error = %error_chain(&error), "cannot remove the record of a pod's addresses");
+        }
+    }
+
+    fn status_on_host(&self, uid: &PodUid) -> Result<PodNetworkStatus, NetworkError> {
+        let ips = host_ips()
+            .map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: format!("list addresses of the host: {error}") })?;
+        Ok(PodNetworkStatus { ips })
+    }
+}
+
+/// Whether a port is one of 127.0.0.1, too.
+fn is_on_loopback(port: &HostPort) -> bool {
+    match port.host_ip {
+        None => true,
+        Some(IpAddr::V4(ip)) => ip.is_unspecified() || ip.is_loopback(),
+        Some(IpAddr::V6(_)) => false,
+    }
+}
+
+fn rules_of(names: &Names, lease: &Lease) -> Option<PodRules> {
+    Some(PodRules {
+        interface: names.interface(lease.slot?),
+        addresses: lease.addresses.clone(),
+        ports: lease.ports.clone(),
+        is_isolated: lease.is_isolated,
+    })
+}

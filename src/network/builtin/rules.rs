@@ -1,0 +1,113 @@
+//! Keeps the packet rules in the kernel as they shall be.
+
+use super::names::Names;
+use super::ruleset::{self, PodRules, PodsRules, Switches};
+use crate::pod::PodUid;
+use crate::sys::netlink::nftables::{self, BaseChain};
+use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+
+/// The rules, and the socket that they are changed through. One at a time has it, so that what is in the kernel is what is in here.
+#[derive(Debug)]
+pub(super) struct Rules {
+    names: Names,
+    socket: Option<NetlinkSocket>,
+    switches: Switches,
+    pods: PodsRules,
+    /// The table in the kernel is the one that is described here.
+    is_made: bool,
+}
+
+impl Rules {
+    pub(super) fn new(names: Names) -> Self {
+        Self { names, socket: None, switches: Switches::default(), pods: PodsRules::new(), is_made: false }
+    }
+
+    /// Address of the socket that changes come through; 0 before the first one.
+    pub(super) fn port(&self) -> u32 {
+        self.socket.as_ref().map_or(0, NetlinkSocket::port)
+    }
+
+    /// Makes the table for these pods.
+    pub(super) fn begin(&mut self, switches: Switches, pods: PodsRules) -> Result<(), NetlinkError> {
+        self.switches = Switches { sees_listeners: true, ..switches };
+        self.pods = pods;
+        self.make()
+    }
+
+    /// Makes the whole table anew, in one transaction.
+    pub(super) fn make(&mut self) -> Result<(), NetlinkError> {
+        self.is_made = false;
+        let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, rules.pods.values());
+        let mut result = self.commit(&whole(self));
+        // A kernel without nft_socket.
+        if self.switches.sees_listeners && result.as_ref().is_err_and(|error| error.errno() == Some(libc::ENOENT)) {
+            self.switches.sees_listeners = false;
+            result = self.commit(&whole(self));
+            if result.is_ok() {
+                tracing::warn!("this kernel has no nft_socket: a hostPort goes before a service of the host that starts later");
+            }
+        }
+        self.is_made = result.is_ok();
+        result
+    }
+
+    /// Puts a pod's rules into force. Nothing happens if they are.
+    pub(super) fn publish(&mut self, uid: &PodUid, rules: PodRules) -> Result<(), NetlinkError> {
+        let before = self.pods.insert(uid.clone(), rules.clone());
+        self.replace(before.as_ref(), Some(&rules))
+    }
+
+    /// Takes a pod's rules away.
+    pub(super) fn withdraw(&mut self, uid: &PodUid) -> Result<(), NetlinkError> {
+        match self.pods.remove(uid) {
+            Some(before) => self.replace(Some(&before), None),
+            None => Ok(()),
+        }
+    }
+
+    fn replace(&mut self, before: Option<&PodRules>, after: Option<&PodRules>) -> Result<(), NetlinkError> {
+        if before == after && self.is_made {
+            return Ok(());
+        }
+        if self.is_made && self.commit(&ruleset::change(&self.names, before, after)).is_ok() {
+            return Ok(());
+        }
+        // Somebody changed or flushed the table.
+        self.make()
+    }
+
+    fn commit(&mut self, request: &Request) -> Result<(), NetlinkError> {
+        let socket = match &mut self.socket {
+            Some(socket) => socket,
+            none => none.insert(NetlinkSocket::open(Protocol::Netfilter)?),
+        };
+        socket.transact(request, |_| {})
+    }
+
+    /// Everybody's chains through which passing packets go and that drop what they do not know.
+    pub(super) fn dropping_chains(&mut self) -> Result<Vec<BaseChain>, NetlinkError> {
+        const FORWARD: u32 = 2;
+        let mut request = Request::new();
+        nftables::list_chains(&mut request);
+        let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
+        let mut chains = Vec::new();
+        socket.dump(&request, |answer| chains.extend(nftables::base_chain(&answer)))?;
+        let is_dropping = |chain: &BaseChain| chain.hook == FORWARD && chain.drops && chain.table != self.names.table;
+        // 1: inet, 2: ip, 10: ip6. ARP and bridges are another matter.
+        Ok(chains.into_iter().filter(|chain| matches!(chain.family, 1 | 2 | 10) && is_dropping(chain)).collect())
+    }
+
+    /// Whether the table is in the kernel, with all its chains.
+    pub(super) fn is_there(&mut self) -> Result<bool, NetlinkError> {
+        const BASE_CHAINS: usize = 5;
+        let mut request = Request::new();
+        nftables::list_chains(&mut request);
+        let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
+        let mut own = 0;
+        socket.dump(&request, |answer| {
+            let is_own = |chain: &BaseChain| chain.family == ruleset::TABLE_FAMILY && chain.table == self.names.table;
+            own += usize::from(nftables::base_chain(&answer).as_ref().is_some_and(is_own));
+        })?;
+        Ok(own == BASE_CHAINS)
+    }
+}

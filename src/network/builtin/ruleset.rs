@@ -1,0 +1,440 @@
+//! The packet rules: one table of fixed rules, and sets and maps that say which pods there are. **Pure**.
+//!
+//! A pod that comes or goes changes elements of sets, whatever the number of pods; no rule is about one pod.
+
+use super::names::Names;
+use crate::pod::PodUid;
+use crate::pod::host_ports::HostPort;
+use crate::sys::netlink::Request;
+use crate::sys::netlink::expressions::{
+    DESTINATION_NAT, DESTINATION_PORT, ESTABLISHED_OR_RELATED, Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE,
+    Meta, REGISTER, Rule, Verdict,
+};
+use crate::sys::netlink::nftables::{Batch, Datatype, Element, Hook, INET, IPV4, IPV6, SetSpec};
+use crate::sys::netlink::rtnetlink::octets;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What the rules know of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PodRules {
+    /// The host's end of its interface.
+    pub(super) interface: String,
+    /// Its addresses.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Ports of the host that lead to it.
+    pub(super) ports: Vec<HostPort>,
+    /// Other pods are kept away from it.
+    pub(super) is_isolated: bool,
+}
+
+/// What the rules depend on beside the pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Switches {
+    /// podstead made the host pass packets of IPv4 on: only those of pods shall be.
+    pub(super) guards_ipv4: bool,
+    /// The same for IPv6.
+    pub(super) guards_ipv6: bool,
+    /// The kernel can tell whether somebody listens (`nft_socket`).
+    pub(super) sees_listeners: bool,
+}
+
+/// The sets of one family.
+struct Family {
+    number: u8,
+    is_ipv4: bool,
+    source: Field,
+    destination: Field,
+    /// Addresses of pods.
+    pods: SetSpec<'static>,
+    /// Interface and address of pods: what a pod sends comes from both.
+    sources: SetSpec<'static>,
+    /// Address twice: a pod that talks to itself through a port of the host.
+    selves: SetSpec<'static>,
+    /// Addresses of isolated pods.
+    isolated: SetSpec<'static>,
+    /// Protocol and port to address and port of a pod.
+    ports: SetSpec<'static>,
+    /// The same for ports of one address of the host.
+    ports_at: SetSpec<'static>,
+}
+
+macro_rules! family {
+    ($number:expr, $is_ipv4:expr, $source:expr, $destination:expr, $type:ident, $digit:literal) => {
+        Family {
+            number: $number,
+            is_ipv4: $is_ipv4,
+            source: $source,
+            destination: $destination,
+            pods: SetSpec { name: concat!("pods", $digit), key: &[Datatype::$type], value: &[] },
+            sources: SetSpec { name: concat!("sources", $digit), key: &[Datatype::Interface, Datatype::$type], value: &[] },
+            selves: SetSpec { name: concat!("selves", $digit), key: &[Datatype::$type, Datatype::$type], value: &[] },
+            isolated: SetSpec { name: concat!("isolated", $digit), key: &[Datatype::$type], value: &[] },
+            ports: SetSpec {
+                name: concat!("ports", $digit),
+                key: &[Datatype::Protocol, Datatype::Port],
+                value: &[Datatype::$type, Datatype::Port],
+            },
+            ports_at: SetSpec {
+                name: concat!("ports_at", $digit),
+                key: &[Datatype::$type, Datatype::Protocol, Datatype::Port],
+                value: &[Datatype::$type, Datatype::Port],
+            },
+        }
+    };
+}
+
+const FAMILIES: [Family; 2] =
+    [family!(IPV4, true, IPV4_SOURCE, IPV4_DESTINATION, Ipv4, "4"), family!(IPV6, false, IPV6_SOURCE, IPV6_DESTINATION, Ipv6, "6")];
+
+/// Kinds of virtual interfaces behind which somebody else's containers and machines are: whoever made them knows what is passed on.
+const VIRTUAL: SetSpec<'static> = SetSpec { name: "virtual", key: &[Datatype::Interface], value: &[] };
+const VIRTUAL_KINDS: [&str; 6] = ["bridge", "veth", "tun", "wireguard", "vxlan", "vrf"];
+
+/// Elements by set.
+pub(super) type Elements = BTreeMap<&'static str, Vec<Element>>;
+
+/// The elements that stand for a pod.
+pub(super) fn elements(pod: &PodRules) -> Elements {
+    let mut elements = Elements::new();
+    for address in &pod.addresses {
+        let Some(family) = FAMILIES.iter().find(|family| family.is_ipv4 == address.is_ipv4()) else { continue };
+        let address = octets(*address);
+        let mut add = |set: SetSpec<'static>, key: Vec<u8>, value: Option<Vec<u8>>| {
+            elements.entry(set.name).or_default().push((key, value));
+        };
+        add(family.pods, address.clone(), None);
+        add(family.sources, [name_bytes(&pod.interface).to_vec(), address.clone()].concat(), None);
+        add(family.selves, address.repeat(2), None);
+        if pod.is_isolated {
+            add(family.isolated, address.clone(), None);
+        }
+        for port in &pod.ports {
+            let to = [address.clone(), padded(&port.container_port.to_be_bytes())].concat();
+            let at = [padded(&[port.protocol.number()]), padded(&port.host_port.to_be_bytes())].concat();
+            match port.host_ip {
+                None => add(family.ports, at, Some(to)),
+                Some(ip) if ip.is_ipv4() != family.is_ipv4 => {}
+                Some(ip) if ip.is_unspecified() => add(family.ports, at, Some(to)),
+                Some(ip) => add(family.ports_at, [octets(ip), at].concat(), Some(to)),
+            }
+        }
+    }
+    elements
+}
+
+/// A transaction that replaces what `before` stands for by what `after` does.
+pub(super) fn change(names: &Names, before: Option<&PodRules>, after: Option<&PodRules>) -> Request {
+    let mut batch = Batch::new(&names.table);
+    let (before, after) = (before.map(elements).unwrap_or_default(), after.map(elements).unwrap_or_default());
+    let without = |elements: &Elements, others: &Elements| -> Elements {
+        let is_other = |set: &str, element: &Element| others.get(set).is_some_and(|list| list.contains(element));
+        let kept = |(set, list): (&&'static str, &Vec<Element>)| {
+            (*set, list.iter().filter(|element| !is_other(set, element)).cloned().collect())
+        };
+        elements.iter().map(kept).collect()
+    };
+    for (set, list) in without(&before, &after) {
+        let keys: Vec<Element> = list.into_iter().map(|(key, _)| (key, None)).collect();
+        batch.delete_elements(set, &keys);
+    }
+    for (set, list) in without(&after, &before) {
+        batch.add_elements(set, &list);
+    }
+    batch.end()
+}
+
+/// A transaction that makes the whole table anew. Connections that are tracked go on.
+pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<Item = &'a PodRules>) -> Request {
+    let mut batch = Batch::new(&names.table);
+    // Removing a table that is not there would be an error.
+    batch.add_table();
+    batch.delete_table();
+    batch.add_table();
+    for family in &FAMILIES {
+        for set in [family.pods, family.sources, family.selves, family.isolated, family.ports, family.ports_at] {
+            batch.add_set(set);
+        }
+    }
+    batch.add_set(VIRTUAL);
+    let kinds: Vec<Element> = VIRTUAL_KINDS.iter().map(|kind| (name_bytes(kind).to_vec(), None)).collect();
+    batch.add_elements(VIRTUAL.name, &kinds);
+    let mut all = Elements::new();
+    for pod in pods {
+        for (set, list) in elements(pod) {
+            all.entry(set).or_default().extend(list);
+        }
+    }
+    for (set, list) in &all {
+        batch.add_elements(set, list);
+    }
+    add_rules(&mut batch, names.group, switches);
+    batch.end()
+}
+
+fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
+    let pod = group.to_ne_bytes();
+    batch.add_chain("to_pods");
+    batch.add_chain("host_ports");
+    // What pods send is looked at before anything else is done with it.
+    batch.add_base_chain("from_pods", "filter", Hook::Prerouting, -300);
+    batch.add_base_chain("incoming", "nat", Hook::Prerouting, -100);
+    batch.add_base_chain("own", "nat", Hook::Output, -100);
+    batch.add_base_chain("outgoing", "nat", Hook::Postrouting, 100);
+    batch.add_base_chain("passing", "filter", Hook::Forward, 0);
+
+    batch.add_rule("from_pods", |rule| {
+        rule.is_not(Meta::InputGroup, &pod);
+        rule.verdict(Verdict::Accept);
+    });
+    // Interfaces of pods that are reached from 127.0.0.1 take 127.0.0.0/8 for an address like others.
+    batch.add_rule("from_pods", |rule| {
+        rule.is(Meta::Family, &[IPV4]);
+        rule.field_is_masked(IPV4_DESTINATION, &[255, 0, 0, 0], &[127, 0, 0, 0]);
+        rule.count();
+        rule.verdict(Verdict::Drop);
+    });
+    // Neighbour discovery: link-local addresses, and none yet. Neither gets beyond the interface.
+    batch.add_rule("from_pods", |rule| {
+        rule.is(Meta::Family, &[IPV6]);
+        rule.field_is_masked(IPV6_SOURCE, &[&[0xff, 0xc0][..], &[0; 14]].concat(), &[&[0xfe, 0x80][..], &[0; 14]].concat());
+        rule.verdict(Verdict::Accept);
+    });
+    batch.add_rule("from_pods", |rule| {
+        rule.is(Meta::Family, &[IPV6]);
+        rule.field_is(IPV6_SOURCE, &[0; 16]);
+        rule.verdict(Verdict::Accept);
+    });
+    for family in &FAMILIES {
+        batch.add_rule("from_pods", |rule| {
+            rule.is(Meta::Family, &[family.number]);
+            rule.load(Meta::InputName, REGISTER);
+            rule.load_field(family.source, REGISTER + 4);
+            rule.is_not_in(family.sources.name, REGISTER);
+            rule.count();
+            rule.verdict(Verdict::Drop);
+        });
+    }
+
+    for chain in ["incoming", "own"] {
+        // Root's services win, whichever came first: who listens below 1024 is asked for each connection.
+        if switches.sees_listeners && chain == "incoming" {
+            batch.add_rule(chain, |rule| {
+                rule.destination_is_local();
+                rule.field_is_below(DESTINATION_PORT, 1024);
+                rule.has_listener();
+                rule.verdict(Verdict::Return);
+            });
+        }
+        batch.add_rule(chain, |rule| {
+            rule.destination_is_local();
+            rule.verdict(Verdict::Jump("host_ports"));
+        });
+    }
+    for family in &FAMILIES {
+        add_port_rules(batch, family);
+    }
+
+    // A connection from 127.0.0.1 has to come back.
+    batch.add_rule("outgoing", |rule| {
+        rule.is(Meta::OutputGroup, &pod);
+        rule.is(Meta::Family, &[IPV4]);
+        rule.field_is_masked(IPV4_SOURCE, &[255, 0, 0, 0], &[127, 0, 0, 0]);
+        rule.masquerade();
+    });
+    for family in &FAMILIES {
+        // To itself through a port of the host: without this the answer would never leave the pod.
+        batch.add_rule("outgoing", |rule| {
+            rule.is(Meta::OutputGroup, &pod);
+            rule.is(Meta::Family, &[family.number]);
+            rule.load_field(family.source, REGISTER);
+            rule.load_field(family.destination, REGISTER + family.source.length / 4);
+            rule.is_in(family.selves.name, REGISTER);
+            rule.masquerade();
+        });
+        // Out of the host: nobody there knows pods.
+        batch.add_rule("outgoing", |rule| {
+            rule.is_not(Meta::OutputGroup, &pod);
+            rule.is(Meta::Family, &[family.number]);
+            rule.load_field(family.source, REGISTER);
+            rule.is_in(family.pods.name, REGISTER);
+            rule.masquerade();
+        });
+    }
+
+    add_passing_rules(batch, &pod, switches);
+}
+
+/// Destinations are rewritten: what one address of the host has goes before what all have.
+fn add_port_rules(batch: &mut Batch<'_>, family: &Family) {
+    let words = family.source.length / 4;
+    let to_pod = |rule: &mut Rule<'_, '_>| rule.rewrite_destination(family.number, REGISTER, REGISTER + words);
+    batch.add_rule("host_ports", |rule| {
+        rule.is(Meta::Family, &[family.number]);
+        rule.load_field(family.destination, REGISTER);
+        rule.load(Meta::Protocol, REGISTER + words);
+        rule.load_field(DESTINATION_PORT, REGISTER + words + 1);
+        rule.look_up_in_map(family.ports_at.name, REGISTER);
+        to_pod(rule);
+    });
+    batch.add_rule("host_ports", |rule| {
+        rule.is(Meta::Family, &[family.number]);
+        rule.load(Meta::Protocol, REGISTER);
+        rule.load_field(DESTINATION_PORT, REGISTER + 1);
+        rule.look_up_in_map(family.ports.name, REGISTER);
+        to_pod(rule);
+    });
+}
+
+fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches) {
+    // Between pods, isolation counts even for what is established: an annotation takes effect at once.
+    for family in &FAMILIES {
+        batch.add_rule("passing", |rule| {
+            rule.is(Meta::InputGroup, pod);
+            rule.is(Meta::OutputGroup, pod);
+            rule.is(Meta::Family, &[family.number]);
+            rule.load_field(family.source, REGISTER);
+            rule.load_field(family.destination, REGISTER + family.source.length / 4);
+            rule.is_in(family.selves.name, REGISTER);
+            rule.verdict(Verdict::Accept);
+        });
+        for end in [family.source, family.destination] {
+            batch.add_rule("passing", |rule| {
+                rule.is(Meta::InputGroup, pod);
+                rule.is(Meta::OutputGroup, pod);
+                rule.is(Meta::Family, &[family.number]);
+                rule.load_field(end, REGISTER);
+                rule.is_in(family.isolated.name, REGISTER);
+                rule.count();
+                rule.verdict(Verdict::Drop);
+            });
+        }
+    }
+    batch.add_rule("passing", |rule| {
+        rule.has_state(ESTABLISHED_OR_RELATED);
+        rule.verdict(Verdict::Accept);
+    });
+    batch.add_rule("passing", |rule| {
+        rule.is(Meta::InputGroup, pod);
+        rule.verdict(Verdict::Accept);
+    });
+    batch.add_rule("passing", |rule| {
+        rule.is(Meta::OutputGroup, pod);
+        rule.verdict(Verdict::Jump("to_pods"));
+    });
+    // From outside, a pod is reached through ports of the host and in no other way.
+    batch.add_rule("to_pods", |rule| {
+        rule.has_status(DESTINATION_NAT);
+        rule.verdict(Verdict::Accept);
+    });
+    batch.add_rule("to_pods", |rule| {
+        rule.count();
+        rule.verdict(Verdict::Drop);
+    });
+    // A host that passed nothing on before there were pods goes on to pass on nothing else.
+    if !switches.guards_ipv4 && !switches.guards_ipv6 {
+        return;
+    }
+    batch.add_rule("passing", |rule| {
+        rule.has_status(DESTINATION_NAT);
+        rule.verdict(Verdict::Accept);
+    });
+    batch.add_rule("passing", |rule| {
+        rule.load(Meta::InputKind, REGISTER);
+        rule.is_in(VIRTUAL.name, REGISTER);
+        rule.verdict(Verdict::Accept);
+    });
+    for (guards, family) in [(switches.guards_ipv4, IPV4), (switches.guards_ipv6, IPV6)] {
+        if guards {
+            batch.add_rule("passing", |rule| {
+                rule.is(Meta::Family, &[family]);
+                rule.count();
+                rule.verdict(Verdict::Drop);
+            });
+        }
+    }
+}
+
+/// The rules of all pods, as they shall be in the kernel.
+pub(super) type PodsRules = BTreeMap<PodUid, PodRules>;
+
+/// Family of the table.
+pub(super) const TABLE_FAMILY: u8 = INET;
+
+fn name_bytes(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (byte, letter) in bytes.iter_mut().zip(name.bytes()) {
+        *byte = letter;
+    }
+    bytes
+}
+
+/// A key's part takes whole registers.
+fn padded(part: &[u8]) -> Vec<u8> {
+    let mut bytes = part.to_vec();
+    bytes.resize(part.len().next_multiple_of(4), 0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::host_ports::Protocol;
+    use crate::sys::netlink::answers;
+
+    fn pod(slot: u8, ports: &[(Option<&str>, u16)]) -> PodRules {
+        PodRules {
+            interface: format!("ps-{slot}"),
+            addresses: vec![format!("10.0.0.{slot}").parse().unwrap(), format!("fd00::{slot}").parse().unwrap()],
+            ports: ports
+                .iter()
+                .map(|(ip, port)| HostPort {
+                    protocol: Protocol::Tcp,
+                    host_ip: ip.map(|ip| ip.parse().unwrap()),
+                    host_port: *port,
+                    container_port: 80,
+                })
+                .collect(),
+            is_isolated: false,
+        }
+    }
+
+    fn count(elements: &Elements, set: &str) -> usize {
+        elements.get(set).map_or(0, Vec::len)
+    }
+
+    #[test]
+    fn ports_are_in_the_maps_of_the_families_that_they_are_for() {
+        let ports = [(None, 1), (Some("192.0.2.1"), 2), (Some("::1"), 3), (Some("0.0.0.0"), 4), (Some("::"), 5)];
+        let elements = elements(&pod(1, &ports));
+        assert_eq!(["ports4", "ports6", "ports_at4", "ports_at6"].map(|set| count(&elements, set)), [2, 2, 1, 1]);
+        let (key, value) = &elements["ports4"][0];
+        assert_eq!(key, &[6, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(value.as_deref(), Some(&[10, 0, 0, 1, 0, 80, 0, 0][..]));
+        assert_eq!(elements["sources4"][0].0, b"ps-1\0\0\0\0\0\0\0\0\0\0\0\0\x0a\0\0\x01");
+    }
+
+    #[test]
+    fn a_change_of_one_pod_is_as_big_with_one_pod_as_with_many() {
+        let names = Names::new(None);
+        let (before, after) = (pod(1, &[(None, 80)]), pod(1, &[(None, 81)]));
+        let request = change(&names, Some(&before), Some(&after));
+        // The begin and the end, and a port of each family that goes and one that comes.
+        assert_eq!(answers(request.bytes()).count(), 6);
+        assert_eq!(answers(change(&names, Some(&before), Some(&before)).bytes()).count(), 2);
+    }
+
+    #[test]
+    fn a_thousand_pods_fit_into_messages() {
+        let pods: Vec<PodRules> = (0..1000_u32)
+            .map(|number| PodRules {
+                addresses: vec![std::net::Ipv4Addr::from(0x0a00_0000 + number).into()],
+                ..pod(1, &[(None, 1), (Some("192.0.2.1"), 2)])
+            })
+            .collect();
+        let request = whole(&Names::new(None), Switches::default(), pods.iter());
+        assert!(!request.is_too_long());
+        let none = whole(&Names::new(None), Switches::default(), std::iter::empty());
+        assert!(request.acknowledged() - none.acknowledged() < 20, "rules do not depend on the number of pods");
+    }
+}

@@ -1,0 +1,46 @@
+//! Listens for changes to packet rules, so that a flush of all rules (`nft flush ruleset`, a restart of a firewall) does not cut pods off.
+
+use super::Shared;
+use crate::sys::netlink::nftables::{CHANGES, is_removal};
+use crate::sys::netlink::notifications::Notifications;
+use crate::sys::netlink::{NetlinkError, Protocol};
+use crate::telemetry::error_chain;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause before listening again when it does not work; housekeeping looks in the meantime.
+const PAUSE: Duration = Duration::from_secs(60);
+/// A firewall that is being restarted makes many changes at once, and one that quarrels with podstead must not keep it busy.
+const CALM: Duration = Duration::from_millis(10);
+
+/// Never ends.
+pub(super) async fn watch(shared: &Arc<Shared>) {
+    loop {
+        if let Err(error) = listen(shared).await {
+            tracing::warn!(error = %error_chain(&error), "cannot listen for changes to packet rules");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn listen(shared: &Arc<Shared>) -> Result<(), NetlinkError> {
+    let mut notifications = Notifications::of(Protocol::Netfilter, CHANGES)?;
+    loop {
+        let mut removals = Vec::new();
+        let is_whole = notifications
+            .next(|change| {
+                if is_removal(&change, &shared.names.table) {
+                    removals.push(change.port);
+                }
+            })
+            .await?;
+        let own = shared.rules().port();
+        if is_whole && removals.iter().all(|port| *port == own) {
+            continue;
+        }
+        tokio::time::sleep(CALM).await;
+        let shared = Arc::clone(shared);
+        // A panic in there is one of talking to the kernel: housekeeping tries again.
+        tokio::task::spawn_blocking(move || shared.mend()).await.ok();
+    }
+}

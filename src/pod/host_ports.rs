@@ -1,0 +1,172 @@
+//! What a pod asks of its network: ports of the host that lead to it, and to be left alone by other pods.
+
+use super::Pod;
+use super::containers::{self, ContainerKind, list, spec};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::IpAddr;
+
+/// Annotation that keeps other pods away from a pod, and it from them, when it is `"true"`.
+pub const ISOLATED: &str = "podstead.dev/isolated";
+
+/// Protocol of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+impl Protocol {
+    /// Its number in IP headers.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+            Self::Sctp => 132,
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        })
+    }
+}
+
+/// A port of the host that leads to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostPort {
+    /// Protocol.
+    pub protocol: Protocol,
+    /// The host's address; `None` for all. An unspecified address stands for all of its family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_ip: Option<IpAddr>,
+    /// The host's port.
+    pub host_port: u16,
+    /// The pod's port.
+    pub container_port: u16,
+}
+
+impl HostPort {
+    /// Whether both cannot be had at once: kubelet and scheduler take any unspecified address for all addresses.
+    pub fn collides(&self, other: &Self) -> bool {
+        let all = |ip: Option<IpAddr>| ip.filter(|ip| !ip.is_unspecified());
+        let same_ip = match (all(self.host_ip), all(other.host_ip)) {
+            (Some(one), Some(other)) => one == other,
+            (None, _) | (_, None) => true,
+        };
+        self.protocol == other.protocol && self.host_port == other.host_port && same_ip
+    }
+
+    /// Whether it is the port of an address.
+    pub fn covers(&self, address: IpAddr) -> bool {
+        match self.host_ip {
+            None => true,
+            Some(ip) if ip.is_unspecified() => ip.is_ipv4() == address.is_ipv4(),
+            Some(ip) => ip == address,
+        }
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host_ip {
+            None => write!(f, "{}/{}", self.host_port, self.protocol),
+            Some(IpAddr::V4(ip)) => write!(f, "{ip}:{}/{}", self.host_port, self.protocol),
+            Some(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}/{}", self.host_port, self.protocol),
+        }
+    }
+}
+
+/// The ports of the host that a pod wants, sorted; those of init containers, which end before anything serves, are not among them.
+pub fn host_ports(pod: &Pod) -> Vec<HostPort> {
+    let all = containers::all(pod).filter(|(kind, _)| match kind {
+        ContainerKind::Init => false,
+        ContainerKind::Sidecar | ContainerKind::Main => true,
+    });
+    let port = |number: i32| u16::try_from(number).ok().filter(|number| *number != 0);
+    let mut ports: Vec<HostPort> = all
+        .flat_map(|(_, container)| list(&container.ports))
+        .filter_map(|written| {
+            Some(HostPort {
+                protocol: match written.protocol.as_deref() {
+                    Some("UDP") => Protocol::Udp,
+                    Some("SCTP") => Protocol::Sctp,
+                    Some(_) | None => Protocol::Tcp,
+                },
+                host_ip: written.host_ip.as_deref().and_then(|ip| ip.parse().ok()),
+                host_port: port(written.host_port?)?,
+                container_port: port(written.container_port)?,
+            })
+        })
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+/// Whether other pods shall not reach the pod, nor it them.
+pub fn is_isolated(pod: &Pod) -> bool {
+    pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ISOLATED)).is_some_and(|value| value == "true")
+}
+
+/// Whether two definitions ask the same of the network.
+pub fn ask_the_same(one: &Pod, other: &Pod) -> bool {
+    let on_host = |pod: &Pod| spec(pod).host_network == Some(true);
+    host_ports(one) == host_ports(other) && is_isolated(one) == is_isolated(other) && on_host(one) == on_host(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(text: &str) -> Vec<String> {
+        let pod: Pod = serde_yaml::from_str(&format!("{{metadata: {{name: a}}, spec: {{{text}}}}}")).unwrap();
+        host_ports(&pod).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_host_ports_of_main_containers_and_sidecars_count() {
+        assert_eq!(
+            ports(
+                "initContainers: [{name: i, ports: [{containerPort: 1, hostPort: 1}]},
+                                  {name: s, restartPolicy: Always, ports: [{containerPort: 2, hostPort: 2, protocol: UDP}]}],
+                 containers: [{name: a, ports: [{containerPort: 80, hostPort: 8080, hostIP: '::1'}, {containerPort: 81}]},
+                              {name: b, ports: [{containerPort: 3, hostPort: 3, hostIP: 192.0.2.1, protocol: SCTP}]}]"
+            ),
+            ["[::1]:8080/TCP", "2/UDP", "192.0.2.1:3/SCTP"]
+        );
+    }
+
+    #[test]
+    fn ports_collide_where_they_have_an_address_in_common() {
+        let port = |ip: Option<&str>| HostPort {
+            protocol: Protocol::Tcp,
+            host_ip: ip.map(|ip| ip.parse().unwrap()),
+            host_port: 80,
+            container_port: 80,
+        };
+        for (one, other, collide) in [
+            (None, None, true),
+            (None, Some("192.0.2.1"), true),
+            (Some("0.0.0.0"), Some("192.0.2.1"), true),
+            (Some("192.0.2.1"), Some("192.0.2.1"), true),
+            (Some("192.0.2.1"), Some("192.0.2.2"), false),
+        ] {
+            assert_eq!(port(one).collides(&port(other)), collide, "{one:?} {other:?}");
+            assert_eq!(port(other).collides(&port(one)), collide, "{other:?} {one:?}");
+        }
+        assert!(!port(None).collides(&HostPort { protocol: Protocol::Udp, ..port(None) }));
+        assert!(port(Some("::")).covers("::1".parse().unwrap()) && !port(Some("::")).covers("127.0.0.1".parse().unwrap()));
+    }
+}

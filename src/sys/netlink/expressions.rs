@@ -1,0 +1,276 @@
+//! The expressions that rules of nftables are made of. **Pure**.
+
+use super::message::Body;
+
+/// The first of the sixteen registers of four bytes, `NFT_REG32_00`.
+pub const REGISTER: u32 = 8;
+
+/// The expressions of a rule, in the order in which the kernel evaluates them.
+#[derive(Debug)]
+pub struct Rule<'r, 'b> {
+    expressions: &'r mut Body<'b>,
+}
+
+/// Facts about a packet (`NFT_META_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meta {
+    /// Name of the interface that it came by.
+    InputName,
+    /// Group of that interface.
+    InputGroup,
+    /// Kind of that interface, if it is a virtual one.
+    InputKind,
+    /// Group of the interface that it goes by.
+    OutputGroup,
+    /// Address family.
+    Family,
+    /// Protocol of layer 4.
+    Protocol,
+}
+
+impl Meta {
+    const fn number(self) -> u32 {
+        match self {
+            Self::InputName => 6,
+            Self::Family => 15,
+            Self::Protocol => 16,
+            Self::InputGroup => 21,
+            Self::OutputGroup => 22,
+            Self::InputKind => 26,
+        }
+    }
+}
+
+/// Where a field of a packet is.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// 1: network header, 2: transport header.
+    base: u32,
+    offset: u32,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// Source address of IPv4.
+pub const IPV4_SOURCE: Field = Field { base: 1, offset: 12, length: 4 };
+/// Destination address of IPv4.
+pub const IPV4_DESTINATION: Field = Field { base: 1, offset: 16, length: 4 };
+/// Source address of IPv6.
+pub const IPV6_SOURCE: Field = Field { base: 1, offset: 8, length: 16 };
+/// Destination address of IPv6.
+pub const IPV6_DESTINATION: Field = Field { base: 1, offset: 24, length: 16 };
+/// Destination port of TCP, UDP, SCTP.
+pub const DESTINATION_PORT: Field = Field { base: 2, offset: 2, length: 2 };
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// It is gone.
+    Drop,
+    /// This chain is done with it.
+    Accept,
+    /// Back to where the chain was jumped to from.
+    Return,
+    /// On to a chain, and back after it.
+    Jump(&'a str),
+}
+
+/// Bits of `ct state`.
+pub const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
+/// Bit of `ct status`: the destination was rewritten.
+pub const DESTINATION_NAT: u32 = 1 << 5;
+
+impl<'r, 'b> Rule<'r, 'b> {
+    /// A rule without expressions.
+    pub(super) fn new(expressions: &'r mut Body<'b>) -> Self {
+        Self { expressions }
+    }
+
+    fn expression(&mut self, name: &str, fill: impl FnOnce(&mut Body<'_>)) {
+        self.expressions.nest(1, |expression| {
+            expression.text(1, name);
+            expression.nest(2, fill);
+        });
+    }
+
+    /// Loads a fact into a register.
+    pub fn load(&mut self, meta: Meta, register: u32) {
+        self.expression("meta", |body| {
+            body.be32(1, register);
+            body.be32(2, meta.number());
+        });
+    }
+
+    /// Loads a field into a register.
+    pub fn load_field(&mut self, field: Field, register: u32) {
+        self.expression("payload", |body| {
+            body.be32(1, register);
+            body.be32(2, field.base);
+            body.be32(3, field.offset);
+            body.be32(4, field.length);
+        });
+    }
+
+    fn compare(&mut self, is_equal: bool, value: &[u8]) {
+        self.expression("cmp", |body| {
+            body.be32(1, REGISTER);
+            body.be32(2, u32::from(!is_equal));
+            body.nest(3, |field| field.bytes(1, value));
+        });
+    }
+
+    /// Goes on only if the fact is this.
+    pub fn is(&mut self, meta: Meta, value: &[u8]) {
+        self.load(meta, REGISTER);
+        self.compare(true, value);
+    }
+
+    /// Goes on only if the fact is not this.
+    pub fn is_not(&mut self, meta: Meta, value: &[u8]) {
+        self.load(meta, REGISTER);
+        self.compare(false, value);
+    }
+
+    /// Goes on only if the field is this.
+    pub fn field_is(&mut self, field: Field, value: &[u8]) {
+        self.load_field(field, REGISTER);
+        self.compare(true, value);
+    }
+
+    /// Goes on only if the field, under the mask, is this.
+    pub fn field_is_masked(&mut self, field: Field, mask: &[u8], value: &[u8]) {
+        self.load_field(field, REGISTER);
+        self.mask(mask);
+        self.compare(true, value);
+    }
+
+    fn mask(&mut self, mask: &[u8]) {
+        self.expression("bitwise", |body| {
+            body.be32(1, REGISTER);
+            body.be32(2, REGISTER);
+            body.be32(3, u32::try_from(mask.len()).unwrap_or(0));
+            body.nest(4, |field| field.bytes(1, mask));
+            body.nest(5, |field| field.bytes(1, &vec![0; mask.len()]));
+        });
+    }
+
+    /// Goes on only if the destination is an address of this host.
+    pub fn destination_is_local(&mut self) {
+        const LOCAL: u32 = 2;
+        self.expression("fib", |body| {
+            body.be32(1, REGISTER);
+            // NFT_FIB_RESULT_ADDRTYPE of NFTA_FIB_F_DADDR.
+            body.be32(2, 3);
+            body.be32(3, 2);
+        });
+        self.compare(true, &LOCAL.to_ne_bytes());
+    }
+
+    /// Goes on only if the connection has one of these `ct state` bits.
+    pub fn has_state(&mut self, bits: u32) {
+        self.connection(0, bits);
+    }
+
+    /// Goes on only if the connection has one of these `ct status` bits.
+    pub fn has_status(&mut self, bits: u32) {
+        self.connection(2, bits);
+    }
+
+    fn connection(&mut self, key: u32, bits: u32) {
+        self.expression("ct", |body| {
+            body.be32(1, REGISTER);
+            body.be32(2, key);
+        });
+        self.mask(&bits.to_ne_bytes());
+        self.compare(false, &[0; 4]);
+    }
+
+    /// Goes on only if a socket of this host listens for the packet. Not for packets of this host.
+    pub fn has_listener(&mut self) {
+        self.expression("socket", |body| {
+            // NFT_SOCKET_WILDCARD: 0 or 1 if there is a socket, and the end of the rule if there is none.
+            body.be32(1, 2);
+            body.be32(2, REGISTER);
+        });
+    }
+
+    /// Goes on only if the field, as a number, is below `limit`.
+    pub fn field_is_below(&mut self, field: Field, limit: u16) {
+        self.load_field(field, REGISTER);
+        self.expression("cmp", |body| {
+            body.be32(1, REGISTER);
+            // NFT_CMP_LT.
+            body.be32(2, 2);
+            body.nest(3, |value| value.bytes(1, &limit.to_be_bytes()));
+        });
+    }
+
+    /// Goes on only if what was loaded from `register` on is in the set.
+    pub fn is_in(&mut self, set: &str, register: u32) {
+        self.look_up(set, register, |_| {});
+    }
+
+    /// Goes on only if what was loaded from `register` on is not in the set.
+    pub fn is_not_in(&mut self, set: &str, register: u32) {
+        self.look_up(set, register, |body| body.be32(5, 1));
+    }
+
+    /// Goes on only if what was loaded from `register` on is in the map, and loads its value into the registers from [`REGISTER`] on.
+    pub fn look_up_in_map(&mut self, map: &str, register: u32) {
+        self.look_up(map, register, |body| body.be32(3, REGISTER));
+    }
+
+    fn look_up(&mut self, set: &str, register: u32, more: impl FnOnce(&mut Body<'_>)) {
+        self.expression("lookup", |body| {
+            body.text(1, set);
+            body.be32(2, register);
+            more(body);
+        });
+    }
+
+    /// Rewrites the destination to the address and the port in these registers.
+    pub fn rewrite_destination(&mut self, family: u8, address: u32, port: u32) {
+        self.expression("nat", |body| {
+            body.be32(1, 1);
+            body.be32(2, u32::from(family));
+            body.be32(3, address);
+            body.be32(4, address);
+            body.be32(5, port);
+            body.be32(6, port);
+        });
+    }
+
+    /// Rewrites the source to this host's address.
+    pub fn masquerade(&mut self) {
+        self.expression("masq", |_| {});
+    }
+
+    /// Counts packets and bytes, for whoever looks at the rules.
+    pub fn count(&mut self) {
+        self.expression("counter", |body| {
+            body.bytes(1, &[0; 8]);
+            body.bytes(2, &[0; 8]);
+        });
+    }
+
+    /// Ends the rule.
+    pub fn verdict(&mut self, verdict: Verdict<'_>) {
+        let (code, chain) = match verdict {
+            Verdict::Drop => (0_i32, None),
+            Verdict::Accept => (1, None),
+            Verdict::Return => (-5, None),
+            Verdict::Jump(chain) => (-3, Some(chain)),
+        };
+        self.expression("immediate", |body| {
+            body.be32(1, 0);
+            body.nest(2, |field| {
+                field.nest(2, |verdict| {
+                    verdict.be32(1, code.cast_unsigned());
+                    if let Some(chain) = chain {
+                        verdict.text(2, chain);
+                    }
+                });
+            });
+        });
+    }
+}

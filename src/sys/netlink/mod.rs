@@ -1,0 +1,14 @@
+//! Netlink, spoken without other programs: interfaces, addresses and routes (rtnetlink), packet rules (nftables).
+//!
+//! [`message`], [`rtnetlink`] and [`nftables`] are pure: bytes out of and into headers and attributes. [`socket`] sends and receives.
+//! In: requests built by the network; out: acknowledgements, dumps and notifications of the kernel.
+
+pub mod expressions;
+pub mod message;
+pub mod nftables;
+pub mod notifications;
+pub mod rtnetlink;
+pub mod socket;
+
+pub use message::{Answer, Body, Request, answers, attributes};
+pub use socket::{NetlinkError, NetlinkSocket, Protocol};

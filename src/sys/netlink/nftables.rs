@@ -1,0 +1,293 @@
+//! Messages of nftables (nfnetlink): tables, chains, sets and rules. **Pure**.
+//!
+//! All that is in one [`Batch`] takes effect at once, or nothing of it does.
+
+use super::expressions::Rule;
+use super::message::{ACK, APPEND, Answer, Body, CREATE, DUMP, Request, attributes, text_of};
+
+/// `NFNL_SUBSYS_NFTABLES`, in the upper byte of a message's type.
+const SUBSYSTEM: u16 = 10 << 8;
+const BATCH_BEGIN: u16 = 16;
+const BATCH_END: u16 = 17;
+const NEW_TABLE: u16 = 0;
+const DELETE_TABLE: u16 = 2;
+const NEW_CHAIN: u16 = 3;
+const GET_CHAIN: u16 = 4;
+const DELETE_CHAIN: u16 = 5;
+const NEW_RULE: u16 = 6;
+const DELETE_RULE: u16 = 8;
+const NEW_SET: u16 = 9;
+const DELETE_SET: u16 = 11;
+const NEW_ELEMENTS: u16 = 12;
+const DELETE_ELEMENTS: u16 = 14;
+
+/// Multicast group of changes to rules, as a bit.
+pub const CHANGES: u32 = 1 << 6;
+
+/// `NFPROTO_INET`: both families.
+pub const INET: u8 = 1;
+/// `NFPROTO_IPV4`.
+pub const IPV4: u8 = 2;
+/// `NFPROTO_IPV6`.
+pub const IPV6: u8 = 10;
+
+/// Elements in one message, so that their attribute stays far below 64 KiB.
+const CHUNK: usize = 400;
+
+/// Where a base chain hooks in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Packets that come in.
+    Prerouting,
+    /// Packets for this host.
+    Input,
+    /// Packets that are passed on.
+    Forward,
+    /// Packets of this host.
+    Output,
+    /// Packets that go out.
+    Postrouting,
+}
+
+/// A key or value of a set, as `nft` names it; the numbers are its own and make listings readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datatype {
+    /// IPv4 address.
+    Ipv4,
+    /// IPv6 address.
+    Ipv6,
+    /// Protocol number.
+    Protocol,
+    /// Port.
+    Port,
+    /// Interface name, 16 bytes.
+    Interface,
+}
+
+impl Datatype {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Ipv4 => 7,
+            Self::Ipv6 => 8,
+            Self::Protocol => 12,
+            Self::Port => 13,
+            Self::Interface => 41,
+        }
+    }
+
+    /// Bytes, padded to registers.
+    const fn bytes(self) -> u32 {
+        match self {
+            Self::Ipv4 | Self::Protocol | Self::Port => 4,
+            Self::Ipv6 | Self::Interface => 16,
+        }
+    }
+}
+
+/// A set, or a map if it has values. Keys and values may be concatenated.
+#[derive(Clone, Copy, Debug)]
+pub struct SetSpec<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its keys are.
+    pub key: &'a [Datatype],
+    /// What its values are; empty for a set.
+    pub value: &'a [Datatype],
+}
+
+/// A key, and its value in a map; parts are padded to four bytes each.
+pub type Element = (Vec<u8>, Option<Vec<u8>>);
+
+/// A transaction on one table of family inet.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    table: &'a str,
+    request: Request,
+    sets: u32,
+}
+
+impl<'a> Batch<'a> {
+    /// An empty transaction.
+    pub fn new(table: &'a str) -> Self {
+        let mut request = Request::new();
+        request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
+        Self { table, request, sets: 0 }
+    }
+
+    /// The finished transaction.
+    pub fn end(mut self) -> Request {
+        self.request.message("commit packet rules", BATCH_END, 0, |body| body.raw(&generic_header(0, 10)));
+        self.request
+    }
+
+    fn message(&mut self, label: String, kind: u16, flags: u16, fill: impl FnOnce(&mut Body<'_>)) {
+        self.request.message(label, SUBSYSTEM | kind, flags | ACK, |body| {
+            body.raw(&generic_header(INET, 0));
+            fill(body);
+        });
+    }
+
+    /// Makes the table if it is not there.
+    pub fn add_table(&mut self) {
+        let table = self.table;
+        self.message(format!("make table {table}"), NEW_TABLE, CREATE, |body| {
+            body.text(1, table);
+            body.be32(2, 0);
+        });
+    }
+
+    /// Removes the table with all that is in it.
+    pub fn delete_table(&mut self) {
+        let table = self.table;
+        self.message(format!("remove table {table}"), DELETE_TABLE, 0, |body| body.text(1, table));
+    }
+
+    /// Makes a chain that packets come to at a hook.
+    pub fn add_base_chain(&mut self, name: &str, kind: &str, hook: Hook, priority: i32) {
+        let table = self.table;
+        let hook = match hook {
+            Hook::Prerouting => 0,
+            Hook::Input => 1,
+            Hook::Forward => 2,
+            Hook::Output => 3,
+            Hook::Postrouting => 4,
+        };
+        self.message(format!("make chain {name}"), NEW_CHAIN, CREATE, |body| {
+            body.text(1, table);
+            body.text(3, name);
+            body.nest(4, |place| {
+                place.be32(1, hook);
+                place.be32(2, priority.cast_unsigned());
+            });
+            // What reaches its end is accepted.
+            body.be32(5, 1);
+            body.text(7, kind);
+        });
+    }
+
+    /// Makes a chain that rules jump to.
+    pub fn add_chain(&mut self, name: &str) {
+        let table = self.table;
+        self.message(format!("make chain {name}"), NEW_CHAIN, CREATE, |body| {
+            body.text(1, table);
+            body.text(3, name);
+        });
+    }
+
+    /// Appends a rule.
+    pub fn add_rule(&mut self, chain: &str, fill: impl FnOnce(&mut Rule<'_, '_>)) {
+        let table = self.table;
+        self.message(format!("add a rule to chain {chain}"), NEW_RULE, CREATE | APPEND, |body| {
+            body.text(1, table);
+            body.text(2, chain);
+            body.nest(4, |expressions| fill(&mut Rule::new(expressions)));
+        });
+    }
+
+    /// Makes a set or a map.
+    pub fn add_set(&mut self, spec: SetSpec<'_>) {
+        const MAP: u32 = 8;
+        let (table, SetSpec { name, key, value }) = (self.table, spec);
+        self.sets += 1;
+        let id = self.sets;
+        let number = |parts: &[Datatype]| parts.iter().fold(0, |number, part| (number << 6) | part.number());
+        let bytes = |parts: &[Datatype]| parts.iter().map(|part| part.bytes()).sum();
+        // The length of a single short value is its own; in a concatenation each takes whole registers.
+        self.message(format!("make set {name}"), NEW_SET, CREATE, |body| {
+            body.text(1, table);
+            body.text(2, name);
+            body.be32(3, if value.is_empty() { 0 } else { MAP });
+            body.be32(4, number(key));
+            body.be32(5, bytes(key));
+            if !value.is_empty() {
+                body.be32(6, number(value));
+                body.be32(7, bytes(value));
+            }
+            body.be32(10, id);
+        });
+    }
+
+    /// Adds elements; those that are there stay.
+    pub fn add_elements(&mut self, set: &str, elements: &[Element]) {
+        self.elements(set, NEW_ELEMENTS, CREATE, elements);
+    }
+
+    /// Removes elements, each of which must be there.
+    pub fn delete_elements(&mut self, set: &str, elements: &[Element]) {
+        self.elements(set, DELETE_ELEMENTS, 0, elements);
+    }
+
+    fn elements(&mut self, set: &str, kind: u16, flags: u16, elements: &[Element]) {
+        let table = self.table;
+        for chunk in elements.chunks(CHUNK) {
+            self.message(format!("change elements of {set}"), kind, flags, |body| {
+                body.text(1, table);
+                body.text(2, set);
+                body.nest(3, |list| {
+                    for (key, value) in chunk {
+                        list.nest(1, |element| {
+                            element.nest(1, |field| field.bytes(1, key));
+                            if let Some(value) = value {
+                                element.nest(2, |field| field.bytes(1, value));
+                            }
+                        });
+                    }
+                });
+            });
+        }
+    }
+}
+
+/// `struct nfgenmsg`: family, version 0, resource in network byte order.
+fn generic_header(family: u8, resource: u16) -> [u8; 4] {
+    let [high, low] = resource.to_be_bytes();
+    [family, 0, high, low]
+}
+
+/// Whether a notification tells that something was removed from a table of that name.
+pub fn is_removal(answer: &Answer<'_>, table: &str) -> bool {
+    let is_removal =
+        [DELETE_TABLE, DELETE_CHAIN, DELETE_RULE, DELETE_SET, DELETE_ELEMENTS].iter().any(|kind| answer.kind == SUBSYSTEM | kind);
+    is_removal && attribute(answer, 1).is_some_and(|name| text_of(name) == table)
+}
+
+/// Asks for all chains.
+pub fn list_chains(request: &mut Request) {
+    request.message("list chains of packet rules", SUBSYSTEM | GET_CHAIN, DUMP, |body| body.raw(&generic_header(0, 0)));
+}
+
+/// A chain of somebody's that packets come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseChain {
+    /// Family number.
+    pub family: u8,
+    /// Table.
+    pub table: String,
+    /// Name.
+    pub name: String,
+    /// Number of the hook (2: forward).
+    pub hook: u32,
+    /// What reaches its end is dropped.
+    pub drops: bool,
+}
+
+/// Reads a chain; `None` for one that is no base chain and for a message that is none.
+pub fn base_chain(answer: &Answer<'_>) -> Option<BaseChain> {
+    if answer.kind != SUBSYSTEM | NEW_CHAIN {
+        return None;
+    }
+    let number = |value: &[u8]| <[u8; 4]>::try_from(value).ok().map(u32::from_be_bytes);
+    let place = attribute(answer, 4)?;
+    let hook = attributes(place).find(|(kind, _)| *kind == 1).and_then(|(_, value)| number(value))?;
+    Some(BaseChain {
+        family: *answer.body.first()?,
+        table: text_of(attribute(answer, 1)?),
+        name: text_of(attribute(answer, 3)?),
+        hook,
+        drops: attribute(answer, 5).and_then(number) == Some(0),
+    })
+}
+
+fn attribute<'a>(answer: &Answer<'a>, wanted: u16) -> Option<&'a [u8]> {
+    attributes(answer.body.get(4..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}

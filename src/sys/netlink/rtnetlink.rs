@@ -1,0 +1,329 @@
+//! Messages of rtnetlink: interfaces, addresses, neighbours, routes. **Pure**.
+//!
+//! All changes are idempotent where the kernel allows it: what is there is replaced. Interfaces cannot be: a name that is taken is refused.
+
+use super::message::{ACK, Answer, CREATE, DUMP, EXCLUSIVE, REPLACE, Request, attributes, text_of, u32_at};
+use std::net::IpAddr;
+
+const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+const NEW_ADDRESS: u16 = 20;
+const GET_ADDRESS: u16 = 22;
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const NEW_NEIGHBOUR: u16 = 28;
+
+/// `IFF_UP`.
+pub const UP: u32 = 1;
+/// In every namespace `lo` is interface 1.
+pub const LO: u32 = 1;
+
+/// Bytes of `struct ifinfomsg`, `struct ifaddrmsg`, `struct rtmsg`.
+const LINK_HEADER: usize = 16;
+const ADDRESS_HEADER: usize = 8;
+const ROUTE_HEADER: usize = 12;
+
+// IFLA_*.
+const LINK_MAC: u16 = 1;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+const LINK_PEER: u16 = 5;
+const LINK_KIND: u16 = 18;
+const LINK_ALIAS: u16 = 20;
+const LINK_FAMILIES: u16 = 26;
+const LINK_GROUP: u16 = 27;
+const LINK_NETNS_FD: u16 = 28;
+
+/// `rtm_protocol` of podstead's routes, so that `ip route show proto 112` lists them. None of the registered ones.
+pub const ROUTE_PROTOCOL: u8 = 112;
+const MAIN_TABLE: u8 = 254;
+const SCOPE_UNIVERSE: u8 = 0;
+const SCOPE_LINK: u8 = 253;
+const UNICAST: u8 = 1;
+
+/// A hardware address.
+pub type Mac = [u8; 6];
+
+/// One end of a veth pair.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its hardware address.
+    pub mac: Mac,
+}
+
+/// Makes a veth pair: one end here, in an interface group, the other one in the namespace of the descriptor.
+pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: VethEnd<'_>, netns: i32) {
+    request.message(format!("make interface {}", here.name), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
+        body.raw(&link_header(0, 0));
+        body.text(LINK_NAME, here.name);
+        body.bytes(LINK_MAC, &here.mac);
+        body.u32(LINK_GROUP, group);
+        body.nest(LINK_KIND, |kind| {
+            kind.text(1, "veth");
+            kind.nest(2, |veth| {
+                // VETH_INFO_PEER: a link message within the message.
+                veth.nest(1, |peer| {
+                    peer.raw(&link_header(0, 0));
+                    peer.text(LINK_NAME, there.name);
+                    peer.bytes(LINK_MAC, &there.mac);
+                    peer.u32(LINK_NETNS_FD, netns.cast_unsigned());
+                });
+            });
+        });
+    });
+}
+
+/// Settings of an interface's IPv4 side, by their numbers in the kernel (`IPV4_DEVCONF_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ipv4Setting {
+    /// Packets that come in here may go on elsewhere.
+    Forwarding,
+    /// Senders are told of shorter ways.
+    SendRedirects,
+    /// 1: a source must be reachable through here.
+    RpFilter,
+    /// 127.0.0.0/8 is an address like others here.
+    RouteLocalnet,
+}
+
+impl Ipv4Setting {
+    const fn number(self) -> u16 {
+        match self {
+            Self::Forwarding => 1,
+            Self::SendRedirects => 6,
+            Self::RpFilter => 8,
+            Self::RouteLocalnet => 26,
+        }
+    }
+}
+
+/// Sets an interface's IPv4 settings, and its description.
+pub fn set_up_link(request: &mut Request, index: u32, alias: Option<&str>, ipv4: &[(Ipv4Setting, u32)]) {
+    request.message(format!("set up interface {index}"), NEW_LINK, ACK, |body| {
+        body.raw(&link_header(index, 0));
+        if let Some(alias) = alias {
+            body.text(LINK_ALIAS, alias);
+        }
+        body.nest(LINK_FAMILIES, |families| {
+            families.nest(u16::from(family_number(true)), |family| {
+                // IFLA_INET_CONF.
+                family.nest(1, |settings| {
+                    for (setting, value) in ipv4 {
+                        settings.u32(setting.number(), *value);
+                    }
+                });
+            });
+        });
+    });
+}
+
+/// Keeps the kernel from giving an interface IPv6 addresses by itself.
+pub fn without_own_ipv6(request: &mut Request, index: u32) {
+    request.message(format!("set up IPv6 of interface {index}"), NEW_LINK, ACK, |body| {
+        body.raw(&link_header(index, 0));
+        body.nest(LINK_FAMILIES, |families| {
+            // IFLA_INET6_ADDR_GEN_MODE: none.
+            families.nest(u16::from(family_number(false)), |family| family.bytes(8, &[1]));
+        });
+    });
+}
+
+/// Switches an interface on.
+pub fn switch_on(request: &mut Request, index: u32) {
+    request.message(format!("switch interface {index} on"), NEW_LINK, ACK, |body| body.raw(&link_header(index, UP)));
+}
+
+/// Removes an interface, and with it the other end of a pair.
+pub fn delete_link(request: &mut Request, index: u32) {
+    request.message(format!("remove interface {index}"), DELETE_LINK, ACK, |body| body.raw(&link_header(index, 0)));
+}
+
+/// Asks for one interface.
+pub fn get_link(request: &mut Request, name: &str) {
+    request.message(format!("look at interface {name}"), GET_LINK, ACK, |body| {
+        body.raw(&link_header(0, 0));
+        body.text(LINK_NAME, name);
+    });
+}
+
+/// Asks for all interfaces.
+pub fn list_links(request: &mut Request) {
+    request.message("list interfaces", GET_LINK, DUMP, |body| body.raw(&link_header(0, 0)));
+}
+
+/// Asks for all addresses.
+pub fn list_addresses(request: &mut Request) {
+    request.message("list addresses", GET_ADDRESS, DUMP, |body| body.raw(&[0; ADDRESS_HEADER]));
+}
+
+/// Asks for the routes of both families.
+pub fn list_routes(request: &mut Request) {
+    request.message("list routes", GET_ROUTE, DUMP, |body| body.raw(&[0; ROUTE_HEADER]));
+}
+
+/// Gives an interface an address, at once and without asking the neighbours (no DAD).
+pub fn add_address(request: &mut Request, index: u32, address: IpAddr, prefix: u8) {
+    request.message(format!("add address {address} to interface {index}"), NEW_ADDRESS, ACK | CREATE | REPLACE, |body| {
+        let mut header = vec![family_number(address.is_ipv4()), prefix, 0, SCOPE_UNIVERSE];
+        header.extend(index.to_ne_bytes());
+        body.raw(&header);
+        // IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS: IFA_F_NODAD.
+        body.bytes(1, &octets(address));
+        body.bytes(2, &octets(address));
+        if address.is_ipv6() {
+            body.u32(8, 2);
+        }
+    });
+}
+
+/// Where packets go.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Destination: network and prefix length; a default route has an unspecified address and 0.
+    pub to: (IpAddr, u8),
+    /// Next hop, if it is not the destination itself.
+    pub via: Option<IpAddr>,
+    /// Interface.
+    pub interface: u32,
+}
+
+/// Adds a route.
+pub fn add_route(request: &mut Request, route: Route) {
+    let Route { to: (network, prefix), via, interface } = route;
+    request.message(format!("add route to {network}/{prefix}"), NEW_ROUTE, ACK | CREATE | REPLACE, |body| {
+        let scope = if via.is_some() || network.is_ipv6() { SCOPE_UNIVERSE } else { SCOPE_LINK };
+        body.raw(&[family_number(network.is_ipv4()), prefix, 0, 0, MAIN_TABLE, ROUTE_PROTOCOL, scope, UNICAST, 0, 0, 0, 0]);
+        if prefix > 0 {
+            body.bytes(1, &octets(network));
+        }
+        if let Some(via) = via {
+            body.bytes(5, &octets(via));
+        }
+        body.u32(4, interface);
+    });
+}
+
+/// Says for good which hardware address a neighbour has, so that nobody needs to ask and nobody can claim it.
+pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac: Mac) {
+    const PERMANENT: u16 = 0x80;
+    request.message(format!("add neighbour {address}"), NEW_NEIGHBOUR, ACK | CREATE | REPLACE, |body| {
+        let mut header = vec![family_number(address.is_ipv4()), 0, 0, 0];
+        header.extend(interface.to_ne_bytes());
+        header.extend(PERMANENT.to_ne_bytes());
+        header.extend([0, 0]);
+        body.raw(&header);
+        body.bytes(1, &octets(address));
+        body.bytes(2, &mac);
+    });
+}
+
+/// An interface as the kernel describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Its index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// `IFF_*`.
+    pub flags: u32,
+    /// Index of the other end of a pair, which may be in another namespace.
+    pub peer: Option<u32>,
+    /// Interface group.
+    pub group: u32,
+    /// Largest packet.
+    pub mtu: u32,
+    /// Type of a virtual interface.
+    pub kind: Option<String>,
+    /// Description.
+    pub alias: Option<String>,
+}
+
+/// Reads an interface; `None` for a message that is none.
+pub fn link(answer: &Answer<'_>) -> Option<Link> {
+    if answer.kind != NEW_LINK {
+        return None;
+    }
+    let mut link = Link { index: u32_at(answer.body, 4)?, flags: u32_at(answer.body, 8)?, ..Link::default() };
+    for (kind, value) in attributes(answer.body.get(LINK_HEADER..)?) {
+        match kind {
+            LINK_NAME => link.name = text_of(value),
+            LINK_PEER => link.peer = u32_at(value, 0),
+            LINK_GROUP => link.group = u32_at(value, 0)?,
+            LINK_MTU => link.mtu = u32_at(value, 0)?,
+            LINK_ALIAS => link.alias = Some(text_of(value)),
+            LINK_KIND => link.kind = attributes(value).find(|(kind, _)| *kind == 1).map(|(_, name)| text_of(name)),
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+/// A network that an interface reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Address or network.
+    pub network: IpAddr,
+    /// Prefix length.
+    pub prefix: u8,
+    /// The interface; 0 where there is none.
+    pub interface: u32,
+}
+
+/// Reads an address with the network that it is in; `None` for a message that is none.
+pub fn address(answer: &Answer<'_>) -> Option<Reached> {
+    if answer.kind != NEW_ADDRESS {
+        return None;
+    }
+    let prefix = *answer.body.get(1)?;
+    let interface = u32_at(answer.body, 4)?;
+    let (_, value) = attributes(answer.body.get(ADDRESS_HEADER..)?).find(|(kind, _)| *kind == 1)?;
+    Some(Reached { network: ip_of(value)?, prefix, interface })
+}
+
+/// Reads the destination of a unicast route; `None` for a default route and for a message that is none.
+pub fn route(answer: &Answer<'_>) -> Option<Reached> {
+    if answer.kind != NEW_ROUTE || *answer.body.get(7)? != UNICAST {
+        return None;
+    }
+    let prefix = *answer.body.get(1)?;
+    let mut network = None;
+    let mut interface = 0;
+    for (kind, value) in attributes(answer.body.get(ROUTE_HEADER..)?) {
+        match kind {
+            1 => network = ip_of(value),
+            4 => interface = u32_at(value, 0)?,
+            _ => {}
+        }
+    }
+    (prefix > 0).then_some(Reached { network: network?, prefix, interface })
+}
+
+/// The bytes of an address.
+pub fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+/// `AF_INET` or `AF_INET6`.
+const fn family_number(is_v4: bool) -> u8 {
+    if is_v4 { 2 } else { 10 }
+}
+
+fn link_header(index: u32, flags: u32) -> [u8; LINK_HEADER] {
+    let mut header = [0; LINK_HEADER];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    // Which flags, and which of them are meant.
+    header[8..12].copy_from_slice(&flags.to_ne_bytes());
+    header[12..16].copy_from_slice(&flags.to_ne_bytes());
+    header
+}

@@ -1,0 +1,138 @@
+//! Ports of the host that lead to pods.
+
+use super::lan::{HOST_V4, HOST_V6, Site, WebServer};
+use crate::support::eventually;
+
+/// shows: spec.containers[].ports[].hostPort, spec.containers[].ports[].containerPort, spec.containers[].ports[].protocol
+#[test]
+fn a_host_port_leads_to_the_pod_from_everywhere() {
+    let site = Site::start();
+    site.web("two", "", "");
+    let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+    let v4 = format!("http://{HOST_V4}:8080/");
+    let v6 = format!("http://[{HOST_V6}]:8080/");
+    for url in [&v4, &v6] {
+        site.outside.gets(url, "I am one");
+        site.machine.gets(url, "I am one");
+        site.pod_gets("two", url, "I am one");
+        site.pod_gets("one", url, "I am one");
+    }
+    site.machine.gets("http://127.0.0.1:8080/", "I am one");
+    site.pod_gets("two", "http://169.254.0.1:8080/", "I am one");
+    // An edit moves it, without another container.
+    let before = site.host.pod("one").unwrap();
+    site.host.write_manifest("one.yaml", &super::lan::web("one", "", "{containerPort: 80, hostPort: 8081}"));
+    site.outside.gets(&format!("http://{HOST_V4}:8081/"), "I am one");
+    eventually("the old port to be closed", || match site.outside.get(&v4) {
+        Err(_) => Ok(()),
+        Ok(text) => Err(text),
+    });
+    let after = site.host.wait_running("one");
+    assert_eq!(site.addresses("one"), one);
+    assert_eq!(after.uid(), before.uid());
+    site.host.remove_manifest("one.yaml");
+    site.host.wait_gone("one");
+    site.outside.get(&format!("http://{HOST_V4}:8081/")).unwrap_err();
+}
+
+/// shows: spec.containers[].ports[].hostIP
+#[test]
+fn a_host_port_of_one_address_is_one_of_that_address_only() {
+    let site = Site::start();
+    site.web(
+        "one",
+        "",
+        &format!(
+            "{{containerPort: 80, hostPort: 8001, hostIP: 127.0.0.1}}, {{containerPort: 80, hostPort: 8002, hostIP: {HOST_V4}}}, \
+             {{containerPort: 80, hostPort: 8003, hostIP: '{HOST_V6}'}}"
+        ),
+    );
+    site.web("two", "", "{containerPort: 80, hostPort: 8002, hostIP: 127.0.0.1}");
+    site.machine.gets("http://127.0.0.1:8001/", "I am one");
+    site.machine.gets("http://127.0.0.1:8002/", "I am two");
+    site.outside.gets(&format!("http://{HOST_V4}:8002/"), "I am one");
+    site.outside.gets(&format!("http://[{HOST_V6}]:8003/"), "I am one");
+    for url in [format!("http://{HOST_V4}:8001/"), format!("http://[{HOST_V6}]:8002/"), format!("http://{HOST_V4}:8003/")] {
+        site.outside.get(&url).unwrap_err();
+    }
+}
+
+#[test]
+fn datagrams_find_the_pod_and_their_answers_the_way_back() {
+    let site = Site::start();
+    site.web("one", "", "{containerPort: 53, hostPort: 5353, protocol: UDP}");
+    let pid = site.host.container_pid(&site.host.pod("one").unwrap(), "main").to_string();
+    let server = "import socket\ns = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\ns.bind(('::', 53))\n\
+                  while True: s.sendto(b'I am one', s.recvfrom(100)[1])\n";
+    let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "python3", "-c", server]).spawn().unwrap();
+    let client = "import socket,sys\ns = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)\n\
+                  s.settimeout(1)\ns.sendto(b'hello', (sys.argv[1], 5353))\nprint(s.recvfrom(100))\n";
+    for address in [HOST_V4, HOST_V6] {
+        eventually(&format!("an answer from {address}"), || {
+            let out = site.outside.command(&["python3", "-c", client, address]).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            // The answer comes from the address that was asked.
+            (text.contains("I am one") && text.contains(address)).then_some(()).ok_or(text + &String::from_utf8_lossy(&out.stderr))
+        });
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_port_that_another_pod_has_is_refused_by_the_pods_name_and_given_when_it_is_free() {
+    let site = Site::start();
+    site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+    site.host.write_manifest("two.yaml", &super::lan::web("two", "", "{containerPort: 80, hostPort: 8080}"));
+    let two = site.host.wait_for_pod("two", "a conflict", |pod| pod.waiting_reason("main") == "HostPortConflict");
+    let message = two.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, "hostPort 8080/TCP is taken by pod one-edge-1_default");
+    assert_eq!(two.phase(), "Pending");
+    let events = site.host.cli_ok(&["get", "events"]);
+    assert!(events.contains("HostPortConflict"), "{events}");
+    // A restart of the daemon does not turn the tables.
+    let mut site = site;
+    site.host.kill_daemon();
+    site.host.start_daemon();
+    site.host.wait_running("one");
+    site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
+    site.host.wait_for_pod("two", "a conflict", |pod| pod.waiting_reason("main") == "HostPortConflict");
+    site.host.remove_manifest("one.yaml");
+    site.host.wait_running("two");
+    site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am two");
+}
+
+#[test]
+fn a_port_that_a_service_of_the_host_has_stays_with_it() {
+    let site = Site::start();
+    let server = WebServer::start(&site.machine, "0.0.0.0:22", "I am the host");
+    let manifest = super::lan::web("one", "", "{containerPort: 80, hostPort: 22}");
+    site.host.write_manifest("one.yaml", &manifest);
+    let one = site.host.wait_for_pod("one", "a conflict", |pod| pod.waiting_reason("main") == "HostPortConflict");
+    let message = one.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("hostPort 22/TCP is taken by busybox (process "), "{message}");
+    site.outside.gets(&format!("http://{HOST_V4}:22/"), "I am the host");
+    drop(server);
+    site.host.wait_running("one");
+    site.outside.gets(&format!("http://{HOST_V4}:22/"), "I am one");
+    // One of root's that comes later has its port, too.
+    let _server = WebServer::start(&site.machine, "0.0.0.0:22", "I am the host");
+    site.outside.gets(&format!("http://{HOST_V4}:22/"), "I am the host");
+}
+
+#[test]
+fn a_pod_on_the_hosts_network_has_its_ports_like_others() {
+    let site = Site::start();
+    let on_host = super::lan::web("one", "", "{containerPort: 8080, hostPort: 8080}")
+        .replace("spec:\n", "spec:\n  hostNetwork: true\n")
+        .replace("httpd -f", "httpd -f -p 8080");
+    site.host.write_manifest("one.yaml", &on_host);
+    let one = site.host.wait_running("one");
+    assert_eq!(one.0["status"]["podIP"], HOST_V4);
+    site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
+    site.host.write_manifest("two.yaml", &super::lan::web("two", "", "{containerPort: 80, hostPort: 8080}"));
+    site.host.wait_for_pod("two", "a conflict", |pod| pod.waiting_reason("main") == "HostPortConflict");
+    site.host.remove_manifest("one.yaml");
+    site.host.wait_running("two");
+    site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am two");
+}

@@ -1,0 +1,6 @@
+//! The builtin network, seen with other eyes: real clients and servers in namespaces that stand for machines.
+
+mod host_ports;
+mod isolation;
+mod lan;
+mod reach;
