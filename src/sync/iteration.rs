@@ -1,5 +1,6 @@
 //! One turn of the sync loop. Its inputs are arguments, so that a test drives it turn by turn.
 
+use super::heartbeat::Heartbeat;
 use super::housekeeping::Housekeeping;
 use crate::mux::{PodOp, PodUpdate, SourcesReady};
 use crate::pod::PodUid;
@@ -24,6 +25,8 @@ pub struct SyncInputs {
     pub arrivals: watch::Receiver<u64>,
     /// The slow safety net: every pod looks again, housekeeping runs.
     pub tick: Interval,
+    /// What the service manager waits for.
+    pub heartbeat: Heartbeat,
     /// The daemon shall stop. Pods go on.
     pub shutdown: CancellationToken,
 }
@@ -44,7 +47,7 @@ pub async fn sync_loop_iteration(
     ready: &mut SourcesReady,
     housekeeping: &mut Housekeeping,
 ) -> ControlFlow<Ended> {
-    // Every arm is cancel-safe: `recv`, `changed`, `tick` and `step` take nothing out before they win.
+    // Every arm is cancel-safe: `recv`, `changed`, `tick`, `due` and `step` take nothing out before they win.
     tokio::select! {
         () = inputs.shutdown.cancelled() => return ControlFlow::Break(Ended::Shutdown),
         update = inputs.updates.recv() => match update {
@@ -64,6 +67,7 @@ pub async fn sync_loop_iteration(
             workers.look_at_all();
             clean_up(workers, ready, housekeeping).await;
         }
+        () = inputs.heartbeat.due() => inputs.heartbeat.beat(),
         () = workers.step() => {}
     }
     ControlFlow::Continue(())

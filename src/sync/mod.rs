@@ -7,6 +7,7 @@
 //! The kubelet ticks each second, relists containers each second and keeps house every two; here events come from the shims, so one
 //! tick a minute is the safety net, and an idle host is idle.
 
+pub mod heartbeat;
 mod housekeeping;
 mod iteration;
 mod recover;
@@ -14,6 +15,7 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
+pub use heartbeat::Heartbeat;
 pub use housekeeping::Housekeeping;
 pub use iteration::{Ended, SyncInputs, sync_loop_iteration};
 pub use recover::{RecoverError, Recovered};

@@ -23,7 +23,8 @@ use crate::runtime::protocol::LogLimits;
 use crate::source::{Wakers, webhook};
 use crate::store::CheckContext;
 use crate::store::intake::{self, Intake};
-use crate::sync::{self, Ended, Housekeeping, Recovered, SyncInputs};
+use crate::sync::heartbeat::watchdog_timeout;
+use crate::sync::{self, Ended, Heartbeat, Housekeeping, Recovered, SyncInputs};
 use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey};
@@ -175,8 +176,15 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     };
     stages.spawn(async move { match api::serve(socket, backend).await {} });
 
-    let inputs =
-        SyncInputs { updates, events: lifecycle, pokes, arrivals: services.images.arrivals(), tick: sync::tick(), shutdown };
+    let inputs = SyncInputs {
+        updates,
+        events: lifecycle,
+        pokes,
+        arrivals: services.images.arrivals(),
+        tick: sync::tick(),
+        heartbeat: watchdog(),
+        shutdown,
+    };
     let housekeeping = Housekeeping::new(services, remains);
     let slice = config.paths.cgroup_slice();
     let (heard, is_heard) = oneshot::channel();
@@ -206,6 +214,13 @@ fn leave_cgroups(slice: &str) {
     if let Err(error) = Cgroups::detect(slice).and_then(|cgroups| cgroups.remove_if_unused()) {
         tracing::warn!(error = %error_chain(&error), "empty cgroups are left behind");
     }
+}
+
+/// What feeds the watchdog of the service manager that started this process, if there is one.
+fn watchdog() -> Heartbeat {
+    let (timeout, watched) = (std::env::var_os("WATCHDOG_USEC"), std::env::var_os("WATCHDOG_PID"));
+    let timeout = watchdog_timeout(timeout.as_deref(), watched.as_deref(), std::process::id());
+    Heartbeat::new(timeout, || notify_manager("WATCHDOG=1"))
 }
 
 fn is_in_memory(directory: &Path) -> bool {

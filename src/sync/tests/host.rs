@@ -140,6 +140,7 @@ impl Host {
                 pokes: poked,
                 arrivals: self.images.arrivals(),
                 tick: crate::sync::tick(),
+                heartbeat: crate::sync::Heartbeat::none(),
                 shutdown: CancellationToken::new(),
             },
             workers,
