@@ -26,6 +26,7 @@ mod rollback;
 mod session;
 mod source_name;
 mod status;
+mod stop;
 mod suspend;
 mod sync;
 mod table;
@@ -120,12 +121,19 @@ enum Command {
     Resume(resume::ResumeArgs),
     /// Show what would change on this host
     Plan(plan::PlanArgs),
+    /// Stop all pods of a host whose daemon does not run
+    Stop(stop::StopArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Show the version of this command and of the daemon
     Version(version::VersionArgs),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
+}
+
+/// The command line as clap knows it: manual pages and completions are made from it.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the arguments of this process and runs the subcommand.
@@ -152,9 +160,10 @@ pub fn main() -> ExitCode {
         Command::Suspend(args) => suspend::run(&args, &context),
         Command::Resume(args) => resume::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
+        Command::Stop(args) => stop::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),
-        Command::Completion(args) => completion::run(&args, &mut Cli::command()),
+        Command::Completion(args) => completion::run(&args, &mut self::command()),
     };
     match result {
         Ok(code) => code,

@@ -2,8 +2,10 @@
 #![expect(unsafe_code, reason = "pidfd calls with raw signal numbers and namespace sets have no safe wrapper")]
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// Opens a process. ESRCH if there is none; a process that has ended but was not waited for can be opened.
 pub fn open(pid: u32) -> nix::Result<OwnedFd> {
@@ -23,6 +25,13 @@ pub fn send_signal(process: &OwnedFd, signal: i32) -> nix::Result<()> {
     Errno::result(result).map(drop)
 }
 
+/// Waits until the process has ended, at most `timeout`. Whether it has.
+pub fn wait_for_end(process: &OwnedFd, timeout: Duration) -> nix::Result<bool> {
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+    let mut descriptors = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    Ok(poll(&mut descriptors, timeout)? > 0)
+}
+
 /// Moves this thread into the given namespaces of the process, in one step, so that the kernel orders them.
 pub fn enter_namespaces(process: &OwnedFd, namespaces: CloneFlags) -> nix::Result<()> {
     nix::sched::setns(process, namespaces)
@@ -36,7 +45,9 @@ mod tests {
     fn a_signal_to_an_ended_process_is_esrch_and_to_a_living_one_arrives() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let process = open(child.id()).unwrap();
+        assert_eq!(wait_for_end(&process, Duration::ZERO), Ok(false));
         send_signal(&process, libc::SIGKILL).unwrap();
+        assert_eq!(wait_for_end(&process, Duration::from_secs(60)), Ok(true));
         child.wait().unwrap();
         assert_eq!(send_signal(&process, libc::SIGKILL), Err(Errno::ESRCH));
     }

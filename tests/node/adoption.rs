@@ -144,3 +144,27 @@ fn the_manifests_directory_going_away_keeps_everything_running() {
     host.remove_manifest("ticker.yaml");
     host.wait_gone("ticker");
 }
+
+#[test]
+fn all_pods_are_stopped_by_one_command_and_run_again_with_the_next_daemon() {
+    let mut host = TestHost::start();
+    let polite = MANIFEST
+        .replace("'echo up; exec sleep 1000000'", r#"'trap "echo bye; exit 3" TERM; echo up; while true; do sleep 0.05; done'"#);
+    host.write_manifest("ticker.yaml", &polite);
+    let before = host.wait_running("ticker");
+    host.wait_log("ticker", "waiter", "up");
+    let pids = ["ticker", "waiter"].map(|container| host.container_pid(&before, container));
+    let config = host.path("config.yaml");
+    let stop = ["--config", config.to_str().unwrap(), "stop", "--all"];
+    let refused = host.cli(&stop);
+    assert!(!refused.status.success(), "a daemon runs");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("systemctl stop podstead"));
+    host.stop_daemon();
+    assert_eq!(host.cli_ok(&stop), "stopped ticker-edge-1_default\n");
+    assert!(pids.iter().all(|pid| !process_exists(*pid)));
+    assert!(host.cli_ok(&stop).is_empty(), "there is nothing left to stop");
+    host.start_daemon();
+    let after = host.wait_for_pod("ticker", "both to run again", |pod| pod.runs("waiter") && pod.runs("ticker"));
+    assert_eq!(after.uid(), before.uid());
+    assert_eq!(after.container("waiter")["lastState"]["terminated"]["exitCode"], 3, "it was asked, not killed");
+}

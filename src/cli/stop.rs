@@ -1,0 +1,90 @@
+//! `podstead stop --all`: stops all pods of a host whose daemon does not run, e.g. before the package is removed.
+//!
+//! Each shim is asked as at the shutdown of the host: stop signals, grace periods, SIGKILL, every exit on disk. The pods are still wanted:
+//! a daemon that is started again starts them again.
+
+use super::Context;
+use crate::api::{ApiSocket, SocketError};
+use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
+use crate::runtime::{ObservedPod, Runtime};
+use crate::sys::clock::Clock;
+use crate::sys::pidfd;
+use anyhow::Context as _;
+use clap::Args;
+use futures_util::future::join_all;
+use nix::errno::Errno;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const SIGTERM: i32 = 15;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct StopArgs {
+    /// Stop every pod of this host
+    #[arg(long, required = true)]
+    all: bool,
+    /// Kill what still runs after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+}
+
+pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let config = context.load_config()?;
+    let timeout = Duration::from_secs(args.timeout);
+    let pods = context.block_on(async {
+        // The daemon's own lock: one that runs would start the pods again, and none can start now.
+        let _lock = match ApiSocket::bind(&config.paths.api_socket(), None) {
+            Ok(lock) => lock,
+            Err(error @ SocketError::InUse { .. }) => {
+                return Err(error).context("a daemon would start the pods again; first: systemctl stop podstead");
+            }
+            // Nothing has run since the host was started.
+            Err(SocketError::System { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let runtime = ShimRuntime::new(ShimRuntimeOptions {
+            cgroup_slice: config.paths.cgroup_slice(),
+            ..ShimRuntimeOptions::new(config.paths.clone())
+        })?;
+        let pods = runtime.recover().await?;
+        let pods: Vec<ObservedPod> = runtime.recover().await?.into_iter().filter(|pod| pod.sandbox.is_some()).collect();
+        let shims = pods.iter().filter_map(|pod| pod.sandbox.as_ref()?.shim_pid).filter_map(ask_to_end);
+        let shims = shims.collect::<io::Result<Vec<OwnedFd>>>().context("signal a shim")?;
+        tokio::task::spawn_blocking(move || wait_for_ends(&shims, timeout)).await?;
+        // What is left is killed, and every trace of it goes from the kernel.
+        join_all(pods.iter().map(|pod| runtime.stop_sandbox(&pod.uid))).await.into_iter().collect::<Result<(), _>>()?;
+        Ok(pods)
+    })?;
+    let mut out = io::stdout().lock();
+    for sandbox in pods.iter().filter_map(|pod| pod.sandbox.as_ref()).filter(|sandbox| sandbox.shim_pid.is_some()) {
+        writeln!(out, "stopped {}", sandbox.spec.full_name)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Signals a shim; `None` if it has ended meanwhile.
+fn ask_to_end(pid: u32) -> Option<io::Result<OwnedFd>> {
+    let ask = || {
+        let shim = pidfd::open(pid)?;
+        pidfd::send_signal(&shim, SIGTERM)?;
+        Ok(shim)
+    };
+    match ask() {
+        Err(Errno::ESRCH) => None,
+        asked => Some(asked.map_err(io::Error::from)),
+    }
+}
+
+/// Waits until all have ended or the time is over.
+fn wait_for_ends(shims: &[OwnedFd], timeout: Duration) {
+    let clock = Clock::system();
+    let deadline = clock.now().moment + timeout;
+    for shim in shims {
+        let left = deadline.since(clock.now().moment);
+        // Too late is not too bad: what is left is killed.
+        pidfd::wait_for_end(shim, left).ok();
+    }
+}
