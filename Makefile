@@ -32,7 +32,7 @@ setup-vm: ## install what the tests in a virtual machine need (root)
 
 .PHONY: build
 build: setup ## the two static binaries, optimised
-	cargo build --release --locked
+	packaging/cargo-release $(TARGET)
 
 .PHONY: check
 check: ## format, lints, documentation, dependency policy
@@ -49,6 +49,10 @@ unit: ## the fast tests: no root, no packages
 test: setup-test ## all tests (root)
 	cargo test --locked --no-fail-fast
 
+.PHONY: deb
+deb: setup ## the Debian package, in target/debian
+	packaging/build-deb $(TARGET)
+
 .PHONY: demo
 demo: setup-demo build ## a real pod from manifests/, its log and its HTTP answer (root)
 	packaging/demo $(RELEASE)
@@ -60,6 +64,10 @@ bench: setup-bench build ## latency and memory, as ratios to podman, crun and ru
 .PHONY: vm
 vm: setup-vm build ## the core of the node tests in a Debian machine with systemd and cgroup v2 (root)
 	tests/vm/run $(RELEASE)
+
+.PHONY: life
+life: setup-vm deb ## the life of the package, from installation to purge, in a Debian machine (root)
+	tests/vm/life target/debian
 
 .PHONY: docs
 docs: ## rewrite the generated pages and the recorded outputs

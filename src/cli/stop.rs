@@ -49,7 +49,6 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
             cgroup_slice: config.paths.cgroup_slice(),
             ..ShimRuntimeOptions::new(config.paths.clone())
         })?;
-        let pods = runtime.recover().await?;
         let pods: Vec<ObservedPod> = runtime.recover().await?.into_iter().filter(|pod| pod.sandbox.is_some()).collect();
         let shims = pods.iter().filter_map(|pod| pod.sandbox.as_ref()?.shim_pid).filter_map(ask_to_end);
         let shims = shims.collect::<io::Result<Vec<OwnedFd>>>().context("signal a shim")?;
