@@ -43,7 +43,7 @@ use std::process::ExitCode;
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let words: Vec<&str> = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
     let result = match words.as_slice() {
-        ["pod", config] => launch::run(Path::new(config)).map_err(|error| explain(&error)),
+        ["pod", config, _name] => launch::run(Path::new(config)).map_err(|error| explain(&error)),
         ["helper", job @ ..] => return helper::run(job),
         ["compress", ..] => log::compress(&arguments[2..]).map_err(|error| explain(&error)),
         ["init"] => init::run().map_err(|error| explain(&error)).map(|never| match never {}),

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Heard};
 use super::{Inner, PodView, blocking, failed, loss, teardown};
-use crate::pod::PodUid;
+use crate::pod::{PodFullName, PodUid};
 use crate::runtime::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
 use crate::runtime::record::{Durability, SandboxRecord};
 use crate::runtime::{PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxSpec, SandboxState, SandboxStatus};
@@ -47,7 +47,7 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
             record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
         })
     };
-    let (started, recorded) = tokio::join!(start_shim(&inner.options.shim_binary, &prepared.config), recorded);
+    let (started, recorded) = tokio::join!(start_shim(&inner.options.shim_binary, &prepared.config, &spec.full_name), recorded);
     started?;
     recorded?;
     let (connection, hello, shim_status) = connect(inner, &spec.uid).await?;
@@ -94,11 +94,13 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
 }
 
 /// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
-async fn start_shim(binary: &Path, config: &Path) -> Result<(), RuntimeError> {
+async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(), RuntimeError> {
     let operation = "start the shim";
     let child = Command::new(binary)
         .arg("pod")
         .arg(config)
+        // For whoever lists processes or cgroups.
+        .arg(pod.to_string())
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::null())
