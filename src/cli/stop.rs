@@ -7,6 +7,7 @@ use super::Context;
 use crate::api::{ApiSocket, SocketError};
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::{ObservedPod, Runtime};
+use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::sys::pidfd;
 use anyhow::Context as _;
@@ -55,6 +56,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
         tokio::task::spawn_blocking(move || wait_for_ends(&shims, timeout)).await?;
         // What is left is killed, and every trace of it goes from the kernel.
         join_all(pods.iter().map(|pod| runtime.stop_sandbox(&pod.uid))).await.into_iter().collect::<Result<(), _>>()?;
+        Cgroups::detect(&config.paths.cgroup_slice())?.remove_if_unused()?;
         Ok(pods)
     })?;
     let mut out = io::stdout().lock();
