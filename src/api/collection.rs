@@ -3,8 +3,9 @@
 use super::failure::ApiFailure;
 use super::request::Query;
 use super::respond::{self, Answer};
-use super::selector::{FieldSelector, LabelSelector};
+use super::selector::FieldSelector;
 use super::table::{self, Column, IncludeObject};
+use crate::manifest::LabelSelector;
 use crate::telemetry::journal::{Change, ChangeKind, Journal};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -67,11 +68,12 @@ impl Selection {
         query: &Query,
         form: Option<IncludeObject>,
     ) -> Result<Self, ApiFailure> {
-        let bad = |error: super::selector::SelectorError| ApiFailure::bad_request(error.to_string());
         Ok(Self {
             namespace,
-            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default()).map_err(bad)?,
-            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), C::FIELDS).map_err(bad)?,
+            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
+                .map_err(|error| ApiFailure::bad_request(error.to_string()))?,
+            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), C::FIELDS)
+                .map_err(|error| ApiFailure::bad_request(error.to_string()))?,
             form,
         })
     }

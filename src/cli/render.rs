@@ -7,7 +7,7 @@ use super::tree::read_tree;
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
 use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, WrittenConfig};
-use crate::manifest::{Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
+use crate::manifest::{Origin, Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
 use crate::pod::{AdmitContext, SourceId};
 use crate::source::{Artifact, Layers, dir};
 use crate::store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
@@ -79,7 +79,7 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     };
     let artifact = read(&path, &check_context.layers)?;
     let store = UndeltaStore::default().in_layers(&check_context.layers);
-    let store = store.apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
+    let store = store.apply(&artifact, &|file, bytes, patches| check(file, bytes, &check_context, patches));
     let mut problems = store.set(&SourceId::new("render"), &artifact.revision).problems;
     problems.iter_mut().for_each(|problem| problem.file = shown(&path, &problem.file));
     problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
@@ -157,9 +157,13 @@ fn shown(root: &Path, file: &str) -> String {
     prefix.join(file).display().to_string()
 }
 
-/// File and line, for a comment: which must not end before its line.
+/// Files and lines of the object and of its patches, for a comment: which must not end before its line.
 fn origin(root: &Path, object: &Accepted) -> String {
-    format!("{}:{}", shown(root, &object.origin.file).replace(char::is_control, "?"), object.origin.position.line)
+    let place =
+        |Origin { file, position }: &Origin| format!("{}:{}", shown(root, file).replace(char::is_control, "?"), position.line);
+    let patches: Vec<String> = object.patched_by.iter().map(place).collect();
+    let patched = if patches.is_empty() { String::new() } else { format!(", patched by {}", patches.join(", ")) };
+    format!("{}{patched}", place(&object.origin))
 }
 
 fn value_of(accepted: &Accepted) -> Value {

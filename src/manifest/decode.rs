@@ -5,10 +5,16 @@ use super::fault::{Fault, code, quoted};
 use super::lines::Lines;
 use super::node::{Node, Value};
 use super::object::{self, Kind, Told};
+use super::patch::{self, Patch, PatchFault, Patched};
+use super::places::Places;
+use super::schema::Extent;
 use super::sealed::{self, Opened, Seals};
-use super::{Decoded, DecodedObject, Limits, ObjectKey, Origin, Position, Severity, encoding, schema, yaml};
+use super::{
+    Decoded, DecodedObject, Limits, ObjectKey, Origin, PatchesByObject, Position, Problem, Severity, Touch, encoding, schema, yaml,
+};
 use crate::sops::{self, Opening, Unopened};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Reads all objects of one file; `file` is its name in problems and origins. Never fails as a whole: what cannot be read is
 /// in `problems` and `broken`. Takes time and memory in proportion to the size of `bytes`.
@@ -18,15 +24,21 @@ pub fn decode(file: &str, bytes: &[u8], limits: &Limits) -> Decoded {
 
 /// As [`decode`], and opens what SOPS has encrypted.
 pub fn decode_sealed(file: &str, bytes: &[u8], limits: &Limits, opening: &Opening) -> Decoded {
+    decode_patched(file, bytes, limits, opening, &PatchesByObject::new())
+}
+
+/// As [`decode_sealed`], and applies `patches` to the objects that they are for. Costs in proportion to the size of these, too.
+pub fn decode_patched(file: &str, bytes: &[u8], limits: &Limits, opening: &Opening, patches: &PatchesByObject) -> Decoded {
     if let Err(fault) = encoding::check_file(bytes, limits) {
         let problem = fault.into_problem(file, &Lines::new(&[]), None);
-        return Decoded { objects: Vec::new(), problems: vec![problem], broken: vec![None] };
+        return Decoded { problems: vec![problem], broken: vec![None], ..Decoded::default() };
     }
     let lines = Lines::new(bytes);
     let mut reader = Reader {
         file,
         lines: &lines,
         limits,
+        patches,
         seals: Seals::new(opening),
         unopened: opening.unopened,
         decoded: Decoded::default(),
@@ -63,6 +75,7 @@ struct Reader<'a> {
     limits: &'a Limits,
     seals: Seals<'a>,
     unopened: Unopened,
+    patches: &'a PatchesByObject,
     decoded: Decoded,
     /// Every identity met, good or broken, and where.
     seen: HashMap<ObjectKey, Position>,
@@ -72,7 +85,7 @@ struct Reader<'a> {
     unreadable: bool,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// A document, and where it begins.
     fn load(&self, document: &Document<'_>) -> Result<(Node, u32), Fault> {
         let text = encoding::check_document(document.bytes, document.start)?;
@@ -116,6 +129,7 @@ impl Reader<'_> {
         let (told, faults) = object::tell(&node, at, None);
         match told {
             Some(Told::Object(kind)) => self.object(node, kind, "", at, faults),
+            Some(Told::Patch) => self.patch(&node, "", at, faults),
             Some(Told::List { of }) => {
                 self.all_unreadable(faults);
                 self.list(node, at, of);
@@ -129,7 +143,7 @@ impl Reader<'_> {
     fn key_of(node: &Node) -> Option<ObjectKey> {
         let key = match object::tell(node, 0, None).0? {
             Told::Object(kind) => object::key_of(node, kind)?,
-            Told::List { .. } => return None,
+            Told::List { .. } | Told::Patch => return None,
         };
         (!sops::is_sealed(&key.name) && !sops::is_sealed(&key.namespace)).then_some(key)
     }
@@ -165,6 +179,10 @@ impl Reader<'_> {
                     self.object(item, kind, &prefix, item_at, faults);
                     continue;
                 }
+                Some(Told::Patch) => {
+                    self.patch(&item, &prefix, item_at, faults);
+                    continue;
+                }
                 Some(Told::List { .. }) => {
                     let fault = Fault::at(code::UNSUPPORTED_KIND, item_at, "a list cannot be an item of a list").field(prefix);
                     faults = vec![fault.hint("put its items into the outer list")];
@@ -179,7 +197,8 @@ impl Reader<'_> {
     fn object(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
         let key = object::key_of(&node, kind);
         let position = self.lines.position(at);
-        let checked = schema::check(&node, kind.structure, prefix, at, self.lines, self.limits.max_problems);
+        let checked =
+            schema::check(&node, kind.structure, Extent::Whole, prefix, at, Places::Text(self.lines), self.limits.max_problems);
         // The walk tells a wrong type of apiVersion and kind as well.
         faults.retain(|fault| fault.code != code::WRONG_TYPE);
         faults.extend(object::required_faults(&node, kind, prefix, at));
@@ -193,16 +212,26 @@ impl Reader<'_> {
             }
         }
         if faults.is_empty() {
-            match key.clone().zip(kind.typed(node).ok()) {
+            let origin = Origin { file: self.file.to_owned(), position };
+            let patches = key.as_ref().map_or_else(Vec::new, |key| Self::patches_of(self.patches, key, &node));
+            let typed = match (&key, patches.is_empty()) {
+                (Some(key), false) => return self.patched(node, kind, prefix, at, key, origin, &patches),
+                (key, _) => key.clone().zip(kind.typed(node).ok()),
+            };
+            match typed {
                 Some((key, object)) => {
-                    let origin = Origin { file: self.file.to_owned(), position };
                     let positions = checked.positions.build(position, prefix);
-                    self.decoded.objects.push(DecodedObject { key, object, origin, positions });
+                    self.decoded.objects.push(DecodedObject { key, object, origin, positions, patched_by: Vec::new() });
                     return;
                 }
                 None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("this {} cannot be read", kind.name)).field(prefix)),
             }
         }
+        self.refuse(faults, key);
+    }
+
+    /// Tells what is wrong with something that is refused.
+    fn refuse(&mut self, mut faults: Vec<Fault>, key: Option<ObjectKey>) {
         faults.sort_by_key(|fault| fault.at);
         for fault in faults {
             self.tell(fault, key.as_ref());
@@ -210,6 +239,85 @@ impl Reader<'_> {
         match key {
             Some(key) => self.decoded.broken.push(Some(key)),
             None => self.identity_unknown(),
+        }
+    }
+
+    /// The patches that are for an object with these labels.
+    fn patches_of(patches: &'a PatchesByObject, key: &ObjectKey, node: &Node) -> Vec<&'a Patch> {
+        let Some(patches) = patches.get(key) else { return Vec::new() };
+        let labels = object::labels_of(node);
+        patches.iter().map(|patch| &**patch).filter(|patch| patch.target().selects_labels(Some(&labels))).collect()
+    }
+
+    /// An object without faults, with what patches make of it.
+    #[expect(clippy::too_many_arguments, reason = "everything that is known of the object")]
+    fn patched(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, key: &ObjectKey, origin: Origin, patches: &[&Patch]) {
+        let touch = |patch: &&Patch| Touch { patch: patch.origin().clone(), object: key.clone() };
+        let touched: Vec<Touch> = patches.iter().map(touch).collect();
+        let outcome = patch::apply(node, at, kind, patches, Places::Text(self.lines), self.limits);
+        self.decoded.touched.extend(touched);
+        let Patched { node, table, at } = match outcome {
+            Ok(patched) => patched,
+            Err(faults) => {
+                for PatchFault { patch, mut fault, position } in faults {
+                    let ObjectKey { kind, namespace, name } = key;
+                    fault.message = format!("{}, in {kind} {namespace}/{name} of {origin}", fault.message);
+                    let problem = fault.into_problem(&patches[patch].origin().file, self.lines, Some(key));
+                    self.push(Problem { position: Some(position), ..problem });
+                }
+                self.decoded.broken.push(Some(key.clone()));
+                return;
+            }
+        };
+        let Some(node) = node else {
+            self.decoded.removed.push(key.clone());
+            return;
+        };
+        let checked = schema::check(&node, kind.structure, Extent::Whole, "", at, Places::Table(&table), self.limits.max_problems);
+        match kind.typed(node) {
+            Ok(object) => {
+                let positions = checked.positions.build(origin.position, prefix);
+                let patched_by = patches.iter().map(|patch| patch.origin().clone()).collect();
+                self.decoded.objects.push(DecodedObject { key: key.clone(), object, origin, positions, patched_by });
+            }
+            // The walk found nothing wrong.
+            Err(_) => {
+                let message = format!("this {} cannot be read once it is patched", kind.name);
+                self.tell(Fault::at(code::INVALID_VALUE, at, message).field(prefix), Some(key));
+                self.decoded.broken.push(Some(key.clone()));
+            }
+        }
+    }
+
+    /// A document that changes objects.
+    fn patch(&mut self, node: &Node, prefix: &str, at: u32, mut faults: Vec<Fault>) {
+        let places = Places::Text(self.lines);
+        let mut reading = patch::read(node, prefix, at, places, self.limits);
+        let (key, target, position) = (reading.key.clone(), reading.target.clone(), self.lines.position(at));
+        if let Some(key) = &key {
+            match self.seen.get(key) {
+                Some(first) => faults.push(self.duplicate(key, *first, prefix, at)),
+                None => {
+                    self.seen.insert(key.clone(), position);
+                }
+            }
+        }
+        reading.faults.extend(faults);
+        let faults = reading.faults.clone();
+        match reading.into_patch(Origin { file: self.file.to_owned(), position }, places) {
+            Some(patch) => self.decoded.patches.push(Arc::new(patch)),
+            None => {
+                // What it was for can be told: the other objects of the host are safe from it.
+                match target {
+                    Some(target) => self.decoded.broken_patches.push(target),
+                    None => self.identity_unknown(),
+                }
+                let mut faults = faults;
+                faults.sort_by_key(|fault| fault.at);
+                for fault in faults {
+                    self.tell(fault, key.as_ref());
+                }
+            }
         }
     }
 
@@ -240,8 +348,12 @@ impl Reader<'_> {
     }
 
     fn tell(&mut self, fault: Fault, key: Option<&ObjectKey>) {
+        self.push(fault.into_problem(self.file, self.lines, key));
+    }
+
+    fn push(&mut self, problem: Problem) {
         if self.decoded.problems.len() < self.limits.max_problems {
-            self.decoded.problems.push(fault.into_problem(self.file, self.lines, key));
+            self.decoded.problems.push(problem);
         } else {
             self.untold += 1;
         }

@@ -2,6 +2,7 @@
 
 use super::lines::Lines;
 use super::node::{Node, Value};
+use super::places::Places;
 use super::positions::{PathHash, PositionMap, PositionMapBuilder};
 use super::{Limits, Position, yaml};
 
@@ -11,14 +12,14 @@ pub fn locate(bytes: &[u8]) -> PositionMap {
     let Ok(root) = yaml::load(text, 0, 1, &Limits::default()) else { return PositionMap::default() };
     let lines = Lines::new(bytes);
     let mut positions = PositionMapBuilder::default();
-    walk(&root, PathHash::ROOT, &lines, &mut positions);
+    walk(&root, PathHash::ROOT, Places::Text(&lines), &mut positions);
     positions.build(Position { line: 1, column: 1 }, "")
 }
 
-fn walk(node: &Node, path: PathHash, lines: &Lines<'_>, positions: &mut PositionMapBuilder) {
+fn walk(node: &Node, path: PathHash, places: Places<'_>, positions: &mut PositionMapBuilder) {
     let mut record = |path: PathHash, at: Option<u32>| {
         if let Some(at) = at {
-            positions.record(path, lines.position(at));
+            positions.record(path, places.place(at));
         }
     };
     match &node.value {
@@ -28,7 +29,7 @@ fn walk(node: &Node, path: PathHash, lines: &Lines<'_>, positions: &mut Position
                 record(path, entry.value.at.or(entry.key_at));
             }
             for entry in entries {
-                walk(&entry.value, path.child(&entry.key), lines, positions);
+                walk(&entry.value, path.child(&entry.key), places, positions);
             }
         }
         Value::List(items) => {
@@ -36,7 +37,7 @@ fn walk(node: &Node, path: PathHash, lines: &Lines<'_>, positions: &mut Position
                 record(path.index(index), item.at);
             }
             for (index, item) in items.iter().enumerate() {
-                walk(item, path.index(index), lines, positions);
+                walk(item, path.index(index), places, positions);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => {}

@@ -1,7 +1,8 @@
 //! Bytes to strict, typed objects. **Pure**: no files, no clock, no tokio.
 //!
 //! In: the bytes of one file (YAML, multi-document YAML or JSON) and its name. Out: [`Decoded`]: the objects that are good and
-//! the problems of those that are not, each with file, line, column and field path. One bad object never hides another.
+//! the problems of those that are not, each with file, line, column and field path; patches are applied to the trees of the objects
+//! that they are for. One bad object never hides another.
 //! YAML is read as sigs.k8s.io/yaml reads it, under a size, node and depth budget.
 //!
 //! The way of a file: [`decode`] looks at its encoding, cuts it at `---` lines, and for each document loads a tree of nodes
@@ -12,10 +13,13 @@ mod decode;
 mod documents;
 mod encoding;
 mod fault;
+mod label_selector;
 mod lines;
 mod locate;
 mod node;
 mod object;
+mod patch;
+mod places;
 pub mod positions;
 pub mod problem;
 pub mod schema;
@@ -23,15 +27,19 @@ mod sealed;
 mod substitute;
 mod yaml;
 
-pub use decode::{decode, decode_sealed};
+pub use decode::{decode, decode_patched, decode_sealed};
 pub use fault::code::SOPS;
+pub use label_selector::{LabelSelector, LabelSelectorError};
 pub use locate::locate;
+pub use patch::{Patch, Target};
 pub use positions::PositionMap;
 pub use problem::{Origin, Position, Problem, Severity};
 pub use substitute::{Substitution, is_variable_name, substitute, variable_name_problem};
 pub use yaml::to_yaml;
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a manifest may hold.
 #[derive(Clone, PartialEq)]
@@ -80,7 +88,27 @@ pub struct Decoded {
     /// cannot be told, or for a part of the file that cannot be read: then every object that this file gave before may be meant.
     /// A key that is in `objects` is never here.
     pub broken: Vec<Option<ObjectKey>>,
+    /// The good patches, in file order.
+    pub patches: Vec<Arc<Patch>>,
+    /// What patches are for that were refused.
+    pub broken_patches: Vec<Target>,
+    /// Objects that a patch takes away.
+    pub removed: Vec<ObjectKey>,
+    /// Which patches were for which objects of the file, whether they could be applied or not.
+    pub touched: Vec<Touch>,
 }
+
+/// A patch and an object that it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Where the patch is written.
+    pub patch: Origin,
+    /// The object.
+    pub object: ObjectKey,
+}
+
+/// The patches that may be for an object, in the order of their application.
+pub type PatchesByObject = BTreeMap<ObjectKey, Vec<Arc<Patch>>>;
 
 /// One good object.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +121,8 @@ pub struct DecodedObject {
     pub origin: Origin,
     /// Where its fields are.
     pub positions: PositionMap,
+    /// Where the patches are written that made it what it is, in order.
+    pub patched_by: Vec<Origin>,
 }
 
 /// What one file may cost. The defaults fit any file that a person or a template engine writes for one host.

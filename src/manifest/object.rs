@@ -2,8 +2,10 @@
 
 use super::fault::{Fault, code, quoted};
 use super::node::{Entry, Node, Value};
+use super::patch;
 use super::schema::{self, Struct, table};
 use super::{Object, ObjectKey};
+use std::collections::BTreeMap;
 
 /// A kind of object that a manifest may hold.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,17 @@ impl Kind {
     }
 }
 
+/// The kind of that name.
+pub(super) fn kind_named(name: &str) -> Option<Kind> {
+    KINDS.into_iter().find(|kind| kind.name == name)
+}
+
+/// Whether an object says that it is of this kind, as one that was told apart did.
+pub(super) fn says_its_kind(node: &Node, kind: Kind) -> bool {
+    let says = |name: &str, value: &str| node.entry(name).is_none_or(|entry| entry.value.as_str() == Some(value));
+    says("kind", kind.name) && says("apiVersion", "v1")
+}
+
 /// Kinds that carry a pod template.
 const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "PodTemplate"];
 
@@ -56,6 +69,8 @@ const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaS
 #[derive(Debug)]
 pub(super) enum Told {
     Object(Kind),
+    /// A change of objects.
+    Patch,
     /// A list; of a typed list, what its items are.
     List {
         of: Option<Kind>,
@@ -90,7 +105,16 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
         (Written::Text(kind, kind_at), of) => kind_of(node, kind, kind_at, of, &mut faults),
     };
     match (version, of) {
+        (Written::Text(patch::VERSION, _), _) if matches!(told, Some(Told::Patch)) => {}
+        (Written::Text(version, version_at), _) if matches!(told, Some(Told::Patch)) => {
+            let message = format!("{} is not the version of a {}", quoted(version), patch::KIND);
+            let fault = Fault::at(code::UNSUPPORTED_KIND, version_at, message).field("apiVersion");
+            faults.push(fault.hint(format!("write {}", patch::VERSION)));
+        }
         (Written::Text("v1", _), _) | (Written::Wrong, _) | (Written::Nothing, Some(_)) => {}
+        (Written::Nothing, None) if matches!(told, Some(Told::Patch)) => {
+            faults.push(missing("apiVersion", at, &format!("`apiVersion: {}`", patch::VERSION)));
+        }
         (Written::Nothing, None) => faults.push(missing("apiVersion", at, "`apiVersion: v1`")),
         // A wrong kind with its own version is told once.
         (Written::Text(_, _), _) if told.is_none() => {}
@@ -143,6 +167,9 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
         }
         return Some(Told::Object(found));
     }
+    if kind == patch::KIND && of.is_none() {
+        return Some(Told::Patch);
+    }
     let of_list = KINDS.into_iter().find(|known| known.list == kind);
     if kind == "List" || of_list.is_some() {
         return Some(Told::List { of: of_list });
@@ -181,6 +208,13 @@ pub(super) fn into_items(node: Node) -> (Vec<Node>, Option<u32>) {
         Some((Value::List(items), at)) => (items, at),
         Some(_) | None => (Vec::new(), None),
     }
+}
+
+/// The labels of an object without faults.
+pub(super) fn labels_of(node: &Node) -> BTreeMap<String, String> {
+    let labels = node.entry("metadata").and_then(|metadata| metadata.value.entry("labels"));
+    let entries = labels.map_or(&[][..], |labels| labels.value.entries());
+    entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.as_str()?.to_owned()))).collect()
 }
 
 /// What is wrong with a list besides its items.

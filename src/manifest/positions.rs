@@ -1,6 +1,7 @@
 //! Where the fields of one object are written, in about 12 bytes a field.
 
 use super::Position;
+use super::places::Place;
 
 /// Field paths to positions. A path that was not written has the place of its nearest written parent, in the end that of the
 /// object. Paths are spelled as Kubernetes spells them; `labels[app]` and `labels.app` are the same.
@@ -10,7 +11,7 @@ use super::Position;
 pub struct PositionMap {
     /// Sorted by hash.
     entries: Box<[Entry]>,
-    object: Option<Position>,
+    object: Option<Place>,
     prefix: Box<str>,
 }
 
@@ -20,12 +21,23 @@ struct Entry {
     line: u32,
     /// Capped: a column that far out helps nobody.
     column: u16,
+    file: u16,
 }
 
 impl PositionMap {
     /// The place of a field, e.g. `spec.containers[0].image`, or of its nearest parent that is written.
     /// `None` only for the empty map.
     pub fn position(&self, field: &str) -> Option<Position> {
+        self.place(field).map(|place| place.position)
+    }
+
+    /// Which patch wrote a field, or its nearest parent that is written: its number among those of the object, from 0. `None` for what
+    /// the object's own document has.
+    pub fn patch(&self, field: &str) -> Option<usize> {
+        usize::from(self.place(field)?.file).checked_sub(1)
+    }
+
+    fn place(&self, field: &str) -> Option<Place> {
         let mut hash = PathHash::ROOT;
         let mut best = self.object;
         for segment in segments(field) {
@@ -45,9 +57,10 @@ impl PositionMap {
         }
     }
 
-    fn exact(&self, hash: PathHash) -> Option<Position> {
+    fn exact(&self, hash: PathHash) -> Option<Place> {
         let at = self.entries.binary_search_by_key(&hash.0, |entry| entry.hash).ok()?;
-        Some(Position { line: self.entries[at].line, column: u32::from(self.entries[at].column) })
+        let Entry { hash: _, line, column, file } = self.entries[at];
+        Some(Place { file, position: Position { line, column: u32::from(column) } })
     }
 }
 
@@ -98,16 +111,21 @@ pub(super) struct PositionMapBuilder {
 
 impl PositionMapBuilder {
     /// Notes the place of a path.
-    pub(super) fn record(&mut self, path: PathHash, position: Position) {
-        let column = u16::try_from(position.column).unwrap_or(u16::MAX);
-        self.entries.push(Entry { hash: path.0, line: position.line, column });
+    pub(super) fn record(&mut self, path: PathHash, place: Place) {
+        let Place { file, position: Position { line, column } } = place;
+        let column = u16::try_from(column).unwrap_or(u16::MAX);
+        self.entries.push(Entry { hash: path.0, line, column, file });
     }
 
     /// The finished map of an object that begins at `object`; `prefix` is the object's own path in its document.
     pub(super) fn build(mut self, object: Position, prefix: &str) -> PositionMap {
         self.entries.sort_unstable();
         self.entries.dedup_by_key(|entry| entry.hash);
-        PositionMap { entries: self.entries.into_boxed_slice(), object: Some(object), prefix: prefix.into() }
+        PositionMap {
+            entries: self.entries.into_boxed_slice(),
+            object: Some(Place { file: 0, position: object }),
+            prefix: prefix.into(),
+        }
     }
 }
 
@@ -119,15 +137,19 @@ mod tests {
         Position { line, column: 3 }
     }
 
+    fn of(file: u16, line: u32) -> Place {
+        Place { file, position: at(line) }
+    }
+
     fn map() -> PositionMap {
         let mut builder = PositionMapBuilder::default();
         let containers = PathHash::ROOT.child("spec").child("containers");
-        builder.record(PathHash::ROOT.child("spec"), at(2));
-        builder.record(containers, at(3));
-        builder.record(containers.index(0), at(4));
-        builder.record(containers.index(12), at(5));
-        builder.record(containers.index(12).child("image"), at(6));
-        builder.record(PathHash::ROOT.child("metadata").child("annotations").child("prometheus.io/port"), at(7));
+        builder.record(PathHash::ROOT.child("spec"), of(0, 2));
+        builder.record(containers, of(0, 3));
+        builder.record(containers.index(0), of(0, 4));
+        builder.record(containers.index(12), of(0, 5));
+        builder.record(containers.index(12).child("image"), of(1, 6));
+        builder.record(PathHash::ROOT.child("metadata").child("annotations").child("prometheus.io/port"), of(0, 7));
         builder.build(at(1), "items[3]")
     }
 
@@ -142,6 +164,13 @@ mod tests {
         assert_eq!(map.position("status"), Some(at(1)));
         assert_eq!(map.position(""), Some(at(1)));
         assert_eq!(PositionMap::default().position("spec"), None);
+    }
+
+    #[test]
+    fn what_a_patch_wrote_is_told_from_what_the_object_has() {
+        let map = map();
+        assert_eq!(map.patch("spec.containers[12].image"), Some(0));
+        assert_eq!(map.patch("spec.containers[12].name"), None);
     }
 
     #[test]

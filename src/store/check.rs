@@ -4,7 +4,9 @@
 
 use super::policy;
 use crate::config::Allow;
-use crate::manifest::{self, DecodedObject, Limits, Object, ObjectKey, Origin, PositionMap, Problem, Severity, Substitution};
+use crate::manifest::{
+    self, DecodedObject, Limits, Object, ObjectKey, Origin, Patch, PatchesByObject, Problem, Severity, Substitution, Target, Touch,
+};
 use crate::pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
 use crate::sops::Opening;
@@ -41,7 +43,7 @@ impl CheckContext {
     /// What is not allowed of an object that was accepted before; empty for one that may stay.
     pub fn violations(&self, accepted: &Accepted) -> Vec<Problem> {
         let Some(allow) = &self.allow else { return Vec::new() };
-        let Accepted { key, origin, object } = accepted;
+        let Accepted { key, origin, object, patched_by: _ } = accepted;
         let found = match object {
             AcceptedObject::Pod(pod) => policy::of_pod(pod, &key.namespace, allow),
             AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => policy::of_namespace(&key.namespace, allow),
@@ -137,6 +139,9 @@ pub struct Accepted {
     pub origin: Origin,
     /// The object.
     pub object: AcceptedObject,
+    /// Where the patches are written that made it what it is, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patched_by: Vec<Origin>,
 }
 
 /// The judgement on one file.
@@ -148,51 +153,121 @@ pub struct Checked {
     pub problems: Vec<Problem>,
     /// What is in the file and refused; `None` where its identity cannot be told (see [`manifest::Decoded::broken`]).
     pub broken: Vec<Option<ObjectKey>>,
+    /// The patches in it.
+    pub patches: Vec<Arc<Patch>>,
+    /// What the patches in it are for that are refused.
+    pub broken_patches: Vec<Target>,
+    /// Objects in it that a patch takes away.
+    pub removed: Vec<ObjectKey>,
+    /// Which patches were for which objects in it.
+    pub touched: Vec<Touch>,
 }
 
-/// Judges the bytes of one file; `file` is its name in problems and origins.
-pub fn check(file: &str, bytes: &[u8], context: &CheckContext) -> Checked {
+/// Judges the bytes of one file; `file` is its name in problems and origins, `patches` are for objects in it.
+pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &PatchesByObject) -> Checked {
     let bytes = match &context.substitute {
         Some(substitution) => match manifest::substitute(file, bytes, substitution, &context.limits) {
             Ok(bytes) => bytes,
             // What the file would hold cannot be told.
-            Err(problems) => return Checked { accepted: Vec::new(), problems, broken: vec![None] },
+            Err(problems) => return Checked { problems, broken: vec![None], ..Checked::default() },
         },
         None => Cow::Borrowed(bytes),
     };
-    let decoded = manifest::decode_sealed(file, &bytes, &context.limits, &context.opening);
-    let mut checked = Checked { accepted: Vec::new(), problems: decoded.problems, broken: decoded.broken };
-    for DecodedObject { key, object, origin, positions } in decoded.objects {
-        // Judged as written: what is not allowed and what is wrong shall not hide each other.
-        let violations = context.judge(&key, &object);
-        let (object, mut problems) = match object {
-            Object::ConfigMap(config_map) => {
-                let (config_map, problems) = admit_config_map(*config_map);
-                (config_map.map(|config_map| AcceptedObject::ConfigMap(config_map.into())), problems)
-            }
-            Object::Secret(secret) => {
-                let (secret, problems) = admit_secret(*secret);
-                (secret.map(|secret| AcceptedObject::Secret(secret.into())), problems)
-            }
-            Object::PersistentVolumeClaim(claim) => {
-                let (claim, problems) = admit_claim(*claim);
-                (claim.map(|claim| AcceptedObject::PersistentVolumeClaim(claim.into())), problems)
-            }
-            Object::Pod(pod) => {
-                let (pod, problems) = admitted(*pod, context);
-                (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)
-            }
+    let manifest::Decoded { objects, problems, broken, patches: found, broken_patches, removed, touched } =
+        manifest::decode_patched(file, &bytes, &context.limits, &context.opening, patches);
+    let mut checked = Checked { accepted: Vec::new(), problems, broken, patches: found, broken_patches, removed, touched };
+    for decoded in objects {
+        let Judged { key, origin, patched_by, object, problems } = judged(decoded, context);
+        let culprit = match &object {
+            None if !patched_by.is_empty() => culprit(file, &bytes, context, &key, patches),
+            None | Some(_) => None,
         };
-        let object = object.filter(|_| violations.is_empty());
-        problems.extend(violations);
-        checked.problems.extend(problems.into_iter().map(|problem| placed(problem, &key, &origin, &positions)));
+        checked.problems.extend(problems.into_iter().map(|found| blamed(found, culprit.as_ref(), &key, &origin)));
         match object {
-            Some(object) => checked.accepted.push(Accepted { key, origin, object }),
+            Some(object) => checked.accepted.push(Accepted { key, origin, object, patched_by }),
             None => checked.broken.push(Some(key)),
         }
     }
     checked.problems.sort_by_key(|problem| problem.position);
     checked
+}
+
+/// An object and what is thought of it.
+struct Judged {
+    key: ObjectKey,
+    origin: Origin,
+    patched_by: Vec<Origin>,
+    /// `None` when it is refused.
+    object: Option<AcceptedObject>,
+    problems: Vec<Found>,
+}
+
+/// A problem, and whether its place is in a patch.
+struct Found {
+    problem: Problem,
+    is_in_patch: bool,
+}
+
+fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
+    let DecodedObject { key, object, origin, positions, patched_by } = decoded;
+    // Judged as written: what is not allowed and what is wrong shall not hide each other.
+    let violations = context.judge(&key, &object);
+    let (object, mut problems) = match object {
+        Object::ConfigMap(config_map) => {
+            let (config_map, problems) = admit_config_map(*config_map);
+            (config_map.map(|config_map| AcceptedObject::ConfigMap(config_map.into())), problems)
+        }
+        Object::Secret(secret) => {
+            let (secret, problems) = admit_secret(*secret);
+            (secret.map(|secret| AcceptedObject::Secret(secret.into())), problems)
+        }
+        Object::PersistentVolumeClaim(claim) => {
+            let (claim, problems) = admit_claim(*claim);
+            (claim.map(|claim| AcceptedObject::PersistentVolumeClaim(claim.into())), problems)
+        }
+        Object::Pod(pod) => {
+            let (pod, problems) = admitted(*pod, context);
+            (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)
+        }
+    };
+    let object = object.filter(|_| violations.is_empty());
+    problems.extend(violations);
+    let placed = |FieldProblem { severity, code, field, message, hint }| {
+        let patch = positions.patch(&field).and_then(|patch| patched_by.get(patch));
+        let problem = Problem {
+            severity,
+            code,
+            file: patch.map_or(&origin.file, |patch| &patch.file).clone(),
+            position: Some(positions.position(&field).unwrap_or(origin.position)),
+            field: if patch.is_some() { field } else { positions.field_in_file(&field) },
+            message,
+            hint,
+            object: Some(key.clone()),
+        };
+        Found { problem, is_in_patch: patch.is_some() }
+    };
+    let problems = problems.into_iter().map(placed).collect();
+    Judged { key, origin, patched_by, object, problems }
+}
+
+/// The patch that made a good object one that is refused; `None` when it is refused without patches, too.
+fn culprit(file: &str, bytes: &[u8], context: &CheckContext, key: &ObjectKey, patches: &PatchesByObject) -> Option<Origin> {
+    let all = patches.get(key)?;
+    let is_good = |count: &usize| {
+        let some = PatchesByObject::from([(key.clone(), all[..*count].to_vec())]);
+        let objects = manifest::decode_patched(file, bytes, &context.limits, &context.opening, &some).objects;
+        objects.into_iter().find(|object| object.key == *key).is_some_and(|object| judged(object, context).object.is_some())
+    };
+    (0..all.len()).rev().find(is_good).map(|good| all[good].origin().clone())
+}
+
+/// A problem of a patched object at the place of the patch that is to blame, unless it has a place in a patch already.
+fn blamed(found: Found, culprit: Option<&Origin>, key: &ObjectKey, origin: &Origin) -> Problem {
+    let Found { problem, is_in_patch } = found;
+    let Some(patch) = culprit.filter(|_| problem.severity == Severity::Error) else { return problem };
+    let ObjectKey { kind, namespace, name } = key;
+    let (file, position) = if is_in_patch { (problem.file, problem.position) } else { (patch.file.clone(), Some(patch.position)) };
+    Problem { file, position, message: format!("{}, in {kind} {namespace}/{name} of {origin}", problem.message), ..problem }
 }
 
 /// Admits a pod and gives it back the UID that its manifest fixes (kubelet rule A18), which admission takes for a server's.
@@ -224,20 +299,6 @@ fn is_uid(uid: &str) -> bool {
     uid.len() <= 63 && uid.chars().all(inner) && !uid.starts_with('-') && !uid.ends_with('-')
 }
 
-fn placed(problem: FieldProblem, key: &ObjectKey, origin: &Origin, positions: &PositionMap) -> Problem {
-    let FieldProblem { severity, code, field, message, hint } = problem;
-    Problem {
-        severity,
-        code,
-        file: origin.file.clone(),
-        position: Some(positions.position(&field).unwrap_or(origin.position)),
-        field: positions.field_in_file(&field),
-        message,
-        hint,
-        object: Some(key.clone()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +306,7 @@ mod tests {
 
     fn checked(text: &str) -> Checked {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-        check("web.yaml", text.as_bytes(), &context)
+        check("web.yaml", text.as_bytes(), &context, &PatchesByObject::new())
     }
 
     fn pod_of(accepted: &Accepted) -> &Pod {
@@ -326,7 +387,7 @@ mod tests {
                 substitute: Some(Arc::new(substitution)),
                 ..CheckContext::new(AdmitContext::new(NodeName::new("edge")))
             };
-            check("web.yaml", GOOD.replace("nginx", "nginx:${TAG}").as_bytes(), &context)
+            check("web.yaml", GOOD.replace("nginx", "nginx:${TAG}").as_bytes(), &context, &PatchesByObject::new())
         };
         let good = judged(Some("1.27"));
         let image = &pod_of(&good.accepted[0]).spec.as_ref().unwrap().containers[0].image;

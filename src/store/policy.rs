@@ -150,7 +150,7 @@ mod tests {
         let mut config = Config::parse(config.as_bytes(), &facts, Path::new("/c")).unwrap();
         let context =
             CheckContext { allow: config.sources.remove(0).allow, ..CheckContext::new(AdmitContext::new(NodeName::new("edge"))) };
-        check("p.yaml", text.as_bytes(), &context)
+        check("p.yaml", text.as_bytes(), &context, &crate::manifest::PatchesByObject::new())
     }
 
     /// What is not allowed, as `line field`.

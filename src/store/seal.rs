@@ -44,7 +44,7 @@ impl Sealer {
     /// The files with their Secrets sealed.
     pub(super) fn seal(&self, files: &KeptFiles) -> io::Result<KeptFiles> {
         let mut sealed = KeptFiles::new();
-        for (name, KeptFile { objects, unclear, layer }) in files {
+        for (name, KeptFile { objects, unclear, layer, changes }) in files {
             let objects = objects.iter().map(|accepted| match &accepted.object {
                 AcceptedObject::Secret(secret) => {
                     let object = AcceptedObject::Secret(Arc::new(self.sealed(&accepted.key, secret)?));
@@ -55,7 +55,7 @@ impl Sealer {
                 }
             });
             let objects = objects.collect::<io::Result<Vec<_>>>()?;
-            sealed.insert(name.clone(), KeptFile { objects, unclear: *unclear, layer: *layer });
+            sealed.insert(name.clone(), KeptFile { objects, unclear: *unclear, layer: *layer, changes: changes.clone() });
         }
         Ok(sealed)
     }
@@ -138,9 +138,9 @@ data: {a: b}
 
     fn files() -> KeptFiles {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-        let checked = check("s.yaml", TEXT.as_bytes(), &context);
+        let checked = check("s.yaml", TEXT.as_bytes(), &context, &crate::manifest::PatchesByObject::new());
         assert_eq!(checked.problems, []);
-        KeptFiles::from([("s.yaml".into(), KeptFile { objects: checked.accepted, unclear: true, layer: 0 })])
+        KeptFiles::from([("s.yaml".into(), KeptFile { objects: checked.accepted, unclear: true, ..KeptFile::default() })])
     }
 
     fn sealer(key: u8, source: &str) -> Sealer {
@@ -188,6 +188,6 @@ data: {a: b}
     fn no_manifest_can_look_sealed() {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {podstead.dev/sealed: AAAA}\n";
-        assert_eq!(check("s.yaml", text.as_bytes(), &context).accepted, []);
+        assert_eq!(check("s.yaml", text.as_bytes(), &context, &crate::manifest::PatchesByObject::new()).accepted, []);
     }
 }

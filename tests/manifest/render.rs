@@ -110,17 +110,23 @@ fn origins(stdout: &str) -> Vec<&str> {
 
 const AS_CONFIGURED: [&str; 5] = [".", "--source", "fleet", "--config", "config.yaml"];
 
+/// The agent of a kiosk.
+const PATCHED_AGENT: &str = "base/agent.yaml:2, patched by roles/kiosk/agent.yaml:2, roles/kiosk/agent.yaml:19";
+
 #[test]
 fn a_host_gets_its_layers_of_a_source_and_each_object_says_where_it_is_written() {
     let output =
         render(fleet(), &[&AS_CONFIGURED[..], &["--host", "edge-7", "--labels", "role=kiosk", "--set", "SITE=b"]].concat());
     let (stdout, stderr) = texts(&output);
     assert_eq!((output.status.code(), stderr), (Some(0), ""));
-    assert_eq!(origins(stdout), ["base/settings.yaml:2", "base/agent.yaml:2", "hosts/edge-7/screen.yaml:2"]);
+    assert_eq!(origins(stdout), ["base/settings.yaml:2", PATCHED_AGENT, "hosts/edge-7/screen.yaml:2"]);
+    for patched in ["role: kiosk\n", "name: ROLE\n", "memory: 64Mi\n"] {
+        assert!(stdout.contains(patched), "{stdout}");
+    }
     assert!(stdout.contains("image: localhost/busybox:2\n") && stdout.contains("hello from ${host} at b"), "{stdout}");
     let output =
         render(fleet(), &[&AS_CONFIGURED[..], &["--host", "x", "--labels", "role=kiosk,rack=2", "--set", "SITE=b"]].concat());
-    let expected = ["base/settings.yaml:2", "base/agent.yaml:2", "roles/kiosk/screen.yaml:2"];
+    let expected = ["base/settings.yaml:2", PATCHED_AGENT, "roles/kiosk/screen.yaml:2"];
     assert_eq!(origins(texts(&output).0), expected, "{}", texts(&output).1);
     let output = render(fleet(), &[&AS_CONFIGURED[..], &["--host", "x", "--set", "SITE=b"]].concat());
     assert!(texts(&output).1.contains("sources[0].layers[1]: there is no variable \"LABEL_ROLE\""), "{}", texts(&output).1);

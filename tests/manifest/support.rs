@@ -65,9 +65,12 @@ pub(crate) fn keys(broken: &[Option<ObjectKey>]) -> Vec<&str> {
 
 /// What holds for the answer to any input.
 pub(crate) fn check_invariants(bytes: &[u8], decoded: &Decoded) {
-    let Decoded { objects, problems, broken } = decoded;
+    let Decoded { objects, problems, broken, patches, broken_patches, removed, touched } = decoded;
+    assert!(removed.is_empty() && touched.is_empty(), "without patches");
     assert!(broken.is_empty() || !problems.is_empty(), "what is broken has a problem");
-    assert!(problems.is_empty() || !broken.is_empty() || !objects.is_empty(), "a problem comes of something in the file");
+    assert!(broken_patches.is_empty() || !problems.is_empty(), "a patch that is refused has a problem");
+    let is_nothing = broken.is_empty() && objects.is_empty() && patches.is_empty() && broken_patches.is_empty();
+    assert!(problems.is_empty() || !is_nothing, "a problem comes of something in the file");
     let keys: std::collections::HashSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
     assert_eq!(keys.len(), objects.len(), "no key twice");
     assert!(broken.iter().flatten().all(|key| !keys.contains(key)), "no key is good and broken");

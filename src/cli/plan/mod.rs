@@ -98,7 +98,8 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     let is_refused = |accepted: &Accepted| !check_context.violations(accepted).is_empty();
     let (before, _) =
         last.in_force.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files)).without(&is_refused);
-    let store = before.in_layers(&source.layers).apply(&artifact, &|file, bytes| check(file, bytes, &check_context));
+    let store =
+        before.in_layers(&source.layers).apply(&artifact, &|file, bytes, patches| check(file, bytes, &check_context, patches));
     Ok(store.set(&source.name, &artifact.revision))
 }
 

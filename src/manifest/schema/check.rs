@@ -4,8 +4,8 @@ use super::literal::{self, Objection};
 use super::suggest::{Ancestor, suggest};
 use super::{Struct, Type, mismatch};
 use crate::manifest::fault::{Fault, code, quoted};
-use crate::manifest::lines::Lines;
 use crate::manifest::node::{Entry, Node, Value};
+use crate::manifest::places::Places;
 use crate::manifest::positions::{PathHash, PositionMapBuilder};
 use std::fmt::Write as _;
 
@@ -18,17 +18,28 @@ pub(in crate::manifest) struct Checked {
     pub(in crate::manifest) positions: PositionMapBuilder,
 }
 
+/// Whether an object has to be there as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::manifest) enum Extent {
+    /// Every required field is there.
+    Whole,
+    /// Any field may be missing, as in a patch.
+    Part,
+}
+
 /// Holds `object` against `structure`. `prefix` is the object's path in its document, `at` where it begins, `max_faults` when to
 /// stop telling.
 pub(in crate::manifest) fn check(
     object: &Node,
     structure: &'static Struct,
+    extent: Extent,
     prefix: &str,
     at: u32,
-    lines: &Lines<'_>,
+    places: Places<'_>,
     max_faults: usize,
 ) -> Checked {
-    let mut walk = Walk { lines, prefix, path: Vec::new(), ancestors: Vec::new(), max_faults, checked: Checked::default() };
+    let mut walk =
+        Walk { places, extent, prefix, path: Vec::new(), ancestors: Vec::new(), max_faults, checked: Checked::default() };
     walk.value(object, &Type::Object(structure), PathHash::ROOT, at);
     walk.checked
 }
@@ -42,7 +53,8 @@ enum Segment<'a> {
 }
 
 struct Walk<'a> {
-    lines: &'a Lines<'a>,
+    places: Places<'a>,
+    extent: Extent,
     prefix: &'a str,
     path: Vec<Segment<'a>>,
     ancestors: Vec<Ancestor>,
@@ -59,7 +71,7 @@ impl<'a> Walk<'a> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => node.at.unwrap_or(at),
         };
         if path != PathHash::ROOT {
-            self.checked.positions.record(path, self.lines.position(here));
+            self.checked.positions.record(path, self.places.place(here));
         }
         match (&node.value, ty) {
             (Value::Unsupported(what), _) => {
@@ -92,7 +104,7 @@ impl<'a> Walk<'a> {
                 | Type::Map(_)
                 | Type::Object(_),
             ) => {
-                let (message, hint) = mismatch::explain(node, ty, node.at.and_then(|at| self.lines.word(at)));
+                let (message, hint) = mismatch::explain(node, ty, node.at.and_then(|at| self.places.word(at)));
                 self.report(code::WRONG_TYPE, here, message, hint);
             }
         }
@@ -113,7 +125,8 @@ impl<'a> Walk<'a> {
             }
             self.path.pop();
         }
-        for field in structure.fields.iter().filter(|field| field.required) {
+        let extent = self.extent;
+        for field in structure.fields.iter().filter(|field| field.required && extent == Extent::Whole) {
             let present = entries.iter().any(|entry| entry.key == field.name && entry.value.value != Value::Null);
             if !present && !mistyped.contains(&field.name) {
                 self.path.push(Segment::Field(field.name));
@@ -152,7 +165,7 @@ impl<'a> Walk<'a> {
 
     fn duplicate(&mut self, entry: &Entry, at: u32) {
         let first = match entry.duplicate_of.flatten() {
-            Some(first) => format!(", first in line {}", self.lines.position(first).line),
+            Some(first) => format!(", first in line {}", self.places.place(first).position.line),
             None => String::new(),
         };
         let message = format!("the key {} is there twice{first}", quoted(&entry.key));

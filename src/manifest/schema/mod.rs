@@ -8,7 +8,7 @@ mod mismatch;
 mod suggest;
 pub mod table;
 
-pub(super) use check::check;
+pub(super) use check::{Extent, check};
 pub(super) use convert::into_json;
 pub(super) use suggest::close_to;
 

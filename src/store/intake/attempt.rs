@@ -54,7 +54,8 @@ pub(super) fn attempt(
         (Err(_), Emptiness::Meant) => Artifact { files: BTreeMap::new(), ..artifact.clone() },
         (Err(error), Emptiness::OfTheSamePlace) => return Outcome::NotForThisHost(error),
     };
-    let next = store.clone().in_layers(&context.layers).apply(artifact, &|file, bytes| check(file, bytes, context));
+    let next =
+        store.clone().in_layers(&context.layers).apply(artifact, &|file, bytes, patches| check(file, bytes, context, patches));
     if emptiness == Emptiness::OfTheSamePlace && is_doubtful(store, &next, in_force, artifact) {
         return Outcome::Held;
     }

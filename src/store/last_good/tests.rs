@@ -36,7 +36,7 @@ binaryData: {k: AAEC/w==}
 
 fn record() -> Record {
     let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-    let checked = check("web.yaml", TEXT.as_bytes(), &context);
+    let checked = check("web.yaml", TEXT.as_bytes(), &context, &crate::manifest::PatchesByObject::new());
     assert_eq!(checked.accepted.len(), 3, "{:?}", checked.problems);
     Record {
         stamp: stamp(1),

@@ -136,7 +136,7 @@ mod tests {
 
     fn files(text: &str) -> KeptFiles {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-        let checked = check("a.yaml", text.as_bytes(), &context);
+        let checked = check("a.yaml", text.as_bytes(), &context, &BTreeMap::new());
         assert!(!checked.accepted.is_empty(), "{:?}", checked.problems);
         KeptFiles::from([("a.yaml".into(), KeptFile { objects: checked.accepted, ..KeptFile::default() })])
     }

@@ -9,19 +9,27 @@
 //!   back otherwise in a later revision.
 //! * Two files with one object: that of the later layer gives it, and in one layer the first in lexical order; it goes on giving it while
 //!   it is broken there. Where a later layer never had a good version, that of the earlier layer is used.
+//! * A patch changes objects of its own layer and of earlier ones, up to the layer that has the object anew, in order of layers, files
+//!   and documents. The file of the object gives the result. When a patch is refused, cannot be read or does not fit, the objects that it
+//!   is for, or changed before, keep their last good version; one that has none is not there until the patch is mended.
 //!
-//! Only files whose bytes changed are judged again (promise P6).
+//! Only files whose bytes or patches changed are judged again (promise P6).
 
+mod patching;
 mod share;
 
+#[cfg(test)]
+mod patch_tests;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use patching::PATCH_WITHOUT_TARGET;
+
 use super::check::{Accepted, AcceptedObject, Checked};
 use super::{Set, SetPod};
-use crate::manifest::{ObjectKey, Problem, Severity};
+use crate::manifest::{ObjectKey, PatchesByObject, Problem, Severity};
 use crate::pod::SourceId;
 use crate::source::{Artifact, Layers, Revision};
 use serde::{Deserialize, Serialize};
@@ -31,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How a file is judged: [`check`](super::check::check) in the product.
-pub type Judge<'a> = &'a dyn Fn(&str, &[u8]) -> Checked;
+pub type Judge<'a> = &'a dyn Fn(&str, &[u8], &PatchesByObject) -> Checked;
 
 /// What is kept on disk of one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +52,9 @@ pub struct KeptFile {
     /// Its layer: an object of a higher one replaces the same of a lower one. 0 where the source has no layers.
     #[serde(default, skip_serializing_if = "is_lowest")]
     pub layer: usize,
+    /// The objects that its patches changed: they stay as they are when it cannot be read.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub changes: BTreeSet<ObjectKey>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -103,7 +114,7 @@ impl UndeltaStore {
     /// What has to be kept on disk to restore it.
     pub fn kept(&self) -> KeptFiles {
         let files = self.files.iter().map(|(name, share)| (name.clone(), share.kept()));
-        files.filter(|(_, file)| !file.objects.is_empty() || file.unclear).collect()
+        files.filter(|(_, file)| !file.objects.is_empty() || file.unclear || !file.changes.is_empty()).collect()
     }
 
     /// Whether [`UndeltaStore::kept`] of both is the same.
@@ -137,10 +148,11 @@ impl UndeltaStore {
     pub fn apply(&self, artifact: &Artifact, judge: Judge<'_>) -> UndeltaStore {
         let next = |name: &String, content| {
             let layer = self.layers.rank(name).map_or(0, |rank| rank + 1);
-            (name.clone(), Share::next(self.files.get(name), name, layer, content, judge))
+            (name.clone(), Share::next(self.files.get(name), name, layer, content, None, judge))
         };
         let files = artifact.files.iter().map(|(name, content)| next(name, content));
         let mut next = UndeltaStore { files: files.collect(), layers: Arc::clone(&self.layers) };
+        next.patch(self, artifact, judge);
         for orphan in self.orphans(&next) {
             if let Some(name) = next.adopter_of(&orphan.key, self)
                 && let Some(share) = next.files.get_mut(&name)
@@ -148,6 +160,7 @@ impl UndeltaStore {
                 Arc::make_mut(share).adopt(&name, orphan);
             }
         }
+        next.hold_patched(self);
         next.keep_immutable(self);
         next
     }
@@ -195,6 +208,7 @@ impl UndeltaStore {
             }
             set.problems.extend(losers.into_iter().map(|loser| duplicate(winner, loser)));
         }
+        set.problems.extend(self.idle_patches());
         set
     }
 

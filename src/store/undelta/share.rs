@@ -1,7 +1,7 @@
 //! What one file gives.
 
 use super::{Judge, KeptFile};
-use crate::manifest::{ObjectKey, Problem, Severity};
+use crate::manifest::{ObjectKey, Patch, PatchesByObject, Problem, Severity, Target, Touch};
 use crate::source::FileContent;
 use crate::store::check::{Accepted, Checked};
 use std::collections::BTreeSet;
@@ -30,6 +30,20 @@ pub(super) struct Share {
     clarity: Clarity,
     /// See [`KeptFile::layer`].
     layer: usize,
+    /// The patches that it was judged with.
+    patches: PatchesByObject,
+    /// The patches in it.
+    pub(super) given_patches: Vec<Arc<Patch>>,
+    /// What the patches in it are for that are refused.
+    pub(super) broken_patches: Vec<Target>,
+    /// Keys of objects in it that a patch takes away.
+    removed: Vec<ObjectKey>,
+    /// Which patches were for which objects in it.
+    pub(super) touched: Vec<Touch>,
+    /// See [`KeptFile::changes`].
+    pub(super) changes: BTreeSet<ObjectKey>,
+    /// Some of what it gives is not what was read, because of a patch of another file: it has to be judged again whatever happens.
+    is_overridden: bool,
 }
 
 impl Share {
@@ -44,42 +58,81 @@ impl Share {
             broken: BTreeSet::new(),
             clarity,
             layer: file.layer,
+            patches: PatchesByObject::new(),
+            given_patches: Vec::new(),
+            broken_patches: Vec::new(),
+            removed: Vec::new(),
+            touched: Vec::new(),
+            changes: file.changes,
+            is_overridden: false,
         }
     }
 
-    /// The share of the file with this content, after `before`.
+    /// The share of the file with this content and these patches, after `before`. Without `patches`, those that it was judged with before
+    /// are good enough.
     pub(super) fn next(
         before: Option<&Arc<Share>>,
         name: &str,
         layer: usize,
         content: &FileContent,
+        patches: Option<&PatchesByObject>,
         judge: Judge<'_>,
     ) -> Arc<Self> {
-        if let Some(before) = before.filter(|before| before.was_judged_on(content) && before.layer == layer) {
+        let is_the_same = |before: &&Arc<Share>| {
+            before.was_judged_on(content) && before.layer == layer && patches.is_none_or(|patches| *patches == before.patches)
+        };
+        if let Some(before) = before.filter(is_the_same) {
             return before.clone();
         }
+        let nothing = PatchesByObject::new();
+        let patches = patches.unwrap_or(&nothing);
         let kept = before.map_or(&[][..], |before| &before.objects);
+        let gave_something = !kept.is_empty() || before.is_some_and(|before| !before.changes.is_empty());
         let judged = match content {
-            Ok(bytes) if is_blank(bytes) && !kept.is_empty() => unclear("empty-file", name, "the file is empty", EMPTY_HINT),
-            Ok(bytes) => judge(name, bytes),
+            Ok(bytes) if is_blank(bytes) && gave_something => unclear("empty-file", name, "the file is empty", EMPTY_HINT),
+            Ok(bytes) => judge(name, bytes, patches),
             Err(reason) => unclear("unreadable-file", name, reason, UNREADABLE_HINT),
         };
-        Arc::new(Self { layer, ..Self::judged(content.clone(), judged, kept) })
+        let changes = before.map_or_else(BTreeSet::new, |before| before.changes.clone());
+        Arc::new(Self { layer, patches: patches.clone(), changes, ..Self::judged(content.clone(), judged, kept) })
     }
 
     fn judged(content: FileContent, judged: Checked, kept: &[Accepted]) -> Self {
-        let Checked { accepted: mut objects, problems, broken } = judged;
+        let Checked { accepted: mut objects, problems, broken, patches: given_patches, broken_patches, removed, touched } = judged;
         let clarity = if broken.contains(&None) { Clarity::Unclear } else { Clarity::Clear };
         let broken: BTreeSet<ObjectKey> = broken.into_iter().flatten().collect();
         let good: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key.clone()).collect();
-        let stays =
-            |object: &&Accepted| !good.contains(&object.key) && (clarity == Clarity::Unclear || broken.contains(&object.key));
+        let stays = |object: &&Accepted| {
+            !good.contains(&object.key)
+                && !removed.contains(&object.key)
+                && (clarity == Clarity::Unclear || broken.contains(&object.key))
+        };
         objects.extend(kept.iter().filter(stays).cloned());
-        Self { content: Some(content), objects, good: good.len(), problems, broken, clarity, layer: 0 }
+        Self {
+            content: Some(content),
+            objects,
+            good: good.len(),
+            problems,
+            broken,
+            clarity,
+            layer: 0,
+            patches: PatchesByObject::new(),
+            given_patches,
+            broken_patches,
+            removed,
+            touched,
+            changes: BTreeSet::new(),
+            is_overridden: false,
+        }
+    }
+
+    pub(super) fn was_judged_with(&self, patches: &PatchesByObject) -> bool {
+        self.patches == *patches
     }
 
     fn was_judged_on(&self, content: &FileContent) -> bool {
         match (&self.content, content) {
+            _ if self.is_overridden => false,
             (Some(Ok(before)), Ok(now)) => Arc::ptr_eq(before, now) || before == now,
             (Some(Err(before)), Err(now)) => before == now,
             (None, _) | (Some(Ok(_)), Err(_)) | (Some(Err(_)), Ok(_)) => false,
@@ -93,7 +146,7 @@ impl Share {
 
     /// What is kept of it on disk.
     pub(super) fn kept(&self) -> KeptFile {
-        KeptFile { objects: self.objects.clone(), unclear: self.is_unclear(), layer: self.layer }
+        KeptFile { objects: self.objects.clone(), unclear: self.is_unclear(), layer: self.layer, changes: self.changes.clone() }
     }
 
     /// See [`KeptFile::layer`].
@@ -117,6 +170,26 @@ impl Share {
     /// Whether anything that it gives is read from the file as it is now.
     pub(super) fn gives_anew(&self) -> bool {
         self.good > 0
+    }
+
+    /// Every object that is written in it as it is now, used or not.
+    pub(super) fn names(&self) -> BTreeSet<&ObjectKey> {
+        let good = self.objects.iter().take(self.good).map(|object| &object.key);
+        good.chain(&self.broken).chain(&self.removed).collect()
+    }
+
+    /// Gives this object instead of what was read, or none: a patch of another file is not known as it should be.
+    pub(super) fn hold(&mut self, key: &ObjectKey, last_good: Option<Accepted>) {
+        self.is_overridden = true;
+        if let Some(at) = self.objects.iter().position(|object| object.key == *key) {
+            self.objects.remove(at);
+            if at < self.good {
+                self.good -= 1;
+            }
+        }
+        self.objects.extend(last_good);
+        // It stays one of the file's objects.
+        self.broken.insert(key.clone());
     }
 
     pub(super) fn problems(&self) -> &[Problem] {
@@ -193,5 +266,5 @@ fn unclear(code: &str, file: &str, message: &str, hint: &str) -> Checked {
         hint: Some(hint.to_owned()),
         object: None,
     };
-    Checked { accepted: Vec::new(), problems: vec![problem], broken: vec![None] }
+    Checked { problems: vec![problem], broken: vec![None], ..Checked::default() }
 }

@@ -7,13 +7,15 @@ use crate::source::FileContent;
 use std::cell::RefCell;
 
 /// A small language for files: a line `name=text` is a good pod, `name=!` a refused one, `?` something that cannot be told.
-pub(super) fn judge(file: &str, bytes: &[u8]) -> Checked {
+pub(super) fn judge(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
     let mut checked = Checked::default();
     for (index, line) in std::str::from_utf8(bytes).unwrap().lines().enumerate() {
         let origin = Origin { file: file.to_owned(), position: Position { line: index as u32 + 1, column: 1 } };
         match line.split_once('=') {
             Some((name, "!")) => checked.broken.push(Some(key(name))),
-            Some((name, text)) => checked.accepted.push(Accepted { key: key(name), origin, object: object(name, text) }),
+            Some((name, text)) => {
+                checked.accepted.push(Accepted { key: key(name), origin, object: object(name, text), patched_by: Vec::new() })
+            }
             None if line == "?" => checked.broken.push(None),
             None => {}
         }
@@ -139,9 +141,9 @@ fn of_two_files_with_one_object_the_first_gives_it() {
 #[test]
 fn only_files_whose_bytes_changed_are_judged() {
     let judged = RefCell::new(Vec::new());
-    let counting = |file: &str, bytes: &[u8]| {
+    let counting = |file: &str, bytes: &[u8], patches: &PatchesByObject| {
         judged.borrow_mut().push(file.to_owned());
-        judge(file, bytes)
+        judge(file, bytes, patches)
     };
     let mut store = UndeltaStore::default();
     for files in [[("a", "p=1"), ("b", "q=?"), ("c", "Eio")], [("a", "p=1"), ("b", "q=2"), ("c", "Eio")]] {
@@ -164,14 +166,19 @@ fn what_is_kept_on_disk_is_what_comes_back() {
 }
 
 /// Judges every line `text` as an immutable ConfigMap with this text.
-fn judge_immutable(file: &str, bytes: &[u8]) -> Checked {
+fn judge_immutable(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
     let mut checked = Checked::default();
     for text in std::str::from_utf8(bytes).unwrap().lines() {
         let key = ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: "c".into() };
         let origin = Origin { file: file.to_owned(), position: Position { line: 1, column: 1 } };
         let (data, immutable) = (Some(BTreeMap::from([("text".to_owned(), text.to_owned())])), Some(true));
         let config_map = k8s_openapi::api::core::v1::ConfigMap { data, immutable, ..Default::default() };
-        checked.accepted.push(Accepted { key, origin, object: AcceptedObject::ConfigMap(Arc::new(config_map)) });
+        checked.accepted.push(Accepted {
+            key,
+            origin,
+            object: AcceptedObject::ConfigMap(Arc::new(config_map)),
+            patched_by: Vec::new(),
+        });
     }
     checked
 }

@@ -12,9 +12,12 @@ use manifest::{Decoded, Limits};
 use std::collections::HashSet;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Decoded { objects, problems, broken } = manifest::decode("fuzz", bytes, &Limits::default());
-    assert!(broken.is_empty() || !problems.is_empty());
-    assert!(problems.is_empty() || !broken.is_empty() || !objects.is_empty());
+    let Decoded { objects, problems, broken, patches, broken_patches, removed, touched } =
+        manifest::decode("fuzz", bytes, &Limits::default());
+    assert!(removed.is_empty() && touched.is_empty());
+    assert!((broken.is_empty() && broken_patches.is_empty()) || !problems.is_empty());
+    let is_nothing = broken.is_empty() && objects.is_empty() && patches.is_empty() && broken_patches.is_empty();
+    assert!(problems.is_empty() || !is_nothing);
     let keys: HashSet<_> = objects.iter().map(|object| &object.key).collect();
     assert_eq!(keys.len(), objects.len());
     assert!(broken.iter().flatten().all(|key| !keys.contains(key)));

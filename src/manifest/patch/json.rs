@@ -1,0 +1,185 @@
+//! JSON patches (RFC 6902) with JSON pointers (RFC 6901).
+
+use super::tree::{find, find_mut, put, same, take};
+use crate::manifest::fault::{Fault, code, quoted};
+use crate::manifest::node::{Entry, Node, Value};
+use std::fmt;
+
+/// A way to a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pointer(Vec<String>);
+
+impl Pointer {
+    /// Reads `/spec/containers/0`; `~1` is `/` and `~0` is `~`. The whole document has no pointer here.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        let Some(steps) = text.strip_prefix('/') else { return Err("a path begins with /, e.g. /spec/containers/0/image") };
+        let step = |step: &str| {
+            let escapes_are_whole = step.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+            escapes_are_whole.then(|| step.replace("~1", "/").replace("~0", "~"))
+        };
+        steps.split('/').map(step).collect::<Option<_>>().map(Self).ok_or("a ~ is written ~0, and a / in a name ~1")
+    }
+
+    fn starts_with(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Operation {
+    pub(super) at: u32,
+    pub(super) change: Change,
+    pub(super) path: Pointer,
+}
+
+/// What an operation does at its path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    Add(Node),
+    Remove,
+    Replace(Node),
+    Move { from: Pointer },
+    Copy { from: Pointer },
+    Test(Node),
+}
+
+impl Change {
+    /// Whether it may add more than the patch itself holds.
+    pub(super) fn may_grow(&self) -> bool {
+        match self {
+            Self::Copy { .. } => true,
+            Self::Add(_) | Self::Remove | Self::Replace(_) | Self::Move { .. } | Self::Test(_) => false,
+        }
+    }
+}
+
+/// Applies one operation.
+pub(super) fn apply(root: &mut Node, operation: Operation) -> Result<(), Fault> {
+    let Operation { at, change, path } = operation;
+    let fail = |message: String| Fault::at(CODE, at, message);
+    match change {
+        Change::Add(value) => add(root, &path, value, at).map_err(fail),
+        Change::Remove => remove(root, &path).map(|_| ()).map_err(fail),
+        Change::Replace(value) => match get_mut(root, &path.0) {
+            Some(known) => {
+                *known = value;
+                Ok(())
+            }
+            None => Err(fail(nothing_at(&path))),
+        },
+        Change::Move { from } => {
+            if path != from && path.starts_with(&from) {
+                return Err(fail(format!("{from} cannot be moved into itself")));
+            }
+            let value = remove(root, &from).map_err(fail)?;
+            add(root, &path, value, at).map_err(fail)
+        }
+        Change::Copy { from } => {
+            let value = get(root, &from.0).cloned().ok_or_else(|| fail(nothing_at(&from)))?;
+            add(root, &path, value, at).map_err(fail)
+        }
+        Change::Test(value) => match get(root, &path.0) {
+            // What is not there is null, as for Kubernetes.
+            None if value.value == Value::Null => Ok(()),
+            None => Err(fail(format!("the test failed: {}", nothing_at(&path)))),
+            // What is there may be secret.
+            Some(known) if !same(known, &value) => Err(fail(format!("the test failed: another value is at {path}"))),
+            Some(_) => Ok(()),
+        },
+    }
+}
+
+/// The class of patches that do not fit their object.
+pub(super) const CODE: &str = "patch-failed";
+
+fn nothing_at(path: &Pointer) -> String {
+    format!("there is nothing at {path}")
+}
+
+/// The index of an item that is there.
+fn index(step: &str, length: usize) -> Option<usize> {
+    let is_number = step == "0" || (!step.starts_with('0') && step.bytes().all(|byte| byte.is_ascii_digit()));
+    step.parse().ok().filter(|index| is_number && *index < length)
+}
+
+fn get<'a>(root: &'a Node, steps: &[String]) -> Option<&'a Node> {
+    steps.iter().try_fold(root, |node, step| match &node.value {
+        Value::Map(entries) => find(entries, step),
+        Value::List(items) => items.get(index(step, items.len())?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => None,
+    })
+}
+
+fn get_mut<'a>(root: &'a mut Node, steps: &[String]) -> Option<&'a mut Node> {
+    steps.iter().try_fold(root, |node, step| match &mut node.value {
+        Value::Map(entries) => find_mut(entries, step),
+        Value::List(items) => {
+            let index = index(step, items.len())?;
+            items.get_mut(index)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => None,
+    })
+}
+
+fn add(root: &mut Node, path: &Pointer, value: Node, at: u32) -> Result<(), String> {
+    let Some((last, parents)) = path.0.split_last() else { return Err(nothing_at(path)) };
+    let parent = get_mut(root, parents).ok_or_else(|| nothing_at(&Pointer(parents.to_vec())))?;
+    match &mut parent.value {
+        Value::Map(entries) => {
+            put(entries, Entry { key: last.clone(), key_at: Some(at), value, duplicate_of: None });
+            Ok(())
+        }
+        Value::List(items) => {
+            let index = if last == "-" { Some(items.len()) } else { index(last, items.len() + 1) };
+            let index = index.ok_or_else(|| format!("{} is no place in the list of {} items", quoted(last), items.len()))?;
+            items.insert(index, value);
+            Ok(())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => {
+            Err(format!("what is at {} is neither a mapping nor a list", Pointer(parents.to_vec())))
+        }
+    }
+}
+
+fn remove(root: &mut Node, path: &Pointer) -> Result<Node, String> {
+    let Some((last, parents)) = path.0.split_last() else { return Err(nothing_at(path)) };
+    let removed = get_mut(root, parents).and_then(|parent| match &mut parent.value {
+        Value::Map(entries) => take(entries, last).map(|entry| entry.value),
+        Value::List(items) => index(last, items.len()).map(|index| items.remove(index)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => None,
+    });
+    removed.ok_or_else(|| nothing_at(path))
+}
+
+/// The words of the form.
+pub(super) fn needs(op: &str) -> Option<Needs> {
+    match op {
+        "add" | "replace" | "test" => Some(Needs::Value),
+        "remove" => Some(Needs::Nothing),
+        "move" | "copy" => Some(Needs::From),
+        _ => None,
+    }
+}
+
+/// What an operation has beside its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    Nothing,
+    Value,
+    From,
+}
+
+/// For a name that is none of an operation.
+pub(super) const OPERATIONS: &str = "add, remove, replace, move, copy or test";
+
+/// The fault of a word that is no operation.
+pub(super) fn unknown_operation(op: &str, at: u32) -> Fault {
+    Fault::at(code::INVALID_VALUE, at, format!("{} is no operation", quoted(op))).hint(format!("write {OPERATIONS}"))
+}
