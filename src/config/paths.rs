@@ -197,6 +197,11 @@ impl Paths {
         self.run.join("pods")
     }
 
+    /// How far the hooks of a pod's containers are.
+    pub fn hook_marks(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("hooks")
+    }
+
     /// Run directory of a pod: shim socket, namespace pins, OCI bundles and state.
     pub fn pod_run(&self, uid: &PodUid) -> PathBuf {
         self.pods_run().join(uid)

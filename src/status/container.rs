@@ -41,7 +41,10 @@ pub(super) fn container_status(
     let (state, last_state) = match latest {
         None => (waiting_state(particular.cloned().unwrap_or_else(waiting)), None),
         Some(run) => match &run.state {
-            ContainerState::Running { started_at, .. } => (running_state(*started_at), before.map(terminated_state)),
+            ContainerState::Running { started_at, .. } => {
+                let starting = input.starting.get(&name).cloned().map(waiting_state);
+                (starting.unwrap_or_else(|| running_state(*started_at)), before.map(terminated_state))
+            }
             ContainerState::Created => (waiting_state(particular.cloned().unwrap_or_else(waiting)), before.map(terminated_state)),
             ContainerState::Exited { .. } | ContainerState::Unknown { .. } => match particular {
                 Some(particular) => (waiting_state(particular.clone()), Some(terminated_state(run))),

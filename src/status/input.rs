@@ -59,6 +59,8 @@ pub struct StatusInput<'a> {
     pub observed: Option<&'a ObservedPod>,
     /// Why containers wait, where there is a particular reason.
     pub waiting: &'a BTreeMap<ContainerName, Waiting>,
+    /// Containers whose process runs but whose start is not done (their postStart hook), and what is shown of them.
+    pub starting: &'a BTreeMap<ContainerName, Waiting>,
     /// How the pod ended, if it did.
     pub result: Option<&'a PodResult>,
     /// Containers that run but have a readiness or startup probe that did not succeed yet.

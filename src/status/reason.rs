@@ -22,6 +22,8 @@ pub const CREATE_CONTAINER_ERROR: &str = "CreateContainerError";
 pub const RUN_CONTAINER_ERROR: &str = "RunContainerError";
 /// Waiting: a port of the host that the pod wants has an owner (podstead's word; the kubelet rejects the pod).
 pub const HOST_PORT_CONFLICT: &str = "HostPortConflict";
+/// Waiting: its postStart hook failed, so that it was stopped.
+pub const POST_START_HOOK_ERROR: &str = "PostStartHookError";
 /// Waiting: it ended repeatedly; pausing.
 pub const CRASH_LOOP_BACK_OFF: &str = "CrashLoopBackOff";
 

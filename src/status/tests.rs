@@ -54,6 +54,7 @@ fn run(pod: &Pod, text: &str) -> ContainerStatus {
 /// What is known beside the runs.
 struct Known {
     waiting: BTreeMap<ContainerName, Waiting>,
+    starting: BTreeMap<ContainerName, Waiting>,
     result: Option<PodResult>,
     previous: Option<PodStatus>,
     sandbox_ready: bool,
@@ -62,7 +63,14 @@ struct Known {
 
 impl Default for Known {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), result: None, previous: None, sandbox_ready: true, now: at(100) }
+        Self {
+            waiting: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            result: None,
+            previous: None,
+            sandbox_ready: true,
+            now: at(100),
+        }
     }
 }
 
@@ -87,6 +95,7 @@ fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
         desired: &desired,
         observed: Some(&observed),
         waiting: &known.waiting,
+        starting: &known.starting,
         result: known.result.as_ref(),
         not_ready: &BTreeSet::new(),
         sandbox_ready: known.sandbox_ready,
@@ -261,4 +270,15 @@ fn a_container_that_waits_says_whether_init_containers_come_first() {
     };
     assert_eq!(waiting(&status(TWO, &[]), 0), "ContainerCreating");
     assert_eq!(waiting(&status(WITH_INIT, &["i:0"]), 0), "PodInitializing");
+}
+
+#[test]
+fn d8_a_container_whose_post_start_hook_is_not_done_does_not_count_as_running() {
+    let starting = BTreeMap::from([(ContainerName::new("a"), Waiting { reason: "ContainerCreating", message: String::new() })]);
+    let status = status_with(TWO, &["a:running", "b:running"], &Known { starting, ..Known::default() });
+    let (a, b) = (&status.container_statuses.as_ref().unwrap()[0], &status.container_statuses.as_ref().unwrap()[1]);
+    assert_eq!(a.state.as_ref().unwrap().waiting.as_ref().unwrap().reason.as_deref(), Some("ContainerCreating"));
+    assert_eq!((a.ready, a.started, b.ready), (false, Some(false), true));
+    assert!(a.container_id.is_some(), "it can be looked into");
+    assert_eq!(status.phase.as_deref(), Some("Pending"));
 }

@@ -1,5 +1,6 @@
 //! What a pod shall be, prepared once per edit: everything that the plan compares with what is observed. **Pure**.
 
+use super::hook::Hook;
 use crate::mux::DesiredPod;
 use crate::pod::claims::{claimed_volumes, has_claims};
 use crate::pod::containers::{self, ContainerKind, PullPolicy};
@@ -80,6 +81,10 @@ pub struct ContainerDefinition {
     pub restarting: Vec<String>,
     /// What follows its end.
     pub exits: ExitPolicy,
+    /// Done right after its start.
+    pub post_start: Option<Hook>,
+    /// Done before its stop signal. Both are read when their moment comes: an edit restarts nothing.
+    pub pre_stop: Option<Hook>,
     /// Why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs goes on.
     pub missing: Option<String>,
 }
@@ -195,6 +200,7 @@ impl PodDefinition {
             let differs = earlier_base != base || earlier_own != own;
             let ObjectEnvironment { fingerprint, missing } =
                 object_environment(pod, container, &context.objects, &context.fingerprint_key);
+            let lifecycle = container.lifecycle.as_ref();
             definitions.push(ContainerDefinition {
                 name: ContainerName::new(&container.name),
                 kind,
@@ -209,6 +215,8 @@ impl PodDefinition {
                 resources: ContainerResources::of(pod, container),
                 restarting: if infeasible.is_none() { restarting_resources(container) } else { Vec::new() },
                 exits: ExitPolicy::of(pod, kind, container),
+                post_start: lifecycle.and_then(|hooks| hooks.post_start.as_ref()).map(|hook| Hook::of(hook, container)),
+                pre_stop: lifecycle.and_then(|hooks| hooks.pre_stop.as_ref()).map(|hook| Hook::of(hook, container)),
                 missing: missing.map(|error| error.to_string()),
             });
             if kind == ContainerKind::Init {

@@ -2,6 +2,7 @@
 
 use super::assemble::Start;
 use super::definition::PodDefinition;
+use super::hook_mark::{self, Mark};
 use super::memory::{ImageWork, PodMemory};
 use super::plan::{Action, StopReason};
 use super::record::{self, PodRecord};
@@ -30,6 +31,13 @@ pub(super) enum Outcome {
     Done,
     /// Goes on in the background; what needs it has to wait.
     Pending,
+    /// The container runs.
+    Started {
+        /// Its run.
+        id: ContainerId,
+        /// Its postStart hook is to be done; what comes after it has to wait.
+        owes_hook: bool,
+    },
     /// The image is present.
     Image(ResolvedImage),
     /// The sandbox lives.
@@ -53,8 +61,12 @@ impl Outcome {
     /// Whether the plan that the step belongs to still holds.
     pub(super) const fn is_as_planned(&self) -> bool {
         match self {
-            Outcome::Done | Outcome::Image(_) | Outcome::Sandbox(_) | Outcome::Addresses(_) => true,
-            Outcome::Pending | Outcome::Failed { .. } => false,
+            Outcome::Done
+            | Outcome::Started { owes_hook: false, .. }
+            | Outcome::Image(_)
+            | Outcome::Sandbox(_)
+            | Outcome::Addresses(_) => true,
+            Outcome::Pending | Outcome::Started { owes_hook: true, .. } | Outcome::Failed { .. } => false,
         }
     }
 }
@@ -76,8 +88,8 @@ impl Executor<'_> {
         let uid = &self.definition.desired.uid;
         match action {
             Action::WriteRecord => self.write_record().await,
-            // The worker fetches beside its turns.
-            Action::EnsureImage { .. } => Outcome::Pending,
+            // The worker fetches and does hooks beside its turns.
+            Action::EnsureImage { .. } | Action::RunPostStart { .. } | Action::RunPreStop { .. } => Outcome::Pending,
             Action::PrepareVolumes => {
                 match self.services.volumes.prepare(&self.definition.desired, self.files(), self.claims()).await {
                     Ok(()) => Outcome::Done,
@@ -240,11 +252,15 @@ impl Executor<'_> {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),
         };
+        if definition.post_start.is_some() {
+            let owes = Mark::OwesPostStart(spec.id.clone());
+            hook_mark::set(&self.services.paths, &desired.uid, name, Some(owes)).await;
+        }
         match self.services.runtime.start_container(&spec).await {
             Ok(_) => {
                 self.tell(Some(name), EventType::Normal, "Created", &format!("Created container: {name}"));
                 self.tell(Some(name), EventType::Normal, "Started", &format!("Started container {name}"));
-                Outcome::Done
+                Outcome::Started { id: spec.id, owes_hook: definition.post_start.is_some() }
             }
             Err(error @ StartError::Create(_)) => {
                 self.start_failed(name, reason::CREATE_CONTAINER_ERROR, error_chain(&error).to_string())

@@ -5,6 +5,7 @@
 
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::{ContainerDefinition, PodDefinition};
+use super::hook::{HookEnded, HookKind};
 use crate::image::ResolvedImage;
 use crate::pod::host_ports::ask_the_same;
 use crate::pod::storage::StorageUsage;
@@ -44,10 +45,39 @@ pub enum ImageWork {
 /// A container that was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// SIGKILL comes then.
+    /// SIGKILL comes then; while its preStop hook runs, the signal.
     pub deadline: Moment,
+    /// SIGKILL does not come before, however close the end of the pod comes.
+    pub not_before: Moment,
+    /// Where its preStop hook is.
+    pub pre_stop: PreStop,
     /// When SIGKILL was sent last.
     pub killed: Option<Moment>,
+}
+
+/// Where the preStop hook of a container that is being stopped is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PreStop {
+    /// There was none: the container has its signal.
+    #[default]
+    None,
+    /// Under way.
+    Running,
+    /// At its end; the signal follows.
+    Ended,
+    /// The signal followed.
+    Over,
+}
+
+/// A postStart hook that is not done; without one, or when it is done, there is nothing to remember.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PostStart {
+    /// To be done.
+    Owed,
+    /// Under way.
+    Running,
+    /// Failed for this reason: the container has to go.
+    Failed(String),
 }
 
 /// Back-off of one definition of a container (kubelet rule D9).
@@ -110,6 +140,10 @@ pub struct PodMemory {
     pub containers: BTreeMap<ContainerName, ContainerMemory>,
     /// Containers that were asked to stop and still run.
     pub stops: BTreeMap<ContainerId, Stop>,
+    /// Running containers whose postStart hook is not done.
+    pub post_starts: BTreeMap<ContainerId, PostStart>,
+    /// Running containers whose preStop hook is over, by what an earlier daemon kept.
+    pub pre_stops_done: BTreeSet<ContainerId>,
     /// Containers whose end is, or will be, podstead's doing and says nothing about them.
     pub signalled: BTreeSet<ContainerId>,
     /// When the end of a container was seen first.
@@ -150,10 +184,14 @@ impl PodMemory {
             };
             self.ends.entry(container.id.clone()).or_insert_with(|| now.moment_of(ended_at));
             self.stops.remove(&container.id);
+            self.post_starts.remove(&container.id);
+            self.pre_stops_done.remove(&container.id);
         }
         let is_present = |id: &ContainerId| observed.containers.iter().any(|container| container.id == *id);
         self.ends.retain(|id, _| is_present(id));
         self.stops.retain(|id, _| is_present(id));
+        self.post_starts.retain(|id, _| is_present(id));
+        self.pre_stops_done.retain(|id| is_present(id));
         self.signalled.retain(|id| is_present(id));
         match observed.sandbox.as_ref().map(|sandbox| sandbox.state) {
             Some(SandboxState::Ready) => self.lost_at = None,
@@ -185,7 +223,8 @@ impl PodMemory {
     }
 
     /// The pod has a new definition: forgets what concerned the old one only.
-    /// A stop whose reason is gone (the edit was taken back) is not pursued; its signal cannot be called back.
+    /// A stop whose reason is gone (the edit was taken back) is not pursued; its signal cannot be called back. One whose preStop hook was
+    /// begun is: the container may have given up its work already.
     pub fn redefine(&mut self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod) {
         self.record = Step::Open;
         self.volumes = Step::Open;
@@ -208,7 +247,9 @@ impl PodMemory {
         }
         let is_current =
             |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.is_run_by(run, observed));
-        self.stops.retain(|id, _| !observed.containers.iter().any(|run| run.id == *id && is_current(run)));
+        self.stops.retain(|id, stop| {
+            stop.pre_stop != PreStop::None || !observed.containers.iter().any(|run| run.id == *id && is_current(run))
+        });
         self.containers.retain(|name, _| new.container(name).is_some());
         for container in &new.containers {
             let before = old.container(&container.name);
@@ -226,6 +267,26 @@ impl PodMemory {
                 before.is_some_and(|before| before.image == container.image && before.pull_policy == container.pull_policy);
             if !same_image {
                 memory.image = ImageWork::Open;
+            }
+        }
+    }
+
+    /// Takes note of a hook's end.
+    pub(super) fn hook_ended(&mut self, ended: &HookEnded) {
+        let HookEnded { container: _, id, kind, result } = ended;
+        match (kind, result) {
+            (HookKind::PostStart, Ok(())) => {
+                self.post_starts.remove(id);
+            }
+            (HookKind::PostStart, Err(why)) => {
+                if let Some(state) = self.post_starts.get_mut(id) {
+                    *state = PostStart::Failed(format!("PostStartHook failed: {why}"));
+                }
+            }
+            (HookKind::PreStop, Ok(()) | Err(_)) => {
+                if let Some(stop) = self.stops.get_mut(id) {
+                    stop.pre_stop = PreStop::Ended;
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ pub mod definition;
 pub mod exclusion;
 #[cfg(any(test, feature = "testing"))]
 pub mod fakes;
+pub mod hook;
 pub mod memory;
 pub mod phase;
 pub mod plan;
@@ -29,6 +30,8 @@ mod assemble;
 mod cdi;
 mod execute;
 mod fetch;
+mod hook_mark;
+mod hook_work;
 mod host_addresses;
 mod measure;
 mod outcome;

@@ -3,11 +3,11 @@
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::PodDefinition;
 use super::execute::Outcome;
-use super::memory::{ImageWork, PodMemory, Step, Stop, StorageWork};
+use super::memory::{ImageWork, PodMemory, PostStart, PreStop, Step, Stop, StorageWork};
 use super::phase::WorkPhase;
-use super::plan::Action;
-use crate::pod::ContainerName;
+use super::plan::{Action, LEAST_GRACE, StopReason};
 use crate::pod::storage::StorageUsage;
+use crate::pod::{ContainerId, ContainerName};
 use crate::status::{PodResult, reason};
 use crate::sys::clock::{Moment, Now};
 use std::time::Duration;
@@ -42,12 +42,25 @@ impl PodMemory {
                 self.network.take_in(outcome, moment);
             }
             Action::EnsureImage { container, .. } => self.image_looked_up(container, outcome, moment),
-            Action::StopContainer { id, grace, .. } => {
-                self.stops.insert(id.clone(), Stop { deadline: moment + *grace, killed: None });
-                self.signalled.insert(id.clone());
+            Action::RunPostStart { id, .. } => {
+                self.post_starts.insert(id.clone(), PostStart::Running);
+            }
+            Action::RunPreStop { id, grace, why, .. } => {
+                let stop = Stop { deadline: moment + *grace, not_before: moment, pre_stop: PreStop::Running, killed: None };
+                self.stops.insert(id.clone(), stop);
+                self.stopping(id, *why);
+            }
+            Action::StopContainer { id, grace, why, .. } => {
+                let had_hook = self.stops.get(id).is_some_and(|stop| stop.pre_stop != PreStop::None);
+                let pre_stop = if had_hook { PreStop::Over } else { PreStop::None };
+                let not_before = moment + LEAST_GRACE.min(*grace);
+                self.stops.insert(id.clone(), Stop { deadline: moment + *grace, not_before, pre_stop, killed: None });
+                self.stopping(id, *why);
             }
             Action::KillContainer { id, .. } => {
-                self.signalled.insert(id.clone());
+                if !matches!(self.post_starts.get(id), Some(PostStart::Failed(_))) {
+                    self.signalled.insert(id.clone());
+                }
                 if let Some(stop) = self.stops.get_mut(id) {
                     stop.killed = Some(moment);
                 }
@@ -65,6 +78,9 @@ impl PodMemory {
                 memory.resize = failure(memory.resize.as_ref(), outcome, moment);
             }
             Action::StartContainer { container, ended_at, .. } => {
+                if let Outcome::Started { id, owes_hook: true } = &outcome {
+                    self.post_starts.insert(id.clone(), PostStart::Owed);
+                }
                 if let Some(definition) = definition.container(container) {
                     self.restarting(definition, *ended_at, crash_loop, moment);
                 }
@@ -98,6 +114,13 @@ impl PodMemory {
         }
     }
 
+    /// The container's end is podstead's doing, unless it is why itself.
+    fn stopping(&mut self, id: &ContainerId, why: StopReason) {
+        if !why.is_of_container() {
+            self.signalled.insert(id.clone());
+        }
+    }
+
     /// A measurement ended that took so long.
     pub(super) fn storage_measured(&mut self, usage: StorageUsage, took: Duration, now: Moment) {
         let pause = MEASURE_PAUSE.max(took.saturating_mul(MEASURE_SHARE));
@@ -118,7 +141,9 @@ impl PodMemory {
                 let policy = BackoffPolicy::image_pull();
                 ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
             }
-            Outcome::Pending | Outcome::Done | Outcome::Sandbox(_) | Outcome::Addresses(_) => ImageWork::Pulling(previous),
+            Outcome::Pending | Outcome::Done | Outcome::Started { .. } | Outcome::Sandbox(_) | Outcome::Addresses(_) => {
+                ImageWork::Pulling(previous)
+            }
         };
     }
 }
@@ -144,7 +169,12 @@ impl Step {
 fn failure(previous: Option<&Failure>, outcome: Outcome, now: Moment) -> Option<Failure> {
     match outcome {
         Outcome::Failed { reason, message } => Some(Failure::again(previous, &BackoffPolicy::retry(), reason, message, now)),
-        Outcome::Done | Outcome::Pending | Outcome::Image(_) | Outcome::Sandbox(_) | Outcome::Addresses(_) => None,
+        Outcome::Done
+        | Outcome::Started { .. }
+        | Outcome::Pending
+        | Outcome::Image(_)
+        | Outcome::Sandbox(_)
+        | Outcome::Addresses(_) => None,
     }
 }
 

@@ -5,6 +5,7 @@
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, image_reason};
+use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
 use super::memory::{ImageWork, PodMemory, Step};
 use super::phase::{Cause, Termination, WorkPhase};
@@ -47,19 +48,23 @@ pub(super) enum TurnEnd {
 /// The worker of one pod.
 #[derive(Debug)]
 pub(super) struct PodWorker {
-    definition: PodDefinition,
+    pub(super) definition: PodDefinition,
     record: PodRecord,
     phase: WorkPhase,
-    memory: PodMemory,
+    pub(super) memory: PodMemory,
     /// Images being fetched, and storage being measured; aborted when the worker goes.
     fetches: JoinSet<()>,
     /// Their results. Unbounded: at most one per container and definition is under way.
     results: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
     /// Results of measuring. Unbounded: at most one is under way.
     measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
+    /// Hooks under way.
+    pub(super) hooks: Hooks,
     /// Arrivals of images when it was last looked for those that could not be had.
     arrivals: u64,
     waiting: BTreeMap<ContainerName, Waiting>,
+    /// Containers whose start is not done.
+    starting: BTreeMap<ContainerName, Waiting>,
     /// What was told to be missing from volumes.
     told_missing: Option<String>,
     shown: Option<PodStatus>,
@@ -97,6 +102,7 @@ impl PodWorker {
         };
         if let Some(observed) = observed {
             memory.adopt(observed, &services.crash_loop, now);
+            memory.adopt_hooks(&services.paths, observed);
         }
         Self::with(definition, record, phase, memory)
     }
@@ -116,8 +122,10 @@ impl PodWorker {
             fetches,
             results,
             measured: mpsc::unbounded_channel(),
+            hooks: Hooks::new(),
             arrivals: 0,
             waiting: BTreeMap::new(),
+            starting: BTreeMap::new(),
             told_missing: None,
             shown: None,
             deleted: None,
@@ -134,6 +142,7 @@ impl PodWorker {
         }
         for _ in 0..MAX_ROUNDS {
             self.take_in_images(services);
+            self.take_in_hooks(services);
             while let Ok(Measured { usage, took }) = self.measured.1.try_recv() {
                 self.memory.storage_measured(usage, took, services.clock.now().moment);
             }
@@ -145,6 +154,7 @@ impl PodWorker {
             let plan = self.plan(services, &observed);
             self.tell_waiting(services, &plan);
             self.waiting = plan.waiting;
+            self.starting = plan.starting;
             if self.memory.forgotten {
                 services.statuses.withdraw(&self.definition.desired.uid);
                 return TurnEnd::Gone;
@@ -252,6 +262,9 @@ impl PodWorker {
             let asked = |action| Measurement::asked_by(action, services, &self.definition, observed);
             for measurement in wave.iter().filter_map(asked) {
                 self.fetches.spawn(measurement.run(self.measured.0.clone()));
+            }
+            for action in wave {
+                self.tend_hook(services, sandbox.as_ref(), action);
             }
             let executor = Executor {
                 services,
@@ -407,6 +420,7 @@ impl PodWorker {
             desired: &self.definition.desired,
             observed: Some(observed),
             waiting: &self.waiting,
+            starting: &self.starting,
             result: self.record.result.as_ref(),
             not_ready: &BTreeSet::new(),
             sandbox_ready: is_ready && self.memory.network == Step::Done,

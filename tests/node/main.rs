@@ -11,6 +11,7 @@ mod devices;
 mod doctor;
 mod encrypted;
 mod git;
+mod hooks;
 mod housekeeping;
 mod identity;
 mod lifecycle;

@@ -72,6 +72,11 @@ fn restart_all_containers() {
 }
 
 #[test]
+fn hooks() {
+    check("hooks.yaml");
+}
+
+#[test]
 fn ends() {
     check("ends.yaml");
 }

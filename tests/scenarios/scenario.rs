@@ -13,7 +13,7 @@ use podstead::status::PodResult;
 use podstead::sys::clock::{Moment, Now};
 use podstead::worker::backoff::{Backoff, BackoffPolicy, Failure};
 use podstead::worker::definition::{DefinitionContext, PodDefinition};
-use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, Step, Stop};
+use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, PostStart, PreStop, Step, Stop};
 use podstead::worker::phase::WorkPhase;
 use podstead::worker::plan::{PlanInput, compute_pod_actions};
 use serde::Deserialize;
@@ -51,6 +51,12 @@ pub(crate) struct Scenario {
     /// Containers that were signalled, and the seconds that are left to them.
     #[serde(default)]
     stopping: BTreeMap<String, i64>,
+    /// Where the preStop hooks of containers that are being stopped are.
+    #[serde(default)]
+    pre_stop: BTreeMap<String, Stage>,
+    /// Where the postStart hooks of containers are.
+    #[serde(default)]
+    post_start: BTreeMap<String, Stage>,
     /// Preparing volumes failed just now.
     #[serde(default)]
     volumes_failed: bool,
@@ -108,6 +114,14 @@ const fn an_hour() -> u64 {
 enum Image {
     Present,
     Pulling,
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum Stage {
+    Owed,
+    Running,
+    Ended,
     Failed,
 }
 
@@ -204,7 +218,7 @@ impl Scenario {
         for action in &plan.actions {
             writeln!(text, "{action}").unwrap();
         }
-        for (container, waiting) in &plan.waiting {
+        for (container, waiting) in plan.waiting.iter().chain(&plan.starting) {
             writeln!(text, "{container} waits: {}", waiting.reason).unwrap();
         }
         if let Some(wake) = plan.wake {
@@ -298,11 +312,28 @@ impl Scenario {
                 Image::Failed => ImageWork::Failed(failure("ErrImagePull")),
             };
         }
+        for (name, stage) in &self.post_start {
+            let id = observed.containers.iter().find(|run| run.name.as_str() == name).unwrap().id.clone();
+            let state = match stage {
+                Stage::Owed => PostStart::Owed,
+                Stage::Running => PostStart::Running,
+                Stage::Failed => PostStart::Failed("no".to_owned()),
+                Stage::Ended => panic!("{}: {stage:?}", self.name),
+            };
+            memory.post_starts.insert(id, state);
+        }
         for (name, left) in &self.stopping {
             let is_it = |run: &&ContainerStatus| run.name.as_str() == name && matches!(run.state, ContainerState::Running { .. });
             let id = observed.containers.iter().find(is_it).unwrap().id.clone();
             memory.signalled.insert(id.clone());
-            memory.stops.insert(id, Stop { deadline: moment(*left), killed: None });
+            let pre_stop = match self.pre_stop.get(name) {
+                None => PreStop::None,
+                Some(Stage::Running) => PreStop::Running,
+                Some(Stage::Ended) => PreStop::Ended,
+                Some(stage @ (Stage::Owed | Stage::Failed)) => panic!("{}: {stage:?}", self.name),
+            };
+            let deadline = moment(*left);
+            memory.stops.insert(id, Stop { deadline, not_before: deadline.min(now.moment), pre_stop, killed: None });
         }
         if self.volumes_failed {
             memory.volumes = Step::Failed(failure("FailedMount"));

@@ -22,6 +22,7 @@ const NOT_SCHEDULED: Support = ignored_unless(
 const NOT_WINDOWS: Support = ignored("this host runs Linux");
 const NO_CLUSTER_STORAGE: Support = refused("needs a cluster", "mount it on the host and use a hostPath volume");
 const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mount it on the host and use a hostPath volume");
+const NO_TCP_HOOK: Support = refused("Kubernetes does not do it either: there the hook fails", "use exec or httpGet");
 const NO_SELINUX: Support = refused("SELinux is not supported", "");
 const APPARMOR_TYPE: Support =
     Partly { note: "`Unconfined`, `Localhost`; podstead brings no profile for `RuntimeDefault`", judge: judge::apparmor_type };
@@ -307,8 +308,34 @@ const CONTAINER: &[(&str, Support)] = &[
     ("image", YES),
     ("imagePullPolicy", Honoured("with `Always`, an image that is present is used when its registry cannot be reached")),
     ("lifecycle", YES),
-    ("lifecycle.postStart", LATER),
-    ("lifecycle.preStop", LATER),
+    ("lifecycle.postStart", YES),
+    ("lifecycle.postStart.exec", YES),
+    ("lifecycle.postStart.exec.command", YES),
+    ("lifecycle.postStart.httpGet", Honoured("any answer is a success, as in Kubernetes")),
+    ("lifecycle.postStart.httpGet.host", YES),
+    ("lifecycle.postStart.httpGet.httpHeaders", YES),
+    ("lifecycle.postStart.httpGet.httpHeaders[].name", YES),
+    ("lifecycle.postStart.httpGet.httpHeaders[].value", YES),
+    ("lifecycle.postStart.httpGet.path", YES),
+    ("lifecycle.postStart.httpGet.port", YES),
+    ("lifecycle.postStart.httpGet.scheme", YES),
+    ("lifecycle.postStart.sleep", YES),
+    ("lifecycle.postStart.sleep.seconds", YES),
+    ("lifecycle.postStart.tcpSocket", NO_TCP_HOOK),
+    ("lifecycle.preStop", Honoured("not when the host shuts down: then containers get their stop signal")),
+    ("lifecycle.preStop.exec", YES),
+    ("lifecycle.preStop.exec.command", YES),
+    ("lifecycle.preStop.httpGet", Honoured("any answer is a success, as in Kubernetes")),
+    ("lifecycle.preStop.httpGet.host", YES),
+    ("lifecycle.preStop.httpGet.httpHeaders", YES),
+    ("lifecycle.preStop.httpGet.httpHeaders[].name", YES),
+    ("lifecycle.preStop.httpGet.httpHeaders[].value", YES),
+    ("lifecycle.preStop.httpGet.path", YES),
+    ("lifecycle.preStop.httpGet.port", YES),
+    ("lifecycle.preStop.httpGet.scheme", YES),
+    ("lifecycle.preStop.sleep", YES),
+    ("lifecycle.preStop.sleep.seconds", YES),
+    ("lifecycle.preStop.tcpSocket", NO_TCP_HOOK),
     ("lifecycle.stopSignal", YES),
     ("livenessProbe", refused("not supported yet", "let the program end when it cannot go on; it is restarted then")),
     ("name", YES),

@@ -25,6 +25,24 @@ pub enum Action {
     },
     /// Make the pod's volumes.
     PrepareVolumes,
+    /// Do a container's postStart hook. Goes on in the background.
+    RunPostStart {
+        /// The container.
+        container: ContainerName,
+        /// Its run.
+        id: ContainerId,
+    },
+    /// Do a container's preStop hook; its signal follows. Goes on in the background, for `grace` at most.
+    RunPreStop {
+        /// The container.
+        container: ContainerName,
+        /// Its run.
+        id: ContainerId,
+        /// Time until the signal.
+        grace: Duration,
+        /// Why it is stopped.
+        why: StopReason,
+    },
     /// Ask a running container to stop. Goes on in the background: a later plan sends SIGKILL when `grace` is over.
     StopContainer {
         /// The container.
@@ -110,6 +128,8 @@ pub enum StopReason {
     NotInPod,
     /// All containers of the pod are restarted.
     AllRestart,
+    /// Its postStart hook failed.
+    PostStartFailed,
     /// The pod ends.
     PodEnds,
 }
@@ -122,7 +142,20 @@ impl StopReason {
             StopReason::PodChanged => "the definition of its pod changed",
             StopReason::NotInPod => "it is no longer in its pod",
             StopReason::AllRestart => "all containers of its pod are restarted",
+            StopReason::PostStartFailed => "its postStart hook failed",
             StopReason::PodEnds => "its pod ends",
+        }
+    }
+
+    /// Whether the container itself is why: its end then counts as any end of its own.
+    pub const fn is_of_container(self) -> bool {
+        match self {
+            StopReason::DefinitionChanged
+            | StopReason::PodChanged
+            | StopReason::NotInPod
+            | StopReason::AllRestart
+            | StopReason::PodEnds => false,
+            StopReason::PostStartFailed => true,
         }
     }
 }
@@ -132,7 +165,9 @@ impl Action {
     pub const fn is_preparation(&self) -> bool {
         match self {
             Action::WriteRecord | Action::EnsureImage { .. } | Action::PrepareVolumes | Action::CreateSandbox { .. } => true,
-            Action::StopContainer { .. }
+            Action::RunPostStart { .. }
+            | Action::RunPreStop { .. }
+            | Action::StopContainer { .. }
             | Action::KillContainer { .. }
             | Action::StopSandbox
             | Action::ResizeSandbox(_)
@@ -158,6 +193,10 @@ impl fmt::Display for Action {
                 write!(f, "ensure image {reference} for {container} ({policy:?})")
             }
             Action::PrepareVolumes => f.write_str("prepare volumes"),
+            Action::RunPostStart { container, .. } => write!(f, "run postStart hook of {container}"),
+            Action::RunPreStop { container, grace, why, .. } => {
+                write!(f, "run preStop hook of {container} (grace {}s): {}", grace.as_secs(), why.as_sentence())
+            }
             Action::StopContainer { container, signal, grace, why, .. } => {
                 write!(f, "stop container {container} (signal {signal}, grace {}s): {}", grace.as_secs(), why.as_sentence())
             }
@@ -194,6 +233,8 @@ pub struct PodActions {
     pub wake: Option<Moment>,
     /// Why containers wait, where the reason is a particular one.
     pub waiting: BTreeMap<ContainerName, Waiting>,
+    /// Containers whose process runs but whose start is not done, and what is shown of them.
+    pub starting: BTreeMap<ContainerName, Waiting>,
 }
 
 impl PodActions {

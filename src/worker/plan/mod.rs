@@ -4,6 +4,7 @@
 //! * [`sync`]: a pod that shall run: its sandbox, and which containers are stopped and started.
 //! * [`resize`]: changing what a pod and its running containers are given.
 //! * [`sequence`]: in which order containers start (kubelet rules D6 to D8).
+//! * [`hooks`]: what is done right after a container's start.
 //! * [`stop`]: in which order they stop (rule D12), and the way from signal to SIGKILL.
 //! * [`end`]: a pod that ends or has ended.
 //!
@@ -12,6 +13,7 @@
 
 mod action;
 mod end;
+mod hooks;
 mod resize;
 mod sequence;
 mod standing;
@@ -21,6 +23,7 @@ mod sync;
 pub use action::{Action, PodActions, StopReason};
 pub(super) use end::is_stopped;
 pub(super) use resize::resize_state;
+pub(super) use stop::LEAST_GRACE;
 
 use super::backoff::BackoffPolicy;
 use super::definition::PodDefinition;

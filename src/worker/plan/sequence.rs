@@ -62,6 +62,8 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
     let (mut next, mut surpassed) = (Vec::new(), Vec::new());
     let mut result = None;
     let mut is_blocked = false;
+    // Main containers start in the order of the spec, each when the one before is started and its hook is done (kubelet rule D8).
+    let mut holds_first = false;
     let (mut mains, mut succeeded, mut failed) = (0, 0, 0);
     for (index, container) in definition.containers.iter().enumerate() {
         let is_past = is_initialized || reached.is_some_and(|reached| index < reached);
@@ -69,8 +71,14 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
             continue;
         }
         let (due, outdated, half_made) = match standing(input, container, place) {
-            Standing::Running(_) => {
-                is_blocked |= container.kind == ContainerKind::Init;
+            Standing::Running(run) => {
+                let is_started = !input.memory.post_starts.contains_key(&run.id);
+                is_blocked |= match container.kind {
+                    ContainerKind::Init => true,
+                    ContainerKind::Sidecar => !is_past && !is_started,
+                    ContainerKind::Main => false,
+                };
+                holds_first |= container.kind == ContainerKind::Main && !is_started;
                 mains += usize::from(container.kind == ContainerKind::Main);
                 continue;
             }
@@ -101,7 +109,7 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
             due,
             outdated,
             half_made,
-            is_later: is_blocked && !keeps_alive,
+            is_later: (is_blocked && !keeps_alive) || (holds_first && due.previous.is_none()),
             holds_others: container.kind == ContainerKind::Sidecar && !is_past,
         });
         is_blocked |= container.kind == ContainerKind::Init;

@@ -7,6 +7,7 @@ use crate::runtime::{ContainerState, ContainerStatus};
 use crate::status::UNKNOWN_EXIT_CODE;
 use crate::sys::clock::Moment;
 use crate::worker::definition::{ContainerDefinition, round_of};
+use crate::worker::memory::PreStop;
 
 /// Where a container stands with regard to its definition, the restart policy and the sandbox that it shall run in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,7 +104,10 @@ pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinitio
     let exit_code = match &run.state {
         ContainerState::Running { .. } if place.is_after(run) => return Standing::Surpassed(run),
         ContainerState::Running { .. } if place.has_sandbox_of(run) => {
-            let is_current = container.is_run_by(run, input.observed);
+            // Once a preStop hook was begun, the stop goes on, whatever became of its reason.
+            let has_hook = input.memory.stops.get(&run.id).is_some_and(|stop| stop.pre_stop != PreStop::None);
+            let is_leaving = has_hook && input.memory.signalled.contains(&run.id);
+            let is_current = container.is_run_by(run, input.observed) && !is_leaving;
             return if is_current { Standing::Running(run) } else { Standing::Outdated(run) };
         }
         ContainerState::Created if place.has_sandbox_of(run) => return Standing::HalfMade(run),

@@ -4,13 +4,15 @@ use super::{Action, PlanInput, PodActions, StopReason};
 use crate::pod::containers::ContainerKind;
 use crate::runtime::ContainerStatus;
 use crate::sys::clock::Moment;
+use crate::worker::memory::{PreStop, Stop};
 use std::time::Duration;
 
 /// A process that survives SIGKILL hangs in the kernel; tried again this often.
 const KILL_AGAIN: Duration = Duration::from_secs(10);
 const SIGKILL: i32 = 9;
-/// What a sidecar gets at least when the main containers used up the grace period.
-const LEAST_SIDECAR_GRACE: Duration = Duration::from_secs(2);
+/// What every container gets at least between signal and SIGKILL, also when its preStop hook or, for a sidecar, the main containers used
+/// up the grace period.
+pub(in crate::worker) const LEAST_GRACE: Duration = Duration::from_secs(2);
 
 /// How long containers have.
 #[derive(Clone, Copy, Debug)]
@@ -24,21 +26,33 @@ pub(super) enum Grace {
 }
 
 impl Grace {
-    /// Time between signal and SIGKILL for a container of this role that is signalled now.
-    fn left(self, kind: ContainerKind, now: Moment) -> Duration {
-        match (self, kind) {
-            (Grace::Each(grace), _) => grace,
-            (Grace::Nothing, _) => Duration::ZERO,
-            (Grace::Until(end), ContainerKind::Sidecar) => end.since(now).max(LEAST_SIDECAR_GRACE),
-            (Grace::Until(end), ContainerKind::Init | ContainerKind::Main) => end.since(now),
+    /// What a container whose stop begins now has altogether.
+    fn whole(self, now: Moment) -> Duration {
+        match self {
+            Grace::Each(grace) => grace,
+            Grace::Until(end) => end.since(now),
+            Grace::Nothing => Duration::ZERO,
         }
     }
 
-    /// When a container that was given time until `deadline` is killed. The end of the pod can only come closer.
-    fn cut(self, kind: ContainerKind, deadline: Moment) -> Moment {
-        match (self, kind) {
-            (Grace::Until(end), ContainerKind::Init | ContainerKind::Main) => deadline.min(end),
-            (Grace::Each(_) | Grace::Nothing, _) | (Grace::Until(_), ContainerKind::Sidecar) => deadline,
+    /// Time between signal and SIGKILL for a container that is signalled now, and whose preStop hook used up what was left until `begun`.
+    fn left(self, begun: Option<&Stop>, now: Moment) -> Duration {
+        let left = match begun {
+            Some(stop) => self.cut(stop).since(now),
+            None => self.whole(now),
+        };
+        match self {
+            Grace::Each(_) | Grace::Until(_) => left.max(LEAST_GRACE),
+            Grace::Nothing => Duration::ZERO,
+        }
+    }
+
+    /// When a container that was given time until a deadline is at its end. The end of the pod can only come closer.
+    fn cut(self, stop: &Stop) -> Moment {
+        match self {
+            Grace::Until(end) => stop.deadline.min(end.max(stop.not_before)),
+            Grace::Each(_) => stop.deadline,
+            Grace::Nothing => stop.not_before.min(stop.deadline),
         }
     }
 }
@@ -46,23 +60,25 @@ impl Grace {
 /// Takes the next step in stopping one container. Whether that goes on already, that is: whether its end has to be waited for.
 pub(super) fn stop_one(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, grace: Grace, why: StopReason) -> bool {
     let now = input.now.moment;
-    let Some(stop) = input.memory.stops.get(&run.id) else {
-        let signal = match grace {
-            Grace::Each(_) | Grace::Until(_) => run.stop_signal,
-            Grace::Nothing => SIGKILL,
-        };
-        out.actions.push(Action::StopContainer {
-            container: run.name.clone(),
-            id: run.id.clone(),
-            signal,
-            grace: grace.left(run.kind, now),
-            why,
-        });
-        return false;
+    let stop = match input.memory.stops.get(&run.id) {
+        None => {
+            begin_pre_stop(out, input, run, grace, why);
+            signal(out, input, run, grace, why);
+            return false;
+        }
+        Some(stop) => stop,
     };
-    let kill_at = match stop.killed {
-        Some(killed) => killed + KILL_AGAIN,
-        None => grace.cut(run.kind, stop.deadline),
+    let kill_at = match (stop.pre_stop, stop.killed) {
+        (PreStop::Running, _) if now < grace.cut(stop) => {
+            out.wake_at(grace.cut(stop));
+            return true;
+        }
+        (PreStop::Running | PreStop::Ended, _) => {
+            signal(out, input, run, grace, why);
+            return false;
+        }
+        (PreStop::None | PreStop::Over, Some(killed)) => killed + KILL_AGAIN,
+        (PreStop::None | PreStop::Over, None) => grace.cut(stop),
     };
     if now >= kill_at {
         out.actions.push(Action::KillContainer { container: run.name.clone(), id: run.id.clone() });
@@ -71,6 +87,26 @@ pub(super) fn stop_one(out: &mut PodActions, input: &PlanInput<'_>, run: &Contai
         out.wake_at(kill_at);
     }
     true
+}
+
+/// Plans the container's preStop hook, if it has one that was not begun and there is time for it.
+fn begin_pre_stop(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, grace: Grace, why: StopReason) {
+    let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
+    let has_hook = container.is_some_and(|container| container.pre_stop.is_some());
+    let is_begun = input.memory.stops.contains_key(&run.id) || input.memory.pre_stops_done.contains(&run.id);
+    let grace = grace.whole(input.now.moment);
+    if has_hook && !is_begun && !grace.is_zero() {
+        out.actions.push(Action::RunPreStop { container: run.name.clone(), id: run.id.clone(), grace, why });
+    }
+}
+
+fn signal(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, grace: Grace, why: StopReason) {
+    let signal = match grace {
+        Grace::Each(_) | Grace::Until(_) => run.stop_signal,
+        Grace::Nothing => SIGKILL,
+    };
+    let left = grace.left(input.memory.stops.get(&run.id), input.now.moment);
+    out.actions.push(Action::StopContainer { container: run.name.clone(), id: run.id.clone(), signal, grace: left, why });
 }
 
 /// Takes the next steps in stopping all of `runs`. Whether an end has to be waited for.
@@ -91,7 +127,9 @@ pub(super) fn stop_in_order(
     sidecars.sort_by_key(|run| std::cmp::Reverse(place(run).unwrap_or(usize::MAX)));
     for run in sidecars {
         if is_waiting {
-            return true;
+            // Only its signal waits for its turn.
+            begin_pre_stop(out, input, run, grace, why);
+            continue;
         }
         is_waiting = stop_one(out, input, run, grace, why);
     }

@@ -3,6 +3,7 @@
 //! Pull before stop (promise P5): a container whose definition changed goes on until everything that its new definition needs is
 //! there. Where the whole pod has to go (another sandbox, an edited init container), everything that all containers need.
 
+use super::hooks::tend_post_starts;
 use super::resize::resize;
 use super::sequence::{Next, Sequence, sequence};
 use super::standing::Place;
@@ -94,6 +95,7 @@ impl<'a> SyncPlan<'a> {
         let starts = self.startable(&next, &is_open);
         let goes_on = match target {
             Target::Living(_) => {
+                tend_post_starts(&mut self.out, &self.input);
                 let outdated: Vec<_> = next.iter().filter_map(|next| next.outdated).chain(self.surplus()).collect();
                 let goes_on = if is_initialized || outdated.is_empty() {
                     self.stop_changed(&next, &starts)
