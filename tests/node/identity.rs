@@ -319,3 +319,26 @@ fn d13_a_pod_past_its_deadline_fails() {
     let late = host.wait_for_pod("late", "the deadline", |pod| pod.phase() == "Failed" && !pod.runs("c"));
     assert_eq!(late.0["status"]["reason"], "DeadlineExceeded");
 }
+
+/// shows: spec.containers[].lifecycle.stopSignal
+#[test]
+fn a_container_is_asked_to_stop_with_the_signal_that_it_names() {
+    let host = TestHost::start();
+    let spec = "  os: {name: linux}
+  containers:
+    - name: c
+      image: localhost/busybox:1
+      command: [/bin/sh, -c, 'trap \"echo usr1; exit 0\" USR1; trap \"echo term; exit 0\" TERM; echo ready; while true; do sleep 0.1; done']
+      lifecycle: {stopSignal: SIGUSR1}
+";
+    host.write_manifest("signal.yaml", &pod("signal", "", spec));
+    let running = host.wait_running("signal");
+    host.wait_log("signal", "c", "ready");
+    // A hard link outlives the pod's log directory, which goes with the pod.
+    let log = host.path("logs").join(format!("default_signal-edge-1_{}/c/0.log", running.uid()));
+    fs::hard_link(log, host.path("kept.log")).unwrap();
+    host.remove_manifest("signal.yaml");
+    host.wait_gone("signal");
+    let log = fs::read_to_string(host.path("kept.log")).unwrap();
+    assert!(log.contains("stdout F usr1") && !log.contains("stdout F term"), "{log}");
+}

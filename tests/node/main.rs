@@ -8,6 +8,7 @@
 mod adoption;
 mod bad_input;
 mod devices;
+mod differential;
 mod doctor;
 mod encrypted;
 mod git;
