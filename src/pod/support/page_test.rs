@@ -27,10 +27,9 @@ from the table in `src/pod/support/table.rs` and from the lines `shows:` above t
 const NOT_SHOWN: &[(&str, &str)] = &[
     ("spec.containers[].securityContext.appArmorProfile", "needs a kernel with AppArmor"),
     ("spec.securityContext.appArmorProfile", "needs a kernel with AppArmor"),
-    ("spec.containers[].lifecycle", "the tests of its group come with it"),
     ("spec.containers[].ports", "they inform"),
-    ("spec.containers[].securityContext.procMount", "the tests of its group come with it"),
-    ("spec.hostUsers", "the tests of its group come with it"),
+    ("spec.containers[].securityContext.procMount", "its other value needs hostUsers: false"),
+    ("spec.hostUsers", "only its default is honoured"),
 ];
 
 /// Suites whose tests look at real processes, files and images, or at the steps of a plan.
