@@ -55,7 +55,7 @@ impl Shared {
     }
 
     /// An accept of podstead's does not outdo a drop of somebody else's, whose rules are not podstead's to change.
-    fn look_for_dropping_chains(&self) {
+    pub(super) fn look_for_dropping_chains(&self) {
         let chains = match self.rules().dropping_chains() {
             Ok(chains) => chains,
             Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),

@@ -96,6 +96,7 @@ impl Shared {
         state.ranges = Some(decision.ranges.clone());
         drop(state);
         self.tell_collisions(&decision.collisions);
+        self.look_for_dropping_chains();
         Ok(decision.ranges)
     }
 

@@ -1,6 +1,8 @@
 //! The builtin network, seen with other eyes: real clients and servers in namespaces that stand for machines.
 
+mod crash;
 mod host_ports;
 mod isolation;
 mod lan;
 mod reach;
+mod surroundings;

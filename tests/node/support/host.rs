@@ -72,8 +72,8 @@ impl TestHost {
         Self { root, daemon: None, netns }
     }
 
-    /// Starts the daemon and waits for its answer.
-    pub(crate) fn start_daemon(&mut self) {
+    /// Starts the daemon, and waits for nothing.
+    pub(crate) fn spawn_daemon(&mut self) {
         assert!(self.daemon.is_none(), "the daemon runs already");
         let log = fs::OpenOptions::new().create(true).append(true).open(self.root.join("daemon.log")).unwrap();
         let mut command = match &self.netns {
@@ -87,6 +87,11 @@ impl TestHost {
         command.args(["daemon", "--config"]).arg(self.root.join("config.yaml"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.daemon = Some(command.spawn().unwrap());
+    }
+
+    /// Starts the daemon and waits for its answer.
+    pub(crate) fn start_daemon(&mut self) {
+        self.spawn_daemon();
         eventually("the daemon to answer", || {
             let out = self.cli(&["version"]);
             if let Ok(Some(status)) = self.daemon_status() {
