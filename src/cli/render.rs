@@ -8,7 +8,7 @@ use super::validate::github;
 use super::{Context, EXIT_FAILED};
 use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, WrittenConfig};
 use crate::manifest::{Origin, Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
-use crate::pod::{AdmitContext, SourceId};
+use crate::pod::SourceId;
 use crate::source::{Artifact, Layers, dir};
 use crate::store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
 use anyhow::{Context as _, anyhow, bail};
@@ -64,7 +64,7 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     let all = Substitution::new(config.values().into_iter().map(|(name, value)| (name, Some(value))));
     let path = PathBuf::from(all.in_line(&args.path).map_err(|message| anyhow!("{}: {message}", args.path))?);
     let opening = age_keys::for_checks(Some(&config));
-    let everything = CheckContext { opening, ..CheckContext::new(AdmitContext::new(config.node_name.clone())) };
+    let everything = CheckContext { opening, ..CheckContext::new(config.admit_context()) };
     let check_context = match &args.source {
         None => {
             let layers = Arc::new(layers(&args.layers, &all)?);

@@ -23,7 +23,8 @@ pub use variables::NODE_NAME;
 pub use written::{ConfigError, WrittenConfig};
 
 use crate::image::RegistryConfig;
-use crate::pod::NodeName;
+use crate::pod::security::AllowedSysctls;
+use crate::pod::{AdmitContext, NodeName};
 use crate::source::webhook::WebhookOptions;
 use crate::telemetry::logging::LogFormat;
 use serde::Serialize;
@@ -65,6 +66,8 @@ pub struct Config {
     pub registries: Vec<RegistryConfig>,
     /// File with age identities, for manifests that SOPS has encrypted.
     pub age_key_file: Option<PathBuf>,
+    /// Sysctls that pods may set beside the safe ones.
+    pub allowed_unsafe_sysctls: AllowedSysctls,
     /// Layers fetched and unpacked at the same time, over all pulls.
     pub max_parallel_layer_pulls: usize,
     /// Where git hosts say that something was pushed.
@@ -122,6 +125,11 @@ impl Config {
             written.variables.extend(variables);
         }
         written.resolve(&HostFacts::of_this_host(), path).map_err(|error| error.located_in(&bytes))
+    }
+
+    /// What pods are admitted for on this host.
+    pub fn admit_context(&self) -> AdmitContext {
+        AdmitContext { unsafe_sysctls: self.allowed_unsafe_sysctls.clone(), ..AdmitContext::new(self.node_name.clone()) }
     }
 
     /// Everything that may be replaced in paths and manifests, by name.

@@ -6,6 +6,7 @@ use super::written::{WrittenConfig, WrittenWebhook, invalid};
 use super::{Config, ConfigError, LogRotation, Logging, Paths, size, source};
 use crate::image::RegistryConfig;
 use crate::pod::NodeName;
+use crate::pod::security::AllowedSysctls;
 use crate::source::webhook::WebhookOptions;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -94,6 +95,8 @@ impl WrittenConfig {
             },
             api_socket_group: self.api_socket_group.clone(),
             registries: check.registries(&self.registries)?,
+            allowed_unsafe_sysctls: AllowedSysctls::parse(&self.allowed_unsafe_sysctls)
+                .map_err(|(index, problem)| check.invalid(&format!("allowedUnsafeSysctls[{index}]"), problem))?,
             age_key_file: self.age_key_file.as_deref().map(|file| check.file("ageKeyFile", file)).transpose()?,
             max_parallel_layer_pulls: check.range(
                 "maxParallelLayerPulls",
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
-            "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\napiSocketGroup: adm\n\
+            "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
              registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              network: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
@@ -244,6 +247,10 @@ mod tests {
             ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
             ("webhook: {port: 0, secretFile: /s}\n", "config.yaml:3:17: webhook.port: is 0, must be at least 1"),
             ("ageKeyFile: age.key\n", "config.yaml:3:13: ageKeyFile: \"age.key\" is not an absolute path"),
+            (
+                "allowedUnsafeSysctls: [net.*, kernel.pid_max]\n",
+                "config.yaml:3:31: allowedUnsafeSysctls[1]: \"kernel.pid_max\" is of no namespace that a pod has",
+            ),
             ("webhook: {port: 80}\n", "missing field `secretFile`"),
             ("webhook: {port: 80, secretFile: s}\n", "webhook.secretFile: \"s\" is not an absolute path"),
             ("webhook: {address: lan, port: 80, secretFile: /s}\n", "webhook.address: "),

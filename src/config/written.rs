@@ -105,6 +105,9 @@ pub struct WrittenConfig {
     /// File with age identities, for manifests that SOPS has encrypted. Default: none, only the credential `podstead.age-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_key_file: Option<PathBuf>,
+    /// Sysctls that pods may set beside those that Kubernetes calls safe: names, or beginnings with a final `*`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_unsafe_sysctls: Vec<String>,
     /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
@@ -208,6 +211,7 @@ impl WrittenConfig {
             cdi_spec_dirs: Some(config.cdi_directories.clone()),
             api_socket_group: config.api_socket_group.clone(),
             registries: config.registries.clone(),
+            allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {

@@ -5,6 +5,7 @@ use super::containers::text;
 use super::field::{FieldPath, FieldProblem, Problems};
 use super::host_files::DEFAULT_CLUSTER_DOMAIN;
 use super::identity::STAMPED_ANNOTATIONS;
+use super::security::AllowedSysctls;
 use super::{NodeName, Pod, defaults, support, validate};
 use k8s_openapi::api::core::v1::{PodStatus, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,12 +17,14 @@ pub struct AdmitContext {
     pub node: NodeName,
     /// The domain of pods that have a subdomain.
     pub cluster_domain: String,
+    /// Sysctls that pods may set beside the safe ones.
+    pub unsafe_sysctls: AllowedSysctls,
 }
 
 impl AdmitContext {
     /// A host outside any cluster.
     pub fn new(node: NodeName) -> Self {
-        Self { node, cluster_domain: DEFAULT_CLUSTER_DOMAIN.to_owned() }
+        Self { node, cluster_domain: DEFAULT_CLUSTER_DOMAIN.to_owned(), unsafe_sysctls: AllowedSysctls::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Each field of the security contexts, seen from inside of the container.
 
-use crate::support::TestHost;
+use crate::support::{TestHost, eventually};
 use std::fs;
 
 /// A host with a pod `web` that has more fields in its spec and in its container, each a line of YAML flow.
@@ -153,6 +153,26 @@ fn sysctls_are_set_in_the_pod_and_not_on_the_host() {
     let host = run("securityContext: {sysctls: [{name: net.ipv4.ip_unprivileged_port_start, value: '77'}]}", "tty: false");
     assert_eq!(sh(&host, &format!("cat {file}")), "77\n");
     assert_eq!(fs::read_to_string(file).unwrap(), before);
+}
+
+/// shows: spec.securityContext.sysctls
+#[test]
+fn sysctls_beyond_the_safe_ones_are_set_where_the_configuration_allows_them() {
+    const PLACES: [&str; 2] = ["/proc/sys/kernel/msgmax", "/proc/sys/net/core/somaxconn"];
+    let on_host = || PLACES.map(|place| fs::read_to_string(place).unwrap());
+    let before = on_host();
+    let spec = "securityContext: {sysctls: [{name: kernel.msgmax, value: '4321'}, {name: net/core/somaxconn, value: '77'}]}";
+    let host = TestHost::start_with("allowedUnsafeSysctls: ['kernel.msg*', net.core.somaxconn]\n");
+    host.write_manifest("web.yaml", &manifest(spec, "tty: false"));
+    host.wait_running("web");
+    assert_eq!(PLACES.map(|place| sh(&host, &format!("cat {place}"))), ["4321\n", "77\n"]);
+    assert_eq!(on_host(), before);
+    host.write_manifest("web.yaml", &manifest(&spec.replace("net/core/somaxconn", "net.core.rmem_max"), "tty: false"));
+    eventually("the sysctl that is not allowed to be told", || {
+        let log = host.daemon_log();
+        let expected = "sysctls[1].name: \"net.core.rmem_max\" is not among the sysctls that Kubernetes calls safe";
+        if log.contains(expected) { Ok(()) } else { Err(log) }
+    });
 }
 
 /// shows: spec.hostPID, spec.hostIPC

@@ -15,8 +15,8 @@ use crate::config::{Config, NetworkKind};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
 use crate::network::{BuiltinNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
+use crate::pod::SourceId;
 use crate::pod::objects::FingerprintKey;
-use crate::pod::{AdmitContext, SourceId};
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::protocol::LogLimits;
@@ -116,7 +116,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     let (set, sets) = mpsc::channel(SETS);
     let (update, updates) = mpsc::channel(UPDATES);
     let age_keys = AgeKeys::load(&config, events.clone());
-    let check = CheckContext { opening: age_keys.opening(), ..CheckContext::new(AdmitContext::new(config.node_name.clone())) };
+    let check = CheckContext { opening: age_keys.opening(), ..CheckContext::new(config.admit_context()) };
     let described = config.sources.iter().map(sources::describe).collect();
     let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
     let intake_configurator = intake.configurator();

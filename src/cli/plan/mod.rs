@@ -14,7 +14,7 @@ use crate::config::{Config, SourceConfig, SourcePlace};
 use crate::manifest::Severity;
 use crate::mux::{DesiredPod, Merge};
 use crate::pod::objects::{FingerprintKey, Objects};
-use crate::pod::{AdmitContext, PodUid, SourceId};
+use crate::pod::{PodUid, SourceId};
 use crate::source::{Revision, dir};
 use crate::store::last_good::LastGood;
 use crate::store::{Accepted, CheckContext, Set, UndeltaStore, check};
@@ -90,7 +90,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
         substitute: source.substitute.clone(),
         layers: source.layers.clone(),
         opening: age_keys::for_forecasts(config),
-        ..CheckContext::new(AdmitContext::new(config.node_name.clone()))
+        ..CheckContext::new(config.admit_context())
     };
     let all = if source.layers.is_empty() { dir::read_once(path)? } else { read_tree(path)? };
     let artifact = source.layers.select(&all)?;

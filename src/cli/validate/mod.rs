@@ -121,11 +121,11 @@ fn check_context(args: &ValidateArgs, context: &Context) -> anyhow::Result<Check
 
 /// The host that pods are judged for. A machine that only checks manifests need not have a usable configuration or host name.
 fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
-    let node = match &args.node_name {
-        Some(name) => NodeName::new(name.to_lowercase()),
-        None => context.load_config().map_or_else(|_| NodeName::new("node"), |config| config.node_name),
-    };
-    AdmitContext::new(node)
+    let here = context.load_config().map_or_else(|_| AdmitContext::new(NodeName::new("node")), |config| config.admit_context());
+    match &args.node_name {
+        Some(name) => AdmitContext { node: NodeName::new(name.to_lowercase()), ..here },
+        None => here,
+    }
 }
 
 /// Judges files as one source.

@@ -1,5 +1,10 @@
 //! Security context and namespaces of a pod, resolved.
 
+mod sysctl;
+
+pub use sysctl::AllowedSysctls;
+pub(super) use sysctl::{is_of_ipc, is_of_network};
+
 use crate::pod::Pod;
 use k8s_openapi::api::core::v1::{AppArmorProfile, Container, PodSecurityContext, SecurityContext};
 use serde::{Deserialize, Serialize};

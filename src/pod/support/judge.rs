@@ -3,7 +3,7 @@
 use super::Case;
 use crate::pod::field::Problems;
 use crate::pod::identity::STAMPED_ANNOTATIONS;
-use crate::pod::security::dotted;
+use crate::pod::security::{dotted, is_of_ipc, is_of_network};
 use serde_json::Value;
 
 /// Sysctls that are namespaced and that a pod cannot harm its neighbours with, as the kubelet allows without being asked.
@@ -93,9 +93,16 @@ pub(super) fn service_account(case: &Case<'_>, problems: &mut Problems) {
 
 /// `securityContext.sysctls[].name` of the pod.
 pub(super) fn sysctl(case: &Case<'_>, problems: &mut Problems) {
-    let name = case.value.as_str().unwrap_or_default();
-    if !SAFE_SYSCTLS.contains(&dotted(name).as_str()) {
-        let reason = format_args!("{name:?} is not among the sysctls that Kubernetes calls safe");
+    let written = case.value.as_str().unwrap_or_default();
+    let name = dotted(written);
+    if SAFE_SYSCTLS.contains(&name.as_str()) || case.context.unsafe_sysctls.allow(&name) {
+        return;
+    }
+    if is_of_network(&name) || is_of_ipc(&name) {
+        let reason = format_args!("{written:?} is not among the sysctls that Kubernetes calls safe");
+        problems.unsupported(case.path, reason, Some("allow it by allowedUnsafeSysctls in the configuration of the host"));
+    } else {
+        let reason = format_args!("{written:?} is of the whole host, not of a pod");
         problems.unsupported(case.path, reason, Some("set it on the host, e.g. in /etc/sysctl.d"));
     }
 }

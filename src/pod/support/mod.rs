@@ -255,6 +255,10 @@ mod tests {
                 "securityContext: {sysctls: [{name: kernel/shm_rmid_forced, value: '1'}, {name: kernel.msgmax, value: '1'}]}",
                 "error spec.securityContext.sysctls[1].name: \"kernel.msgmax\" is not among the sysctls that Kubernetes calls safe",
             ),
+            (
+                "securityContext: {sysctls: [{name: kernel.pid_max, value: '1'}]}",
+                "error spec.securityContext.sysctls[0].name: \"kernel.pid_max\" is of the whole host, not of a pod",
+            ),
         ] {
             check(spec, &[expected]);
         }

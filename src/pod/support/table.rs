@@ -170,7 +170,13 @@ const POD_SECURITY: &[(&str, Support)] = &[
     ("supplementalGroups", YES),
     ("supplementalGroupsPolicy", YES),
     ("sysctls", YES),
-    ("sysctls[].name", Partly { note: "the sysctls that Kubernetes calls safe", judge: judge::sysctl }),
+    (
+        "sysctls[].name",
+        Partly {
+            note: "the sysctls that Kubernetes calls safe, and those that `allowedUnsafeSysctls` names in the configuration",
+            judge: judge::sysctl,
+        },
+    ),
     ("sysctls[].value", YES),
     ("windowsOptions", NOT_WINDOWS),
 ];

@@ -3,7 +3,7 @@
 use super::names::{id, no_nul, no_steps_back, sysctl_name};
 use crate::pod::containers::{list, text};
 use crate::pod::field::{FieldPath, Problems, did_you_mean};
-use crate::pod::security::{ALL_CAPABILITIES, dotted};
+use crate::pod::security::{ALL_CAPABILITIES, dotted, is_of_ipc, is_of_network};
 use k8s_openapi::api::core::v1::{
     AppArmorProfile, Capabilities, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Sysctl,
 };
@@ -109,7 +109,7 @@ fn check_sysctls(sysctls: &[Sysctl], spec: &PodSpec, path: &FieldPath, problems:
         let path = path.index(index).child("name");
         problems.required_text(&path, &sysctl.name, sysctl_name);
         let name = dotted(&sysctl.name);
-        if spec.host_network == Some(true) && name.starts_with("net.") {
+        if spec.host_network == Some(true) && is_of_network(&name) {
             problems.invalid(&path, &sysctl.name, "may not be set when hostNetwork is true: it would be the host's");
         }
         if spec.host_ipc == Some(true) && is_of_ipc(&name) {
@@ -119,10 +119,6 @@ fn check_sysctls(sysctls: &[Sysctl], spec: &PodSpec, path: &FieldPath, problems:
             problems.duplicate(&path, &sysctl.name);
         }
     }
-}
-
-fn is_of_ipc(name: &str) -> bool {
-    name == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn check_profiles(seccomp: Option<&SeccompProfile>, apparmor: Option<&AppArmorProfile>, path: &FieldPath, problems: &mut Problems) {
