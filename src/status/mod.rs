@@ -5,6 +5,7 @@
 mod condition;
 mod container;
 mod input;
+mod message;
 mod phase;
 mod pod;
 pub mod reason;

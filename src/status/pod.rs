@@ -3,6 +3,7 @@
 use super::condition::conditions;
 use super::container::container_status;
 use super::input::StatusInput;
+use super::message::cut_messages;
 use super::phase::{Counted, PodPhase, pod_phase};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::resources::{QosClass, qos_class};
@@ -20,9 +21,13 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
         inits.push((kind, container_status(input, kind, container, waits)));
     }
     let waits = inits.iter().any(|(kind, status)| !is_done(*kind, status));
-    let mains: Vec<ContainerStatus> =
+    let mut mains: Vec<ContainerStatus> =
         containers::main(pod).map(|container| container_status(input, ContainerKind::Main, container, waits)).collect();
 
+    let total = inits.len() + mains.len();
+    for status in inits.iter_mut().map(|(_, status)| status).chain(&mut mains) {
+        cut_messages(status, total);
+    }
     let exits: Vec<ExitPolicy> = containers::all(pod).map(|(kind, container)| ExitPolicy::of(pod, kind, container)).collect();
     let statuses =
         inits.iter().map(|(kind, status)| (*kind, status)).chain(mains.iter().map(|status| (ContainerKind::Main, status)));

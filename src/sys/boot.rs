@@ -2,6 +2,25 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
+
+/// A point in time that no change of the wall clock moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootTime {
+    /// Which boot; empty where the kernel does not say, so that no two are told apart.
+    pub boot_id: String,
+    /// Time since it, sleep included.
+    pub since_boot: Duration,
+}
+
+impl BootTime {
+    /// Now. What cannot be read counts as the beginning.
+    pub fn now() -> Self {
+        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let seconds = uptime.split([' ', '.']).next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
+        Self { boot_id: boot_id().unwrap_or_default(), since_boot: Duration::from_secs(seconds) }
+    }
+}
 
 /// The kernel's random id of this boot.
 pub fn boot_id() -> io::Result<String> {

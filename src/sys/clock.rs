@@ -3,6 +3,7 @@
 //! Hosts without a battery-backed clock boot in the past and jump forward when the network comes. So what is *decided* (back-off, grace,
 //! deadlines) is counted on a clock that never jumps, and wall-clock time is only *shown* and recorded (promise P1).
 
+use super::boot::BootTime;
 use jiff::Timestamp;
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -94,6 +95,14 @@ impl Clock {
             WallClock::Fixed(start) => start.saturating_add(elapsed).unwrap_or(Timestamp::MAX),
         };
         Now { moment: Moment(BEFORE_START + elapsed), wall }
+    }
+
+    /// The point in the life of the host: for what has to be counted across daemons.
+    pub fn boot_time(&self) -> BootTime {
+        match self.wall {
+            WallClock::System => BootTime::now(),
+            WallClock::Fixed(_) => BootTime { boot_id: "test".to_owned(), since_boot: self.beginning.elapsed() },
+        }
     }
 
     /// The instant of a moment, for timers.

@@ -122,6 +122,8 @@ pub struct PodMemory {
     pub started_at: Option<Timestamp>,
     /// The same on the clock that counts.
     pub active_since: Option<Moment>,
+    /// When to keep on disk how long the pod has been active, if that matters.
+    pub keep_active_at: Option<Moment>,
     /// Volumes of the present definition.
     pub volumes: Step,
     /// Volumes of this or an earlier definition were prepared in the present sandbox.

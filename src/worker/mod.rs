@@ -13,6 +13,7 @@
 //! both go on in the background and their end asks for another turn. So a turn is short and needs no cancelling, and a new definition
 //! takes effect with the next turn.
 
+pub mod active;
 pub mod backoff;
 pub mod definition;
 pub mod exclusion;

@@ -49,7 +49,7 @@ pub(super) enum TurnEnd {
 #[derive(Debug)]
 pub(super) struct PodWorker {
     pub(super) definition: PodDefinition,
-    record: PodRecord,
+    pub(super) record: PodRecord,
     phase: WorkPhase,
     pub(super) memory: PodMemory,
     /// Images being fetched, and storage being measured; aborted when the worker goes.
@@ -104,7 +104,9 @@ impl PodWorker {
             memory.adopt(observed, &services.crash_loop, now);
             memory.adopt_hooks(&services.paths, observed);
         }
-        Self::with(definition, record, phase, memory)
+        let mut worker = Self::with(definition, record, phase, memory);
+        worker.adopt_active_time(services);
+        worker
     }
 
     /// The definition that it works at.
@@ -151,6 +153,9 @@ impl PodWorker {
                 Ok(observed) => observed,
                 Err(end) => return end,
             };
+            if self.phase == WorkPhase::Sync {
+                self.keep_active_time(services);
+            }
             let plan = self.plan(services, &observed);
             self.tell_waiting(services, &plan);
             self.waiting = plan.waiting;

@@ -3,6 +3,7 @@
 //! It keeps the pod's UID through a restart, lets the pod run while its source cannot be read, and keeps a finished pod finished. Of an
 //! update only the definition is on disk before it is acted on; if even that is lost, the source delivers it again.
 
+use super::active::ActiveTime;
 use crate::config::Paths;
 use crate::manifest::{Origin, Position};
 use crate::mux::DesiredPod;
@@ -30,6 +31,9 @@ pub struct PodRecord {
     pub desired: DesiredPod,
     /// `status.startTime`.
     pub started_at: Timestamp,
+    /// How long it was active when that was counted last, if `activeDeadlineSeconds` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveTime>,
     /// How it ended, if it did by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<PodResult>,
@@ -92,7 +96,7 @@ pub struct Records {
 impl PodRecord {
     /// A record of a pod that is not removed.
     pub const fn new(desired: DesiredPod, started_at: Timestamp) -> Self {
-        Self { version: VERSION, desired, started_at, result: None, is_removed: false }
+        Self { version: VERSION, desired, started_at, active: None, result: None, is_removed: false }
     }
 
     /// A stand-in for a lost record, from what the sandbox says of itself. It keeps the pod's UID, so that containers that a source still

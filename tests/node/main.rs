@@ -7,6 +7,7 @@
 
 mod adoption;
 mod bad_input;
+mod deadline;
 mod devices;
 mod differential;
 mod doctor;

@@ -163,7 +163,7 @@ impl<'a> SyncPlan<'a> {
         };
         let end = since + deadline;
         if self.input.now.moment < end {
-            self.out.wake_at(end);
+            self.out.wake_at(self.input.memory.keep_active_at.map_or(end, |keep| keep.min(end)));
         }
         self.input.now.moment >= end
     }
