@@ -33,6 +33,19 @@ pub struct SandboxSpec {
     pub resources: CgroupResources,
     /// Sysctls of the pod's namespaces.
     pub sysctls: Vec<(String, String)>,
+    /// The pod has users of its own: a user namespace (`hostUsers: false`).
+    #[serde(default)]
+    pub own_users: bool,
+    /// The host's id of their root; given by the runtime when the sandbox is made.
+    #[serde(default)]
+    pub first_host_id: Option<u32>,
+}
+
+impl SandboxSpec {
+    /// The host's id of a user or group of the pod.
+    pub fn host_id(&self, id: u32) -> u32 {
+        self.first_host_id.map_or(id, |first| first.saturating_add(id))
+    }
 }
 
 /// How a sandbox is.

@@ -14,6 +14,7 @@ use crate::sys::cgroup::{CgroupError, Cgroups};
 use crate::sys::namespaces::{self, Namespace, NamespaceError};
 use crate::sys::process::{Fork, close_others_on_exec, exit_at_once, fork, ignore_signal};
 use crate::sys::self_exec;
+use crate::sys::user_namespace::{self, UserNamespaceError};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::CloneFlags;
 use nix::sys::prctl;
@@ -57,6 +58,9 @@ pub(super) enum LaunchError {
     /// A namespace was refused.
     #[error("make namespaces")]
     Namespaces(#[source] NamespaceError),
+    /// The pod's users were refused.
+    #[error("make the pod's user namespace")]
+    Users(#[source] UserNamespaceError),
     /// The socket was refused.
     #[error("listen on {}", _0.display())]
     Listen(PathBuf, #[source] io::Error),
@@ -134,13 +138,16 @@ fn make_namespaces(config: &ShimConfig) -> Result<(), LaunchError> {
     if !spec.namespaces.host_ipc {
         own.push(Namespace::Ipc);
     }
-    namespaces::make(&own).map_err(LaunchError::Namespaces)?;
-    if own.contains(&Namespace::Uts) {
-        namespaces::set_hostname(&spec.hostname).map_err(LaunchError::Namespaces)?;
+    let set_up = || {
+        if own.contains(&Namespace::Uts) {
+            namespaces::set_hostname(&spec.hostname)?;
+        }
+        spec.sysctls.iter().try_for_each(|(name, value)| namespaces::set_sysctl(name, value))
+    };
+    if let Some(first) = spec.first_host_id {
+        return user_namespace::make_and_pin(first, &own, &directory, set_up).map_err(LaunchError::Users);
     }
-    for (name, value) in &spec.sysctls {
-        namespaces::set_sysctl(name, value).map_err(LaunchError::Namespaces)?;
-    }
+    namespaces::make(&own).and_then(|()| set_up()).map_err(LaunchError::Namespaces)?;
     for namespace in own {
         namespaces::pin("self", namespace, &directory).map_err(LaunchError::Namespaces)?;
     }

@@ -60,7 +60,8 @@ impl PodShim {
         let far_ends = if spec.tty {
             None
         } else {
-            let (near, far) = streams::pipes(spec.stdin, spec.user.uid).map_err(|error| format!("make pipes: {error}"))?;
+            let (near, far) = streams::pipes(spec.stdin, self.config.spec.host_id(spec.user.uid))
+                .map_err(|error| format!("make pipes: {error}"))?;
             let opened = Streams::open(StreamOwner::Container(key), near, &mut self.poller);
             let opened = opened.map_err(|error| format!("watch pipes: {error}"))?;
             if let Some(container) = self.containers.get_mut(&key) {
@@ -113,7 +114,8 @@ impl PodShim {
         let (near, far) = match spec.tty {
             Some(_) => (None, None),
             None => {
-                let (near, far) = streams::pipes(spec.stdin, 0).map_err(|error| Refusal::Failed(format!("make pipes: {error}")))?;
+                let (near, far) = streams::pipes(spec.stdin, self.config.spec.host_id(0))
+                    .map_err(|error| Refusal::Failed(format!("make pipes: {error}")))?;
                 (Some(near), Some(far))
             }
         };

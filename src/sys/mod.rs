@@ -26,3 +26,4 @@ pub mod sd_notify;
 pub mod self_exec;
 pub mod terminal;
 pub mod time_sync;
+pub mod user_namespace;

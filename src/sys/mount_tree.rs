@@ -64,6 +64,14 @@ pub fn set_event_flow(tree: &OwnedFd, flow: EventFlow) -> nix::Result<()> {
     set_attributes(tree, &attributes, Submounts::Take)
 }
 
+/// Makes the ids of a cloned tree, submounts as they are taken, those of a user namespace: 0 on disk is what is 0 in it. EINVAL where the kernel
+/// or a file system cannot.
+pub fn map_ids(tree: &OwnedFd, user_namespace: &OwnedFd, submounts: Submounts) -> nix::Result<()> {
+    let descriptor = u64::try_from(user_namespace.as_raw_fd()).map_err(|_| Errno::EBADF)?;
+    let attributes = MountAttributes { set: libc::MOUNT_ATTR_IDMAP, clear: 0, propagation: 0, userns_fd: descriptor };
+    set_attributes(tree, &attributes, submounts)
+}
+
 /// Attaches a detached tree at `target`, an existing file or directory as the tree's root is.
 pub fn attach(tree: &OwnedFd, target: &Path) -> nix::Result<()> {
     rustix::mount::move_mount(tree, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(errno)

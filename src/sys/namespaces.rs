@@ -18,6 +18,8 @@ pub enum Namespace {
     Uts,
     /// Process ids.
     Pid,
+    /// Users and groups, and what they may do.
+    User,
 }
 
 impl Namespace {
@@ -28,6 +30,7 @@ impl Namespace {
             Self::Ipc => "ipc",
             Self::Uts => "uts",
             Self::Pid => "pid",
+            Self::User => "user",
         }
     }
 
@@ -38,6 +41,7 @@ impl Namespace {
             Self::Ipc => CloneFlags::CLONE_NEWIPC,
             Self::Uts => CloneFlags::CLONE_NEWUTS,
             Self::Pid => CloneFlags::CLONE_NEWPID,
+            Self::User => CloneFlags::CLONE_NEWUSER,
         }
     }
 }

@@ -183,6 +183,8 @@ impl PodDefinition {
             qos: qos_class(pod),
             resources,
             sysctls: sysctls(pod),
+            own_users: containers::spec(pod).host_users == Some(false),
+            first_host_id: None,
         };
         let infeasible = infeasible(pod, &context.facts);
         let mut base = fnv([hash::sandbox_hash(pod), identity(&sandbox)]);
@@ -276,8 +278,11 @@ fn missing_files(pod: &Pod, context: &DefinitionContext) -> Option<String> {
 /// All of a sandbox that cannot be changed while it lives.
 fn identity(spec: &SandboxSpec) -> String {
     // Destructured in full, so that a new field has to be placed here.
-    let SandboxSpec { uid, full_name, attempt: _, hostname, namespaces, qos, resources: _, sysctls } = spec;
-    format!("{uid} {full_name} {hostname} {namespaces:?} {qos:?} {sysctls:?}")
+    let SandboxSpec { uid, full_name, attempt: _, hostname, namespaces, qos, resources: _, sysctls, own_users, first_host_id: _ } =
+        spec;
+    // The text of a sandbox without users of its own is that of versions before.
+    let users = if *own_users { " own users" } else { "" };
+    format!("{uid} {full_name} {hostname} {namespaces:?} {qos:?} {sysctls:?}{users}")
 }
 
 /// FNV-1a over both; only ever compared with itself.

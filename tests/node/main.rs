@@ -32,4 +32,5 @@ mod shim;
 mod sources;
 mod storage;
 mod support;
+mod users;
 mod volumes;

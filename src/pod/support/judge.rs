@@ -50,17 +50,6 @@ pub(super) fn automount(case: &Case<'_>, problems: &mut Problems) {
     }
 }
 
-/// `hostUsers`.
-pub(super) fn host_users(case: &Case<'_>, problems: &mut Problems) {
-    if case.value == &Value::Bool(false) {
-        problems.unsupported(
-            case.path,
-            "user namespaces are not supported yet",
-            Some("leave it out; the pod then shares the host's"),
-        );
-    }
-}
-
 /// `nodeName`.
 pub(super) fn node_name(case: &Case<'_>, problems: &mut Problems) {
     let node = case.context.node.as_str();

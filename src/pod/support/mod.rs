@@ -227,7 +227,6 @@ mod tests {
     #[test]
     fn values_that_cannot_be_honoured_are_reported() {
         for (spec, expected) in [
-            ("hostUsers: false", "error spec.hostUsers: user namespaces are not supported yet"),
             (
                 "nodeName: other",
                 "warning spec.nodeName: has no effect: the pod runs on the host that its manifest lies on, \"edge\"",

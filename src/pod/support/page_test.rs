@@ -28,8 +28,6 @@ const NOT_SHOWN: &[(&str, &str)] = &[
     ("spec.containers[].securityContext.appArmorProfile", "needs a kernel with AppArmor"),
     ("spec.securityContext.appArmorProfile", "needs a kernel with AppArmor"),
     ("spec.containers[].ports", "they inform"),
-    ("spec.containers[].securityContext.procMount", "its other value needs hostUsers: false"),
-    ("spec.hostUsers", "only its default is honoured"),
 ];
 
 /// Suites whose tests look at real processes, files and images, or at the steps of a plan.

@@ -108,7 +108,7 @@ const SPEC: &[(&str, Support)] = &[
     ("hostIPC", YES),
     ("hostNetwork", YES),
     ("hostPID", YES),
-    ("hostUsers", Partly { note: "`true`", judge: judge::host_users }),
+    ("hostUsers", Honoured("`false` gives the pod users of its own; not together with `shareProcessNamespace`")),
     ("hostname", YES),
     ("hostnameOverride", YES),
     ("imagePullSecrets", refused("not supported yet", "give the registry's credentials in podstead's configuration")),

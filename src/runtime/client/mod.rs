@@ -10,6 +10,7 @@
 //! that no container lives without a parent, and the sandbox is lost. Nothing that blocks runs on tokio's own threads.
 
 mod connection;
+mod id_ranges;
 mod launch;
 mod loss;
 mod recover;
@@ -83,6 +84,7 @@ struct Inner {
     cgroups: Cgroups,
     boot_id: String,
     pods: Mutex<BTreeMap<PodUid, PodView>>,
+    id_ranges: id_ranges::IdRanges,
     /// Unbounded: a shim's events must not wait, and they are few and merged by whoever looks at the pod.
     events: mpsc::UnboundedSender<PodLifecycleEvent>,
     receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,
@@ -98,7 +100,17 @@ impl ShimRuntime {
         let boot_id = boot::boot_id().map_err(|error| failed("read the boot id", &error))?;
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
-        Ok(Self { inner: Arc::new(Inner { options, cgroups, boot_id, pods: Mutex::default(), events, receiver }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                options,
+                cgroups,
+                boot_id,
+                pods: Mutex::default(),
+                id_ranges: id_ranges::IdRanges::default(),
+                events,
+                receiver,
+            }),
+        })
     }
 }
 
@@ -138,6 +150,7 @@ impl Runtime for ShimRuntime {
             }
             Some((Some(SandboxStatus { state: SandboxState::Stopped, .. }), _)) | None => {}
         }
+        let spec = &id_ranges::assigned(&self.inner, spec)?;
         let created = launch::create_sandbox(&self.inner, spec).await;
         if let Err(error) = &created {
             // Nothing of a failed attempt stays.

@@ -1,7 +1,7 @@
 //! At start: what is left of earlier daemons' pods.
 
 use super::view::PodView;
-use super::{Inner, blocking, failed, launch, loss, resize, teardown};
+use super::{Inner, blocking, failed, id_ranges, launch, loss, resize, teardown};
 use crate::pod::{ContainerId, PodUid};
 use crate::runtime::record::{ContainerRecord, RecordError, SandboxRecord};
 use crate::runtime::{
@@ -84,6 +84,7 @@ async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
             }
         }
     }
+    id_ranges::found(inner, &uid);
     let mut pods = inner.pods();
     let observed = pods.get(&uid).map(|pod| pod.observed(&uid))?;
     if observed.sandbox.is_none() && observed.containers.is_empty() {

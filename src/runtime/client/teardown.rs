@@ -30,7 +30,9 @@ pub(super) async fn stop_sandbox(inner: &Arc<Inner>, uid: &PodUid) -> Result<(),
         }
     }
     let (worker, owned) = (Arc::clone(inner), uid.clone());
-    blocking("stop sandbox", move || sweep(&worker, &owned)).await
+    blocking("stop sandbox", move || sweep(&worker, &owned)).await?;
+    inner.id_ranges.give_back(uid);
+    Ok(())
 }
 
 /// Removes every trace of a sandbox in the kernel and under the run directory, and records that it is stopped. Blocks.

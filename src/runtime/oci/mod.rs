@@ -36,6 +36,8 @@ pub struct SandboxView {
     pub ipc: Option<PathBuf>,
     /// Pin of the UTS namespace; must be there unless the pod uses the host's network.
     pub uts: Option<PathBuf>,
+    /// Pin of the user namespace of a pod with users of its own.
+    pub user: Option<PathBuf>,
     /// PID namespace of the pod; must be there exactly with `shareProcessNamespace`.
     pub pid: Option<PathBuf>,
     /// The pod's cgroup, absolute below the hierarchy's root; the container's is made below it, by its id.
@@ -180,9 +182,12 @@ fn seccomp_filter(spec: &ContainerSpec, sandbox: &SandboxView, granted: &Capabil
 
 /// Mount is always the container's own; cgroup too on v2, unless privileged (as the CRI does); the rest is the pod's or the host's.
 fn namespaces(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<LinuxNamespace>, OciError> {
-    use LinuxNamespaceType::{Cgroup, Ipc, Mount, Network, Pid, Uts};
+    use LinuxNamespaceType::{Cgroup, Ipc, Mount, Network, Pid, User, Uts};
     let PodNamespaces { host_network, host_pid, host_ipc, share_process } = sandbox.namespaces;
     let mut result = vec![namespace(Mount, None)?];
+    if let Some(path) = &sandbox.user {
+        result.push(namespace(User, Some(path))?);
+    }
     let mut join = |kind, path: &Option<PathBuf>| match path {
         Some(path) => namespace(kind, Some(path)).map(|namespace| result.push(namespace)),
         None => Err(OciError::NoNamespace(kind)),

@@ -66,6 +66,7 @@ fn sandbox() -> SandboxView {
         net: pin("net"),
         ipc: pin("ipc"),
         uts: pin("uts"),
+        user: None,
         pid: None,
         cgroup: "/podstead.slice/besteffort/poduid".into(),
         dev_shm: None,

@@ -2,6 +2,7 @@
 
 use super::execute::{ExactExecutor, Outcome};
 use super::report::Report;
+use super::users::Users;
 use super::{Attempt, Failure, home, mounts, trace};
 use crate::pod::ContainerId;
 use crate::runtime::oci::{SandboxView, oci_spec, parse_profile};
@@ -32,18 +33,28 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     let bundle = paths.bundle(uid, &id);
     let mut spec = mounts::read_spec(&bundle)?;
 
-    mounts::isolate(&mut spec, &bundle)?;
-    let rootfs = bundle.join("rootfs");
-    overlay::mount(&spec.image.layers, &paths.container_layer(uid, &id), &rootfs).attempt("mount the root file system")?;
+    let users = Users::of(config, &bundle)?;
+    mounts::isolate(&mut spec, &bundle, users.as_ref())?;
+    let (rootfs, layer) = (bundle.join("rootfs"), paths.container_layer(uid, &id));
+    if let Some(users) = &users {
+        users.prepare_root(&mut spec.image.layers, &layer, &bundle)?;
+    }
+    overlay::mount(&spec.image.layers, &layer, &rootfs).attempt("mount the root file system")?;
     let root = mounts::open_root(&rootfs)?;
-    mounts::make_directory(&root, &spec.cwd)?;
+    match &users {
+        Some(users) => users.act_as_root(|| mounts::make_directory(&root, &spec.cwd))?,
+        None => mounts::make_directory(&root, &spec.cwd)?,
+    }
     if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
         spec.env.push(format!("HOME={}", home::home_of(&root, spec.user.uid)));
     }
     drop(root);
 
-    let view = sandbox_view(config, &spec, rootfs)?;
+    let mut view = sandbox_view(config, &spec, rootfs)?;
     grow_shared_memory(&view, &spec)?;
+    if let (Some(users), Some(shared_memory)) = (&users, view.dev_shm.as_mut()) {
+        *shared_memory = users.mapped(shared_memory, &bundle.join("shm"))?;
+    }
     let oci = oci_spec(&spec, &view).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
     oci.save(bundle.join(CONFIG_FILE)).attempt("write the OCI spec")?;
 
@@ -127,6 +138,7 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> R
         net: pin(Namespace::Net, !namespaces.host_network),
         ipc: pin(Namespace::Ipc, !namespaces.host_ipc),
         uts: pin(Namespace::Uts, !namespaces.host_network),
+        user: pin(Namespace::User, config.spec.first_host_id.is_some()),
         pid: pin(Namespace::Pid, namespaces.share_process && !namespaces.host_pid),
         cgroup: config.cgroup.clone(),
         dev_shm: (!namespaces.host_ipc).then(|| paths.shared_memory(uid)),

@@ -11,6 +11,7 @@ mod home;
 mod mounts;
 mod report;
 mod trace;
+mod users;
 
 use super::helper_job::{HelperMessage, Stage};
 use crate::runtime::protocol::ShimConfig;

@@ -1,6 +1,7 @@
 //! The helper's mount namespace: private to it, so that what it mounts goes with it and the container.
 
 use super::super::starting::SPEC_FILE;
+use super::users::Users;
 use super::{Attempt, Failure};
 use crate::runtime::{ContainerSpec, Propagation};
 use crate::sys::mount_tree::{self, EventFlow, Submounts};
@@ -16,25 +17,33 @@ use std::path::{Component, Path};
 
 /// Leaves the host's mount namespace. Only volumes that asked for it stay connected to the host: their host paths in `spec` are replaced
 /// by connected clones in the bundle. Nothing that is mounted afterwards is seen by the host.
-pub(super) fn isolate(spec: &mut ContainerSpec, bundle: &Path) -> Result<(), Failure> {
+pub(super) fn isolate(spec: &mut ContainerSpec, bundle: &Path, users: Option<&Users>) -> Result<(), Failure> {
     let mut connected = Vec::new();
     for (number, mount) in spec.mounts.iter().enumerate() {
         // Told here, in fewer words than libcontainer's.
         std::fs::metadata(&mount.host_path).attempt(&format!("mount {}", mount.host_path.display()))?;
-        if mount.propagation == Propagation::Private {
+        if mount.propagation == Propagation::Private && users.is_none() {
             continue;
         }
         let what = format!("clone {}", mount.host_path.display());
         // The host's own mount is cloned, before this process has copies: a clone of it is its peer.
         let tree = mount_tree::clone_mount(AT_FDCWD, &mount.host_path, Submounts::Take).attempt(&what)?;
+        if let Some(users) = users {
+            users.map(&tree, &mount.host_path)?;
+        }
         connected.push((number, tree));
     }
     unshare(CloneFlags::CLONE_NEWNS).attempt("unshare the mount namespace")?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>).attempt("make mounts private")?;
     for (number, tree) in connected {
         let mount = &mut spec.mounts[number];
-        if mount.propagation == Propagation::HostToContainer {
-            mount_tree::set_event_flow(&tree, EventFlow::Slave).attempt("set mount propagation")?;
+        let flow = match mount.propagation {
+            Propagation::Private => Some(EventFlow::Private),
+            Propagation::HostToContainer => Some(EventFlow::Slave),
+            Propagation::Bidirectional => None,
+        };
+        if let Some(flow) = flow {
+            mount_tree::set_event_flow(&tree, flow).attempt("set mount propagation")?;
         }
         let target = bundle.join(format!("volume-{number}"));
         make_like(&tree, &target)?;
@@ -45,7 +54,7 @@ pub(super) fn isolate(spec: &mut ContainerSpec, bundle: &Path) -> Result<(), Fai
 }
 
 /// Makes an empty file or directory, as `tree` is one.
-fn make_like(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {
+pub(super) fn make_like(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {
     let what = format!("make {}", target.display());
     let is_directory = nix::sys::stat::fstat(tree).attempt(&what)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
     if is_directory {

@@ -133,6 +133,8 @@ impl Host {
             qos: QosClass::BestEffort,
             resources: CgroupResources::default(),
             sysctls: Vec::new(),
+            own_users: false,
+            first_host_id: None,
         }
     }
 
