@@ -156,6 +156,16 @@ impl Paths {
         self.volumes(uid).join("projected")
     }
 
+    /// Images that are mounted as volumes.
+    pub fn image_volumes(&self, uid: &PodUid) -> PathBuf {
+        self.volumes(uid).join("image")
+    }
+
+    /// One of them.
+    pub fn image_volume(&self, uid: &PodUid, volume: &str) -> PathBuf {
+        self.image_volumes(uid).join(volume)
+    }
+
     /// Marks of the claims that a pod uses.
     pub fn claim_marks(&self, uid: &PodUid) -> PathBuf {
         self.volumes(uid).join("claims")

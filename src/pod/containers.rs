@@ -81,11 +81,16 @@ pub fn init_kind(container: &Container) -> ContainerKind {
 
 /// When to ask the registry. An unset policy is defaulted by the image's tag (kubelet rule A17).
 pub fn pull_policy(container: &Container) -> PullPolicy {
-    match text(&container.image_pull_policy) {
+    image_pull_policy(container.image_pull_policy.as_deref(), text(&container.image))
+}
+
+/// The same for any image.
+pub fn image_pull_policy(written: Option<&str>, image: &str) -> PullPolicy {
+    match written.unwrap_or_default() {
         "Always" => PullPolicy::Always,
         "Never" => PullPolicy::Never,
         "IfNotPresent" => PullPolicy::IfNotPresent,
-        _ if image_tag_is_latest(text(&container.image)) => PullPolicy::Always,
+        _ if image_tag_is_latest(image) => PullPolicy::Always,
         _ => PullPolicy::IfNotPresent,
     }
 }

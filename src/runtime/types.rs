@@ -98,6 +98,9 @@ pub struct Mount {
     pub read_only: bool,
     /// With `read_only`: submounts too.
     pub recursive_read_only: bool,
+    /// Nothing in it can be executed.
+    #[serde(default)]
+    pub no_exec: bool,
     /// How mounts below travel.
     pub propagation: Propagation,
 }

@@ -66,6 +66,10 @@ pub(super) fn of_pod(pod: &Pod, namespace: &str, allow: &Allow) -> Vec<FieldProb
 fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
     let mut found = Vec::new();
     for (index, volume) in spec.volumes.iter().flatten().enumerate() {
+        let image = volume.image.as_ref().and_then(|source| source.reference.as_deref());
+        if let Some(image) = image.filter(|image| !allow.image(image)) {
+            found.push(violation(&format!("spec.volumes[{index}].image.reference"), format!("image {image:?}"), "images"));
+        }
         let Some(host_path) = &volume.host_path else { continue };
         let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
         let mounts = || {

@@ -53,12 +53,8 @@ pub fn mount(layers: &[PathBuf], writable: &Path, target: &Path) -> Result<(), O
     let upper = open_directory(&make(writable.join("upper"), 0o755)?)?;
     let work = open_directory(&make(writable.join("work"), 0o700)?)?;
     make(target.to_owned(), 0o755)?;
-    // The kernel wants the topmost first.
-    let lower: Vec<OwnedFd> = layers.iter().rev().map(|layer| open_directory(layer)).collect::<Result<_, _>>()?;
-    if lower.is_empty() {
-        return Err(OverlayError::NoLayers);
-    }
-    match mount_by_parameters(&lower, &upper, &work, target) {
+    let lower = Lower::open(layers)?;
+    match mount_by_parameters(&lower, Some((&upper, &work)), target) {
         // Before 6.7 there is no parameter for a single layer.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => mount_by_options(&lower, &upper, &work, target),
         other => other,
@@ -66,24 +62,87 @@ pub fn mount(layers: &[PathBuf], writable: &Path, target: &Path) -> Result<(), O
     .map_err(|source| OverlayError::Mount { layers: layers.len(), target: target.to_owned(), source })
 }
 
-fn mount_by_parameters(lower: &[OwnedFd], upper: &OwnedFd, work: &OwnedFd, target: &Path) -> io::Result<()> {
+/// Mounts `layers` (lowest first) on `target`, which exists, read-only and without programs, device files and set-user bits. `empty` is an
+/// empty directory: the kernel does not take a single layer.
+pub fn mount_read_only(layers: &[PathBuf], empty: &Path, target: &Path) -> Result<(), OverlayError> {
+    let with_empty: Vec<PathBuf> = std::iter::once(empty.to_owned()).chain(layers.iter().cloned()).collect();
+    let lower = Lower::open(&with_empty)?;
+    match mount_by_parameters(&lower, None, target) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            let options = format!("lowerdir={}", lower.joined());
+            let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOEXEC | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+            nix::mount::mount(Some("overlay"), target, Some("overlay"), flags, Some(options.as_str())).map_err(io::Error::from)
+        }
+        other => other,
+    }
+    .map_err(|source| OverlayError::Mount { layers: layers.len(), target: target.to_owned(), source })
+}
+
+/// Layers that are opened, topmost first, as the kernel wants them. A name that is short is what the mount table shows: so others see
+/// which layers are in use.
+struct Lower {
+    layers: Vec<(PathBuf, OwnedFd)>,
+}
+
+/// The kernel takes 255 bytes in one parameter.
+const MAX_NAME: usize = 255;
+/// And a page of options.
+const MAX_OPTIONS: usize = 3500;
+
+impl Lower {
+    fn open(layers: &[PathBuf]) -> Result<Self, OverlayError> {
+        let opened = layers.iter().rev().map(|layer| Ok((layer.clone(), open_directory(layer)?)));
+        let layers = opened.collect::<Result<Vec<_>, OverlayError>>()?;
+        if layers.is_empty() { Err(OverlayError::NoLayers) } else { Ok(Self { layers }) }
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.layers.iter().map(|(path, layer)| plain(path).map_or_else(|| by_descriptor(layer), str::to_owned))
+    }
+
+    /// As one option.
+    fn joined(&self) -> String {
+        let names = self.names().collect::<Vec<_>>().join(":");
+        if names.len() < MAX_OPTIONS {
+            return names;
+        }
+        self.layers.iter().map(|(_, layer)| by_descriptor(layer)).collect::<Vec<_>>().join(":")
+    }
+}
+
+/// The path, if it can be written without escapes.
+fn plain(path: &Path) -> Option<&str> {
+    let text = path.to_str().filter(|text| text.len() <= MAX_NAME)?;
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_.-+@".contains(&byte)).then_some(text)
+}
+
+fn mount_by_parameters(lower: &Lower, writable: Option<(&OwnedFd, &OwnedFd)>, target: &Path) -> io::Result<()> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "overlay")?;
-    for layer in lower {
-        fsconfig_set_string(&context, "lowerdir+", by_descriptor(layer))?;
+    for layer in lower.names() {
+        fsconfig_set_string(&context, "lowerdir+", layer)?;
     }
-    fsconfig_set_string(&context, "upperdir", by_descriptor(upper))?;
-    fsconfig_set_string(&context, "workdir", by_descriptor(work))?;
-    fsconfig_set_flag(&context, "volatile")?;
+    let attributes = match writable {
+        Some((upper, work)) => {
+            fsconfig_set_string(&context, "upperdir", by_descriptor(upper))?;
+            fsconfig_set_string(&context, "workdir", by_descriptor(work))?;
+            fsconfig_set_flag(&context, "volatile")?;
+            MountAttrFlags::empty()
+        }
+        None => {
+            MountAttrFlags::MOUNT_ATTR_RDONLY
+                | MountAttrFlags::MOUNT_ATTR_NOEXEC
+                | MountAttrFlags::MOUNT_ATTR_NOSUID
+                | MountAttrFlags::MOUNT_ATTR_NODEV
+        }
+    };
     fsconfig_create(&context)?;
-    let mounted = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let mounted = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
     Ok(move_mount(&mounted, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-fn mount_by_options(lower: &[OwnedFd], upper: &OwnedFd, work: &OwnedFd, target: &Path) -> io::Result<()> {
-    let layers: Vec<String> = lower.iter().map(by_descriptor).collect();
-    let options =
-        format!("lowerdir={},upperdir={},workdir={},volatile", layers.join(":"), by_descriptor(upper), by_descriptor(work));
+fn mount_by_options(lower: &Lower, upper: &OwnedFd, work: &OwnedFd, target: &Path) -> io::Result<()> {
+    let options = format!("lowerdir={},upperdir={},workdir={},volatile", lower.joined(), by_descriptor(upper), by_descriptor(work));
     Ok(nix::mount::mount(Some("overlay"), target, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?)
 }
 
@@ -101,19 +160,19 @@ mod tests {
     use super::*;
     use nix::mount::{MntFlags, umount2};
 
-    fn with_layers(count: usize, mount_it: impl Fn(&[OwnedFd], &OwnedFd, &OwnedFd, &Path) -> io::Result<()>) {
+    fn with_layers(count: usize, mount_it: impl Fn(&Lower, &OwnedFd, &OwnedFd, &Path) -> io::Result<()>) {
         let directory = tempfile::tempdir().unwrap();
         let long = directory.path().join("x".repeat(200)).join("y".repeat(200)).join("with:colon,and comma");
-        let layers: Vec<OwnedFd> = (0..count)
+        let layers: Vec<PathBuf> = (0..count)
             .map(|number| {
                 let layer = long.join(number.to_string());
                 std::fs::create_dir_all(&layer).unwrap();
                 std::fs::write(layer.join("name"), number.to_string()).unwrap();
                 std::fs::write(layer.join(format!("only-{number}")), "").unwrap();
-                open_directory(&layer).unwrap()
+                layer
             })
-            .rev()
             .collect();
+        let layers = Lower::open(&layers).unwrap();
         let (upper, work, target) = (long.join("upper"), long.join("work"), long.join("root"));
         for path in [&upper, &work, &target] {
             std::fs::create_dir_all(path).unwrap();
@@ -132,11 +191,36 @@ mod tests {
 
     #[test]
     fn many_layers_with_long_paths_can_be_mounted() {
-        with_layers(120, mount_by_parameters);
+        with_layers(120, |lower, upper, work, target| mount_by_parameters(lower, Some((upper, work)), target));
     }
 
     #[test]
     fn many_layers_with_long_paths_can_be_mounted_on_an_older_kernel() {
         with_layers(120, mount_by_options);
+    }
+
+    #[test]
+    fn a_read_only_stack_has_its_content_and_names_its_layers_in_the_mount_table() {
+        let test = "sys::overlay::tests::a_read_only_stack_has_its_content_and_names_its_layers_in_the_mount_table";
+        crate::sys::mounts::tests::in_private_mounts(test, || {
+            for count in [1, 3] {
+                let directory = tempfile::tempdir().unwrap();
+                let layers: Vec<PathBuf> = (0..count).map(|number| directory.path().join(format!("layer-{number}"))).collect();
+                for layer in &layers {
+                    std::fs::create_dir(layer).unwrap();
+                    std::fs::write(layer.join("name"), layer.file_name().unwrap().as_encoded_bytes()).unwrap();
+                }
+                let (empty, target) = (directory.path().join("empty"), directory.path().join("target"));
+                std::fs::create_dir(&empty).unwrap();
+                std::fs::create_dir(&target).unwrap();
+                mount_read_only(&layers, &empty, &target).unwrap();
+                assert_eq!(std::fs::read_to_string(target.join("name")).unwrap(), format!("layer-{}", count - 1));
+                assert!(std::fs::write(target.join("x"), "x").is_err());
+                let table = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+                let line = table.lines().find(|line| line.contains(target.to_str().unwrap())).unwrap();
+                assert!(line.contains("noexec") && layers.iter().all(|layer| line.contains(layer.to_str().unwrap())), "{line}");
+                umount2(&target, MntFlags::MNT_DETACH).unwrap();
+            }
+        });
     }
 }

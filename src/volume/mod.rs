@@ -5,6 +5,7 @@
 //! ```text
 //! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`
 //! volumes/projected/<volume>/           files from ConfigMaps, Secrets and the pod itself, on a tmpfs that is mounted at `volumes/projected`
+//! volumes/image/<volume>                an image, mounted read-only; which one is in <volume>.digest
 //! volumes/claims/<volume>.<claim>       says that the pod uses the data of this claim, which lies elsewhere (see [`claims`])
 //! volumes/sub-paths/<container>/<n>     pin (bind mount) of the path below a volume that mount n of the container names
 //! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
@@ -21,6 +22,7 @@ mod empty_dir;
 mod env_file;
 mod host_files;
 mod host_path;
+mod image_volume;
 mod mount_list;
 mod ownership;
 mod projected;
@@ -36,6 +38,7 @@ pub use host_files::NodeFiles;
 pub use usage::UsageRequest;
 pub use volumes::Volumes;
 
+use crate::image::ResolvedImage;
 use crate::mux::DesiredPod;
 use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
@@ -111,13 +114,24 @@ pub struct ContainerMounts {
     pub shm_size: Option<u64>,
 }
 
+/// What the volumes of a pod are made from beside its spec.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeContents {
+    /// Files from objects and from the pod.
+    pub files: Vec<Projection>,
+    /// Claims that volumes refer to.
+    pub claims: Vec<ClaimedVolume>,
+    /// Images that are there, by volume.
+    pub images: Vec<(String, ResolvedImage)>,
+}
+
 /// What workers need of volumes.
 #[async_trait]
 pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
-    /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`]. Those of `files` get these
+    /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`]. Those with files get these
     /// files, all at once for each volume, also while containers have them mounted; a volume of this kind that is not among them keeps
     /// what it has.
-    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>, claims: Vec<ClaimedVolume>) -> Result<(), VolumeError>;
+    async fn prepare(&self, pod: &DesiredPod, contents: VolumeContents) -> Result<(), VolumeError>;
 
     /// Makes the directories of all claims, and deletes the data of those that are gone and asked for it. Only to be called when every
     /// source was heard. Collects errors and goes on.

@@ -3,7 +3,7 @@
 use super::atomic_writer::AtomicWriter;
 use super::host_files::NodeFiles;
 use super::sub_path::{self, Missing, SubPathProblem};
-use super::{ContainerMounts, VolumeError, host_files, host_path};
+use super::{ContainerMounts, VolumeError, host_files, host_path, image_volume};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
@@ -57,6 +57,7 @@ impl Request<'_> {
                     container_path: container_path.into(),
                     read_only,
                     recursive_read_only: false,
+                    no_exec: false,
                     propagation: Propagation::Private,
                 });
             }
@@ -75,7 +76,7 @@ impl Request<'_> {
             volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
         let whole = self.volume_path(volume)?;
         // What is missing in there is never the container's to make.
-        let missing = if is_projected(volume) { Missing::Refused } else { Missing::Made };
+        let missing = if is_projected(volume) || volume.image.is_some() { Missing::Refused } else { Missing::Made };
         let host_path =
             match sub_path::wanted(mount, self.environment).and_then(|wanted| self.pinned(index, &whole, wanted, missing)) {
                 Ok(path) => path,
@@ -90,12 +91,13 @@ impl Request<'_> {
         check_propagation(&host_path, propagation).map_err(bad)?;
         // As in the kubelet: what is written in there would be lost at the next change.
         let is_read_only = volume.persistent_volume_claim.as_ref().and_then(|source| source.read_only) == Some(true);
-        let read_only = mount.read_only.unwrap_or(false) || is_projected(volume) || is_read_only;
+        let read_only = mount.read_only.unwrap_or(false) || is_projected(volume) || is_read_only || volume.image.is_some();
         Ok(Mount {
             host_path,
             container_path: PathBuf::from(&mount.mount_path),
             read_only,
             recursive_read_only: read_only && matches!(mount.recursive_read_only.as_deref(), Some("Enabled" | "IfPossible")),
+            no_exec: volume.image.is_some(),
             propagation,
         })
     }
@@ -112,6 +114,11 @@ impl Request<'_> {
             return is_written
                 .then_some(directory)
                 .ok_or_else(|| VolumeError::not_ready(&volume.name, "its files are not written"));
+        }
+        if volume.image.is_some() {
+            let place = self.paths.image_volume(&self.pod.uid, &volume.name);
+            let is_there = image_volume::is_mounted(&place);
+            return is_there.then_some(place).ok_or_else(|| VolumeError::not_ready(&volume.name, "its image is not mounted"));
         }
         if let Some(claim) = claim_of(&self.pod.pod, volume) {
             let data = self.paths.persistent_data(&claim);

@@ -53,7 +53,7 @@ impl Store {
     }
 
     fn prepare(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
-        self.executor.block_on(self.volumes.prepare(pod, Vec::new(), Vec::new()))
+        self.executor.block_on(self.volumes.prepare(pod, VolumeContents::default()))
     }
 
     fn mounts(&self, pod: &DesiredPod, attempt: u32) -> Result<ContainerMounts, VolumeError> {

@@ -1,7 +1,7 @@
 //! Taking away what an earlier definition of a pod had and the present one has not. Only for when no container runs that was made from the
 //! earlier one: a container has the directory itself mounted, and would see its files go.
 
-use super::{claims, removal};
+use super::{claims, image_volume, removal};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::claims::claim_of;
@@ -27,6 +27,8 @@ pub(super) fn trim(paths: &Paths, desired: &DesiredPod) -> Vec<String> {
     } else {
         left.extend(keep_only(&paths.projected(uid), &projected));
     }
+    let images = names(|volume| volume.image.is_some());
+    left.extend(keep_only(&paths.image_volumes(uid), &images.iter().flat_map(|volume| image_volume::entries(volume)).collect()));
     let marks = volumes.iter().filter_map(|volume| Some(claims::mark(&volume.name, &claim_of(pod, volume)?)));
     left.extend(keep_only(&paths.claim_marks(uid), &marks.collect()));
     let mut containers = BTreeSet::new();

@@ -2,13 +2,15 @@
 
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
-use super::{ContainerMounts, NodeFiles, VolumeError, VolumeService, claims, empty_dir, env_file, projected, removal, trim};
+use super::{
+    ContainerMounts, NodeFiles, VolumeContents, VolumeError, VolumeService, claims, empty_dir, env_file, image_volume, projected,
+    removal, trim,
+};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
-use crate::pod::claims::ClaimedVolume;
 use crate::pod::containers;
 use crate::pod::env::EnvFiles;
-use crate::pod::files::{Projection, is_projected};
+use crate::pod::files::is_projected;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
@@ -55,9 +57,9 @@ impl Volumes {
 
 #[async_trait]
 impl VolumeService for Volumes {
-    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>, claims: Vec<ClaimedVolume>) -> Result<(), VolumeError> {
+    async fn prepare(&self, pod: &DesiredPod, contents: VolumeContents) -> Result<(), VolumeError> {
         let pod = pod.clone();
-        self.blocking(move |shared| shared.prepare(&pod, &files, &claims)).await
+        self.blocking(move |shared| shared.prepare(&pod, &contents)).await
     }
 
     async fn container_mounts(
@@ -137,7 +139,8 @@ impl VolumeService for Volumes {
 }
 
 impl Shared {
-    fn prepare(&self, pod: &DesiredPod, files: &[Projection], claims: &[ClaimedVolume]) -> Result<(), VolumeError> {
+    fn prepare(&self, pod: &DesiredPod, contents: &VolumeContents) -> Result<(), VolumeError> {
+        let VolumeContents { files, claims, images } = contents;
         let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         for volume in volumes {
             if let Some(source) = &volume.empty_dir {
@@ -145,9 +148,17 @@ impl Shared {
                 // Mounts are listed by their real path.
                 let real = real_path(&directory).map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
                 empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
-            } else if volume.host_path.is_none() && volume.persistent_volume_claim.is_none() && !is_projected(volume) {
+            } else if volume.host_path.is_none()
+                && volume.persistent_volume_claim.is_none()
+                && volume.image.is_none()
+                && !is_projected(volume)
+            {
                 return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));
             }
+        }
+        for (volume, image) in images {
+            let place = self.paths.image_volume(&pod.uid, volume);
+            image_volume::prepare(&place, image).map_err(|reason| VolumeError::not_ready(volume, reason))?;
         }
         for claimed in claims {
             let not_ready = |reason| VolumeError::not_ready(&claimed.volume, reason);

@@ -52,6 +52,8 @@ pub struct PodDefinition {
     pub grace: Duration,
     /// `spec.activeDeadlineSeconds`.
     pub active_deadline: Option<Duration>,
+    /// Images that it mounts as volumes.
+    pub volume_images: Vec<VolumeImage>,
     /// What it may use of the host's disk.
     pub storage: StorageLimits,
     /// Why this host can never give it what it requests. What runs keeps what it has.
@@ -60,6 +62,17 @@ pub struct PodDefinition {
     pub has_files: bool,
     /// Why some of these cannot be made. No container is started for the first time then; what runs goes on with the files that it has.
     pub missing_files: Option<String>,
+}
+
+/// An image that a volume is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeImage {
+    /// Name in `spec.volumes`.
+    pub volume: String,
+    /// As written.
+    pub reference: String,
+    /// When to ask the registry.
+    pub policy: PullPolicy,
 }
 
 /// One container of it.
@@ -229,6 +242,7 @@ impl PodDefinition {
         let has_files = files::has_projected(pod);
         let missing_files = if has_files || has_claims(pod) { missing_files(pod, context) } else { None };
         Self {
+            volume_images: volume_images(pod),
             storage: StorageLimits::of(pod),
             infeasible,
             has_files,
@@ -241,6 +255,13 @@ impl PodDefinition {
             active_deadline: containers::active_deadline_secs(pod).map(Duration::from_secs),
             desired,
         }
+    }
+
+    /// Images of the volumes that a container mounts.
+    pub fn images_mounted_by(&self, name: &ContainerName) -> impl Iterator<Item = &VolumeImage> {
+        let found = containers::find(&self.desired.pod, name.as_str());
+        let mounts = found.and_then(|(_, container)| container.volume_mounts.as_deref()).unwrap_or_default();
+        self.volume_images.iter().filter(|image| mounts.iter().any(|mount| mount.name == image.volume))
     }
 
     /// The container of that name.
@@ -264,6 +285,17 @@ fn infeasible(pod: &Pod, facts: &EnvFacts) -> Option<String> {
     has.into_iter().find(|(_, requested, capacity)| requested > capacity).map(|(name, requested, capacity)| {
         format!("Node didn't have enough capacity: {name}, requested: {requested}, capacity: {capacity}")
     })
+}
+
+fn volume_images(pod: &Pod) -> Vec<VolumeImage> {
+    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+    let wanted = volumes.iter().filter_map(|volume| {
+        let source = volume.image.as_ref()?;
+        let reference = source.reference.clone().unwrap_or_default();
+        let policy = containers::image_pull_policy(source.pull_policy.as_deref(), &reference);
+        Some(VolumeImage { volume: volume.name.clone(), reference, policy })
+    });
+    wanted.collect()
 }
 
 /// All that is missing, the first of it for each volume.

@@ -19,7 +19,7 @@ use crate::runtime::{RuntimeError, SandboxSpec, SandboxStatus, StartError};
 use crate::status::reason;
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
-use crate::volume::VolumeError;
+use crate::volume::{VolumeContents, VolumeError};
 use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -89,13 +89,14 @@ impl Executor<'_> {
         match action {
             Action::WriteRecord => self.write_record().await,
             // The worker fetches and does hooks beside its turns.
-            Action::EnsureImage { .. } | Action::RunPostStart { .. } | Action::RunPreStop { .. } => Outcome::Pending,
-            Action::PrepareVolumes => {
-                match self.services.volumes.prepare(&self.definition.desired, self.files(), self.claims()).await {
-                    Ok(()) => Outcome::Done,
-                    Err(error) => self.volumes_failed(&error),
-                }
-            }
+            Action::EnsureImage { .. }
+            | Action::EnsureVolumeImage { .. }
+            | Action::RunPostStart { .. }
+            | Action::RunPreStop { .. } => Outcome::Pending,
+            Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired, self.contents()).await {
+                Ok(()) => Outcome::Done,
+                Err(error) => self.volumes_failed(&error),
+            },
             Action::StopContainer { container, id, signal, why, .. } => self.signal(container, id, *signal, *why).await,
             Action::KillContainer { id, .. } => done(runtime.kill_container(uid, id).await),
             Action::StopSandbox => self.stop_sandbox().await,
@@ -145,6 +146,15 @@ impl Executor<'_> {
             },
             Action::ForgetPod => self.forget().await,
         }
+    }
+
+    /// What volumes are made from, as far as it is there.
+    fn contents(&self) -> VolumeContents {
+        let images = self.memory.volume_images.iter().filter_map(|(volume, image)| match image {
+            ImageWork::Present(image) => Some((volume.clone(), (**image).clone())),
+            ImageWork::Open | ImageWork::Pulling(_) | ImageWork::Failed(_) => None,
+        });
+        VolumeContents { files: self.files(), claims: self.claims(), images: images.collect() }
     }
 
     /// What volumes shall hold, but for those of which something is missing.

@@ -4,15 +4,14 @@ use super::services::Incarnations;
 use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
-use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
-use crate::pod::files::{Projection, VolumeFiles};
+use crate::pod::files::VolumeFiles;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
 use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use crate::volume::{ContainerMounts, UsageRequest, VolumeError, VolumeService};
+use crate::volume::{ContainerMounts, UsageRequest, VolumeContents, VolumeError, VolumeService};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
@@ -162,7 +161,7 @@ impl FakeVolumes {
 
 #[async_trait]
 impl VolumeService for FakeVolumes {
-    async fn prepare(&self, pod: &DesiredPod, files: Vec<Projection>, _: Vec<ClaimedVolume>) -> Result<(), VolumeError> {
+    async fn prepare(&self, pod: &DesiredPod, VolumeContents { files, .. }: VolumeContents) -> Result<(), VolumeError> {
         match lock(&self.failures).pop_front() {
             Some(reason) => Err(VolumeError::NotReady { volume: "fake".to_owned(), reason }),
             None => {

@@ -18,28 +18,43 @@ pub(super) struct Fetch {
     services: Arc<Services>,
     desired: Arc<DesiredPod>,
     subject: Subject,
-    container: ContainerName,
+    user: ImageUser,
     reference: String,
     policy: PullPolicy,
+}
+
+/// Who waits for an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ImageUser {
+    /// A container.
+    Container(ContainerName),
+    /// A volume.
+    Volume(String),
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Fetched {
-    pub(super) container: ContainerName,
+    pub(super) user: ImageUser,
     pub(super) reference: String,
     pub(super) result: Result<ResolvedImage, ImageError>,
 }
 
 impl Fetch {
-    /// What an [`Action::EnsureImage`] asks for; `None` for another action.
+    /// What an [`Action::EnsureImage`] or [`Action::EnsureVolumeImage`] asks for; `None` for another action.
     pub(super) fn asked_by(action: &Action, services: &Arc<Services>, desired: &Arc<DesiredPod>) -> Option<Self> {
-        let Action::EnsureImage { container, reference, policy } = action else { return None };
+        let (user, container, reference, policy) = if let Action::EnsureImage { container, reference, policy } = action {
+            (ImageUser::Container(container.clone()), Some(container), reference, policy)
+        } else if let Action::EnsureVolumeImage { volume, reference, policy } = action {
+            (ImageUser::Volume(volume.clone()), None, reference, policy)
+        } else {
+            return None;
+        };
         Some(Self {
             services: Arc::clone(services),
             desired: Arc::clone(desired),
-            subject: subject(desired, Some(container)),
-            container: container.clone(),
+            subject: subject(desired, container),
+            user,
             reference: reference.clone(),
             policy: *policy,
         })
@@ -54,7 +69,7 @@ impl Fetch {
         }
         let uid = self.desired.uid.clone();
         // Without a worker and a sync loop there is nobody to go on.
-        results.send(Fetched { container: self.container, reference: self.reference, result }).ok();
+        results.send(Fetched { user: self.user, reference: self.reference, result }).ok();
         self.services.pokes.send(uid).ok();
     }
 

@@ -31,6 +31,7 @@ impl PodWorker {
             }
             Action::WriteRecord
             | Action::EnsureImage { .. }
+            | Action::EnsureVolumeImage { .. }
             | Action::PrepareVolumes
             | Action::StopSandbox
             | Action::CreateSandbox { .. }

@@ -154,6 +154,8 @@ pub struct PodMemory {
     pub cleanup: Option<Failure>,
     /// Teardown steps of a removed pod that are done.
     pub volumes_removed: bool,
+    /// Where the images of volumes are.
+    pub volume_images: BTreeMap<String, ImageWork>,
     /// Volumes of an earlier definition may be left.
     pub has_surplus_volumes: bool,
     /// Its use of the host's disk.
@@ -169,6 +171,11 @@ impl PodMemory {
     pub fn container(&self, name: &ContainerName) -> &ContainerMemory {
         static NOTHING: ContainerMemory = ContainerMemory { image: ImageWork::Open, failure: None, crash_loop: None, resize: None };
         self.containers.get(name).unwrap_or(&NOTHING)
+    }
+
+    /// Where the image of a volume is.
+    pub fn volume_image(&self, volume: &str) -> &ImageWork {
+        self.volume_images.get(volume).unwrap_or(&ImageWork::Open)
     }
 
     /// For changing it.
@@ -249,6 +256,10 @@ impl PodMemory {
         }
         let is_current =
             |run: &ContainerStatus| new.container(&run.name).is_some_and(|container| container.is_run_by(run, observed));
+        self.volume_images.retain(|volume, _| {
+            let of = |definition: &PodDefinition| definition.volume_images.iter().find(|image| image.volume == *volume).cloned();
+            of(new).is_some_and(|image| of(old) == Some(image))
+        });
         self.stops.retain(|id, stop| {
             stop.pre_stop != PreStop::None || !observed.containers.iter().any(|run| run.id == *id && is_current(run))
         });

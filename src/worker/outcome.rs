@@ -42,6 +42,7 @@ impl PodMemory {
                 self.network.take_in(outcome, moment);
             }
             Action::EnsureImage { container, .. } => self.image_looked_up(container, outcome, moment),
+            Action::EnsureVolumeImage { volume, .. } => self.volume_image_looked_up(volume, outcome, moment),
             Action::RunPostStart { id, .. } => {
                 self.post_starts.insert(id.clone(), PostStart::Running);
             }
@@ -130,21 +131,34 @@ impl PodMemory {
     /// An image was looked up, or the fetching of one ended.
     pub(super) fn image_looked_up(&mut self, container: &ContainerName, outcome: Outcome, now: Moment) {
         let memory = self.container_mut(container);
-        let previous = match &memory.image {
-            ImageWork::Failed(failure) => Some(failure.clone()),
-            ImageWork::Pulling(previous) => previous.clone(),
-            ImageWork::Open | ImageWork::Present(_) => None,
-        };
-        memory.image = match outcome {
-            Outcome::Image(image) => ImageWork::Present(Box::new(image)),
-            Outcome::Failed { reason, message } => {
-                let policy = BackoffPolicy::image_pull();
-                ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
-            }
-            Outcome::Pending | Outcome::Done | Outcome::Started { .. } | Outcome::Sandbox(_) | Outcome::Addresses(_) => {
-                ImageWork::Pulling(previous)
-            }
-        };
+        memory.image = looked_up(&memory.image, outcome, now);
+    }
+
+    /// The same for the image of a volume. What is there now has to be mounted.
+    pub(super) fn volume_image_looked_up(&mut self, volume: &str, outcome: Outcome, now: Moment) {
+        let image = looked_up(self.volume_image(volume), outcome, now);
+        if matches!(image, ImageWork::Present(_)) {
+            self.volumes = Step::Open;
+        }
+        self.volume_images.insert(volume.to_owned(), image);
+    }
+}
+
+fn looked_up(image: &ImageWork, outcome: Outcome, now: Moment) -> ImageWork {
+    let previous = match image {
+        ImageWork::Failed(failure) => Some(failure.clone()),
+        ImageWork::Pulling(previous) => previous.clone(),
+        ImageWork::Open | ImageWork::Present(_) => None,
+    };
+    match outcome {
+        Outcome::Image(image) => ImageWork::Present(Box::new(image)),
+        Outcome::Failed { reason, message } => {
+            let policy = BackoffPolicy::image_pull();
+            ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
+        }
+        Outcome::Pending | Outcome::Done | Outcome::Started { .. } | Outcome::Sandbox(_) | Outcome::Addresses(_) => {
+            ImageWork::Pulling(previous)
+        }
     }
 }
 

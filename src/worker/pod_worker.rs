@@ -4,7 +4,7 @@
 
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
-use super::fetch::{Fetch, Fetched, image_reason};
+use super::fetch::{Fetch, Fetched, ImageUser, image_reason};
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
 use super::memory::{ImageWork, PodMemory, Step};
@@ -312,14 +312,23 @@ impl PodWorker {
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-        while let Ok(Fetched { container, reference, result }) = self.results.1.try_recv() {
+        while let Ok(Fetched { user, reference, result }) = self.results.1.try_recv() {
+            let outcome = match result {
+                Ok(image) => Outcome::Image(image),
+                Err(error) => Outcome::Failed { reason: image_reason(&error), message: error_chain(&error).to_string() },
+            };
+            let now = services.clock.now().moment;
             // Another definition may have come in between.
-            if self.definition.container(&container).is_some_and(|definition| definition.image == reference) {
-                let outcome = match result {
-                    Ok(image) => Outcome::Image(image),
-                    Err(error) => Outcome::Failed { reason: image_reason(&error), message: error_chain(&error).to_string() },
-                };
-                self.memory.image_looked_up(&container, outcome, services.clock.now().moment);
+            match user {
+                ImageUser::Container(name) if self.definition.container(&name).is_some_and(|of| of.image == reference) => {
+                    self.memory.image_looked_up(&name, outcome, now);
+                }
+                ImageUser::Volume(name)
+                    if self.definition.volume_images.iter().any(|image| image.volume == name && image.reference == reference) =>
+                {
+                    self.memory.volume_image_looked_up(&name, outcome, now);
+                }
+                ImageUser::Container(_) | ImageUser::Volume(_) => {}
             }
         }
     }
@@ -329,11 +338,14 @@ impl PodWorker {
         self.missing_images().next().is_some()
     }
 
-    /// The containers that wait, and their images.
-    fn missing_images(&self) -> impl Iterator<Item = (&ContainerName, &str)> {
+    /// Who waits, and for which image.
+    fn missing_images(&self) -> impl Iterator<Item = (ImageUser, &str)> {
         let containers = self.definition.containers.iter();
         let missing = containers.filter(|container| matches!(self.memory.container(&container.name).image, ImageWork::Failed(_)));
-        missing.map(|container| (&container.name, container.image.as_str()))
+        let containers = missing.map(|container| (ImageUser::Container(container.name.clone()), container.image.as_str()));
+        let volumes = self.definition.volume_images.iter();
+        let missing = volumes.filter(|image| matches!(self.memory.volume_image(&image.volume), ImageWork::Failed(_)));
+        containers.chain(missing.map(|image| (ImageUser::Volume(image.volume.clone()), image.reference.as_str())))
     }
 
     /// Has images that could not be had, and became present since, looked up at once: nobody waits out a pause that has no reason left.
@@ -343,13 +355,18 @@ impl PodWorker {
             return;
         }
         let mut arrived = Vec::new();
-        for (container, image) in self.missing_images() {
+        for (user, image) in self.missing_images() {
             if services.images.ensure(image, PullPolicy::Never).await.is_ok() {
-                arrived.push(container.clone());
+                arrived.push(user);
             }
         }
-        for container in arrived {
-            self.memory.container_mut(&container).image = ImageWork::Open;
+        for user in arrived {
+            match user {
+                ImageUser::Container(name) => self.memory.container_mut(&name).image = ImageWork::Open,
+                ImageUser::Volume(name) => {
+                    self.memory.volume_images.remove(&name);
+                }
+            }
         }
     }
 

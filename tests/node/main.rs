@@ -16,6 +16,7 @@ mod git;
 mod hooks;
 mod housekeeping;
 mod identity;
+mod image_volumes;
 mod lifecycle;
 mod many_pods;
 mod network;

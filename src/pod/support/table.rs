@@ -13,7 +13,6 @@ pub(super) fn has_fields(pattern: &str) -> bool {
 }
 
 const YES: Support = Honoured("");
-const LATER: Support = refused("not supported yet", "");
 const WRITTEN_BY_A_SERVER: Support = ignored("a server writes this");
 const NOT_SCHEDULED: Support = ignored_unless(
     "nothing is scheduled here, the pod runs on the host that its manifest lies on",
@@ -221,7 +220,9 @@ const VOLUME: &[(&str, Support)] = &[
     ("hostPath", YES),
     ("hostPath.path", YES),
     ("hostPath.type", YES),
-    ("image", LATER),
+    ("image", Honoured("read-only, nothing in it can be executed")),
+    ("image.pullPolicy", YES),
+    ("image.reference", YES),
     ("iscsi", refused("not supported", "mount it on the host and use a hostPath volume")),
     ("name", YES),
     ("nfs", refused("not supported", "mount it on the host and use a hostPath volume")),

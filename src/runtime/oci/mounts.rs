@@ -149,7 +149,13 @@ fn bind(mount: &Mount) -> Result<OciMount, OciError> {
         .destination(destination)
         .typ("bind")
         .source(&mount.host_path)
-        .options(["rbind", propagation, access].map(str::to_owned).to_vec())
+        .options(
+            ["rbind", propagation, access]
+                .into_iter()
+                .chain(mount.no_exec.then_some("noexec"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
         .build()
         .part("mount")
 }

@@ -55,6 +55,7 @@ fn volume(host_path: &str, container_path: &str) -> Mount {
         container_path: container_path.into(),
         read_only: false,
         recursive_read_only: false,
+        no_exec: false,
         propagation: Propagation::Private,
     }
 }

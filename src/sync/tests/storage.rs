@@ -96,3 +96,31 @@ async fn volumes_that_an_edit_takes_away_go_once_no_container_has_them_any_more(
     host.run(300).await;
     assert_eq!(host.volumes.take_trimmed(), []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_container_waits_for_the_image_of_its_volume_and_its_neighbour_does_not() {
+    let mut host = Host::new().await;
+    let spec = |image: &str| {
+        format!(
+            "{{containers: [{{name: user, image: a, volumeMounts: [{{name: v, mountPath: /v}}]}}, {{name: other, image: a}}],
+               volumes: [{{name: v, image: {{reference: '{image}'}}}}]}}"
+        )
+    };
+    host.say(PodOp::Add, &[&pod("web", &spec("models:1"))]).await;
+    host.run(5).await;
+    let web = pod("web", "{}").uid.clone();
+    assert_eq!(host.summary(&web), "Pending user=ErrImagePull other=Running");
+    host.run(60).await;
+    assert_eq!(host.summary(&web), "Pending user=ImagePullBackOff other=Running");
+    host.images.put("models:1");
+    host.settle().await;
+    assert_eq!(host.summary(&web), "Running user=Running other=Running");
+
+    // Another image is fetched while the container goes on with the one that it has.
+    host.say(PodOp::Update, &[&pod("web", &spec("models:2"))]).await;
+    host.run(60).await;
+    assert_eq!(host.running(&web), ["other/0", "user/0"]);
+    host.images.put("models:2");
+    host.settle().await;
+    assert_eq!(host.running(&web), ["other/0", "user/1"]);
+}

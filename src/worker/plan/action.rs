@@ -23,6 +23,15 @@ pub enum Action {
         /// When to ask the registry.
         policy: PullPolicy,
     },
+    /// Make the image that a volume is made from present.
+    EnsureVolumeImage {
+        /// The volume.
+        volume: String,
+        /// Reference as written.
+        reference: String,
+        /// When to ask the registry.
+        policy: PullPolicy,
+    },
     /// Make the pod's volumes.
     PrepareVolumes,
     /// Do a container's postStart hook. Goes on in the background.
@@ -164,7 +173,11 @@ impl Action {
     /// Whether the step prepares something without touching what runs. Neighbours of this kind may be taken at the same time.
     pub const fn is_preparation(&self) -> bool {
         match self {
-            Action::WriteRecord | Action::EnsureImage { .. } | Action::PrepareVolumes | Action::CreateSandbox { .. } => true,
+            Action::WriteRecord
+            | Action::EnsureImage { .. }
+            | Action::EnsureVolumeImage { .. }
+            | Action::PrepareVolumes
+            | Action::CreateSandbox { .. } => true,
             Action::RunPostStart { .. }
             | Action::RunPreStop { .. }
             | Action::StopContainer { .. }
@@ -191,6 +204,9 @@ impl fmt::Display for Action {
             Action::WriteRecord => f.write_str("write record"),
             Action::EnsureImage { container, reference, policy } => {
                 write!(f, "ensure image {reference} for {container} ({policy:?})")
+            }
+            Action::EnsureVolumeImage { volume, reference, policy } => {
+                write!(f, "ensure image {reference} for volume {volume} ({policy:?})")
             }
             Action::PrepareVolumes => f.write_str("prepare volumes"),
             Action::RunPostStart { container, .. } => write!(f, "run postStart hook of {container}"),

@@ -234,6 +234,15 @@ impl<'a> SyncPlan<'a> {
                 });
             }
         }
+        for image in &self.input.definition.volume_images {
+            if is_due(memory.volume_image(&image.volume), self.input.now.moment) {
+                self.out.actions.push(Action::EnsureVolumeImage {
+                    volume: image.volume.clone(),
+                    reference: image.reference.clone(),
+                    policy: image.policy,
+                });
+            }
+        }
         let has_volumes = self.step(&memory.volumes, Action::PrepareVolumes);
         if has_volumes && has_record && self.input.definition.missing_files.is_none() {
             Preparation::Complete
@@ -245,11 +254,7 @@ impl<'a> SyncPlan<'a> {
     }
 
     fn is_image_due(&self, next: &Next<'_>) -> bool {
-        match &self.input.memory.container(&next.container.name).image {
-            ImageWork::Open => true,
-            ImageWork::Pulling(_) | ImageWork::Present(_) => false,
-            ImageWork::Failed(failure) => failure.is_due(self.input.now.moment),
-        }
+        is_due(&self.input.memory.container(&next.container.name).image, self.input.now.moment)
     }
 
     /// Until when the container must not be restarted, if that is not over (kubelet rule D9).
@@ -315,16 +320,26 @@ impl<'a> SyncPlan<'a> {
             self.out.wake_at(failure.retry_at);
             return false;
         }
-        match &memory.image {
+        let definition = self.input.definition;
+        let mut is_open = self.is_image_there(next, &memory.image, &next.container.image);
+        for image in definition.images_mounted_by(name) {
+            is_open &= self.is_image_there(next, self.input.memory.volume_image(&image.volume), &image.reference);
+        }
+        is_open
+    }
+
+    /// Whether the image is there or can be looked for now.
+    fn is_image_there(&mut self, next: &Next<'a>, image: &ImageWork, reference: &str) -> bool {
+        match image {
             ImageWork::Open | ImageWork::Present(_) => true,
             ImageWork::Pulling(previous) => {
                 if let Some(failure) = previous {
-                    self.wait_for_image(next, failure);
+                    self.wait_for_image(next, failure, reference);
                 }
                 false
             }
             ImageWork::Failed(failure) => {
-                self.wait_for_image(next, failure);
+                self.wait_for_image(next, failure, reference);
                 self.is_due(Some(failure))
             }
         }
@@ -337,10 +352,9 @@ impl<'a> SyncPlan<'a> {
         }
     }
 
-    fn wait_for_image(&mut self, next: &Next<'_>, failure: &Failure) {
+    fn wait_for_image(&mut self, next: &Next<'_>, failure: &Failure, reference: &str) {
         if failure.reason == reason::ERR_IMAGE_PULL && failure.count > 1 {
-            let message =
-                format!("Back-off pulling image \"{}\": {}: {}", next.container.image, reason::ERR_IMAGE_PULL, failure.message);
+            let message = format!("Back-off pulling image \"{}\": {}: {}", reference, reason::ERR_IMAGE_PULL, failure.message);
             self.wait(next, reason::IMAGE_PULL_BACK_OFF, message);
         } else {
             self.wait(next, failure.reason, failure.message.clone());
@@ -460,5 +474,14 @@ impl<'a> SyncPlan<'a> {
                 self.out.actions.push(Action::RemoveContainer { container: run.name.clone(), id: run.id.clone() });
             }
         }
+    }
+}
+
+/// Whether an image is to be looked for now.
+fn is_due(image: &ImageWork, now: Moment) -> bool {
+    match image {
+        ImageWork::Open => true,
+        ImageWork::Pulling(_) | ImageWork::Present(_) => false,
+        ImageWork::Failed(failure) => failure.is_due(now),
     }
 }

@@ -132,6 +132,7 @@ async fn started(node: &Node, host: &Host, directory: &Path, propagation: Propag
         container_path: container_path.into(),
         read_only: false,
         recursive_read_only: false,
+        no_exec: false,
         propagation,
     };
     container.mounts = vec![bind(&other, "/other", Propagation::Private), bind(directory, "/vol", propagation)];

@@ -352,6 +352,7 @@ pub(super) fn bind(host_path: &Path, container_path: &str) -> Mount {
         container_path: container_path.into(),
         read_only: false,
         recursive_read_only: false,
+        no_exec: false,
         propagation: Propagation::Private,
     }
 }

@@ -1,0 +1,51 @@
+//! `image` volumes: the layers of an image, mounted read-only below the pod's directory.
+
+use crate::image::ResolvedImage;
+use crate::sys::atomic_file::write_atomic;
+use crate::sys::mounts::{detach, is_mount_point, mounts};
+use crate::sys::overlay::mount_read_only;
+use crate::telemetry::error_chain;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Of the lowest layer; names of volumes do not begin with a dot.
+const EMPTY: &str = ".empty";
+
+/// Mounts the image at `place`, unless it is. An earlier image there is detached: containers that run keep what they have.
+pub(super) fn prepare(place: &Path, image: &ResolvedImage) -> Result<(), String> {
+    let failed = |error: io::Error| format!("mount image {}: {error}", image.digest);
+    let parent = place.parent().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let empty = parent.join(EMPTY);
+    for directory in [&empty, place] {
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(failed)?;
+    }
+    // Mounts are listed by their real path.
+    let place = &fs::canonicalize(place).map_err(failed)?;
+    if is_mount_point(&mounts().map_err(failed)?, place) {
+        if fs::read(note(place)).is_ok_and(|digest| digest == image.digest.as_bytes()) {
+            return Ok(());
+        }
+        detach(place).map_err(failed)?;
+    }
+    mount_read_only(&image.layers, &empty, place).map_err(|error| format!("{}", error_chain(&error)))?;
+    // Noted last: what is mounted without a note is mounted again.
+    write_atomic(&note(place), image.digest.as_bytes(), 0o600).map_err(failed)
+}
+
+/// Whether an image is mounted there.
+pub(super) fn is_mounted(place: &Path) -> bool {
+    let Ok(place) = fs::canonicalize(place) else { return false };
+    mounts().is_ok_and(|mounts| is_mount_point(&mounts, &place))
+}
+
+/// Says which image is mounted: names of volumes have no dots.
+fn note(place: &Path) -> PathBuf {
+    place.with_extension("digest")
+}
+
+/// What belongs to a volume of this name beside the others.
+pub(super) fn entries(volume: &str) -> [String; 3] {
+    [volume.to_owned(), format!("{volume}.digest"), EMPTY.to_owned()]
+}
