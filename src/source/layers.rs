@@ -59,6 +59,17 @@ impl Layers {
         self.0.is_empty()
     }
 
+    /// The path of each layer, empty for the root, and whether what is below it counts too.
+    pub fn paths(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.0.iter().map(|layer| {
+            let below = match layer.reach {
+                Reach::Here => false,
+                Reach::Below => true,
+            };
+            (layer.path.as_str(), below)
+        })
+    }
+
     /// The last layer that `file` belongs to, from 0. `None` for a file of no layer.
     pub fn rank(&self, file: &str) -> Option<usize> {
         self.0.iter().rposition(|layer| layer.has(file))

@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its files has to fail")]
 
 mod directory;
+mod directory_layers;
 mod follower;
 mod git;
 mod http;
+mod http_crash;
 mod http_misbehaves;
 mod http_nginx;
 mod http_server;

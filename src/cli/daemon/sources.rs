@@ -30,10 +30,11 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
 
 /// The source itself.
 pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
-    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _, layers: _ } = source;
+    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _, layers } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
-            let options = DirectoryOptions { relist: *relist_interval, ..DirectoryOptions::default() };
+            let layers = layers.clone();
+            let options = DirectoryOptions { relist: *relist_interval, layers, ..DirectoryOptions::default() };
             Box::new(DirectorySource::new(name.clone(), path, options))
         }
         SourcePlace::Http(place) => {

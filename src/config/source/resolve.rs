@@ -88,13 +88,9 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
 /// Which files of an expanded source count.
 fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlace) -> Result<Layers, ConfigError> {
     match place {
-        SourcePlace::Git(_) => {}
-        SourcePlace::Directory { .. } | SourcePlace::Http(_) if written.is_empty() => {}
-        SourcePlace::Directory { .. } => {
-            let message = "is for git; give each directory a source of its own, the most special one first".to_owned();
-            return Err(check.invalid(field, message));
-        }
-        SourcePlace::Http(_) => return Err(check.invalid(field, "is for git: a URL has one document".to_owned())),
+        SourcePlace::Git(_) | SourcePlace::Directory { .. } => {}
+        SourcePlace::Http(_) if written.is_empty() => {}
+        SourcePlace::Http(_) => return Err(check.invalid(field, "is for directories and git: a URL has one document".to_owned())),
     }
     if written.len() > MAX_LAYERS {
         return Err(check.invalid(field, format!("has more than {MAX_LAYERS} entries")));

@@ -203,8 +203,10 @@ fn mistakes_in_labels_and_layers_name_their_place() {
         (source("  layers: ['${LABEL_ROLE}']"), ":6:12: sources[0].layers[0]: there is no variable \"LABEL_ROLE\""),
         (source("  layers: [a, ../b]"), ":6:15: sources[0].layers[1]: \"../b\" is no path below"),
         (source("  layers: [a, a]"), "sources[0].layers[1]: \"a\" is an earlier layer"),
-        (source("  layers: [a]").replace("git: {url: /r}", "http: {url: 'http://h/'}"), "sources[0].layers: is for git: a URL"),
-        (source("  layers: [a]").replace("git: {url: /r}", "directory: {path: /r}"), "sources[0].layers: is for git; give each"),
+        (
+            source("  layers: [a]").replace("git: {url: /r}", "http: {url: 'http://h/'}"),
+            "sources[0].layers: is for directories and git: a URL",
+        ),
         (source("  layers: ['${LABEL_A}']") + "labels: {a: ''}\n", "sources[0].layers[0]: \"\" is no path below"),
     ];
     for (text, expected) in cases {

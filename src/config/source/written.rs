@@ -40,7 +40,7 @@ pub struct WrittenSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
     /// Directories or files in it that this host uses, the most general one first; a later one's object replaces an earlier one's. Default:
-    /// all files. For git.
+    /// all files. For directories and git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
 }

@@ -1,15 +1,16 @@
 //! The loop of one directory source: wait, look, report what changed.
 
 use super::hints::{Hint, Hints, Wake};
-use super::listing::{self, Cache, Pass, STAMP_RESOLUTION};
-use super::place::Identity;
+use super::layered::{self, Caches};
+use super::listing::{Pass, STAMP_RESOLUTION};
+use super::scope::{Scope, any_moved};
 use super::watch::Watch;
 use super::{DirectoryError, DirectoryOptions};
 use crate::pod::SourceId;
 use crate::source::wake::Asked;
 use crate::source::{Place, Revision, SourceReport};
 use crate::telemetry::error_chain;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -34,10 +35,10 @@ struct Unwanted;
 
 /// Follows one path in a thread of its own.
 pub(super) struct Follower {
-    path: PathBuf,
+    scope: Scope,
     options: DirectoryOptions,
     hints: Arc<Hints>,
-    cache: Cache,
+    caches: Caches,
     reporter: Reporter,
 }
 
@@ -50,12 +51,13 @@ impl Follower {
         reports: mpsc::Sender<(SourceId, SourceReport)>,
     ) -> Self {
         let reporter = Reporter { id, reports, delivered: None, failure: None, degraded: None };
-        Self { path, options, hints, cache: Cache::default(), reporter }
+        let scope = Scope { root: path, layers: Arc::clone(&options.layers) };
+        Self { scope, options, hints, caches: Caches::new(), reporter }
     }
 
     /// Runs until [`Hints::stop`] or until nobody receives reports any more.
     pub(super) fn run(mut self) {
-        let mut watch = Watch::set(&self.path, &self.hints);
+        let mut watch = Watch::set(&self.scope, &self.scope.spots_or_root(), &self.hints);
         let mut timing = Timing::new(&self.options);
         let mut asked = Asked::default();
         loop {
@@ -64,13 +66,15 @@ impl Follower {
             let (rearm, mut witness) = self.hints.begin_pass(began);
             // Before the pass: what changes after it was read is then told by an event.
             let blind_for_long = watch.blind.is_some() && watch.set_at.elapsed() > self.options.look * LOOKS_WHILE_BLIND;
-            if rearm || blind_for_long || watch.identity != Identity::at(&self.path) {
-                watch.reset(&self.path, &self.hints);
+            let spots = self.scope.spots();
+            let moved = spots.as_ref().map_or_else(|_| any_moved(&watch.spots), |spots| *spots != watch.spots);
+            if rearm || blind_for_long || moved {
+                watch.reset(&self.scope, &self.scope.spots_or_root(), &self.hints);
             }
             witness.watching = watch.blind.is_none();
-            let result = listing::pass(&self.path, &self.options, &mut self.cache, &witness);
+            let result = spots.and_then(|spots| layered::pass(&self.scope, &spots, &self.options, &mut self.caches, &witness));
             timing.took(began.elapsed());
-            if result.as_ref().is_ok_and(|pass| watch.identity != Some(pass.identity)) {
+            if result.as_ref().is_ok_and(|pass| pass.moved || watch.root() != Some(pass.identity)) {
                 self.hints.add(Hint::Moved, Instant::now());
             }
             let overtaken = self.hints.overtaken() && timing.may_wait(began, timing.storm);
@@ -78,8 +82,9 @@ impl Follower {
             let next = timing.next_pass(&self.options, result.as_ref().ok(), watch.blind.is_some());
             if !overtaken && !incomplete {
                 timing.reported();
-                if let Ok(pass) = &result {
-                    self.cache.note_reported(&pass.artifact);
+                // What leaves one layer may be on its way into another one: then every file that is written is waited for.
+                if let (Ok(pass), Some(cache), true) = (&result, self.caches.get_mut(Path::new("")), self.scope.layers.is_empty()) {
+                    cache.note_reported(&pass.artifact);
                 }
                 let reported = self.reporter.report(result, watch.blind.as_deref());
                 if reported.and_then(|()| self.reporter.answer(std::mem::take(&mut asked))).is_err() {
@@ -100,7 +105,7 @@ impl Follower {
                 wake @ (Wake::Calm | Wake::Storm) => return Some(wake),
                 Wake::Timer if self.reporter.reports.is_closed() => return None,
                 // What no event tells: a mount, an unmount, a path that leads elsewhere.
-                Wake::Timer if Instant::now() >= next || Identity::at(&self.path) != watch.identity => return Some(Wake::Timer),
+                Wake::Timer if Instant::now() >= next || any_moved(&watch.spots) => return Some(Wake::Timer),
                 Wake::Timer => {}
             }
         }

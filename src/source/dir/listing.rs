@@ -70,6 +70,17 @@ pub(super) struct Witness {
     pub(super) being_written: BTreeSet<OsString>,
 }
 
+impl Witness {
+    /// What it says of a directory whose files it knows with this prefix.
+    pub(super) fn below(&self, prefix: &Path) -> Self {
+        let name = |name: &OsString| {
+            let name = Path::new(name);
+            (name.parent() == Some(prefix)).then(|| name.file_name().map(OsStr::to_owned)).flatten()
+        };
+        Self { watching: self.watching, being_written: self.being_written.iter().filter_map(name).collect() }
+    }
+}
+
 /// What a pass found.
 #[derive(Debug)]
 pub(super) struct Pass {
@@ -77,6 +88,8 @@ pub(super) struct Pass {
     pub(super) artifact: Artifact,
     /// What was opened.
     pub(super) identity: Identity,
+    /// Something else was opened than was there when the paths were looked at.
+    pub(super) moved: bool,
     /// A file was left as it was before because it is being changed: another pass is due soon.
     pub(super) unstable: bool,
     /// Something may be missing that a moment later is there: not to be reported yet.
@@ -97,14 +110,21 @@ pub(super) fn is_manifest(name: &OsStr) -> bool {
 /// Reads what stands at `path`.
 pub(super) fn pass(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
     match file::look(CWD, path) {
-        Seen::Directory => pass_directory(path, options, cache, witness),
+        Seen::Directory => pass_directory(path, options, cache, witness, &|_| true),
         Seen::File(_) => pass_file(path, options, cache, witness),
         Seen::Absent => Err(DirectoryError::Absent(path.to_owned())),
         Seen::Unusable(reason) => Err(DirectoryError::Unusable { path: path.to_owned(), reason }),
     }
 }
 
-fn pass_directory(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
+/// Reads the manifests that are directly in a directory and that `counts` says yes to.
+pub(super) fn pass_directory(
+    path: &Path,
+    options: &DirectoryOptions,
+    cache: &mut Cache,
+    witness: &Witness,
+    counts: &dyn Fn(&str) -> bool,
+) -> Result<Pass, DirectoryError> {
     let fail = |source: rustix::io::Errno| DirectoryError::List { path: path.to_owned(), source: io::Error::from(source) };
     // Everything below goes through this descriptor: what takes the directory's place meanwhile cannot mix with it.
     let directory = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
@@ -115,7 +135,7 @@ fn pass_directory(path: &Path, options: &DirectoryOptions, cache: &mut Cache, wi
     for entry in Dir::read_from(&directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if is_manifest(name) && entry.file_type() != FileType::Directory {
+        if is_manifest(name) && counts(&key(name)) && entry.file_type() != FileType::Directory {
             let witnessed = witness.watching && entry.file_type() == FileType::RegularFile;
             turn.take(Path::new(name), witnessed);
             turn.check_size(path)?;
@@ -249,7 +269,8 @@ impl<'a> Turn<'a> {
         let unstable = incomplete || !self.left.is_empty();
         let inconclusive = self.files.values().any(|known| !known.conclusive);
         (self.cache.files, self.cache.left) = (self.files, self.left);
-        Pass { artifact: Artifact { revision, place, files }, identity, unstable, incomplete, inconclusive, read: self.read }
+        let artifact = Artifact { revision, place, files };
+        Pass { artifact, identity, moved: false, unstable, incomplete, inconclusive, read: self.read }
     }
 }
 

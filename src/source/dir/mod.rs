@@ -8,6 +8,7 @@
 //! * Files directly in the directory whose name does not begin with a dot and ends in `.yaml`, `.yml` or `.json`; a path that names a
 //!   single file takes any name. Symlinks are followed; subdirectories are not entered; FIFOs, sockets and devices are refused.
 //! * A file that somebody is writing to counts as it was before, until the writer closes it.
+//! * With layers, the directories of these are read, below one path: a layer that is not there is empty, and the path itself has to be there.
 //! * A directory that cannot be listed, or is not there, is a failure. Whether an empty one is a statement is told by its
 //!   [`Place`](super::Place).
 //!
@@ -17,11 +18,13 @@
 mod file;
 mod follow;
 mod hints;
+mod layered;
 mod listing;
 mod place;
+mod scope;
 mod watch;
 
-use super::{Artifact, PodSource, SourceReport, Wishes};
+use super::{Artifact, Layers, PodSource, SourceReport, Wishes};
 use crate::pod::SourceId;
 use async_trait::async_trait;
 use hints::Hints;
@@ -51,6 +54,8 @@ pub struct DirectoryOptions {
     pub max_file_bytes: u64,
     /// The memory that all files of the directory may take.
     pub max_total_bytes: u64,
+    /// Directories and files below the path that are read instead of what is in it; names have their way from the path.
+    pub layers: Arc<Layers>,
 }
 
 impl Default for DirectoryOptions {
@@ -64,6 +69,7 @@ impl Default for DirectoryOptions {
             patience: Duration::from_secs(30),
             max_file_bytes: 10 << 20,
             max_total_bytes: 64 << 20,
+            layers: Arc::default(),
         }
     }
 }

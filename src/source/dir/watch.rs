@@ -3,20 +3,21 @@
 use super::hints::{Hint, Hints};
 use super::listing::is_manifest;
 use super::place::Identity;
-use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind};
+use super::scope::{Scope, Spot};
+use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind, RemoveKind};
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A watch of one path and of its parent directory, which tells of the path's own coming and going.
+/// A watch of paths and of their parent directories, which tell of the paths' own coming and going.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// What the path was when the watch was set.
-    pub(super) identity: Option<Identity>,
-    /// Why changes inside the path are not told.
+    /// What the paths were when the watch was set; the first one is the source's own.
+    pub(super) spots: Vec<Spot>,
+    /// Why changes inside the paths are not told.
     pub(super) blind: Option<String>,
     pub(super) set_at: Instant,
     /// Held for its `Drop`, which ends the watch.
@@ -24,44 +25,74 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches `path` as it is now, and no longer what it was.
-    pub(super) fn reset(&mut self, path: &Path, hints: &Arc<Hints>) {
+    /// Watches these paths as they are now, and no longer what they were.
+    pub(super) fn reset(&mut self, scope: &Scope, spots: &[Spot], hints: &Arc<Hints>) {
         // First, because the kernel may have no instance left for a second one.
         self._watcher = None;
-        *self = Self::set(path, hints);
+        *self = Self::set(scope, spots, hints);
     }
 
-    /// Watches `path` as it is now. Never fails: what cannot be watched is looked at.
-    pub(super) fn set(path: &Path, hints: &Arc<Hints>) -> Self {
-        let (identity, set_at) = (Identity::at(path), Instant::now());
-        let (target, sink) = (path.to_owned(), hints.clone());
+    /// Watches these paths as they are now. Never fails: what cannot be watched is looked at.
+    pub(super) fn set(scope: &Scope, spots: &[Spot], hints: &Arc<Hints>) -> Self {
+        let (mut spots, set_at) = (spots.to_vec(), Instant::now());
+        let (targets, sink, deep) = (spots.clone(), hints.clone(), !scope.layers.is_empty());
         let created = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            for hint in hints_of(&target, event) {
+            for hint in hints_of(&targets, deep, event) {
                 sink.add(hint, Instant::now());
             }
         });
         let mut watcher = match created {
             Ok(watcher) => watcher,
-            Err(error) => return Self { identity, blind: Some(error.to_string()), set_at, _watcher: None },
+            Err(error) => return Self { spots, blind: Some(error.to_string()), set_at, _watcher: None },
         };
-        let parent = path.parent().map_or(Ok(()), |parent| watcher.watch(parent, RecursiveMode::NonRecursive));
-        let itself = if path.is_dir() { watcher.watch(path, RecursiveMode::NonRecursive) } else { parent };
-        let blind = match itself.map_err(|error| (error.to_string(), error.kind)) {
-            // What is not there cannot be watched; the pass that follows tells.
-            Ok(()) | Err((_, ErrorKind::PathNotFound)) => None,
-            Err((text, _)) => Some(text),
-        };
+        let mut blind = None;
+        for Spot { path, .. } in &spots {
+            let parent = path.parent().map_or(Ok(()), |parent| watcher.watch(parent, RecursiveMode::NonRecursive));
+            let itself = if path.is_dir() { watcher.watch(path, RecursiveMode::NonRecursive) } else { parent };
+            match itself.map_err(|error| (error.to_string(), error.kind)) {
+                // What is not there cannot be watched; the pass that follows tells.
+                Ok(()) | Err((_, ErrorKind::PathNotFound)) => {}
+                Err((text, _)) => blind = Some(text),
+            }
+        }
         // What changed meanwhile is not what is watched: nothing equals `None`, so the next look sets the watch again.
-        let identity = identity.filter(|identity| Identity::at(path) == Some(*identity));
-        Self { identity, blind, set_at, _watcher: Some(watcher) }
+        for spot in &mut spots {
+            spot.identity = spot.identity.filter(|identity| Identity::at(&spot.path) == Some(*identity));
+        }
+        Self { spots, blind, set_at, _watcher: Some(watcher) }
+    }
+
+    /// What the source's own path was.
+    pub(super) fn root(&self) -> Option<Identity> {
+        self.spots.first().and_then(|spot| spot.identity)
     }
 }
 
-/// What an event says about `target`.
-fn hints_of(target: &Path, event: notify::Result<Event>) -> Vec<Hint> {
+/// What an event says about `targets`. Where they are `deep`, directories in them may be targets as well.
+fn hints_of(targets: &[Spot], deep: bool, event: notify::Result<Event>) -> Vec<Hint> {
     match event {
-        Ok(event) if !event.need_rescan() => event.paths.iter().filter_map(|path| hint_of(target, event.kind, path)).collect(),
+        Ok(event) if !event.need_rescan() => {
+            let each = targets.iter().flat_map(|target| event.paths.iter().map(move |path| (target, path)));
+            each.filter_map(|(target, path)| {
+                let folder = matches!(event.kind, EventKind::Create(CreateKind::Folder) | EventKind::Remove(RemoveKind::Folder));
+                if deep && folder && path.parent() == Some(&target.path) {
+                    return Some(Hint::Moved);
+                }
+                hint_of(&target.path, event.kind, path).map(|hint| named(hint, &target.prefix))
+            })
+            .collect()
+        }
         Ok(_) | Err(_) => vec![Hint::Lost],
+    }
+}
+
+/// A hint whose name is that of the source's files.
+fn named(hint: Hint, prefix: &Path) -> Hint {
+    let join = |name: OsString| if prefix.as_os_str().is_empty() { name } else { prefix.join(name).into_os_string() };
+    match hint {
+        Hint::Written(name) => Hint::Written(join(name)),
+        Hint::Changed { name } => Hint::Changed { name: name.map(join) },
+        Hint::Created | Hint::Lost | Hint::Moved => hint,
     }
 }
 
@@ -124,14 +155,26 @@ fn of_sibling(name: &OsStr, kind: EventKind) -> Option<Hint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use notify::event::{DataChange, Flag, MetadataKind, RemoveKind, RenameMode};
+    use notify::event::{DataChange, Flag, MetadataKind, RenameMode};
 
     const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
     const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
     const RENAMED: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::To));
 
     fn hints(kind: EventKind, path: &str) -> Vec<Hint> {
-        hints_of(Path::new("/etc/m"), Ok(Event::new(kind).add_path(path.into())))
+        hints_of(&[target("")], false, Ok(Event::new(kind).add_path(path.into())))
+    }
+
+    fn target(prefix: &str) -> Spot {
+        Spot { path: "/etc/m".into(), prefix: prefix.into(), identity: None }
+    }
+
+    #[test]
+    fn below_layers_names_have_their_way_and_directories_come_and_go() {
+        let told = |kind, path: &str| hints_of(&[target("base")], true, Ok(Event::new(kind).add_path(path.into())));
+        assert_eq!(told(CLOSED, "/etc/m/p.yaml"), changed("base/p.yaml"));
+        assert_eq!(told(EventKind::Create(CreateKind::Folder), "/etc/m/new"), [Hint::Moved]);
+        assert_eq!(hints(EventKind::Create(CreateKind::Folder), "/etc/m/new"), []);
     }
 
     fn changed(name: &str) -> Vec<Hint> {
@@ -183,7 +226,7 @@ mod tests {
     #[test]
     fn lost_events_are_a_hint() {
         let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert_eq!(hints_of(Path::new("/etc/m"), Ok(overflow)), [Hint::Lost]);
-        assert_eq!(hints_of(Path::new("/etc/m"), Err(notify::Error::generic("x"))), [Hint::Lost]);
+        assert_eq!(hints_of(&[target("")], false, Ok(overflow)), [Hint::Lost]);
+        assert_eq!(hints_of(&[target("")], false, Err(notify::Error::generic("x"))), [Hint::Lost]);
     }
 }
