@@ -37,7 +37,7 @@ impl PodAddress {
 }
 
 /// `host:port` with brackets around an IPv6 address.
-pub(super) fn authority(host: &str, port: u16) -> String {
+pub fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 

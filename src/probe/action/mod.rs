@@ -20,7 +20,7 @@ mod grpc_test;
 #[cfg(test)]
 mod http_test;
 
-pub use connect::PodAddress;
+pub use connect::{PodAddress, authority};
 pub use exec::ExecAnswer;
 pub use grpc::GrpcAnswer;
 pub use http::HttpAnswer;

@@ -61,6 +61,9 @@ pub enum ActionError {
         /// The container.
         container: String,
     },
+    /// Nothing is to be asked.
+    #[error("missing probe handler")]
+    Missing,
     /// The number cannot be a port.
     #[error("invalid port number: {0}")]
     BadPort(i32),
