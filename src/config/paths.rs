@@ -217,6 +217,11 @@ impl Paths {
         self.pods_run().join(uid)
     }
 
+    /// What is known of the health of its containers.
+    pub fn pod_health(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("health.json")
+    }
+
     /// The shim's socket.
     pub fn shim_socket(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("shim.sock")

@@ -117,7 +117,6 @@ mod tests {
             fields,
             [
                 "ignored-field metadata.generation",
-                "unsupported-field spec.containers[0].livenessProbe",
                 "unsupported-field spec.hostUsers",
                 "ignored-field spec.nodeSelector",
                 "invalid-value metadata.name",

@@ -95,6 +95,16 @@ impl ExitPolicy {
     }
 }
 
+impl ExitPolicy {
+    /// Whether it runs again when it was stopped because a probe failed, whatever its exit code.
+    pub fn restarts_when_stopped(&self) -> bool {
+        match (self.kind, self.policy) {
+            (ContainerKind::Sidecar, _) | (_, RestartPolicy::Always | RestartPolicy::OnFailure) => true,
+            (ContainerKind::Init | ContainerKind::Main, RestartPolicy::Never) => false,
+        }
+    }
+}
+
 impl ExitRule {
     /// `None` for a rule of a later Kubernetes, which has no effect; validation refuses it.
     fn of(rule: &ContainerRestartRule) -> Option<Self> {

@@ -15,6 +15,8 @@
 //! Nothing in here decides what becomes of a container: the worker's plan does, from [`health`].
 
 pub mod action;
+#[cfg(any(test, feature = "testing"))]
+pub mod fake;
 pub mod health;
 pub mod schedule;
 pub mod spec;

@@ -50,7 +50,14 @@ pub(super) fn conditions(
         PodPhase::Failed => Verdict::of(false, Some(reason::POD_FAILED)),
         PodPhase::Pending | PodPhase::Running => {
             let unready: Vec<&str> = waited_for.iter().filter(|status| !status.ready).map(|status| status.name.as_str()).collect();
-            Verdict::none_of(&unready, "unready status", reason::CONTAINERS_NOT_READY)
+            let mut verdict = Verdict::none_of(&unready, "unready status", reason::CONTAINERS_NOT_READY);
+            // Beyond the kubelet's words: what the last check said, so that nobody has to look for the event.
+            for (name, unready) in input.unready.iter().filter(|(name, _)| unready.contains(&name.as_str())) {
+                if let (Some(message), Some((why, at))) = (&mut verdict.message, &unready.why) {
+                    message.push_str(&format!("; {name}: {why} ({})", at.strftime("%FT%TZ")));
+                }
+            }
+            verdict
         }
     };
     let ready = if containers_ready.holds { readiness_gates(input) } else { containers_ready.clone() };

@@ -61,11 +61,12 @@ pub(super) fn container_status(
         (Some(Resize::Infeasible(_) | Resize::InProgress(_)) | None, _) => &wanted.requests,
     };
     let exit_code = state.terminated.as_ref().map(|terminated| terminated.exit_code);
-    let started = is_running && !input.not_ready.contains(&name);
+    let unready = input.unready.get(&name);
+    let started = is_running && unready.is_none_or(|unready| unready.is_started);
     let ready = match kind {
         // An init container is ready when it has done its work.
         ContainerKind::Init => exit_code == Some(0),
-        ContainerKind::Sidecar | ContainerKind::Main => started,
+        ContainerKind::Sidecar | ContainerKind::Main => is_running && unready.is_none(),
     };
     ContainerStatus {
         name: container.name.clone(),

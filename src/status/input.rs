@@ -6,7 +6,7 @@ use crate::runtime::ObservedPod;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Why a container waits.
@@ -16,6 +16,15 @@ pub struct Waiting {
     pub reason: &'static str,
     /// A sentence for people; empty where the reason says it all.
     pub message: String,
+}
+
+/// A running container that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unready {
+    /// Its startup probe succeeded, or it has none.
+    pub is_started: bool,
+    /// The last check that failed, and when; `None` before the first.
+    pub why: Option<(String, Timestamp)>,
 }
 
 /// How a pod ended by itself. Kept on disk: a pod that finished stays so.
@@ -63,8 +72,8 @@ pub struct StatusInput<'a> {
     pub starting: &'a BTreeMap<ContainerName, Waiting>,
     /// How the pod ended, if it did.
     pub result: Option<&'a PodResult>,
-    /// Containers that run but have a readiness or startup probe that did not succeed yet.
-    pub not_ready: &'a BTreeSet<ContainerName>,
+    /// Containers that run but have a readiness or startup probe that does not succeed.
+    pub unready: &'a BTreeMap<ContainerName, Unready>,
     /// The sandbox and its network are there.
     pub sandbox_ready: bool,
     /// Addresses of the pod, primary first.

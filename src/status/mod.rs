@@ -13,7 +13,7 @@ pub mod reason;
 mod tests;
 
 pub use container::UNKNOWN_EXIT_CODE;
-pub use input::{PodResult, Resize, StatusInput, Waiting};
+pub use input::{PodResult, Resize, StatusInput, Unready, Waiting};
 pub use phase::PodPhase;
 pub use pod::pod_status;
 

@@ -1,7 +1,7 @@
 //! Whole statuses, modelled on the kubelet's tables: `Test_generateAPIPodStatus`, `TestGenerateContainersReadyCondition`,
 //! `TestGeneratePodReadyCondition`, `TestGeneratePodInitializedCondition`.
 
-use super::{PodResult, StatusInput, Waiting, pod_status, reason};
+use super::{PodResult, StatusInput, Unready, Waiting, pod_status, reason};
 use crate::manifest::{Origin, Position};
 use crate::mux::DesiredPod;
 use crate::pod::containers;
@@ -10,7 +10,7 @@ use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, ProcessUser};
 use crate::source::Revision;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn at(secs: i64) -> Timestamp {
@@ -59,6 +59,7 @@ struct Known {
     previous: Option<PodStatus>,
     sandbox_ready: bool,
     now: Timestamp,
+    unready: BTreeMap<ContainerName, Unready>,
 }
 
 impl Default for Known {
@@ -70,6 +71,7 @@ impl Default for Known {
             previous: None,
             sandbox_ready: true,
             now: at(100),
+            unready: BTreeMap::new(),
         }
     }
 }
@@ -97,7 +99,7 @@ fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
         waiting: &known.waiting,
         starting: &known.starting,
         result: known.result.as_ref(),
-        not_ready: &BTreeSet::new(),
+        unready: &known.unready,
         sandbox_ready: known.sandbox_ready,
         pod_ips: &["10.0.0.7".parse().unwrap()],
         host_ips: &["192.0.2.1".parse().unwrap()],

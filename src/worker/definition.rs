@@ -12,6 +12,7 @@ use crate::pod::restart::{ExitPolicy, RestartPolicy, restart_policy};
 use crate::pod::security::{pod_namespaces, sysctls};
 use crate::pod::storage::StorageLimits;
 use crate::pod::{ContainerName, Pod, files, hash, host_files};
+use crate::probe::{ProbeSpec, probes};
 use crate::runtime::{ContainerStatus, ObservedPod, SandboxSpec};
 use std::fmt;
 use std::sync::Arc;
@@ -98,6 +99,8 @@ pub struct ContainerDefinition {
     pub post_start: Option<Hook>,
     /// Done before its stop signal. Both are read when their moment comes: an edit restarts nothing.
     pub pre_stop: Option<Hook>,
+    /// What is asked of it while it runs. An edit takes effect on what runs.
+    pub probes: Vec<Arc<ProbeSpec>>,
     /// Why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs goes on.
     pub missing: Option<String>,
 }
@@ -232,6 +235,11 @@ impl PodDefinition {
                 exits: ExitPolicy::of(pod, kind, container),
                 post_start: lifecycle.and_then(|hooks| hooks.post_start.as_ref()).map(|hook| Hook::of(hook, container)),
                 pre_stop: lifecycle.and_then(|hooks| hooks.pre_stop.as_ref()).map(|hook| Hook::of(hook, container)),
+                probes: match kind {
+                    // It ends; validation refuses probes of it.
+                    ContainerKind::Init => Vec::new(),
+                    ContainerKind::Sidecar | ContainerKind::Main => probes(container),
+                },
                 missing: missing.map(|error| error.to_string()),
             });
             if kind == ContainerKind::Init {

@@ -195,8 +195,7 @@ impl Executor<'_> {
     }
 
     async fn signal(&self, container: &ContainerName, id: &ContainerId, signal: i32, why: StopReason) -> Outcome {
-        let message = format!("Stopping container {container}: {}", why.as_sentence());
-        self.tell(Some(container), EventType::Normal, "Killing", &message);
+        self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
         if let Err(error) = self.services.runtime.signal_container(&self.definition.desired.uid, id, signal).await {
             // SIGKILL follows at the deadline, whatever became of the signal.
             tracing::warn!(pod = %self.definition.desired.full_name, %container, error = %error_chain(&error), "cannot signal container");

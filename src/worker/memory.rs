@@ -5,6 +5,7 @@
 
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::{ContainerDefinition, PodDefinition};
+use super::health::RunState;
 use super::hook::{HookEnded, HookKind};
 use crate::image::ResolvedImage;
 use crate::pod::host_ports::ask_the_same;
@@ -148,6 +149,10 @@ pub struct PodMemory {
     pub pre_stops_done: BTreeSet<ContainerId>,
     /// Containers whose end is, or will be, podstead's doing and says nothing about them.
     pub signalled: BTreeSet<ContainerId>,
+    /// What the probes of runs say.
+    pub health: BTreeMap<ContainerId, RunState>,
+    /// What an earlier daemon knew of the runs is not known.
+    pub is_adopting: bool,
     /// When the end of a container was seen first.
     pub ends: BTreeMap<ContainerId, Moment>,
     /// Why something could not be cleaned up.

@@ -19,6 +19,7 @@ pub mod definition;
 pub mod exclusion;
 #[cfg(any(test, feature = "testing"))]
 pub mod fakes;
+pub mod health;
 pub mod hook;
 pub mod memory;
 pub mod phase;
@@ -31,6 +32,7 @@ mod assemble;
 mod cdi;
 mod execute;
 mod fetch;
+mod health_file;
 mod hook_mark;
 mod hook_work;
 mod host_addresses;

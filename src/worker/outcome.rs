@@ -59,7 +59,7 @@ impl PodMemory {
                 self.stopping(id, *why);
             }
             Action::KillContainer { id, .. } => {
-                if !matches!(self.post_starts.get(id), Some(PostStart::Failed(_))) {
+                if !matches!(self.post_starts.get(id), Some(PostStart::Failed(_))) && self.failed_probe(id).is_none() {
                     self.signalled.insert(id.clone());
                 }
                 if let Some(stop) = self.stops.get_mut(id) {

@@ -5,6 +5,7 @@
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, ImageUser, image_reason};
+use super::health_file::{self, KeptHealth};
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
 use super::memory::{ImageWork, PodMemory, Step};
@@ -17,6 +18,7 @@ use crate::image::PullPolicy;
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
 use crate::pod::objects::references;
+use crate::probe::ProbedPod;
 use crate::runtime::{ObservedPod, SandboxState};
 use crate::status::{StatusInput, Waiting, pod_status, reason};
 use crate::sys::clock::Moment;
@@ -25,7 +27,7 @@ use crate::telemetry::events::EventType;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::PodStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -68,6 +70,10 @@ pub(super) struct PodWorker {
     /// What was told to be missing from volumes.
     told_missing: Option<String>,
     shown: Option<PodStatus>,
+    /// What the prober was told last.
+    probed: Option<ProbedPod>,
+    /// What was kept for the next daemon last.
+    kept_health: KeptHealth,
     /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
     deleted: Option<Arc<DesiredPod>>,
 }
@@ -103,6 +109,9 @@ impl PodWorker {
         if let Some(observed) = observed {
             memory.adopt(observed, &services.crash_loop, now);
             memory.adopt_hooks(&services.paths, observed);
+            let kept = health_file::read(&services.paths, &definition.desired.uid, observed, now);
+            memory.is_adopting = kept.is_none();
+            memory.health = kept.unwrap_or_default();
         }
         let mut worker = Self::with(definition, record, phase, memory);
         worker.adopt_active_time(services);
@@ -130,6 +139,8 @@ impl PodWorker {
             starting: BTreeMap::new(),
             told_missing: None,
             shown: None,
+            probed: None,
+            kept_health: KeptHealth::new(),
             deleted: None,
         }
     }
@@ -156,16 +167,19 @@ impl PodWorker {
             if self.phase == WorkPhase::Sync {
                 self.keep_active_time(services);
             }
+            self.look_at_health(services, &observed);
             let plan = self.plan(services, &observed);
             self.tell_waiting(services, &plan);
             self.waiting = plan.waiting;
             self.starting = plan.starting;
             if self.memory.forgotten {
                 services.statuses.withdraw(&self.definition.desired.uid);
+                services.probes.forget(&self.definition.desired.uid);
                 return TurnEnd::Gone;
             }
             if plan.actions.is_empty() {
                 self.show(services, &observed);
+                self.keep_health(services).await;
                 return TurnEnd::Wait(plan.wake);
             }
             self.execute(services, &observed, plan.actions).await;
@@ -234,6 +248,48 @@ impl PodWorker {
                 tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "cannot observe pod");
                 Err(TurnEnd::Wait(Some(now.moment + PAUSE)))
             }
+        }
+    }
+
+    /// Takes in what the probes say, and tells the prober what there is to ask.
+    fn look_at_health(&mut self, services: &Arc<Services>, observed: &ObservedPod) {
+        let (uid, now) = (&self.definition.desired.uid, services.clock.now());
+        self.memory.take_in_health(&self.definition, observed, &services.probes.health(uid), now);
+        let is_probed = self.probed.is_some() || self.definition.containers.iter().any(|container| !container.probes.is_empty());
+        // Before the network is looked at again, the pod's address is not known.
+        if !is_probed || self.memory.network != Step::Done {
+            return;
+        }
+        let probed = if self.definition.sandbox.namespaces.host_network {
+            self.memory.probed_pod(&self.definition, observed, &self.phase, &services.host_addresses.get(now.moment))
+        } else {
+            self.memory.probed_pod(&self.definition, observed, &self.phase, &self.memory.pod_ips)
+        };
+        if self.probed == probed {
+            return;
+        }
+        match &probed {
+            Some(probed) => services.probes.declare(uid, probed.clone()),
+            None => services.probes.forget(uid),
+        }
+        self.probed = probed;
+    }
+
+    /// Keeps what is known of the runs, if they are probed, for the next daemon. Nothing is lost that could not be asked again.
+    async fn keep_health(&mut self, services: &Arc<Services>) {
+        let kept = if self.probed.is_some() { health_file::to_keep(&self.memory.health) } else { KeptHealth::new() };
+        if kept == self.kept_health {
+            return;
+        }
+        let (paths, uid) = (services.paths.clone(), self.definition.desired.uid.clone());
+        let content = kept.clone();
+        match tokio::task::spawn_blocking(move || health_file::write(&paths, &uid, &content)).await {
+            Ok(Ok(())) => self.kept_health = kept,
+            // Without a sandbox there is nothing to keep.
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Ok(Err(error)) => tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot keep what probes say"),
+            // The daemon is going.
+            Err(_) => {}
         }
     }
 
@@ -444,7 +500,7 @@ impl PodWorker {
             waiting: &self.waiting,
             starting: &self.starting,
             result: self.record.result.as_ref(),
-            not_ready: &BTreeSet::new(),
+            unready: &self.memory.unready(observed),
             sandbox_ready: is_ready && self.memory.network == Step::Done,
             pod_ips,
             host_ips: &host_ips,

@@ -9,6 +9,7 @@ use crate::network::PodNetwork;
 use crate::pod::PodUid;
 use crate::pod::env::EnvFacts;
 use crate::pod::objects::FingerprintKey;
+use crate::probe::Probes;
 use crate::runtime::Runtime;
 use crate::status::PodStatusSink;
 use crate::sys::clock::Clock;
@@ -45,6 +46,8 @@ pub struct Services {
     pub volumes: Arc<dyn VolumeService>,
     /// Gives sandboxes their network.
     pub network: Arc<dyn PodNetwork>,
+    /// Asks containers how they are.
+    pub probes: Arc<dyn Probes>,
     /// Shows pods.
     pub statuses: Arc<dyn PodStatusSink>,
     /// Tells what happened.

@@ -70,6 +70,7 @@ pub(crate) const ROWS: &[Row] = &[
             "mux",
             "network",
             "pod",
+            "probe",
             "runtime",
             "shim",
             "sops",

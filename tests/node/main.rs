@@ -22,6 +22,8 @@ mod many_pods;
 mod network;
 mod objects;
 mod persistent;
+mod probes;
+mod probes_effects;
 mod process_view;
 mod real_images;
 mod removal;

@@ -7,12 +7,14 @@ use podstead::mux::DesiredPod;
 use podstead::pod::env::EnvFacts;
 use podstead::pod::objects::{FingerprintKey, Object, ObjectKind, ObjectName, ObjectSource, Objects};
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
+use podstead::probe::ProbeKind;
 use podstead::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
 use podstead::source::Revision;
 use podstead::status::PodResult;
 use podstead::sys::clock::{Moment, Now};
 use podstead::worker::backoff::{Backoff, BackoffPolicy, Failure};
 use podstead::worker::definition::{DefinitionContext, PodDefinition};
+use podstead::worker::health::RunState;
 use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, PostStart, PreStop, Step, Stop};
 use podstead::worker::phase::WorkPhase;
 use podstead::worker::plan::{PlanInput, compute_pod_actions};
@@ -57,6 +59,9 @@ pub(crate) struct Scenario {
     /// Where the postStart hooks of containers are.
     #[serde(default)]
     post_start: BTreeMap<String, Stage>,
+    /// What probes say of containers that run, or said of those that do not any more.
+    #[serde(default)]
+    probes: BTreeMap<String, Said>,
     /// Preparing volumes failed just now.
     #[serde(default)]
     volumes_failed: bool,
@@ -108,6 +113,14 @@ struct Run {
 
 const fn an_hour() -> u64 {
     3600
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum Said {
+    Starting,
+    Unready,
+    Startup,
+    Liveness,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -322,10 +335,23 @@ impl Scenario {
             };
             memory.post_starts.insert(id, state);
         }
+        for (name, said) in &self.probes {
+            let run = observed.containers.iter().rfind(|run| run.name.as_str() == name).unwrap();
+            let known = RunState::unprobed(now.moment);
+            let known = match said {
+                Said::Starting => RunState { is_started: false, is_ready: false, ..known },
+                Said::Unready => RunState { is_ready: false, ..known },
+                Said::Startup => RunState { is_started: false, is_ready: false, failed: Some(ProbeKind::Startup), ..known },
+                Said::Liveness => RunState { failed: Some(ProbeKind::Liveness), ..known },
+            };
+            memory.health.insert(run.id.clone(), known);
+        }
         for (name, left) in &self.stopping {
             let is_it = |run: &&ContainerStatus| run.name.as_str() == name && matches!(run.state, ContainerState::Running { .. });
             let id = observed.containers.iter().find(is_it).unwrap().id.clone();
-            memory.signalled.insert(id.clone());
+            if !self.probes.contains_key(name) {
+                memory.signalled.insert(id.clone());
+            }
             let pre_stop = match self.pre_stop.get(name) {
                 None => PreStop::None,
                 Some(Stage::Running) => PreStop::Running,

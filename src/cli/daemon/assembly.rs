@@ -17,6 +17,7 @@ use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
 use crate::network::{BuiltinNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
 use crate::pod::SourceId;
 use crate::pod::objects::FingerprintKey;
+use crate::probe::Prober;
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::protocol::LogLimits;
@@ -90,15 +91,18 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
     let (network, builtin) = open_network(&config, events.clone()).await;
     let (poke, pokes) = mpsc::unbounded_channel();
+    let clock = Clock::system();
+    let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
     let services = Arc::new(Services {
         runtime: runtime.clone(),
         images: images.clone(),
         volumes,
         network,
+        probes: Arc::new(probes),
         statuses: published.clone(),
         events: events.clone(),
         incarnations: Arc::new(incarnations.clone()),
-        clock: Clock::system(),
+        clock,
         paths: paths.clone(),
         node: node::facts(&config),
         host_addresses: HostAddresses::new(host_ips),
@@ -127,6 +131,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         intake::run(intake, reports, set).await;
         "the intake of manifests"
     });
+    stages.spawn(async move { match prober.run().await {} });
     stages.spawn(async move {
         mux::run(mux_task, sets, update).await;
         "the config mux"

@@ -8,6 +8,7 @@ use crate::runtime::ObservedPod;
 use crate::sys::clock::Now;
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::definition::{DefinitionContext, PodDefinition, has_same_content};
+use crate::worker::health::RunState;
 use crate::worker::memory::{PodMemory, Step};
 use crate::worker::phase::WorkPhase;
 use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
@@ -123,6 +124,10 @@ fn running_memory(pod: &HostPod, settings: &Settings) -> PodMemory {
     let mut memory = PodMemory { record: Step::Done, volumes: Step::Done, had_volumes: true, ..PodMemory::default() };
     memory.observe(&pod.observed, settings.now);
     memory.network = Step::Done;
+    for run in &pod.observed.containers {
+        // What runs is taken for healthy: what its probes say now is the daemon's to act on.
+        memory.health.insert(run.id.clone(), RunState::unprobed(settings.now.moment));
+    }
     memory
 }
 

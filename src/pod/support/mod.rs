@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn what_is_not_honoured_is_reported_at_its_place() {
         check_container(
-            "livenessProbe: {}, env: [{name: A}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
+            "resources: {claims: [{name: c}]}, env: [{name: A}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
             "nodeSelector: {a: b}, volumes: [{name: v, nfs: {server: a, path: /}}]",
             &[
-                "error spec.containers[0].livenessProbe: not supported yet",
+                "error spec.containers[0].resources.claims: dynamic resource allocation needs a cluster",
                 "warning spec.nodeSelector: has no effect: nothing is scheduled here, the pod runs on the host that its manifest lies on",
                 "error spec.volumes[0].nfs: not supported",
             ],
@@ -291,9 +291,14 @@ mod tests {
 
     #[test]
     fn no_problem_of_an_unsupported_field_is_without_a_way_out_where_there_is_one() {
-        let pod: Pod = serde_yaml::from_str("{metadata: {name: a}, spec: {containers: [{name: a, livenessProbe: {}}]}}").unwrap();
+        let pod: Pod =
+            serde_yaml::from_str("{metadata: {name: a}, spec: {containers: [{name: a, resources: {claims: [{name: c}]}}]}}")
+                .unwrap();
         let mut problems = Problems::default();
         judge(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
-        assert_eq!(problems.into_vec()[0].hint.as_deref(), Some("let the program end when it cannot go on; it is restarted then"));
+        assert_eq!(
+            problems.into_vec()[0].hint.as_deref(),
+            Some("mount the device with a hostPath volume into a privileged container")
+        );
     }
 }

@@ -7,6 +7,7 @@ use crate::mux::{DesiredPod, ObjectView, PodOp, PodUpdate, SourcesReady};
 use crate::pod::env::EnvFacts;
 use crate::pod::objects::{FingerprintKey, Objects};
 use crate::pod::{NodeName, Pod, PodFullName, PodUid, SourceId};
+use crate::probe::fake::FakeProbes;
 use crate::runtime::fake::FakeRuntime;
 use crate::runtime::{ContainerState, ObservedPod, Runtime, SandboxState};
 use crate::source::Revision;
@@ -29,6 +30,7 @@ struct Daemon {
     ready: SourcesReady,
     housekeeping: Housekeeping,
     updates: mpsc::Sender<PodUpdate>,
+    pokes: mpsc::UnboundedSender<PodUid>,
 }
 
 /// The host.
@@ -37,6 +39,7 @@ pub(super) struct Host {
     pub(super) images: Arc<FakeImages>,
     pub(super) volumes: Arc<FakeVolumes>,
     pub(super) network: Arc<FakeNetwork>,
+    pub(super) probes: Arc<FakeProbes>,
     pub(super) statuses: Arc<ShownStatuses>,
     pub(super) events: Arc<ToldEvents>,
     pub(super) incarnations: Arc<AskedIncarnations>,
@@ -94,6 +97,7 @@ impl Host {
             images,
             volumes: Arc::default(),
             network: Arc::default(),
+            probes: Arc::default(),
             statuses: Arc::default(),
             events: Arc::default(),
             incarnations: Arc::default(),
@@ -116,6 +120,7 @@ impl Host {
             images: Arc::clone(&self.images) as _,
             volumes: Arc::clone(&self.volumes) as _,
             network: Arc::clone(&self.network) as _,
+            probes: Arc::clone(&self.probes) as _,
             statuses: Arc::clone(&self.statuses) as _,
             events: Arc::clone(&self.events) as _,
             incarnations: Arc::clone(&self.incarnations) as _,
@@ -128,7 +133,7 @@ impl Host {
             fingerprint_key: FingerprintKey::new([7; 32]),
             pids_limit: None,
             cdi_directories: Vec::new(),
-            pokes,
+            pokes: pokes.clone(),
         });
         let mut workers = PodWorkers::new(Arc::clone(&services));
         let recovered = Recovered::look(&self.paths, &*self.runtime, &*self.volumes).await.unwrap();
@@ -147,6 +152,7 @@ impl Host {
             ready: SourcesReady::new([source()]),
             housekeeping: Housekeeping::new(services, remains),
             updates,
+            pokes,
         });
     }
 
@@ -180,6 +186,11 @@ impl Host {
         let update =
             PodUpdate { source: source(), op, pods: pods.iter().map(|pod| Arc::clone(pod)).collect(), objects: Vec::new() };
         self.daemon.as_ref().unwrap().updates.send(update).await.unwrap();
+    }
+
+    /// Something happened that the pod's worker has to look at.
+    pub(super) fn poke(&self, uid: &PodUid) {
+        self.daemon.as_ref().unwrap().pokes.send(uid.clone()).unwrap();
     }
 
     /// Lets the daemon run for some time of the paused clock.

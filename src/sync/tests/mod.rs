@@ -6,5 +6,6 @@ mod host;
 mod lifecycle;
 mod names;
 mod objects;
+mod probes;
 mod resize;
 mod storage;

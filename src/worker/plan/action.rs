@@ -141,6 +141,14 @@ pub enum StopReason {
     PostStartFailed,
     /// The pod ends.
     PodEnds,
+    /// Its liveness probe failed, and it is not restarted.
+    LivenessFailed,
+    /// Its liveness probe failed; it is restarted.
+    LivenessFailedRestarts,
+    /// Its startup probe failed, and it is not restarted.
+    StartupFailed,
+    /// Its startup probe failed; it is restarted.
+    StartupFailedRestarts,
 }
 
 impl StopReason {
@@ -153,18 +161,44 @@ impl StopReason {
             StopReason::AllRestart => "all containers of its pod are restarted",
             StopReason::PostStartFailed => "its postStart hook failed",
             StopReason::PodEnds => "its pod ends",
+            StopReason::LivenessFailed => "it failed its liveness probe",
+            StopReason::LivenessFailedRestarts => "it failed its liveness probe and will be restarted",
+            StopReason::StartupFailed => "it failed its startup probe",
+            StopReason::StartupFailedRestarts => "it failed its startup probe and will be restarted",
         }
     }
 
-    /// Whether the container itself is why: its end then counts as any end of its own.
+    /// The event about it, with the kubelet's words where it has some.
+    pub fn message(self, container: &ContainerName) -> String {
+        match self {
+            StopReason::DefinitionChanged
+            | StopReason::PodChanged
+            | StopReason::AllRestart
+            | StopReason::NotInPod
+            | StopReason::PostStartFailed
+            | StopReason::PodEnds => {
+                format!("Stopping container {container}: {}", self.as_sentence())
+            }
+            StopReason::LivenessFailed => format!("Container {container} failed liveness probe"),
+            StopReason::LivenessFailedRestarts => format!("Container {container} failed liveness probe, will be restarted"),
+            StopReason::StartupFailed => format!("Container {container} failed startup probe"),
+            StopReason::StartupFailedRestarts => format!("Container {container} failed startup probe, will be restarted"),
+        }
+    }
+
+    /// Whether the container's own state is why: its end then counts as any end of its own.
     pub const fn is_of_container(self) -> bool {
         match self {
             StopReason::DefinitionChanged
             | StopReason::PodChanged
-            | StopReason::NotInPod
             | StopReason::AllRestart
+            | StopReason::NotInPod
             | StopReason::PodEnds => false,
-            StopReason::PostStartFailed => true,
+            StopReason::PostStartFailed
+            | StopReason::LivenessFailed
+            | StopReason::LivenessFailedRestarts
+            | StopReason::StartupFailed
+            | StopReason::StartupFailedRestarts => true,
         }
     }
 }

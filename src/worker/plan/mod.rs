@@ -6,6 +6,7 @@
 //! * [`sequence`]: in which order containers start (kubelet rules D6 to D8).
 //! * [`hooks`]: what is done right after a container's start.
 //! * [`stop`]: in which order they stop (rule D12), and the way from signal to SIGKILL.
+//! * [`unhealthy`]: containers that their probes want stopped.
 //! * [`end`]: a pod that ends or has ended.
 //!
 //! A plan is optimistic: it lists all steps that can be foreseen, as if each succeeded. The executor goes as far as it gets and asks
@@ -19,6 +20,7 @@ mod sequence;
 mod standing;
 mod stop;
 mod sync;
+mod unhealthy;
 
 pub use action::{Action, PodActions, StopReason};
 pub(super) use end::is_stopped;

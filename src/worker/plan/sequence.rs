@@ -3,6 +3,7 @@
 use super::PlanInput;
 use super::standing::{Due, Place, Standing, latest, standing};
 use crate::pod::containers::ContainerKind;
+use crate::probe::ProbeKind;
 use crate::runtime::ContainerStatus;
 use crate::status::PodResult;
 use crate::worker::definition::ContainerDefinition;
@@ -25,6 +26,11 @@ pub(super) struct Next<'a> {
 }
 
 impl Next<'_> {
+    /// Whether it has started only when a probe says so.
+    pub(super) fn has_startup_probe(&self) -> bool {
+        self.container.probes.iter().any(|probe| probe.kind == ProbeKind::Startup)
+    }
+
     /// Whether the start makes something new, rather than bringing back what ended by itself.
     pub(super) fn is_change(&self) -> bool {
         self.due.ended_at.is_none()
@@ -73,9 +79,11 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
         let (due, outdated, half_made) = match standing(input, container, place) {
             Standing::Running(run) => {
                 let is_started = !input.memory.post_starts.contains_key(&run.id);
+                let has_answered = input.memory.is_started(definition, run);
                 is_blocked |= match container.kind {
                     ContainerKind::Init => true,
-                    ContainerKind::Sidecar => !is_past && !is_started,
+                    // What comes after a sidecar waits until its startup probe succeeded (kubelet rule D7).
+                    ContainerKind::Sidecar => !is_past && !(is_started && has_answered),
                     ContainerKind::Main => false,
                 };
                 holds_first |= container.kind == ContainerKind::Main && !is_started;

@@ -119,11 +119,14 @@ pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinitio
     }
     let restart = Standing::Due(Due { previous: Some(run), ended_at: input.memory.ends.get(&run.id).copied() });
     let afresh = Standing::Due(Due { previous: Some(run), ended_at: None });
+    // Stopped by its probe, it runs again whatever its exit code.
+    let has_failed = input.memory.failed_probe(&run.id).is_some();
     match container.exits.after_exit(exit_code) {
         // The back-off of the one whose end restarts all keeps the rounds apart.
         AfterExit::RestartAll => restart,
         AfterExit::Restart | AfterExit::Succeeded | AfterExit::Failed if place.is_after(run) => afresh,
         AfterExit::Restart => restart,
+        AfterExit::Succeeded | AfterExit::Failed if has_failed && container.exits.restarts_when_stopped() => restart,
         AfterExit::Succeeded => match container.kind {
             // Init containers run once per sandbox.
             ContainerKind::Init if !place.is_of(run) => afresh,

@@ -8,6 +8,7 @@ use super::resize::resize;
 use super::sequence::{Next, Sequence, sequence};
 use super::standing::Place;
 use super::stop::{Grace, stop_in_order, stop_one};
+use super::unhealthy::stop_unhealthy;
 use super::{Action, PlanInput, PodActions, StopReason};
 use crate::pod::containers::ContainerKind;
 use crate::runtime::{ContainerState, ContainerStatus, SandboxState};
@@ -96,6 +97,7 @@ impl<'a> SyncPlan<'a> {
         let goes_on = match target {
             Target::Living(_) => {
                 tend_post_starts(&mut self.out, &self.input);
+                stop_unhealthy(&mut self.out, &self.input);
                 let outdated: Vec<_> = next.iter().filter_map(|next| next.outdated).chain(self.surplus()).collect();
                 let goes_on = if is_initialized || outdated.is_empty() {
                     self.stop_changed(&next, &starts)
@@ -276,6 +278,7 @@ impl<'a> SyncPlan<'a> {
             let waits_for_others = next.is_later || is_held || (is_pulling && is_first);
             if *is_open && !waits_for_others {
                 startable.push(*next);
+                is_held |= next.holds_others && next.has_startup_probe();
             } else {
                 is_held |= next.holds_others;
             }

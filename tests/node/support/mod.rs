@@ -8,6 +8,8 @@ mod host;
 mod image;
 mod kernel;
 mod pod;
+#[allow(dead_code, reason = "the benchmarks use a part of it")]
+pub(crate) mod servers;
 mod wait;
 
 pub(crate) use host::{TestHost, binary};
