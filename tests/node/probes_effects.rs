@@ -66,6 +66,14 @@ fn d16_a_pod_is_ready_while_its_readiness_probe_succeeds_and_says_why_when_not()
 }
 
 #[test]
+fn the_example_with_probes_becomes_ready() {
+    let host = TestHost::start();
+    host.write_manifest("probed.yaml", include_str!("../../manifests/probed.yaml"));
+    let pod = host.wait_for_pod("probed", "ready", |pod| condition(pod, "Ready")["status"] == "True");
+    assert_eq!(pod.restarts("server"), 0);
+}
+
+#[test]
 fn d7_main_containers_start_when_the_startup_probe_of_a_sidecar_succeeded() {
     let host = TestHost::start();
     let spec = "  initContainers:
