@@ -17,6 +17,7 @@ mod idle;
 mod latency;
 mod memory;
 mod peers;
+mod probes;
 #[path = "../node/support/mod.rs"]
 mod support;
 
@@ -26,11 +27,12 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 5] = [
+    let parts: [(&str, fn()); 6] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
+        ("probes", probes::five_hundred),
         ("git", git::push_to_running),
     ];
     // `make bench PARTS=idle` runs one of them.

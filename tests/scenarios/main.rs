@@ -77,6 +77,11 @@ fn hooks() {
 }
 
 #[test]
+fn probes() {
+    check("probes.yaml");
+}
+
+#[test]
 fn ends() {
     check("ends.yaml");
 }

@@ -296,9 +296,6 @@ mod tests {
                 .unwrap();
         let mut problems = Problems::default();
         judge(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
-        assert_eq!(
-            problems.into_vec()[0].hint.as_deref(),
-            Some("mount the device with a hostPath volume into a privileged container")
-        );
+        assert_eq!(problems.into_vec()[0].hint.as_deref(), Some("name the device by a CDI annotation of the pod"));
     }
 }
