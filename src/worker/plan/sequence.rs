@@ -83,7 +83,7 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
                 is_blocked |= match container.kind {
                     ContainerKind::Init => true,
                     // What comes after a sidecar waits until its startup probe succeeded (kubelet rule D7).
-                    ContainerKind::Sidecar => !is_past && !(is_started && has_answered),
+                    ContainerKind::Sidecar => !(is_past || is_started && has_answered),
                     ContainerKind::Main => false,
                 };
                 holds_first |= container.kind == ContainerKind::Main && !is_started;
