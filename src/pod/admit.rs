@@ -109,7 +109,7 @@ mod tests {
     fn no_problem_hides_another() {
         let verdict = admitted(
             "{metadata: {name: Web, generation: 1}, spec: {hostUsers: false, restartPolicy: Sometimes, nodeSelector: {a: b},
-              containers: [{name: a, image: x, livenessProbe: {}, ports: [{containerPort: 0}]}, {name: a}]}}",
+              containers: [{name: a, image: x, livenessProbe: {}, resources: {claims: [{name: c}]}, ports: [{containerPort: 0}]}, {name: a}]}}",
         );
         assert_eq!(verdict.pod, None);
         let fields: Vec<_> = verdict.problems.iter().map(|problem| format!("{} {}", problem.code, problem.field)).collect();
@@ -117,10 +117,11 @@ mod tests {
             fields,
             [
                 "ignored-field metadata.generation",
-                "unsupported-field spec.hostUsers",
+                "unsupported-field spec.containers[0].resources.claims",
                 "ignored-field spec.nodeSelector",
                 "invalid-value metadata.name",
                 "required spec.containers[0].ports[0].containerPort",
+                "invalid-value spec.containers[0].resources.claims[0].name",
                 "required spec.containers[0].livenessProbe",
                 "duplicate spec.containers[1].name",
                 "required spec.containers[1].image",

@@ -33,6 +33,7 @@ mod cdi;
 mod execute;
 mod fetch;
 mod health_file;
+mod health_work;
 mod hook_mark;
 mod hook_work;
 mod host_addresses;
