@@ -31,7 +31,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "image", to: &["outbound", "pod", "sys", "telemetry"] },
     Row { from: "runtime", to: &["config", "image", "pod", "shim", "sys", "telemetry"] },
     Row { from: "shim", to: &["config", "image", "pod", "runtime", "sys"] },
-    Row { from: "volume", to: &["config", "mux", "pod", "runtime", "sys", "telemetry"] },
+    Row { from: "volume", to: &["config", "image", "mux", "pod", "runtime", "sys", "telemetry"] },
     Row { from: "network", to: &["config", "pod", "sys", "telemetry"] },
     // `runtime`: probes by exec run in containers.
     Row { from: "probe", to: &["pod", "runtime", "sys", "telemetry"] },
