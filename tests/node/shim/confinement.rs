@@ -42,7 +42,7 @@ async fn the_runtimes_binary_cannot_be_overwritten_by_who_gets_hold_of_it() {
     let mut container = host.container(&pod, "main", "");
     // It waits there for a configuration that never comes.
     nix::unistd::mkfifo(&host.layer().join("never"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    container.args = ["/bin/attack", "pod", "/never"].map(str::to_owned).to_vec();
+    container.args = ["/bin/attack", "pod", "/never", "pod"].map(str::to_owned).to_vec();
     make_privileged(&mut container);
     node.runtime.start_container(&container).await.unwrap();
     let attack = match node.status(&container).await.state {

@@ -47,15 +47,16 @@ impl TestHost {
 
     /// A host whose daemon does not run yet. It is on this machine's own network, which tests must not touch: its pods have `lo`.
     pub(crate) fn prepare(more_config: &str) -> Self {
-        Self::prepare_on(None, &format!("network: {{type: none}}\n{more_config}"))
+        Self::prepare_on(None, "network: {type: none}\n", more_config)
     }
 
     /// A host in a network namespace of its own, whose daemon does not run yet; its pods are connected.
     pub(crate) fn prepare_in(netns: &str, more_config: &str) -> Self {
-        Self::prepare_on(Some(netns.to_owned()), more_config)
+        Self::prepare_on(Some(netns.to_owned()), "", more_config)
     }
 
-    fn prepare_on(netns: Option<String>, more_config: &str) -> Self {
+    /// `more_config` follows the list of sources, and may go on with it.
+    fn prepare_on(netns: Option<String>, network: &str, more_config: &str) -> Self {
         assert!(nix::unistd::geteuid().is_root(), "the node tests run containers: they need root");
         // Short, since socket paths are limited to 107 bytes.
         let root = tempfile::Builder::new().prefix("ps").tempdir_in("/tmp").unwrap().keep();
@@ -66,7 +67,7 @@ impl TestHost {
         let at = root.display();
         let config = format!(
             "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: {NODE}\npaths:\n  state: {at}/state\n  run: {at}/run\n  logs: {at}/logs\n\
-             preloadPath: {at}/preload\nsources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
+             preloadPath: {at}/preload\n{network}sources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
         Self { root, daemon: None, netns }
