@@ -112,6 +112,8 @@ fn a_host_that_passed_nothing_on_before_passes_on_nothing_else() {
     site.machine.run("ip link add link uplink name wan type macvlan mode bridge");
     site.outside.run("ip link add link lan0 name wan type macvlan mode bridge");
     for (machine, address) in [(&site.machine, "203.0.113.2"), (&site.outside, "203.0.113.1")] {
+        // Else the interface below answers for it, too, and packets come in there.
+        machine.run("sysctl -qw net.ipv4.conf.all.arp_ignore=1");
         machine.run("ip link set wan up");
         machine.address("wan", &format!("{address}/24"));
     }
