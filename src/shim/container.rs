@@ -170,6 +170,15 @@ impl Container {
         }
     }
 
+    /// Logs text without a newline of streams that have not ended.
+    pub(super) fn log_rest(&mut self, now: Timestamp) {
+        for stream in [StreamName::Stdout, StreamName::Stderr] {
+            if self.streams.is_open(stream) {
+                self.end_output(stream, now);
+            }
+        }
+    }
+
     /// Writes its record into the pod's directory of records, which is made if it is missing.
     pub(super) fn write_record(&mut self, path: &Path, durability: Durability) -> Result<(), RecordError> {
         let record = ContainerRecord::new(self.status.clone());

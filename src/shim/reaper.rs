@@ -109,6 +109,10 @@ impl PodShim {
         self.kill_cgroup(&cgroup);
         // All that it wrote is in the log when its end is told.
         self.drain_output(StreamOwner::Container(key));
+        // A process that is just being killed may hold the other end for a moment longer: text without a newline does not wait for that.
+        if let Some(container) = self.containers.get_mut(&key) {
+            container.log_rest(finished_at);
+        }
         let oom_killed = match self.cgroups().map(|cgroups| cgroups.oom_kills(&cgroup)) {
             Some(Ok(count)) => count > 0,
             Some(Err(error)) => {
