@@ -8,24 +8,28 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Makes a TCP socket that does not block and is not connected, fit for `address`, in the namespace pinned at `netns`.
-///
-/// The namespace is entered by a thread that ends with it, so that no other work is ever done in there. Blocks for about the time
-/// that starting a thread takes.
+/// Does `work` in the network namespace `netns`, in a thread that ends with it, so that no other work is ever done in there. Blocks for
+/// about the time that starting a thread takes.
+pub(super) fn in_netns<T: Send>(netns: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, || {
+            move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok(work())
+        })?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+    })
+}
+
+/// Makes a TCP socket that does not block and is not connected, fit for `address`, in the namespace pinned at `netns`. Blocks for about the
+/// time that starting a thread takes.
 pub fn tcp_socket_in(netns: &Path, address: SocketAddr) -> io::Result<TcpStream> {
-    let netns = File::open(netns)?;
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::Inet,
         SocketAddr::V6(_) => AddressFamily::Inet6,
     };
-    std::thread::scope(|scope| {
-        let work = std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, || {
-            move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
-            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-            Ok(TcpStream::from(socket(family, SockType::Stream, flags, None)?))
-        })?;
-        work.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
-    })
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let made = in_netns(&File::open(netns)?, || socket(family, SockType::Stream, flags, None))?;
+    Ok(TcpStream::from(made?))
 }
 
 #[cfg(test)]

@@ -106,20 +106,7 @@ fn without_markers(stripped: Node, written: &Node) -> Node {
 }
 
 fn list_of(structure: &'static Struct, field: &str) -> Option<&'static Type> {
-    match structure.field(field)?.ty {
-        Type::List(inner) => Some(inner),
-        Type::Str
-        | Type::Bool
-        | Type::Int32
-        | Type::Int64
-        | Type::IntOrString
-        | Type::Quantity
-        | Type::Time
-        | Type::Base64
-        | Type::Any
-        | Type::Map(_)
-        | Type::Object(_) => None,
-    }
+    structure.field(field)?.ty.of_items()
 }
 
 fn check_patch(entry: &Entry, path: &str, at: u32, faults: &mut Vec<Fault>) {

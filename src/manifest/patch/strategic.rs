@@ -39,28 +39,10 @@ pub(super) fn merge(original: Vec<Entry>, patch: Vec<Entry>, ty: &Type) -> Resul
         }
     }
     for entry in patch {
-        let inner = inner_type(ty, &entry.key);
+        let inner = ty.of_key(&entry.key);
         merge_entry(&mut original, entry, structure, inner)?;
     }
     Ok(original)
-}
-
-/// The type of a field or entry.
-fn inner_type<'a>(ty: &'a Type, key: &str) -> &'a Type {
-    match ty {
-        Type::Object(structure) => structure.field(key).map_or(&Type::Any, |field| &field.ty),
-        Type::Map(inner) => inner,
-        Type::Str
-        | Type::Bool
-        | Type::Int32
-        | Type::Int64
-        | Type::IntOrString
-        | Type::Quantity
-        | Type::Time
-        | Type::Base64
-        | Type::Any
-        | Type::List(_) => &Type::Any,
-    }
 }
 
 fn merge_entry(original: &mut Vec<Entry>, entry: Entry, structure: Option<&'static Struct>, ty: &Type) -> Result<(), Fault> {

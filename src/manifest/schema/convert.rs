@@ -18,26 +18,13 @@ fn convert(node: Node, ty: &Type) -> Option<Json> {
         Value::String(text) if matches!(ty, Type::Base64) => Json::String(text.replace(['\n', '\r'], "")),
         Value::String(text) => Json::String(text),
         Value::List(items) => {
-            let inner = if let Type::List(inner) = ty { inner } else { &Type::Any };
+            let inner = ty.of_items().unwrap_or(&Type::Any);
             items.into_iter().filter_map(|item| convert(item, inner)).collect()
         }
         Value::Map(entries) => {
             let mut map = Map::new();
             for entry in entries {
-                let inner = match ty {
-                    Type::Object(structure) => structure.field(&entry.key).map_or(&Type::Any, |field| &field.ty),
-                    Type::Map(inner) => inner,
-                    Type::Str
-                    | Type::Bool
-                    | Type::Int32
-                    | Type::Int64
-                    | Type::IntOrString
-                    | Type::Quantity
-                    | Type::Time
-                    | Type::Base64
-                    | Type::Any
-                    | Type::List(_) => &Type::Any,
-                };
+                let inner = ty.of_key(&entry.key);
                 if let Some(value) = convert(entry.value, inner) {
                     map.insert(entry.key, value);
                 }

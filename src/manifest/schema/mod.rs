@@ -61,6 +61,31 @@ pub enum Type {
     Object(&'static Struct),
 }
 
+impl Type {
+    /// The type of what a mapping has under `key`; [`Type::Any`] where it has nothing of that name, or is no mapping.
+    pub fn of_key(&self, key: &str) -> &Type {
+        match self {
+            Type::Object(structure) => structure.field(key).map_or(&Type::Any, |field| &field.ty),
+            Type::Map(inner) => inner,
+            Type::Str
+            | Type::Bool
+            | Type::Int32
+            | Type::Int64
+            | Type::IntOrString
+            | Type::Quantity
+            | Type::Time
+            | Type::Base64
+            | Type::Any
+            | Type::List(_) => &Type::Any,
+        }
+    }
+
+    /// The type of a list's items; `None` where it is no list.
+    pub fn of_items(&self) -> Option<&'static Type> {
+        if let Type::List(inner) = self { Some(inner) } else { None }
+    }
+}
+
 impl Struct {
     /// The field of that name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {

@@ -123,20 +123,7 @@ fn children_with(name: &str, structure: &'static Struct) -> Vec<String> {
 }
 
 fn brackets(ty: &Type) -> &'static str {
-    match ty {
-        Type::List(_) => "[]",
-        Type::Str
-        | Type::Bool
-        | Type::Int32
-        | Type::Int64
-        | Type::IntOrString
-        | Type::Quantity
-        | Type::Time
-        | Type::Base64
-        | Type::Any
-        | Type::Map(_)
-        | Type::Object(_) => "",
-    }
+    if ty.of_items().is_some() { "[]" } else { "" }
 }
 
 #[cfg(test)]

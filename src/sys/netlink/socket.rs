@@ -2,10 +2,10 @@
 #![expect(unsafe_code, reason = "setsockopt(2) of the netlink level, which no crate in the tree wraps")]
 
 use super::message::{self, Request, answers};
+use crate::sys::netns_socket::in_netns;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, send, socket,
 };
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -92,17 +92,9 @@ impl NetlinkSocket {
         Self::bound(protocol, groups)
     }
 
-    /// A socket in the namespace of `netns`. It is entered by a thread that ends with it, so that no other work is ever done in there.
+    /// A socket in the namespace of `netns`. Blocks for a moment.
     pub fn open_in(netns: &File, protocol: Protocol) -> Result<Self, NetlinkError> {
-        std::thread::scope(|scope| {
-            let work = scope.spawn(|| {
-                move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))
-                    .map_err(|error| at("enter the network namespace for")(error.into()))?;
-                Self::open(protocol)
-            });
-            let panicked = |_| Err(at("open")(io::Error::other("the thread in the namespace panicked")));
-            work.join().unwrap_or_else(panicked)
-        })
+        in_netns(netns, || Self::open(protocol)).map_err(at("enter the network namespace for"))?
     }
 
     fn bound(protocol: Protocol, groups: u32) -> Result<Self, NetlinkError> {
