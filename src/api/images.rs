@@ -6,7 +6,7 @@ use super::respond::{self, Answer};
 use super::route::{OWN_GROUP, OWN_VERSION};
 use super::show::age_since;
 use super::table::{self, Column, IncludeObject};
-use crate::image::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress};
+use crate::image::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, PullSecrets};
 use bytes::Bytes;
 use futures_util::stream;
 use jiff::Timestamp;
@@ -72,7 +72,9 @@ impl From<&ImageError> for ApiFailure {
         let message = crate::telemetry::error_chain(error).to_string();
         match error {
             ImageError::InvalidName { .. } | ImageError::Import { .. } => Self::bad_request(message),
-            ImageError::NeverPull(reference) => Self { message, ..Self::not_found("images", reference) },
+            ImageError::NeverPull(reference) | ImageError::NotAllowed(reference) => {
+                Self { message, ..Self::not_found("images", reference) }
+            }
             ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } => Self::internal(message),
         }
     }
@@ -140,7 +142,7 @@ pub(super) fn pull(backend: &Backend, request: PullRequest) -> Answer {
     let images: Arc<dyn ImageService> = Arc::clone(&backend.images);
     let reference = request.reference.clone();
     let pull = tokio::spawn(async move {
-        match images.ensure(&reference, PullPolicy::Always).await {
+        match images.ensure(&reference, PullPolicy::Always, &PullSecrets::none()).await {
             Ok(image) => PullLine::Done { digest: image.digest },
             Err(error) => PullLine::Failed { message: crate::telemetry::error_chain(&error).to_string() },
         }

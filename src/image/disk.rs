@@ -1,11 +1,12 @@
 //! The store on disk and its picture in memory, kept in step. Everything here blocks.
 
+use super::access::{Access, SecretUse};
 use super::commit::{self, CommitError, NewImage};
 use super::digest::Digest;
 use super::document::Configuration;
 use super::explain::explain;
 use super::import::{self, ImportError};
-use super::index::{Index, LoadError};
+use super::index::{Index, LoadError, Named};
 use super::layer::StagedLayer;
 use super::layout::{Layout, VERSION};
 use super::reference::Reference;
@@ -128,10 +129,20 @@ impl Disk {
     }
 
     /// Makes `reference` name a committed image, durably.
-    pub(super) fn name(&self, reference: &Reference, target: Digest, manifest: Digest) -> Result<(), CommitError> {
-        self.index().name(&self.layout, reference, target, manifest)?;
+    pub(super) fn name(&self, reference: &Reference, target: Digest, manifest: Digest, access: Access) -> Result<(), CommitError> {
+        self.index().name(&self.layout, reference, Named { target, manifest, access })?;
         self.arrivals.send_modify(|count| *count += 1);
         Ok(())
+    }
+
+    /// `reference`, which still means `target`, may be used also by whom `access` allows; durably.
+    pub(super) fn allow(&self, reference: &Reference, target: Digest, access: &Access) -> Result<(), CommitError> {
+        Ok(self.index().allow(&self.layout, reference, target, access)?)
+    }
+
+    /// Whether a pod with these Secrets may use the image that is present.
+    pub(super) fn is_allowed(&self, reference: &Reference, secrets: &[SecretUse]) -> bool {
+        self.index().records(reference).any(|record| record.access.allows(secrets))
     }
 
     /// Whether an image with this manifest is whole already.
@@ -153,10 +164,10 @@ impl Disk {
     }
 
     /// Makes an image durable and names it.
-    pub(super) fn commit(&self, image: NewImage, reference: &Reference, target: Digest) -> Result<(), CommitError> {
+    pub(super) fn commit(&self, image: NewImage, reference: &Reference, target: Digest, access: Access) -> Result<(), CommitError> {
         let _making = self.making();
         let manifest = commit::commit(&self.layout, &self.staging, image)?;
-        self.name(reference, target, manifest)
+        self.name(reference, target, manifest, access)
     }
 
     /// Keeps what a failed pull has got whole; returns how many layers.
@@ -175,7 +186,7 @@ impl Disk {
         let mut names = Vec::new();
         for image in import::import(&self.layout, &self.staging, &self.limits, path)? {
             for reference in image.references {
-                self.name(&reference, image.target, image.manifest)?;
+                self.name(&reference, image.target, image.manifest, Access::open())?;
                 names.push(reference.to_string());
             }
         }

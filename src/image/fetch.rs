@@ -5,7 +5,7 @@ use super::digest::Digest;
 use super::document::Descriptor;
 use super::layer::{Expected, LayerError, StagedLayer, stage_layer};
 use super::reference::Reference;
-use super::registry::{Registry, RegistryError};
+use super::registry::{Registry, RegistryError, Who};
 use super::staging::Staging;
 use super::unpack::Limits;
 use bytes::{Buf, Bytes};
@@ -67,6 +67,7 @@ impl Fetcher {
     pub(super) async fn layer(
         &self,
         reference: &Reference,
+        who: &Who,
         written: &str,
         layer: &Descriptor,
         diff_id: Digest,
@@ -81,7 +82,7 @@ impl Fetcher {
             stage_layer(source, directory, expected, &limits)
         });
         let mut report = Report::new(&self.progress, written, layer);
-        let fetched = stop.run_until_cancelled(self.feed(reference, layer, &sender, &mut report)).await;
+        let fetched = stop.run_until_cancelled(self.feed(reference, who, layer, &sender, &mut report)).await;
         let fetched = fetched.unwrap_or(Err(FetchError::Stopped));
         if fetched.is_err() {
             // Without this the unpacker would take the end of the channel for the end of the layer. If it is gone it has its own error.
@@ -104,6 +105,7 @@ impl Fetcher {
     async fn feed(
         &self,
         reference: &Reference,
+        who: &Who,
         layer: &Descriptor,
         sender: &mpsc::Sender<io::Result<Bytes>>,
         report: &mut Report<'_>,
@@ -112,7 +114,7 @@ impl Fetcher {
         let mut failures = 0;
         loop {
             let before = done;
-            let error = match self.connection(reference, layer, &mut done, sender, report).await {
+            let error = match self.connection(reference, who, layer, &mut done, sender, report).await {
                 Ok(()) => return Ok(()),
                 Err(FetchError::Registry(error)) => error,
                 Err(error) => return Err(error),
@@ -131,12 +133,13 @@ impl Fetcher {
     async fn connection(
         &self,
         reference: &Reference,
+        who: &Who,
         layer: &Descriptor,
         done: &mut u64,
         sender: &mpsc::Sender<io::Result<Bytes>>,
         report: &mut Report<'_>,
     ) -> Result<(), FetchError> {
-        let mut stream = self.registry.blob(reference, layer.digest, *done).await?;
+        let mut stream = self.registry.blob(reference, who, layer.digest, *done).await?;
         // A registry that begins at 0 whatever is asked for gives again what is here already.
         let protocol = |reason: &str| RegistryError::Protocol { host: reference.host().to_owned(), reason: reason.to_owned() };
         let mut again = done.checked_sub(stream.offset).ok_or_else(|| protocol("it sends another part than was asked for"))?;

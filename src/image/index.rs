@@ -1,5 +1,6 @@
 //! What the store holds, in memory: references and the whole images that they name, read from disk once and kept in step.
 
+use super::access::Access;
 use super::commit::CommitError;
 use super::digest::Digest;
 use super::document::{Configuration, DocumentError, Manifest};
@@ -107,6 +108,17 @@ impl StoredImage {
     }
 }
 
+/// What a reference is to name.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// An index or a manifest.
+    pub(super) target: Digest,
+    /// The manifest of this platform.
+    pub(super) manifest: Digest,
+    /// Who may use it.
+    pub(super) access: Access,
+}
+
 /// References and images.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -145,35 +157,66 @@ impl Index {
         Ok(())
     }
 
-    /// Makes `reference` name a committed image, durably.
-    pub(super) fn name(
-        &mut self,
-        layout: &Layout,
-        reference: &Reference,
-        target: Digest,
-        manifest: Digest,
-    ) -> Result<(), NameError> {
+    /// Makes `reference` name a committed image, durably. Of one that it names already, access only grows.
+    pub(super) fn name(&mut self, layout: &Layout, reference: &Reference, named: Named) -> Result<(), NameError> {
+        let Named { target, manifest, access } = named;
         let reference = reference.to_string();
-        let record = RefRecord { version: VERSION, reference, target, manifest, created_at: Timestamp::now() };
-        if self.refs.get(&record.reference).is_some_and(|known| known.target == target && known.manifest == manifest) {
-            return Ok(());
-        }
-        let path = layout.reference(&record.reference);
-        let text = serde_json::to_vec(&record).map_err(|error| NameError::Write(error.into()))?;
+        let known = self.refs.get(&reference).filter(|known| known.target == target && known.manifest == manifest);
+        let record = match known {
+            Some(known) => {
+                let mut record = known.clone();
+                if !record.access.widen(&access) {
+                    return Ok(());
+                }
+                record
+            }
+            None => RefRecord { version: VERSION, reference, target, manifest, created_at: Timestamp::now(), access },
+        };
         // An image that cannot be read back must not get a name.
         self.load_image(layout, manifest)?;
-        atomic_file::write_durable(&path, &text, 0o600).map_err(NameError::Write)?;
-        self.refs.insert(record.reference.clone(), record);
+        self.write(layout, record)?;
         self.forget_unnamed();
         Ok(())
     }
 
+    /// Widens access to what `reference` names, if that is still `target`; durably.
+    pub(super) fn allow(
+        &mut self,
+        layout: &Layout,
+        reference: &Reference,
+        target: Digest,
+        access: &Access,
+    ) -> Result<(), NameError> {
+        let known = self.refs.get(&reference.to_string()).filter(|known| known.target == target);
+        let Some(mut record) = known.cloned() else { return Ok(()) };
+        if record.access.widen(access) {
+            self.write(layout, record)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, layout: &Layout, record: RefRecord) -> Result<(), NameError> {
+        let text = serde_json::to_vec(&record).map_err(|error| NameError::Write(error.into()))?;
+        atomic_file::write_durable(&layout.reference(&record.reference), &text, 0o600).map_err(NameError::Write)?;
+        self.refs.insert(record.reference.clone(), record);
+        Ok(())
+    }
+
+    /// The records that `reference` may mean: its own, with a digest any that names that content.
+    pub(super) fn records(&self, reference: &Reference) -> impl Iterator<Item = &RefRecord> {
+        let own = match reference.digest() {
+            None => self.refs.get(&reference.to_string()),
+            Some(_) => None,
+        };
+        let digest = reference.digest();
+        let by_content =
+            move |record: &&RefRecord| digest.is_some_and(|digest| record.target == digest || record.manifest == digest);
+        own.into_iter().chain(self.refs.values().filter(by_content))
+    }
+
     /// The whole image that `reference` names, with its record. With a digest any reference to that content will do.
     pub(super) fn find(&self, reference: &Reference) -> Option<(&RefRecord, &StoredImage)> {
-        let record = match reference.digest() {
-            None => self.refs.get(&reference.to_string()),
-            Some(digest) => self.refs.values().find(|record| record.target == digest || record.manifest == digest),
-        }?;
+        let record = self.records(reference).next()?;
         let image = self.images.get(&record.manifest)?;
         image.is_whole().then_some((record, image))
     }

@@ -11,6 +11,7 @@
 //! preload/          archives put here are imported, unless the configuration names another directory
 //! ```
 
+use super::access::Access;
 use super::digest::Digest;
 use super::staging::TREE;
 use jiff::Timestamp;
@@ -113,4 +114,7 @@ pub(super) struct RefRecord {
     pub(super) manifest: Digest,
     /// When the image became whole under this reference.
     pub(super) created_at: Timestamp,
+    /// Which pods may use it without asking the registry.
+    #[serde(default, skip_serializing_if = "Access::is_open")]
+    pub(super) access: Access,
 }

@@ -3,8 +3,10 @@
 //! A listed image is a whole image: layers are unpacked into a staging directory, verified, synced and renamed before a reference
 //! names them, so that a power cut leaves either all of an image or none of it.
 
+mod access;
 mod commit;
 pub mod compression;
+mod credentials;
 pub mod digest;
 mod disk;
 pub mod document;
@@ -19,6 +21,7 @@ mod layout;
 pub mod platform;
 mod preload;
 mod pull;
+mod pull_secrets;
 pub mod reference;
 mod registry;
 pub mod registry_config;
@@ -32,6 +35,7 @@ mod user;
 pub use crate::pod::containers::PullPolicy;
 pub use disk::StoreError;
 pub use image_config::ImageConfig;
+pub use pull_secrets::PullSecrets;
 pub use registry_config::RegistryConfig;
 pub use store::{ImageStore, ImageStoreConfig};
 
@@ -76,6 +80,9 @@ pub enum ImageError {
     /// `ErrImageNeverPull`.
     #[error("image {0:?} is not present and its pull policy is Never")]
     NeverPull(String),
+    /// `ErrImageNeverPull`: it is there, for pods with other Secrets.
+    #[error("image {0:?} was pulled with a Secret that this pod does not have, and its pull policy is Never")]
+    NotAllowed(String),
     /// `ErrImagePull`; retried with `ImagePullBackOff` (kubelet rule D10).
     #[error("pull image {reference:?}: {reason}")]
     Pull {
@@ -141,8 +148,10 @@ pub struct ImageRecord {
 /// What workers and the API need of images.
 #[async_trait]
 pub trait ImageService: Send + Sync + fmt::Debug + 'static {
-    /// Makes the image present by `policy` and resolves it. Pulls of one image asked for at once are one pull.
-    async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError>;
+    /// Makes the image present by `policy` and resolves it, for a pod with these Secrets. Pulls of one image with the same credentials
+    /// asked for at once are one pull. An image that was pulled with a Secret is not given to a pod without it before the registry was
+    /// asked.
+    async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError>;
 
     /// Looks up user, primary and supplemental groups by the image's `/etc/passwd` and `/etc/group`.
     /// `user` is the image's `User` or a number from `runAsUser`; empty means root.

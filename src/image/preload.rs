@@ -238,6 +238,7 @@ fn may_work_later(error: &ImageError) -> bool {
         ImageError::Import { reason, .. } => reason.contains("disk of the image store is full"),
         ImageError::InvalidName { .. }
         | ImageError::NeverPull(_)
+        | ImageError::NotAllowed(_)
         | ImageError::Pull { .. }
         | ImageError::Inspect { .. }
         | ImageError::NoUser { .. } => false,

@@ -2,6 +2,7 @@
 //!
 //! A pull is a task of its own: it goes on when whoever asked for it goes away, for somebody will ask again.
 
+use super::access::{Access, SecretUse};
 use super::commit::{CommitError, NewImage};
 use super::digest::Digest;
 use super::disk::Disk;
@@ -10,8 +11,10 @@ use super::explain::explain;
 use super::fetch::{FetchError, Fetcher, pause};
 use super::layer::StagedLayer;
 use super::platform;
+use super::pull_secrets::Login;
 use super::reference::Reference;
-use super::registry::RegistryError;
+use super::registry::{RegistryError, Who};
+use crate::pod::objects::FingerprintKey;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
@@ -75,6 +78,9 @@ impl PullError {
     }
 }
 
+/// A reference, and the credentials of the pod that asks for it.
+type Asked = (String, Vec<Login>);
+
 type Waiting = Shared<BoxFuture<'static, Result<(), PullFailure>>>;
 
 /// Pulls images into a store.
@@ -83,8 +89,9 @@ pub(super) struct Puller {
     fetcher: Fetcher,
     /// Layers being fetched at once, over all pulls.
     layers: Arc<Semaphore>,
-    /// Pulls under way, by reference.
-    running: Mutex<HashMap<String, Waiting>>,
+    /// Pulls under way: those of the same reference with the same credentials are one.
+    running: Mutex<HashMap<Asked, Waiting>>,
+    fingerprint_key: FingerprintKey,
     /// Layers being fetched, by chain id: images with a base in common fetch it once.
     chains: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -106,7 +113,7 @@ struct MissingLayer {
 /// A pull under way; however it ends, the next one to ask begins a new one.
 struct Running<'a> {
     puller: &'a Puller,
-    key: String,
+    key: Asked,
 }
 
 impl Drop for Running<'_> {
@@ -116,20 +123,26 @@ impl Drop for Running<'_> {
 }
 
 impl Puller {
-    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, parallel_layers: usize) -> Self {
+    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, parallel_layers: usize, fingerprint_key: FingerprintKey) -> Self {
         let layers = Arc::new(Semaphore::new(parallel_layers.max(1)));
-        Self { disk, fetcher, layers, running: Mutex::default(), chains: Mutex::default() }
+        Self { disk, fetcher, layers, running: Mutex::default(), fingerprint_key, chains: Mutex::default() }
     }
 
-    /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written.
-    pub(super) async fn pull(self: &Arc<Self>, reference: &Reference, written: &str) -> Result<(), PullFailure> {
+    /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials are
+    /// tried in their order, then those of the configuration.
+    pub(super) async fn pull(
+        self: &Arc<Self>,
+        reference: &Reference,
+        written: &str,
+        logins: Vec<Login>,
+    ) -> Result<(), PullFailure> {
         let pull = {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = reference.to_string();
+            let key = (reference.to_string(), logins);
             match running.get(&key) {
                 Some(pull) => pull.clone(),
                 None => {
-                    let pull = self.begin(reference.clone(), written.to_owned());
+                    let pull = self.begin(reference.clone(), written.to_owned(), key.clone());
                     running.insert(key, pull.clone());
                     pull
                 }
@@ -138,14 +151,14 @@ impl Puller {
         pull.await
     }
 
-    fn begin(self: &Arc<Self>, reference: Reference, written: String) -> Waiting {
+    fn begin(self: &Arc<Self>, reference: Reference, written: String, asked: Asked) -> Waiting {
         let (done, end) = oneshot::channel();
         let puller = Arc::clone(self);
         tokio::spawn(async move {
-            let running = Running { puller: &puller, key: reference.to_string() };
-            let result = puller.attempt(&reference, &written).await;
+            let logins = asked.1.clone();
+            let running = Running { puller: &puller, key: asked };
+            let result = puller.try_each(&reference, &written, logins).await;
             drop(running);
-            let result = result.map_err(|error| PullFailure { reason: explain(&error), unreachable: error.is_unreachable() });
             // Who hears of the end may close the store.
             drop(puller);
             // Nobody waits any more: fine.
@@ -155,32 +168,54 @@ impl Puller {
         end.map(move |result| result.unwrap_or_else(|_| stopped())).boxed().shared()
     }
 
-    async fn attempt(&self, reference: &Reference, written: &str) -> Result<(), PullError> {
+    /// Tries the credentials of the pod, then those of the configuration if there are some. Without any, nobody's are tried only if the
+    /// pod has none for this image, as the kubelet does.
+    async fn try_each(&self, reference: &Reference, written: &str, logins: Vec<Login>) -> Result<(), PullFailure> {
+        let of_host = logins.is_empty() || self.fetcher.registry.has_credentials(reference.host());
+        let has_logins = !logins.is_empty();
+        let of_pod = logins.into_iter().map(Some);
+        let mut reasons: Vec<String> = Vec::new();
+        for login in of_pod.chain(of_host.then_some(None)) {
+            let access = login.as_ref().map_or(Access::open(), |login| Access::with(SecretUse::of(login, &self.fingerprint_key)));
+            let with = login.as_ref().map_or("the configuration".to_owned(), |login| format!("Secret {}", login.name()));
+            let who = login.map_or(Who::Host, |login| Who::Pod(login.credentials));
+            let Err(error) = self.attempt(reference, &who, written, access).await else { return Ok(()) };
+            let reason = explain(&error);
+            reasons.push(if has_logins { format!("with {with}: {reason}") } else { reason });
+            // Nobody is told another thing there.
+            if error.is_unreachable() {
+                return Err(PullFailure { reason: reasons.join("; "), unreachable: true });
+            }
+        }
+        Err(PullFailure { reason: reasons.join("; "), unreachable: false })
+    }
+
+    async fn attempt(&self, reference: &Reference, who: &Who, written: &str, access: Access) -> Result<(), PullError> {
         // One small question, if the image is here: does the tag still mean it?
         if reference.digest().is_none()
             && let Some((known, _)) = self.disk.find(reference)
-            && retried(|| self.fetcher.registry.resolve(reference)).await? == known
+            && retried(|| self.fetcher.registry.resolve(reference, who)).await? == known
         {
-            return Ok(());
+            return self.on_disk(reference, move |disk, reference| disk.allow(reference, known, &access)).await;
         }
         tracing::info!(image = %reference, "pulling");
         let host = platform::host();
-        let (target, digest, bytes, manifest) = self.manifest(reference, &host).await?;
+        let (target, digest, bytes, manifest) = self.manifest(reference, who, &host).await?;
         if self.disk.has_manifest(digest) {
-            return self.on_disk(reference, move |disk, reference| disk.name(reference, target, digest)).await;
+            return self.on_disk(reference, move |disk, reference| disk.name(reference, target, digest, access)).await;
         }
-        let config = self.document(reference, &manifest.config).await?;
+        let config = self.document(reference, who, &manifest.config).await?;
         let configuration = Configuration::parse(&config, manifest.layers.len())?;
         if !platform::runs_on(&configuration.platform, &host) {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
         let missing = self.missing(&manifest, &configuration).await?;
-        let (staged, failure) = self.layers(reference, written, &missing).await;
+        let (staged, failure) = self.layers(reference, who, written, &missing).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
             None => {
                 self.on_disk(reference, move |disk, reference| {
-                    disk.commit(NewImage { manifest, config, staged }, reference, target)
+                    disk.commit(NewImage { manifest, config, staged }, reference, target, access)
                 })
                 .await
             }
@@ -198,11 +233,16 @@ impl Puller {
     }
 
     /// The manifest for this host: what the reference names, digest and bytes of the manifest, and the manifest.
-    async fn manifest(&self, reference: &Reference, host: &Platform) -> Result<(Digest, Digest, Bytes, ImageManifest), PullError> {
+    async fn manifest(
+        &self,
+        reference: &Reference,
+        who: &Who,
+        host: &Platform,
+    ) -> Result<(Digest, Digest, Bytes, ImageManifest), PullError> {
         let mut at = reference.clone();
         let mut target = None;
         for _ in 0..NESTING {
-            let bytes = retried(|| self.fetcher.registry.manifest(&at)).await?;
+            let bytes = retried(|| self.fetcher.registry.manifest(&at, who)).await?;
             let actual = Digest::of(&bytes);
             match at.digest() {
                 Some(expected) if expected != actual => return Err(PullError::Digest { what: "manifest", expected, actual }),
@@ -218,10 +258,10 @@ impl Puller {
     }
 
     /// A small blob, whole and verified.
-    async fn document(&self, reference: &Reference, descriptor: &Descriptor) -> Result<Bytes, PullError> {
+    async fn document(&self, reference: &Reference, who: &Who, descriptor: &Descriptor) -> Result<Bytes, PullError> {
         let limit = CONFIG_MAX.min(descriptor.size);
         let fetch = || async {
-            let mut stream = self.fetcher.registry.blob(reference, descriptor.digest, 0).await?;
+            let mut stream = self.fetcher.registry.blob(reference, who, descriptor.digest, 0).await?;
             let mut body = BytesMut::new();
             while let Some(chunk) = stream.chunks.next().await {
                 body.extend_from_slice(&chunk?);
@@ -268,6 +308,7 @@ impl Puller {
     async fn layers(
         &self,
         reference: &Reference,
+        who: &Who,
         written: &str,
         missing: &[MissingLayer],
     ) -> (BTreeMap<Digest, StagedLayer>, Option<PullError>) {
@@ -276,11 +317,11 @@ impl Puller {
         for layer in missing {
             let (chain, diff_id, descriptor) = (layer.chain, layer.diff_id, layer.descriptor.clone());
             let (fetcher, permits) = (self.fetcher.clone(), Arc::clone(&self.layers));
-            let (reference, written, stop) = (reference.clone(), written.to_owned(), stop.clone());
+            let (reference, who, written, stop) = (reference.clone(), who.clone(), written.to_owned(), stop.clone());
             tasks.spawn(async move {
                 let permit = stop.run_until_cancelled(permits.acquire_owned()).await;
                 let _permit = permit.ok_or(PullError::Stopped)?.map_err(|_| PullError::Stopped)?;
-                let staged = fetcher.layer(&reference, &written, &descriptor, diff_id, &stop).await;
+                let staged = fetcher.layer(&reference, &who, &written, &descriptor, diff_id, &stop).await;
                 staged.map(|staged| (chain, staged)).map_err(|source| PullError::Layer { digest: descriptor.digest, source })
             });
         }

@@ -1,16 +1,19 @@
 //! The image store as others see it: [`ImageService`] over what is on disk and what registries have.
 
 use super::ProcessUser;
+use super::access::SecretUse;
 use super::disk::{Disk, StoreError};
 use super::explain::explain;
 use super::fetch::Fetcher;
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::Puller;
+use super::pull_secrets::PullSecrets;
 use super::reference::Reference;
 use super::registry::Registries;
 use super::registry_config::RegistryConfig;
 use super::unpack::Limits;
 use super::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, ResolvedImage, user};
+use crate::pod::objects::FingerprintKey;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
@@ -34,12 +37,21 @@ pub struct ImageStoreConfig {
     pub parallel_layers: usize,
     /// How long a registry may be silent before its connection is given up.
     pub stall_timeout: Duration,
+    /// For telling whether an image was pulled with the same credentials.
+    pub fingerprint_key: FingerprintKey,
 }
 
 impl Default for ImageStoreConfig {
     fn default() -> Self {
-        let stall_timeout = Duration::from_secs(30);
-        Self { registries: Vec::new(), preload: None, limits: Limits::default(), parallel_layers: 3, stall_timeout }
+        let (stall_timeout, fingerprint_key) = (Duration::from_secs(30), FingerprintKey::new([0; 32]));
+        Self {
+            registries: Vec::new(),
+            preload: None,
+            limits: Limits::default(),
+            parallel_layers: 3,
+            stall_timeout,
+            fingerprint_key,
+        }
     }
 }
 
@@ -71,7 +83,7 @@ impl ImageStore {
         let registries = Registries::new(&config.registries, config.stall_timeout);
         let (staging, limits) = (disk.staging().clone(), config.limits);
         let fetcher = Fetcher { registry: Arc::new(registries), staging, limits, progress: progress.clone() };
-        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, config.parallel_layers));
+        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, config.parallel_layers, config.fingerprint_key.clone()));
         Ok(Arc::new(Self { disk, puller, config, progress, preloading: watch::Sender::default(), events }))
     }
 
@@ -96,10 +108,16 @@ impl ImageStore {
         &self,
         written: &str,
         reference: &Reference,
+        secrets: &PullSecrets,
         present: Option<ResolvedImage>,
     ) -> Result<ResolvedImage, ImageError> {
         let failed = |reason: String| ImageError::Pull { reference: written.to_owned(), reason };
-        match (self.puller.pull(reference, written).await, present) {
+        if let Some(problem) = secrets.problem() {
+            return Err(failed(problem.to_owned()));
+        }
+        let logins = secrets.logins(reference);
+        let no_login = if logins.is_empty() { secrets.explain_no_login(reference) } else { None };
+        match (self.puller.pull(reference, written, logins).await, present) {
             (Ok(()), _) => {
                 let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed meanwhile".into()))?;
                 Ok(image)
@@ -110,8 +128,17 @@ impl ImageStore {
                 self.events.record(&Subject::Node, EventType::Warning, "RegistryUnreachable", &message);
                 Ok(image)
             }
-            (Err(failure), _) => Err(failed(failure.reason)),
+            (Err(failure), _) => {
+                let hint = no_login.map(|hint| format!("; {hint}")).unwrap_or_default();
+                Err(failed(failure.reason + &hint))
+            }
         }
+    }
+
+    /// Whether a pod with these Secrets may use the image that is present without asking its registry.
+    fn is_allowed(&self, reference: &Reference, secrets: &PullSecrets) -> bool {
+        let uses = secrets.uses(reference, |login| SecretUse::of(login, &self.config.fingerprint_key));
+        self.disk.is_allowed(reference, &uses)
     }
 
     /// The image, if it is on disk or an archive that is about to be imported brings it.
@@ -142,15 +169,18 @@ async fn blocking<T: Send + 'static>(
 
 #[async_trait]
 impl ImageService for ImageStore {
-    async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError> {
+    async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
         let parsed = parse(reference)?;
         let found = self.find(&parsed).await;
+        let is_present = found.is_some();
+        let found = found.filter(|_| self.is_allowed(&parsed, secrets));
         match (found, policy) {
             (Some(image), PullPolicy::Never | PullPolicy::IfNotPresent) => Ok(image),
+            (None, PullPolicy::Never) if is_present => Err(ImageError::NotAllowed(reference.to_owned())),
             (None, PullPolicy::Never) => Err(ImageError::NeverPull(reference.to_owned())),
             // Content never changes under its digest: there is nothing to ask.
             (Some(image), PullPolicy::Always) if parsed.digest().is_some() => Ok(image),
-            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => self.pull(reference, &parsed, found).await,
+            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => self.pull(reference, &parsed, secrets, found).await,
         }
     }
 

@@ -25,6 +25,7 @@ pub mod host_files;
 pub mod host_ports;
 pub mod identity;
 pub mod objects;
+pub mod pull_secrets;
 pub mod quantity;
 pub mod resources;
 pub mod restart;

@@ -19,6 +19,9 @@ pub const CREDENTIAL: &str = "podstead.machine-key";
 /// Purpose of the key of fingerprints, see [`MachineKey::derive`].
 pub const FINGERPRINTS: &str = "podstead fingerprints 1";
 
+/// Purpose of the key of what images were pulled with, see [`MachineKey::derive`].
+pub const PULL_SECRETS: &str = "podstead pull secrets 1";
+
 const BYTES: usize = 32;
 
 /// The directory of this process's systemd credentials, if it has any.

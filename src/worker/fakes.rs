@@ -1,7 +1,9 @@
 //! Services in memory, for tests of workers and of the sync loop.
 
 use super::services::Incarnations;
-use crate::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
+use crate::image::{
+    ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, PullSecrets, ResolvedImage,
+};
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
 use crate::pod::env::EnvFiles;
@@ -73,7 +75,7 @@ impl FakeImages {
 
 #[async_trait]
 impl ImageService for FakeImages {
-    async fn ensure(&self, reference: &str, policy: PullPolicy) -> Result<ResolvedImage, ImageError> {
+    async fn ensure(&self, reference: &str, policy: PullPolicy, _: &PullSecrets) -> Result<ResolvedImage, ImageError> {
         tokio::task::yield_now().await;
         let is_present = lock(&self.present).contains(reference);
         match policy {

@@ -3,9 +3,9 @@
 use super::execute::subject;
 use super::plan::Action;
 use super::services::Services;
-use crate::image::{ImageError, PullPolicy, ResolvedImage};
+use crate::image::{ImageError, PullPolicy, PullSecrets, ResolvedImage};
 use crate::mux::DesiredPod;
-use crate::pod::ContainerName;
+use crate::pod::{ContainerName, pull_secrets};
 use crate::status::reason;
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
@@ -75,9 +75,11 @@ impl Fetch {
 
     async fn get(&self) -> Result<ResolvedImage, ImageError> {
         let images = &self.services.images;
+        let (secrets, missing) = pull_secrets::find(&self.desired.pod, &self.services.objects.get());
+        let secrets = PullSecrets::new(&secrets);
         if self.policy != PullPolicy::Always {
-            match images.ensure(&self.reference, PullPolicy::Never).await {
-                Err(ImageError::NeverPull(_)) if self.policy == PullPolicy::IfNotPresent => {}
+            match images.ensure(&self.reference, PullPolicy::Never, &secrets).await {
+                Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_)) if self.policy == PullPolicy::IfNotPresent => {}
                 Ok(image) => {
                     self.tell(
                         EventType::Normal,
@@ -89,9 +91,17 @@ impl Fetch {
                 Err(error) => return Err(error),
             }
         }
+        if !missing.is_empty() {
+            let why: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
+                why.join("; ")
+            );
+            self.tell(EventType::Warning, "FailedToRetrieveImagePullSecret", &message);
+        }
         self.tell(EventType::Normal, "Pulling", &format!("Pulling image \"{}\"", self.reference));
         let begun = tokio::time::Instant::now();
-        let image = images.ensure(&self.reference, self.policy).await?;
+        let image = images.ensure(&self.reference, self.policy, &secrets).await?;
         let took = begun.elapsed().as_millis();
         self.tell(EventType::Normal, "Pulled", &format!("Successfully pulled image \"{}\" in {took}ms", self.reference));
         Ok(image)
@@ -100,7 +110,7 @@ impl Fetch {
     fn tell_failure(&self, error: &ImageError) {
         let event = match error {
             ImageError::InvalidName { .. } => "InspectFailed",
-            ImageError::NeverPull(_) => "ErrImageNeverPull",
+            ImageError::NeverPull(_) | ImageError::NotAllowed(_) => "ErrImageNeverPull",
             ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::Import { .. } | ImageError::NoUser { .. } => {
                 "Failed"
             }
@@ -117,7 +127,7 @@ impl Fetch {
 pub(super) const fn image_reason(error: &ImageError) -> &'static str {
     match error {
         ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
-        ImageError::NeverPull(_) => reason::ERR_IMAGE_NEVER_PULL,
+        ImageError::NeverPull(_) | ImageError::NotAllowed(_) => reason::ERR_IMAGE_NEVER_PULL,
         ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
         ImageError::Inspect { .. } | ImageError::Import { .. } => reason::IMAGE_INSPECT_ERROR,
         ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,

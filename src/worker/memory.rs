@@ -10,7 +10,7 @@ use super::hook::{HookEnded, HookKind};
 use crate::image::ResolvedImage;
 use crate::pod::host_ports::ask_the_same;
 use crate::pod::storage::StorageUsage;
-use crate::pod::{ContainerId, ContainerName};
+use crate::pod::{ContainerId, ContainerName, pull_secrets};
 use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState};
 use crate::sys::clock::{Moment, Now};
 use jiff::Timestamp;
@@ -265,6 +265,9 @@ impl PodMemory {
             let of = |definition: &PodDefinition| definition.volume_images.iter().find(|image| image.volume == *volume).cloned();
             of(new).is_some_and(|image| of(old) == Some(image))
         });
+        if !pull_with_the_same(old, new) {
+            self.forget_failed_pulls();
+        }
         self.stops.retain(|id, stop| {
             stop.pre_stop != PreStop::None || !observed.containers.iter().any(|run| run.id == *id && is_current(run))
         });
@@ -285,6 +288,16 @@ impl PodMemory {
                 before.is_some_and(|before| before.image == container.image && before.pull_policy == container.pull_policy);
             if !same_image {
                 memory.image = ImageWork::Open;
+            }
+        }
+    }
+
+    /// Other credentials may succeed where the earlier ones failed: nobody waits out a pause.
+    fn forget_failed_pulls(&mut self) {
+        let containers = self.containers.values_mut().map(|container| &mut container.image);
+        for image in containers.chain(self.volume_images.values_mut()) {
+            if let ImageWork::Failed(_) = image {
+                *image = ImageWork::Open;
             }
         }
     }
@@ -322,4 +335,10 @@ impl PodMemory {
             None => state,
         };
     }
+}
+
+/// Whether images would be pulled with the same Secrets.
+fn pull_with_the_same(old: &PodDefinition, new: &PodDefinition) -> bool {
+    let names = pull_secrets::names(&new.desired.pod);
+    names == pull_secrets::names(&old.desired.pod) && new.objects.agrees(&old.objects, &names.into_iter().collect())
 }

@@ -14,10 +14,10 @@ use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped
 use super::queue::Work;
 use super::record::PodRecord;
 use super::services::Services;
-use crate::image::PullPolicy;
+use crate::image::{PullPolicy, PullSecrets};
 use crate::mux::DesiredPod;
-use crate::pod::ContainerName;
 use crate::pod::objects::references;
+use crate::pod::{ContainerName, pull_secrets};
 use crate::probe::ProbedPod;
 use crate::runtime::{ObservedPod, SandboxState};
 use crate::status::{StatusInput, Waiting, pod_status, reason};
@@ -369,8 +369,10 @@ impl PodWorker {
             return;
         }
         let mut arrived = Vec::new();
+        let (secrets, _) = pull_secrets::find(&self.definition.desired.pod, &services.objects.get());
+        let secrets = PullSecrets::new(&secrets);
         for (user, image) in self.missing_images() {
-            if services.images.ensure(image, PullPolicy::Never).await.is_ok() {
+            if services.images.ensure(image, PullPolicy::Never, &secrets).await.is_ok() {
                 arrived.push(user);
             }
         }

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use podstead::image::{ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, ResolvedImage};
+use podstead::image::{
+    ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, PullSecrets, ResolvedImage,
+};
 use podstead::pod::{ContainerId, PodUid, SourceId};
 use podstead::runtime::{
     ContainerResources, ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod,
@@ -264,7 +266,7 @@ fn record(reference: &str, digit: char) -> ImageRecord {
 
 #[async_trait]
 impl ImageService for StubImages {
-    async fn ensure(&self, reference: &str, _: PullPolicy) -> Result<ResolvedImage, ImageError> {
+    async fn ensure(&self, reference: &str, _: PullPolicy, _: &PullSecrets) -> Result<ResolvedImage, ImageError> {
         if reference.contains("missing") {
             return Err(ImageError::Pull { reference: reference.into(), reason: "manifest unknown".into() });
         }

@@ -1,7 +1,7 @@
 //! Importing archives.
 
 use crate::support::{TestStore, references, run};
-use podstead::image::{ImageError, ImageService, PullPolicy};
+use podstead::image::{ImageError, ImageService, PullPolicy, PullSecrets};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ async fn every_format_and_compression_gives_the_same_tree() {
         let path = test.make_image(archive, &format!("localhost/{}:1", archive.replace('.', "-")), options);
         let names = store.import(path).await.unwrap();
         assert_eq!(names, [format!("localhost/{}:1", archive.replace('.', "-"))]);
-        let image = store.ensure(&names[0], PullPolicy::Never).await.unwrap();
+        let image = store.ensure(&names[0], PullPolicy::Never, &PullSecrets::none()).await.unwrap();
         assert_eq!(image.config.cmd, ["/bin/sh"]);
         assert!(image.layers[0].join("bin/busybox").is_file());
         listings.push(listing(&image.layers[0]));
@@ -38,19 +38,19 @@ async fn an_imported_image_is_there_after_a_restart_and_gone_after_removal() {
     let archive = test.make_image("a.tar", "localhost/a:1", &["--add", "/etc/hostname:/etc/added", "--user", "www-data"]);
     let store = test.open();
     store.import(archive).await.unwrap();
-    let before = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    let before = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     assert_eq!(before.layers.len(), 2);
     drop(store);
     let store = test.open();
-    assert_eq!(store.ensure("localhost/a:1", PullPolicy::IfNotPresent).await.unwrap(), before);
+    assert_eq!(store.ensure("localhost/a:1", PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap(), before);
     let by_digest = format!("localhost/a@{}", before.digest);
-    assert_eq!(store.ensure(&by_digest, PullPolicy::Never).await.unwrap(), before);
+    assert_eq!(store.ensure(&by_digest, PullPolicy::Never, &PullSecrets::none()).await.unwrap(), before);
     let user = store.resolve_user(&before, &before.config.user).await.unwrap();
     assert_eq!((user.uid, user.gid, user.additional_gids), (33, 33, vec![4, 50]));
     assert!(matches!(store.resolve_user(&before, "nobody-here").await, Err(ImageError::NoUser { .. })));
 
     store.remove("localhost/a:1").await.unwrap();
-    assert!(matches!(store.ensure("localhost/a:1", PullPolicy::Never).await, Err(ImageError::NeverPull(_))));
+    assert!(matches!(store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await, Err(ImageError::NeverPull(_))));
     assert!(store.remove("localhost/a:1").await.is_err());
     assert_eq!(test.layers(), 2, "layers that were given out stay while the process lives");
     drop(store);
@@ -64,7 +64,7 @@ async fn a_mounted_layer_stays_although_nothing_names_it() {
     let archive = test.make_image("a.tar", "localhost/a:1", &[]);
     let store = test.open();
     store.import(archive).await.unwrap();
-    let image = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     store.remove("localhost/a:1").await.unwrap();
     drop(store);
     // A process in a mount namespace of its own, as a container is.
@@ -134,7 +134,7 @@ async fn an_image_whose_files_were_damaged_is_set_aside_and_reported() {
     let store = test.open();
     store.import(archive.clone()).await.unwrap();
     store.import(other).await.unwrap();
-    let image = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     drop(store);
     fs::write(test.root().join("blobs").join(image.digest.strip_prefix("sha256:").unwrap()), b"{}").unwrap();
     let store = test.open();
@@ -142,7 +142,7 @@ async fn an_image_whose_files_were_damaged_is_set_aside_and_reported() {
     let events = test.events.all();
     assert!(events.iter().any(|(_, reason, message)| reason == "ImageDamaged" && message.contains("is damaged")), "{events:?}");
     store.import(archive).await.unwrap();
-    assert!(store.ensure("localhost/a:1", PullPolicy::Never).await.is_ok());
+    assert!(store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.is_ok());
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_layer_that_an_image_has_twice_is_found_twice() {
         let path = test.make_image(archive, "localhost/a:1", &["--layer", &empty, "--layer", &empty]);
         let store = test.open();
         store.import(path).await.unwrap();
-        assert_eq!(store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap().layers.len(), 3);
+        assert_eq!(store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers.len(), 3);
         store.remove("localhost/a:1").await.unwrap();
     }
 }

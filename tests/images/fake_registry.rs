@@ -113,6 +113,12 @@ impl FakeRegistry {
         self.state.tags.lock().unwrap()["1"].clone()
     }
 
+    /// Digest of a layer.
+    pub(crate) fn layer_digest(&self) -> String {
+        let manifest: serde_json::Value = serde_json::from_slice(&self.state.blobs[&self.manifest_digest()]).unwrap();
+        manifest["layers"][0]["digest"].as_str().unwrap().to_owned()
+    }
+
     /// The next requests for layers go wrong in this way.
     pub(crate) fn faults(&self, faults: &[Fault]) {
         self.state.faults.lock().unwrap().extend(faults);

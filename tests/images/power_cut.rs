@@ -1,7 +1,7 @@
 //! The power goes: an ext4 of its own is shut down under the store without flushing its journal.
 
 use crate::support::{TestStore, references, run};
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy};
+use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -123,7 +123,7 @@ async fn an_image_that_is_listed_is_whole_after_the_power_went() {
     drop(store);
     disk.restart();
     let store = disk.open(&test);
-    let image = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     assert_whole(&image.layers);
     assert_eq!(test.events.all(), [], "nothing was damaged");
     // A second image of the same base, and a removal.
@@ -134,7 +134,7 @@ async fn an_image_that_is_listed_is_whole_after_the_power_went() {
     disk.restart();
     let store = disk.open(&test);
     assert_eq!(references(&store).await, ["localhost/b:1"]);
-    assert_whole(&store.ensure("localhost/b:1", PullPolicy::Never).await.unwrap().layers);
+    assert_whole(&store.ensure("localhost/b:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers);
     assert_eq!(entries(&disk.root().join("layers")), 2, "the layer that only the removed image had is gone");
 }
 
@@ -168,7 +168,7 @@ async fn an_image_that_was_being_made_when_the_power_went_is_not_listed_and_leav
         let listed = references(&store).await;
         assert!(listed.contains(&"localhost/a:1".to_owned()), "what was there before is untouched");
         for reference in &listed {
-            assert_whole(&store.ensure(reference, PullPolicy::Never).await.unwrap().layers);
+            assert_whole(&store.ensure(reference, PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers);
         }
         assert_eq!(files(&disk.root().join("staging")), 0);
         match (result, listed.len()) {

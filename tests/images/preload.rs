@@ -1,7 +1,7 @@
 //! The preload directory.
 
 use crate::support::{TestStore, eventually, references};
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy};
+use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets};
 use podstead::telemetry::events::EventType;
 use std::fs;
 use std::io::Write;
@@ -42,7 +42,7 @@ async fn archives_are_imported_at_start_and_when_they_appear_and_only_once() {
     test.make_image("preload/a.tar", "localhost/a:1", &[]);
     let running = Preloaded::start(test);
     // The image is not missed although nothing waited for the import.
-    running.store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    running.store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     // By rename, and by a slow copy.
     running.test.make_image("preload/b.tar.gz", "localhost/b:1", &[]);
     let content = fs::read(running.test.make_image("c.tar", "localhost/c:1", &[])).unwrap();
@@ -59,7 +59,7 @@ async fn archives_are_imported_at_start_and_when_they_appear_and_only_once() {
     let imports = running.told(EventType::Normal, "imported");
     assert_eq!(imports, 3);
     let again = Preloaded::start(running.stop().await);
-    again.store.ensure("localhost/b:1", PullPolicy::Never).await.unwrap_err();
+    again.store.ensure("localhost/b:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap_err();
     assert_eq!(again.told(EventType::Normal, "imported"), imports);
     again.stop().await;
 }
@@ -72,7 +72,7 @@ async fn a_broken_archive_is_reported_once_and_tried_again_when_it_changes() {
     fs::write(test.path("preload/notes.txt"), b"remember the milk").unwrap();
     fs::write(test.path("preload/.hidden.tar"), b"temporary").unwrap();
     let running = Preloaded::start(test);
-    running.store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap_err();
+    running.store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap_err();
     assert_eq!(running.told(EventType::Warning, "broken.tar"), 1);
     assert_eq!(running.told(EventType::Warning, "notes.txt is not imported"), 1);
     assert_eq!(running.told(EventType::Warning, "hidden"), 0);
@@ -88,7 +88,7 @@ async fn a_broken_archive_is_reported_once_and_tried_again_when_it_changes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_is_not_there_is_made() {
     let running = Preloaded::start(TestStore::new());
-    running.store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap_err();
+    running.store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap_err();
     running.test.make_image("preload/a.tar", "localhost/a:1", &[]);
     eventually("the archive", || async { references(&running.store).await == ["localhost/a:1"] }).await;
     running.stop().await;

@@ -2,7 +2,9 @@
 
 use crate::fake_registry::{Door, FakeRegistry, Fault, PASSWORD, USER};
 use crate::support::{TestStore, references};
-use podstead::image::{ImageError, ImageService, ImageStore, ImageStoreConfig, PullPolicy, RegistryConfig};
+use podstead::image::{ImageError, ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets, RegistryConfig};
+use podstead::pod::objects::{ObjectKind, ObjectName};
+use podstead::pod::pull_secrets::PullSecret;
 use podstead::telemetry::events::EventType;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +36,7 @@ impl Bench {
     }
 
     async fn pull(&self) -> Result<podstead::image::ResolvedImage, ImageError> {
-        self.store.ensure(&self.registry.image(), PullPolicy::IfNotPresent).await
+        self.store.ensure(&self.registry.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await
     }
 
     /// The reason of a pull that has to fail, after which nothing is listed and nothing is left in staging.
@@ -65,7 +67,7 @@ async fn broken_connections_are_made_again_from_where_they_broke_off() {
     let imported = TestStore::new();
     let other = imported.open();
     other.import(bench.test.path("app.tar")).await.unwrap();
-    let wanted = other.ensure("app:1", PullPolicy::Never).await.unwrap();
+    let wanted = other.ensure("app:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     assert_eq!(image.digest, wanted.digest);
     let mut complete = Vec::new();
     while let Ok(report) = progress.try_recv() {
@@ -113,11 +115,11 @@ async fn layers_that_arrived_are_kept_when_another_one_failed() {
     let flips = |count: usize| (0..count).for_each(|_| registry.faults(&[Fault::Flip(20)]));
     registry.faults(&[Fault::Cut(0)]);
     flips(1);
-    let first = store.ensure(&registry.image(), PullPolicy::IfNotPresent).await;
+    let first = store.ensure(&registry.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await;
     assert!(first.is_err(), "the layer that was cut comes again flipped");
     let before = registry.seen("GET /v2/app/blobs/");
     let kept = test.layers();
-    store.ensure(&registry.image(), PullPolicy::IfNotPresent).await.unwrap();
+    store.ensure(&registry.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
     let layers_fetched = registry.seen("GET /v2/app/blobs/") - before - 1;
     assert_eq!(layers_fetched + kept, 2, "what was kept is not fetched again");
 }
@@ -127,7 +129,7 @@ async fn many_who_ask_at_once_share_one_pull() {
     let bench = Bench::new().await;
     let ask = || {
         let (store, image) = (Arc::clone(&bench.store), bench.registry.image());
-        tokio::spawn(async move { store.ensure(&image, PullPolicy::Always).await.unwrap() })
+        tokio::spawn(async move { store.ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap() })
     };
     let tasks: Vec<_> = (0..20).map(|_| ask()).collect();
     let mut images = Vec::new();
@@ -144,7 +146,11 @@ async fn images_that_share_layers_fetch_them_once_even_at_the_same_time() {
     let bench = Bench::new().await;
     let by_digest = format!("{}/app@{}", bench.registry.host(), bench.registry.manifest_digest());
     let image = bench.registry.image();
-    let (a, b) = tokio::join!(bench.store.ensure(&image, PullPolicy::Always), bench.store.ensure(&by_digest, PullPolicy::Always));
+    let none = PullSecrets::none();
+    let (a, b) = tokio::join!(
+        bench.store.ensure(&image, PullPolicy::Always, &none),
+        bench.store.ensure(&by_digest, PullPolicy::Always, &none)
+    );
     assert_eq!(a.unwrap(), b.unwrap());
     assert_eq!(bench.registry.seen("GET /v2/app/blobs/") - 2, 2, "two configurations at most, each layer once");
 }
@@ -156,13 +162,13 @@ async fn a_registry_that_is_gone_does_not_matter_when_the_image_is_here() {
     let image = bench.registry.image();
     for fault in [Fault::Status(500), Fault::Cut(0), Fault::Stall(0), Fault::Status(429), Fault::Portal] {
         bench.registry.broken(Some(fault));
-        assert_eq!(bench.store.ensure(&image, PullPolicy::Always).await.unwrap(), present, "{fault:?}");
+        assert_eq!(bench.store.ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap(), present, "{fault:?}");
     }
     bench.registry.broken(None);
     let Bench { registry, store, test } = bench;
     let digest = registry.manifest_digest();
     registry.stop().await;
-    assert_eq!(store.ensure(&image, PullPolicy::Always).await.unwrap(), present);
+    assert_eq!(store.ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap(), present);
     let events = test.events.all();
     let told = |text: &str| {
         events
@@ -181,10 +187,11 @@ async fn a_registry_that_is_gone_does_not_matter_when_the_image_is_here() {
     // By digest nobody is asked.
     let warnings = test.events.all().len();
     let by_digest = image.replace(":1", &format!("@{digest}"));
-    assert_eq!(store.ensure(&by_digest, PullPolicy::Always).await.unwrap(), present);
+    assert_eq!(store.ensure(&by_digest, PullPolicy::Always, &PullSecrets::none()).await.unwrap(), present);
     assert_eq!(test.events.all().len(), warnings);
     // What is not here cannot be had.
-    let missing = store.ensure(&image.replace("app", "other"), PullPolicy::IfNotPresent).await.unwrap_err().to_string();
+    let missing =
+        store.ensure(&image.replace("app", "other"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
     assert!(missing.contains("no connection"), "{missing}");
 }
 
@@ -193,10 +200,12 @@ async fn what_the_registry_does_not_have_is_an_error_even_when_the_image_is_here
     let bench = Bench::new().await;
     bench.pull().await.unwrap();
     bench.registry.broken(Some(Fault::Status(404)));
-    let error = bench.store.ensure(&bench.registry.image(), PullPolicy::Always).await.unwrap_err().to_string();
+    let error =
+        bench.store.ensure(&bench.registry.image(), PullPolicy::Always, &PullSecrets::none()).await.unwrap_err().to_string();
     assert!(error.contains("has no image app:1 (404 Not Found)"), "{error}");
     bench.registry.broken(Some(Fault::Status(403)));
-    let error = bench.store.ensure(&bench.registry.image(), PullPolicy::Always).await.unwrap_err().to_string();
+    let error =
+        bench.store.ensure(&bench.registry.image(), PullPolicy::Always, &PullSecrets::none()).await.unwrap_err().to_string();
     assert!(error.contains("denies access to app (403 Forbidden)"), "{error}");
 }
 
@@ -207,11 +216,17 @@ async fn errors_say_where_to_look() {
         (bench.registry.image().replace(":1", ":2"), "has no image app:2 (404 Not Found): manifest unknown"),
         ("name-that-does-not-exist.invalid/x".into(), "the name name-that-does-not-exist.invalid cannot be resolved"),
     ] {
-        let error = bench.store.ensure(&reference, PullPolicy::IfNotPresent).await.unwrap_err().to_string();
+        let error = bench.store.ensure(&reference, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
-    assert!(matches!(bench.store.ensure("Not A Name", PullPolicy::Always).await, Err(ImageError::InvalidName { .. })));
-    assert!(matches!(bench.store.ensure("localhost/absent", PullPolicy::Never).await, Err(ImageError::NeverPull(_))));
+    assert!(matches!(
+        bench.store.ensure("Not A Name", PullPolicy::Always, &PullSecrets::none()).await,
+        Err(ImageError::InvalidName { .. })
+    ));
+    assert!(matches!(
+        bench.store.ensure("localhost/absent", PullPolicy::Never, &PullSecrets::none()).await,
+        Err(ImageError::NeverPull(_))
+    ));
     bench.registry.lie_about_manifest();
     let error = bench.failure().await;
     assert!(error.contains("altered or damaged"), "{error}");
@@ -255,4 +270,45 @@ async fn credentials_open_basic_and_token_doors_and_wrong_ones_do_not() {
     .await;
     bench.pull().await.unwrap();
     assert_eq!(bench.registry.seen("GET /token"), 1, "the token is used again");
+}
+
+/// Secrets of a pod, of one Secret with one entry for the registry.
+fn secrets(registry: &FakeRegistry, password: &str) -> PullSecrets {
+    let content = format!(r#"{{"auths":{{"{}":{{"username":"{USER}","password":"{password}"}}}}}}"#, registry.host());
+    let data = [(".dockerconfigjson".to_owned(), k8s_openapi::ByteString(content.into_bytes()))];
+    let secret = k8s_openapi::api::core::v1::Secret {
+        type_: Some("kubernetes.io/dockerconfigjson".into()),
+        data: Some(data.into()),
+        ..Default::default()
+    };
+    let name = ObjectName { kind: ObjectKind::Secret, namespace: "shop".into(), name: password.replace(' ', "-") };
+    PullSecrets::new(&[PullSecret { name, secret: Arc::new(secret) }])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pulls_and_tokens_are_shared_by_those_with_the_same_credentials_only() {
+    for door in [Door::Password, Door::Token] {
+        let bench = Bench::with(door, |_, _| {}).await;
+        let (good, bad) = (secrets(&bench.registry, PASSWORD), secrets(&bench.registry, "a guess"));
+        let (image, none) = (bench.registry.image(), PullSecrets::none());
+        let ask = |secrets| bench.store.ensure(&image, PullPolicy::Always, secrets);
+        // At once, and one after the other.
+        for _ in 0..2 {
+            let (one, other, wrong, nothing) = tokio::join!(ask(&good), ask(&good), ask(&bad), ask(&none));
+            assert_eq!(one.unwrap(), other.unwrap());
+            let wrong = wrong.unwrap_err().to_string();
+            assert!(wrong.contains("Secret shop/a-guess: ") && wrong.contains("401 Unauthorized"), "{wrong}");
+            assert!(nothing.unwrap_err().to_string().contains("401 Unauthorized"));
+        }
+        assert_eq!(bench.registry.seen(&format!("GET /v2/app/blobs/{}", bench.registry.layer_digest())), 1, "{door:?}");
+        // What came with a Secret is of those who have it.
+        let present = |secrets| bench.store.ensure(&image, PullPolicy::Never, secrets);
+        assert!(present(&good).await.is_ok());
+        assert!(matches!(present(&bad).await, Err(ImageError::NotAllowed(_))));
+        assert!(matches!(present(&none).await, Err(ImageError::NotAllowed(_))));
+        let by_content = format!("{}/app@{}", bench.registry.host(), bench.registry.manifest_digest());
+        assert!(matches!(bench.store.ensure(&by_content, PullPolicy::Never, &none).await, Err(ImageError::NotAllowed(_))));
+        let shown = format!("{:?} {:?}", bench.store, good);
+        assert!(!shown.contains(PASSWORD), "{shown}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Debian's docker-registry, filled by skopeo.
 
 use crate::support::{TestStore, run};
-use podstead::image::{ImageService, ImageStoreConfig, PullPolicy, RegistryConfig, digest::Digest, platform};
+use podstead::image::{ImageService, ImageStoreConfig, PullPolicy, PullSecrets, RegistryConfig, digest::Digest, platform};
 use podstead::telemetry::events::EventType;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -154,31 +154,35 @@ async fn a_tag_is_followed_when_it_moves_and_the_image_runs_on_when_the_registry
     registry.push(&first, "app:1", &[]);
     let store = test.open_with(store_config(registry.config()));
     let tag = registry.image("app:1");
-    let one = store.ensure(&tag, PullPolicy::Always).await.unwrap();
+    let one = store.ensure(&tag, PullPolicy::Always, &PullSecrets::none()).await.unwrap();
     assert!(one.config.env.contains(&"VERSION=1".to_owned()));
     assert_eq!(one.digest, registry.manifest("app:1").0.to_string());
-    assert_eq!(store.ensure(&tag, PullPolicy::Always).await.unwrap(), one);
+    assert_eq!(store.ensure(&tag, PullPolicy::Always, &PullSecrets::none()).await.unwrap(), one);
     let pinned = registry.image(&format!("app@{}", one.digest));
-    assert_eq!(store.ensure(&pinned, PullPolicy::IfNotPresent).await.unwrap(), one);
+    assert_eq!(store.ensure(&pinned, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap(), one);
 
     registry.push(&second, "app:1", &[]);
-    assert_eq!(store.ensure(&tag, PullPolicy::IfNotPresent).await.unwrap(), one, "present: nobody is asked");
-    let two = store.ensure(&tag, PullPolicy::Always).await.unwrap();
+    assert_eq!(store.ensure(&tag, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap(), one, "present: nobody is asked");
+    let two = store.ensure(&tag, PullPolicy::Always, &PullSecrets::none()).await.unwrap();
     assert!(two.config.env.contains(&"VERSION=2".to_owned()));
     assert_eq!(two.layers[0], one.layers[0], "the common layer is stored once");
     assert_eq!(test.layers(), 2);
-    assert_eq!(store.ensure(&pinned, PullPolicy::Always).await.unwrap(), one, "a pinned image outlives its tag");
+    assert_eq!(
+        store.ensure(&pinned, PullPolicy::Always, &PullSecrets::none()).await.unwrap(),
+        one,
+        "a pinned image outlives its tag"
+    );
 
     registry.stop();
-    assert_eq!(store.ensure(&tag, PullPolicy::Always).await.unwrap(), two);
+    assert_eq!(store.ensure(&tag, PullPolicy::Always, &PullSecrets::none()).await.unwrap(), two);
     let events = test.events.all();
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!((events[0].0, events[0].1.as_str()), (EventType::Warning, "RegistryUnreachable"));
     // After a restart all is as it was.
     drop(store);
     let store = test.open();
-    assert_eq!(store.ensure(&tag, PullPolicy::IfNotPresent).await.unwrap(), two);
-    assert_eq!(store.ensure(&pinned, PullPolicy::IfNotPresent).await.unwrap(), one);
+    assert_eq!(store.ensure(&tag, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap(), two);
+    assert_eq!(store.ensure(&pinned, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap(), one);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,12 +192,12 @@ async fn pulled_and_imported_images_are_the_same_whatever_the_compression() {
     let archive = test.make_image("a.tar", "localhost/a:1", &["--add", "/etc/hostname:/etc/x"]);
     let store = test.open_with(store_config(registry.config()));
     store.import(archive.clone()).await.unwrap();
-    let imported = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    let imported = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     for (name, options) in
         [("a:gzip", &[][..]), ("a:zstd", &["--dest-compress-format", "zstd"]), ("a:docker", &["--format", "v2s2"])]
     {
         registry.push(&archive, name, options);
-        let pulled = store.ensure(&registry.image(name), PullPolicy::IfNotPresent).await.unwrap();
+        let pulled = store.ensure(&registry.image(name), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
         assert_eq!(pulled.layers, imported.layers, "{name}");
         assert_eq!(pulled.config, imported.config, "{name}");
     }
@@ -225,12 +229,13 @@ async fn of_an_index_the_variant_for_this_host_is_pulled() {
     registry.put_index("app", "1", &both);
     registry.put_index("app", "foreign", &index(&[entry("other", "linux", "s390x"), entry("other", "windows", "amd64")]));
     let store = test.open_with(store_config(registry.config()));
-    let image = store.ensure(&registry.image("app:1"), PullPolicy::Always).await.unwrap();
+    let image = store.ensure(&registry.image("app:1"), PullPolicy::Always, &PullSecrets::none()).await.unwrap();
     assert!(image.config.env.contains(&"VERSION=ours".to_owned()), "{:?}", image.config);
     // By the digest of the index, too, without asking anybody.
     let by_index = registry.image(&format!("app@{}", Digest::of(both.as_bytes())));
-    assert_eq!(store.ensure(&by_index, PullPolicy::Never).await.unwrap(), image);
-    let error = store.ensure(&registry.image("app:foreign"), PullPolicy::Always).await.unwrap_err().to_string();
+    assert_eq!(store.ensure(&by_index, PullPolicy::Never, &PullSecrets::none()).await.unwrap(), image);
+    let error =
+        store.ensure(&registry.image("app:foreign"), PullPolicy::Always, &PullSecrets::none()).await.unwrap_err().to_string();
     assert!(error.contains("no variant for linux/") && error.contains("only for linux/s390x, windows/amd64"), "{error}");
 }
 
@@ -247,7 +252,7 @@ async fn https_with_a_private_authority_and_a_password() {
     let (ca_file, password_file) = (written("ca.pem", &authority.ca), written("password", "open sesame\n"));
     let failure = async |config: RegistryConfig| {
         let store = test.open_with(store_config(config));
-        store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent).await.unwrap_err().to_string()
+        store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string()
     };
     let base = registry.config();
     let error = failure(base.clone()).await;
@@ -261,7 +266,7 @@ async fn https_with_a_private_authority_and_a_password() {
     assert!(plain.contains("answered 400"), "{plain}");
     let config = RegistryConfig { username: Some("me".into()), password_file: Some(password_file), ..trusted };
     let store = test.open_with(store_config(config));
-    let image = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent).await.unwrap();
+    let image = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
     assert!(image.layers[0].join("bin/busybox").is_file());
     assert!(registry.directory.path().join("data").is_dir());
 }
@@ -273,6 +278,6 @@ async fn an_expired_certificate_is_named_so() {
     let registry = Registry::secure(&authority);
     std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
     let store = test.open_with(store_config(RegistryConfig { ca_file: Some(test.path("ca.pem")), ..registry.config() }));
-    let error = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent).await.unwrap_err().to_string();
+    let error = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
     assert!(error.contains("has expired, or this host's clock is wrong"), "{error}");
 }

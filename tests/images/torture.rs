@@ -4,7 +4,7 @@ use crate::support::{TestStore, run};
 use crate::tree::{assert_same, raw, tree, xattr};
 use podstead::image::tar::Streamed;
 use podstead::image::unpack::{Limits, unpack};
-use podstead::image::{ImageService, PullPolicy};
+use podstead::image::{ImageService, PullPolicy, PullSecrets};
 use rustix::fs::{CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
@@ -223,7 +223,7 @@ async fn layers_mounted_show_what_umoci_makes_of_the_image() {
     let archive = layered(&test);
     let store = test.open();
     store.import(archive.clone()).await.unwrap();
-    let image = store.ensure("localhost/layered:1", PullPolicy::Never).await.unwrap();
+    let image = store.ensure("localhost/layered:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     assert_eq!(image.layers.len(), 3);
     let mut ours = mounted(image.layers, test.path("mounted"));
     let layout = format!("{}:latest", test.path("layout").display());
@@ -271,7 +271,7 @@ async fn parents_without_an_entry_look_as_in_the_layer_below() {
     run(Command::new("tar").arg("-C").arg(&unpacked).arg("-cf").arg(test.path("both.tar")).arg("."));
     let store = test.open();
     store.import(test.path("both.tar")).await.unwrap();
-    let image = store.ensure("localhost/a:1", PullPolicy::Never).await.unwrap();
+    let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     let (below, above) = (tree(&image.layers[0]), tree(&image.layers[1]));
     for path in ["srv", "srv/app"] {
         assert_eq!(above[std::ffi::OsStr::new(path)], below[std::ffi::OsStr::new(path)], "{path}");

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Makes an identity file; returns the recipient.
-fn keygen(path: &Path) -> String {
+pub(crate) fn keygen(path: &Path) -> String {
     fs::remove_file(path).ok();
     let made = Command::new("age-keygen").arg("-o").arg(path).output().unwrap();
     assert!(made.status.success(), "{made:?}");
@@ -18,7 +18,7 @@ fn keygen(path: &Path) -> String {
     String::from_utf8(public.stdout).unwrap().trim().to_owned()
 }
 
-fn encrypt(plain: &str, options: &[&str]) -> String {
+pub(crate) fn encrypt(plain: &str, options: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/sops.py");
     let mut command = Command::new("/usr/bin/python3");
     command.arg(script).args(options).stdin(Stdio::piped()).stdout(Stdio::piped());

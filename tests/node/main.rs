@@ -25,6 +25,7 @@ mod persistent;
 mod probes;
 mod probes_effects;
 mod process_view;
+mod pull_secrets;
 mod real_images;
 mod removal;
 mod resources;

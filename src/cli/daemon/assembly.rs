@@ -28,7 +28,7 @@ use crate::sync::heartbeat::watchdog_timeout;
 use crate::sync::{self, Ended, Heartbeat, Housekeeping, Recovered, SyncInputs};
 use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
-use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey};
+use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey, PULL_SECRETS};
 use crate::sys::mounts;
 use crate::telemetry::{EventLog, error_chain};
 use crate::volume::{NodeFiles, Volumes};
@@ -68,7 +68,8 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
     let first_version = api::published::first_version(started_at);
     let events = Arc::new(EventLog::new(first_version, now));
     let published = Arc::new(Published::new(first_version, now));
-    let images = open_images(&config, events.clone())?;
+    let machine_key = MachineKey::recover(&paths.machine_key(), machine_key::credentials().as_deref())?;
+    let images = open_images(&config, &machine_key, events.clone())?;
     let runtime = Arc::new(ShimRuntime::new(ShimRuntimeOptions {
         shim_binary: config.shim.clone(),
         log_limits: LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files },
@@ -83,7 +84,6 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         let run = paths.run.display();
         tracing::warn!(%run, "the run directory is not on a tmpfs: the environment of containers, which may hold Secrets, reaches a disk");
     }
-    let machine_key = MachineKey::recover(&paths.machine_key(), machine_key::credentials().as_deref())?;
     let objects = Arc::new(ObjectView::default());
 
     // What an earlier daemon left comes first; then what the sources say of it.
@@ -249,12 +249,13 @@ async fn open_network(config: &Config, events: Arc<EventLog>) -> (Arc<dyn PodNet
     }
 }
 
-fn open_images(config: &Config, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {
+fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {
     make_directory(&config.preload, 0o755)?;
     let store = ImageStoreConfig {
         registries: config.registries.clone(),
         preload: Some(config.preload.clone()),
         parallel_layers: config.max_parallel_layer_pulls,
+        fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),
         ..ImageStoreConfig::default()
     };
     Ok(ImageStore::open(&config.paths.images(), store, events)?)

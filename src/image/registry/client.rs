@@ -1,12 +1,12 @@
 //! The distribution protocol over HTTP: manifests, blobs, and the token dance.
 
+use super::super::credentials::Credentials;
 use super::super::digest::Digest;
 use super::super::document::MANIFEST_MEDIA_TYPES;
 use super::super::reference::{DEFAULT_HOST, Reference};
 use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
-use super::credentials::{self, Credentials};
-use super::{BlobStream, Registry, RegistryError};
+use super::{BlobStream, Registry, RegistryError, Who, credentials};
 use crate::outbound;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -48,8 +48,8 @@ struct Host {
     /// Scheme and authority of its URLs.
     base: String,
     http: reqwest::Client,
-    /// `Authorization` by repository, and until when.
-    tokens: Mutex<HashMap<String, (HeaderValue, Instant)>>,
+    /// `Authorization` by repository and who asks, and until when.
+    tokens: Mutex<HashMap<(String, Who), (HeaderValue, Instant)>>,
 }
 
 impl Registries {
@@ -77,21 +77,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl Registry for Registries {
-    async fn resolve(&self, reference: &Reference) -> Result<Digest, RegistryError> {
+    fn has_credentials(&self, host: &str) -> bool {
+        self.configs.get(host).is_some_and(|config| config.username.is_some() || config.auth_file.is_some())
+    }
+
+    async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError> {
         let host = self.host(reference.host())?;
         let path = manifest_path(reference);
-        let response = host.send(reference, &|request| request.timeout(DOCUMENT_TIMEOUT), Method::HEAD, &path).await?;
+        let response = host.send(reference, who, &|request| request.timeout(DOCUMENT_TIMEOUT), Method::HEAD, &path).await?;
         match host.digest_of(&response)? {
             Some(digest) => Ok(digest),
             // The header is optional.
-            None => Ok(Digest::of(&self.manifest(reference).await?)),
+            None => Ok(Digest::of(&self.manifest(reference, who).await?)),
         }
     }
 
-    async fn manifest(&self, reference: &Reference) -> Result<Bytes, RegistryError> {
+    async fn manifest(&self, reference: &Reference, who: &Who) -> Result<Bytes, RegistryError> {
         let host = self.host(reference.host())?;
         let path = manifest_path(reference);
-        let response = host.send(reference, &|request| request.timeout(DOCUMENT_TIMEOUT), Method::GET, &path).await?;
+        let response = host.send(reference, who, &|request| request.timeout(DOCUMENT_TIMEOUT), Method::GET, &path).await?;
         let promised = host.digest_of(&response)?;
         let body = host.body(response, MANIFEST_MAX).await?;
         match promised {
@@ -101,14 +105,14 @@ impl Registry for Registries {
         }
     }
 
-    async fn blob(&self, reference: &Reference, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
+    async fn blob(&self, reference: &Reference, who: &Who, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         let host = self.host(reference.host())?;
         let path = format!("{}/blobs/{digest}", reference.repository());
         let from_offset = |request: RequestBuilder| match offset {
             0 => request,
             offset => request.header(RANGE, format!("bytes={offset}-")),
         };
-        let response = host.send(reference, &from_offset, Method::GET, &path).await?;
+        let response = host.send(reference, who, &from_offset, Method::GET, &path).await?;
         let offset = match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 range_start(response.headers()).ok_or_else(|| host.nonsense("a part without Content-Range"))?
@@ -169,6 +173,7 @@ impl Host {
     async fn send(
         &self,
         reference: &Reference,
+        who: &Who,
         prepare: &(dyn Fn(RequestBuilder) -> RequestBuilder + Sync),
         method: Method,
         path: &str,
@@ -181,15 +186,19 @@ impl Host {
                 None => request,
             }
         };
-        let known = self.known_token(reference.repository());
+        let place = (reference.repository().to_owned(), who.clone());
+        let known = self.known_token(&place);
         let response = self.execute(request(known.as_ref())).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return self.success(reference, path, response).await;
         }
-        lock(&self.tokens).remove(reference.repository());
+        lock(&self.tokens).remove(&place);
         let challenges = response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|value| challenge::parse(value.to_str().ok()?)).next();
-        let credentials = credentials::read(&self.config)?;
+        let credentials = match who {
+            Who::Host => credentials::read(&self.config)?,
+            Who::Pod(credentials) => credentials.clone(),
+        };
         let unauthorized = || RegistryError::Unauthorized {
             host: self.name.clone(),
             repository: reference.repository().to_owned(),
@@ -215,13 +224,21 @@ impl Host {
         if response.status() == StatusCode::UNAUTHORIZED {
             return Err(unauthorized());
         }
-        lock(&self.tokens).insert(reference.repository().to_owned(), (authorization, Instant::now() + life));
+        self.keep_token(place, authorization, life);
         self.success(reference, path, response).await
     }
 
-    fn known_token(&self, repository: &str) -> Option<HeaderValue> {
+    /// Also forgets those that have expired, so that credentials that nobody has any more do not stay in memory.
+    fn keep_token(&self, place: (String, Who), authorization: HeaderValue, life: Duration) {
+        let now = Instant::now();
+        let mut tokens = lock(&self.tokens);
+        tokens.retain(|_, (_, until)| *until > now);
+        tokens.insert(place, (authorization, now + life));
+    }
+
+    fn known_token(&self, place: &(String, Who)) -> Option<HeaderValue> {
         let tokens = lock(&self.tokens);
-        tokens.get(repository).filter(|(_, until)| *until > Instant::now()).map(|(value, _)| value.clone())
+        tokens.get(place).filter(|(_, until)| *until > Instant::now()).map(|(value, _)| value.clone())
     }
 
     async fn execute(&self, request: RequestBuilder) -> Result<Response, RegistryError> {

@@ -1,44 +1,16 @@
-//! Who podstead is to a registry: from the configuration, read anew at each pull so that rotated secrets are found.
+//! Who podstead is to a registry by the configuration: read anew at each pull so that rotated secrets are found.
 
+use super::super::credentials::{Credentials, parse_config};
 use super::super::registry_config::RegistryConfig;
 use super::RegistryError;
 use crate::outbound::Secret;
 use crate::telemetry::error_chain;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
-
-/// Secrets for one registry.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) enum Credentials {
-    /// None.
-    Anonymous,
-    /// User name and password.
-    Password(String, String),
-    /// A token that the token server takes for others.
-    Identity(String),
-    /// A token that the registry itself takes.
-    Token(String),
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Anonymous => "Anonymous",
-            Self::Password(..) => "Password",
-            Self::Identity(_) => "Identity",
-            Self::Token(_) => "Token",
-        })
-    }
-}
 
 /// Reads the secrets that `config` names.
 pub(super) fn read(config: &RegistryConfig) -> Result<Credentials, RegistryError> {
     let failed = |path: &Path, reason: String| RegistryError::Credentials { path: path.to_owned(), reason };
-    let content = |path: &Path| std::fs::read_to_string(path).map_err(|error| failed(path, error.to_string()));
+    let content = |path: &Path| std::fs::read(path).map_err(|error| failed(path, error.to_string()));
     match (&config.username, &config.password_file, &config.auth_file) {
         (Some(username), Some(path), _) => {
             let password = Secret::read(path).map_err(|error| failed(path, error_chain(&error).to_string()))?;
@@ -50,44 +22,15 @@ pub(super) fn read(config: &RegistryConfig) -> Result<Credentials, RegistryError
 }
 
 /// The entry for `host` of what `docker login` writes.
-fn from_auth_file(content: &str, host: &str) -> Result<Credentials, String> {
-    #[derive(Deserialize)]
-    struct File {
-        #[serde(default)]
-        auths: BTreeMap<String, Entry>,
+fn from_auth_file(content: &[u8], host: &str) -> Result<Credentials, String> {
+    let entries = parse_config(content).map_err(|problem| format!("it {problem}"))?;
+    let entry = entries.iter().find(|(key, _)| names(key, host)).map(|(_, entry)| entry);
+    let entry = entry.ok_or_else(|| format!("it has no entry for {host} under auths"))?;
+    match entry.credentials() {
+        Ok(Credentials::Anonymous) => Err(format!("its entry for {host} is empty (credential helpers are not supported)")),
+        Ok(credentials) => Ok(credentials),
+        Err(problem) => Err(format!("the auth of its entry for {host} {problem}")),
     }
-    #[derive(Deserialize)]
-    struct Entry {
-        #[serde(default)]
-        auth: String,
-        #[serde(default)]
-        username: String,
-        #[serde(default)]
-        password: String,
-        #[serde(default, alias = "identityToken")]
-        identitytoken: String,
-        #[serde(default, alias = "registryToken")]
-        registrytoken: String,
-    }
-    let file: File = serde_json::from_str(content).map_err(|error| error.to_string())?;
-    let entry = file.auths.iter().find(|(key, _)| names(key, host)).map(|(_, entry)| entry);
-    let Some(entry) = entry else {
-        return Err(format!("it has no entry for {host} under auths (credential helpers are not supported)"));
-    };
-    if !entry.registrytoken.is_empty() {
-        return Ok(Credentials::Token(entry.registrytoken.clone()));
-    }
-    if !entry.identitytoken.is_empty() {
-        return Ok(Credentials::Identity(entry.identitytoken.clone()));
-    }
-    if !entry.username.is_empty() {
-        return Ok(Credentials::Password(entry.username.clone(), entry.password.clone()));
-    }
-    let bad = || format!("the auth of its entry for {host} is not base64 of user:password");
-    let decoded = STANDARD.decode(entry.auth.trim()).map_err(|_| bad())?;
-    let decoded = String::from_utf8(decoded).map_err(|_| bad())?;
-    let (username, password) = decoded.split_once(':').filter(|(username, _)| !username.is_empty()).ok_or_else(bad)?;
-    Ok(Credentials::Password(username.to_owned(), password.trim_end_matches('\0').to_owned()))
 }
 
 /// Whether a key of the file means `host`; Docker Hub has several names.
@@ -104,26 +47,14 @@ mod tests {
 
     #[test]
     fn an_entry_is_found_by_any_spelling_of_its_host() {
-        let hub = format!(r#"{{"auths":{{"https://index.docker.io/v1/":{{"auth":"{}"}}}}}}"#, STANDARD.encode("me:pa:ss"));
+        let hub = br#"{"auths":{"https://index.docker.io/v1/":{"auth":"bWU6cGE6c3M="}}}"#;
         let password = Credentials::Password("me".into(), "pa:ss".into());
-        assert_eq!(from_auth_file(&hub, "docker.io"), Ok(password));
-        assert!(from_auth_file(&hub, "r.lan").unwrap_err().contains("no entry for r.lan"));
-        let tokens = r#"{"auths":{"r.lan:5000":{"identitytoken":"i"},"s.lan":{"registrytoken":"t","auth":""}},"credsStore":"x"}"#;
+        assert_eq!(from_auth_file(hub, "docker.io"), Ok(password));
+        assert!(from_auth_file(hub, "r.lan").unwrap_err().contains("no entry for r.lan"));
+        let tokens = br#"{"auths":{"r.lan:5000":{"identitytoken":"i"},"s.lan":{}},"credsStore":"x"}"#;
         assert_eq!(from_auth_file(tokens, "r.lan:5000"), Ok(Credentials::Identity("i".into())));
-        assert_eq!(from_auth_file(tokens, "s.lan"), Ok(Credentials::Token("t".into())));
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_file_is_said_without_its_secrets() {
-        for (content, reason) in [
-            ("{", "EOF"),
-            (r#"{"auths":{"r":{"auth":"%"}}}"#, "base64"),
-            (r#"{"auths":{"r":{"auth":"c2VjcmV0"}}}"#, "user:password"),
-        ] {
-            let error = from_auth_file(content, "r").unwrap_err();
-            assert!(error.contains(reason) && !error.contains("secret"), "{error}");
-        }
-        assert_eq!(format!("{:?}", Credentials::Password("u".into(), "secret".into())), "Password");
+        assert!(from_auth_file(tokens, "s.lan").unwrap_err().contains("credential helpers"));
+        assert!(from_auth_file(b"{", "r").unwrap_err().contains("ends early"));
     }
 
     #[test]

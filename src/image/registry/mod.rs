@@ -11,6 +11,7 @@ mod error;
 pub(super) use client::Registries;
 pub(super) use error::RegistryError;
 
+use super::credentials::Credentials;
 use super::digest::Digest;
 use super::reference::Reference;
 use async_trait::async_trait;
@@ -18,17 +19,29 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use std::fmt;
 
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Who {
+    /// This host, with what the configuration says.
+    Host,
+    /// A pod, with credentials of one of its Secrets.
+    Pod(Credentials),
+}
+
 /// What pulls need of registries. Nothing is verified here.
 #[async_trait]
 pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
+    /// Whether the configuration has credentials for the host.
+    fn has_credentials(&self, host: &str) -> bool;
+
     /// What the reference names now: the digest of an index or a manifest.
-    async fn resolve(&self, reference: &Reference) -> Result<Digest, RegistryError>;
+    async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError>;
 
     /// The index or manifest itself.
-    async fn manifest(&self, reference: &Reference) -> Result<Bytes, RegistryError>;
+    async fn manifest(&self, reference: &Reference, who: &Who) -> Result<Bytes, RegistryError>;
 
     /// A blob of the reference's repository from `offset` on.
-    async fn blob(&self, reference: &Reference, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError>;
+    async fn blob(&self, reference: &Reference, who: &Who, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError>;
 }
 
 /// A blob on its way.

@@ -38,17 +38,17 @@ impl Fingerprint {
 }
 
 /// Takes values one after the other.
-pub(in crate::pod) struct Fingerprinting(hmac::Context);
+pub(crate) struct Fingerprinting(hmac::Context);
 
 impl Fingerprinting {
-    pub(in crate::pod) fn new(key: &FingerprintKey) -> Self {
+    pub(crate) fn new(key: &FingerprintKey) -> Self {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &key.0));
         context.update(b"podstead environment 1\n");
         Self(context)
     }
 
     /// Adds a text, told apart from its neighbours.
-    pub(in crate::pod) fn add(&mut self, text: &str) {
+    pub(crate) fn add(&mut self, text: &str) {
         self.0.update(&text.len().to_le_bytes());
         self.0.update(text.as_bytes());
     }
@@ -58,7 +58,7 @@ impl Fingerprinting {
         self.0.update(&number.to_le_bytes());
     }
 
-    pub(in crate::pod) fn finish(self, is_sure: bool) -> Fingerprint {
+    pub(crate) fn finish(self, is_sure: bool) -> Fingerprint {
         let tag = self.0.sign();
         Fingerprint { value: hex::encode(tag.as_ref().get(..16).unwrap_or_default()), is_sure }
     }

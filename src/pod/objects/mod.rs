@@ -9,7 +9,7 @@ mod object;
 mod reference;
 
 pub use admit::{admit_claim, admit_config_map, admit_secret};
-pub(in crate::pod) use fingerprint::Fingerprinting;
+pub(crate) use fingerprint::Fingerprinting;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use object::{NotText, Object};
 pub(in crate::pod) use reference::namespace_of;

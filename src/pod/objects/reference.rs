@@ -3,6 +3,7 @@
 use super::{ObjectKind, ObjectName};
 use crate::pod::Pod;
 use crate::pod::containers::{self, list, spec, text};
+use crate::pod::pull_secrets;
 use k8s_openapi::api::core::v1::{Container, Volume};
 use std::collections::BTreeSet;
 
@@ -14,13 +15,13 @@ pub(in crate::pod) fn namespace_of(pod: &Pod) -> &str {
     }
 }
 
-/// Every object that the pod's environment or volumes name, optional or not.
+/// Every object that the pod's environment or volumes name, optional or not, or that its images are pulled with.
 pub fn references(pod: &Pod) -> BTreeSet<ObjectName> {
     let named = containers::all(pod).flat_map(|(_, container)| of_environment(container));
     let named = named.chain(list(&spec(pod).volumes).iter().flat_map(of_volume));
     let name =
         |(kind, name): (ObjectKind, &str)| ObjectName { kind, namespace: namespace_of(pod).to_owned(), name: name.to_owned() };
-    named.map(name).collect()
+    named.map(name).chain(pull_secrets::names(pod)).collect()
 }
 
 fn of_environment(container: &Container) -> impl Iterator<Item = (ObjectKind, &str)> {
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn every_kind_of_reference_is_found() {
         let pod: Pod = serde_yaml::from_str(
-            "{metadata: {namespace: shop}, spec: {
+            "{metadata: {namespace: shop}, spec: {imagePullSecrets: [{name: i}],
                initContainers: [{name: i, envFrom: [{configMapRef: {name: a}}]}],
                containers: [{name: c, envFrom: [{secretRef: {name: b}}], env: [{name: A, value: a},
                  {name: B, valueFrom: {configMapKeyRef: {name: c, key: k}}}, {name: C, valueFrom: {secretKeyRef: {name: d, key: k}}}]}],
@@ -65,7 +66,7 @@ mod tests {
         .unwrap();
         let found: Vec<String> = references(&pod).iter().map(ToString::to_string).collect();
         let config_maps = ["a", "c", "e", "g"].map(|name| format!("ConfigMap shop/{name}"));
-        let secrets = ["b", "d", "f", "h"].map(|name| format!("Secret shop/{name}"));
-        assert_eq!(found, [config_maps, secrets].concat());
+        let secrets = ["b", "d", "f", "h", "i"].map(|name| format!("Secret shop/{name}"));
+        assert_eq!(found, [&config_maps[..], &secrets[..]].concat());
     }
 }

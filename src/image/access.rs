@@ -1,0 +1,132 @@
+//! Which pods may use an image that is present: KEP-2535 with its default, `NeverVerifyPreloadedImages`. **Pure**.
+//!
+//! An image that was imported, or pulled without a pod's Secret, is every pod's. One that was pulled with Secrets belongs to pods that have
+//! one of these: the Secret of that name, whatever it holds now (so that a rotated password stops no pod when there is no network), or
+//! one with the same credentials. For any other pod the registry is asked, with what that pod has.
+
+use super::credentials::Credentials;
+use super::pull_secrets::Login;
+use crate::pod::objects::{FingerprintKey, Fingerprinting};
+use serde::{Deserialize, Serialize};
+
+/// Secrets remembered of one reference; of more, those that pulled last.
+const SECRETS_MAX: usize = 32;
+
+/// A Secret that an image was pulled with. Says nothing of what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SecretUse {
+    namespace: String,
+    name: String,
+    /// Of the credentials, with this host's key.
+    fingerprint: String,
+}
+
+impl SecretUse {
+    pub(super) fn of(login: &Login, key: &FingerprintKey) -> Self {
+        let mut fingerprinting = Fingerprinting::new(key);
+        let texts: &[&str] = match &login.credentials {
+            Credentials::Anonymous => &[],
+            Credentials::Password(user, password) => &["password", user, password],
+            Credentials::Identity(token) => &["identity", token],
+            Credentials::Token(token) => &["token", token],
+        };
+        texts.iter().for_each(|text| fingerprinting.add(text));
+        let (namespace, name) = login.secret.clone();
+        Self { namespace, name, fingerprint: fingerprinting.finish(true).value }
+    }
+
+    fn is_as_good_as(&self, other: &Self) -> bool {
+        (&self.namespace, &self.name) == (&other.namespace, &other.name) || self.fingerprint == other.fingerprint
+    }
+}
+
+/// Whose a reference is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Access(
+    /// Secrets that pulled it; none means that it is every pod's.
+    Vec<SecretUse>,
+);
+
+impl Access {
+    /// Every pod's.
+    pub(super) const fn open() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Of pods with this Secret.
+    pub(super) fn with(secret: SecretUse) -> Self {
+        Self(vec![secret])
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a pod with these Secrets may use it.
+    pub(super) fn allows(&self, secrets: &[SecretUse]) -> bool {
+        self.is_open() || self.0.iter().any(|known| secrets.iter().any(|secret| known.is_as_good_as(secret)))
+    }
+
+    /// Allows also what `other` allows; whether that is more.
+    pub(super) fn widen(&mut self, other: &Access) -> bool {
+        let before = self.clone();
+        if self.is_open() || other.is_open() {
+            self.0.clear();
+        } else {
+            let is_new =
+                |known: &SecretUse| !other.0.iter().any(|new| (&new.namespace, &new.name) == (&known.namespace, &known.name));
+            if other.0.iter().any(|new| !self.0.contains(new)) {
+                self.0.retain(is_new);
+                self.0.extend(other.0.iter().cloned());
+                let surplus = self.0.len().saturating_sub(SECRETS_MAX);
+                self.0.drain(..surplus);
+            }
+        }
+        *self != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(name: &str, password: &str) -> SecretUse {
+        let credentials = Credentials::Password("me".into(), password.into());
+        SecretUse::of(&Login { secret: ("shop".into(), name.into()), credentials }, &FingerprintKey::new([1; 32]))
+    }
+
+    #[test]
+    fn an_image_pulled_with_a_secret_is_of_pods_with_that_secret_or_its_credentials() {
+        let access = Access::with(secret("a", "one"));
+        assert!(access.allows(&[secret("b", "x"), secret("a", "one")]));
+        assert!(access.allows(&[secret("a", "rotated")]), "the same Secret");
+        assert!(access.allows(&[secret("b", "one")]), "the same credentials");
+        assert!(!access.allows(&[secret("b", "other")]));
+        assert!(!access.allows(&[]));
+        assert!(Access::open().allows(&[]));
+    }
+
+    #[test]
+    fn access_only_grows_and_says_whether_it_did() {
+        let mut access = Access::with(secret("a", "one"));
+        assert!(!access.widen(&Access::with(secret("a", "one"))));
+        assert!(access.widen(&Access::with(secret("b", "two"))));
+        assert!(access.allows(&[secret("a", "one")]) && access.allows(&[secret("c", "two")]));
+        assert!(access.widen(&Access::with(secret("a", "rotated"))), "the newer credentials count");
+        assert!(access.allows(&[secret("c", "rotated")]) && !access.allows(&[secret("c", "one")]));
+        for number in 0..100 {
+            access.widen(&Access::with(secret(&format!("s{number}"), &number.to_string())));
+        }
+        assert_eq!(access.0.len(), SECRETS_MAX);
+        assert!(access.widen(&Access::open()) && access.allows(&[]));
+        assert!(!access.widen(&Access::with(secret("a", "one"))) && access.is_open());
+    }
+
+    #[test]
+    fn what_is_remembered_says_nothing_of_the_credentials() {
+        let text = serde_json::to_string(&Access::with(secret("a", "hunter2"))).unwrap();
+        assert!(text.starts_with("[{") && !text.contains("hunter2"), "{text}");
+        assert_eq!(serde_json::from_str::<Access>(&text).unwrap(), Access::with(secret("a", "hunter2")));
+    }
+}

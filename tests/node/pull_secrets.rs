@@ -1,0 +1,243 @@
+//! Images of a private registry: pulled with the Secrets that a pod names, and not given to pods without them.
+
+use crate::support::{PodView, TestHost, eventually, image_archive};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const PASSWORD: &str = "open sesame";
+/// bcrypt of it.
+const HASH: &str = "$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu";
+
+/// Debian's docker-registry on a port that the kernel chose; it wants a user and a password. Gone with its test.
+struct PrivateRegistry {
+    process: Child,
+    place: String,
+    _directory: tempfile::TempDir,
+}
+
+impl PrivateRegistry {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(at("htpasswd"), format!("me:{HASH}\nyou:{HASH}\n")).unwrap();
+        let config = format!(
+            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
+             http: {{addr: '127.0.0.1:0'}}\nauth: {{htpasswd: {{realm: private, path: {}}}}}\n",
+            at("data"),
+            at("htpasswd")
+        );
+        std::fs::write(at("config.yml"), config).unwrap();
+        let mut command = Command::new("docker-registry");
+        command.arg("serve").arg(at("config.yml")).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut said = String::new();
+        let port: u16 = loop {
+            let mut line = String::new();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the registry ended: {said}");
+            said += &line;
+            if let Some((_, rest)) = line.split_once("listening on 127.0.0.1:") {
+                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                break digits.parse().unwrap();
+            }
+        };
+        // It stops when nobody takes its log.
+        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
+        Self { process, place: format!("127.0.0.1:{port}"), _directory: directory }
+    }
+
+    fn push(&self, name: &str) {
+        let status = Command::new("skopeo")
+            .args(["copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy", "--dest-creds", &format!("me:{PASSWORD}")])
+            .arg(format!("oci-archive:{}", image_archive().display()))
+            .arg(format!("docker://{}/{name}", self.place))
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    /// A host that reaches it, and has no credentials of its own.
+    fn host(&self) -> TestHost {
+        TestHost::start_with(&format!("registries:\n  - host: {}\n    http: true\n", self.place))
+    }
+
+    /// Nobody listens any more.
+    fn end(&self) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.process.id() as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
+        eventually("the registry to be gone", || match std::net::TcpStream::connect(&self.place) {
+            Ok(_) => Err("it answers".to_owned()),
+            Err(_) => Ok(()),
+        });
+    }
+
+    fn auth(user: &str, password: &str) -> String {
+        STANDARD.encode(format!("{user}:{password}"))
+    }
+
+    /// As `kubectl create secret docker-registry` makes it.
+    fn secret(&self, name: &str, user: &str, password: &str) -> String {
+        let auth = Self::auth(user, password);
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: \
+             '{{\"auths\":{{\"{}\":{{\"username\":\"{user}\",\"password\":\"{password}\",\"auth\":\"{auth}\"}}}}}}'\n",
+            self.place
+        )
+    }
+
+    fn pod(&self, name: &str, policy: &str, secrets: &[&str]) -> String {
+        let secrets: Vec<String> = secrets.iter().map(|name| format!("{{name: {name}}}")).collect();
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  imagePullSecrets: [{}]\n  \
+             containers:\n    - {{name: main, image: '{}/shop/till:1', imagePullPolicy: {policy}, command: [sleep, '1000000']}}\n",
+            secrets.join(", "),
+            self.place
+        )
+    }
+}
+
+impl Drop for PrivateRegistry {
+    fn drop(&mut self) {
+        self.process.kill().unwrap_or_default();
+        drop(self.process.wait());
+    }
+}
+
+fn wait_refused(host: &TestHost, name: &str, reasons: &[&str]) -> PodView {
+    host.wait_for_pod(name, "an image that it does not get", |pod| reasons.contains(&pod.waiting_reason("main")))
+}
+
+const NOT_PULLED: &[&str] = &["ErrImagePull", "ImagePullBackOff"];
+
+/// Whether a file below the directory holds the text. Sockets and what others removed meanwhile hold nothing.
+fn holds(directory: &Path, text: &str) -> Option<std::path::PathBuf> {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() && path.file_name().is_some_and(|name| name != "layers") {
+            if let Some(found) = holds(&path, text) {
+                return Some(found);
+            }
+        } else if kind.is_file() && std::fs::read(&path).unwrap_or_default().windows(text.len()).any(|part| part == text.as_bytes())
+        {
+            return Some(path);
+        }
+    }
+    None
+}
+
+/// shows: spec.imagePullSecrets
+#[test]
+fn a_private_image_comes_with_the_right_secret_and_is_of_no_pod_without_one() {
+    let registry = PrivateRegistry::start();
+    registry.push("shop/till:1");
+    let mut host = registry.host();
+    host.write_manifest("wrong.yaml", &registry.secret("wrong", "me", "guess"));
+    host.write_manifest("till.yaml", &registry.pod("till", "Always", &["wrong", "pull"]));
+    let pod = wait_refused(&host, "till", NOT_PULLED);
+    let message = pod.container("main").to_string();
+    assert!(message.contains("with Secret default/wrong: ") && message.contains("401 Unauthorized"), "{message}");
+    assert!(!message.contains("guess"), "{message}");
+    let events = host.cli_ok(&["get", "events"]);
+    assert!(events.contains("FailedToRetrieveImagePullSecret") && events.contains("secret \"pull\" not found"), "{events}");
+
+    // Two Secrets for the same registry: the second one is tried after the first one was refused.
+    host.write_manifest("pull.yaml", &registry.secret("pull", "me", PASSWORD));
+    host.wait_running("till");
+
+    for (name, policy, reasons) in
+        [("always", "Always", NOT_PULLED), ("present", "IfNotPresent", NOT_PULLED), ("never", "Never", &["ErrImageNeverPull"][..])]
+    {
+        host.write_manifest(&format!("{name}.yaml"), &registry.pod(name, policy, &[]));
+        let pod = wait_refused(&host, name, reasons);
+        let message = pod.container("main").to_string();
+        assert!(message.contains("401 Unauthorized") || message.contains("a Secret that this pod does not have"), "{message}");
+        host.write_manifest(&format!("{name}-s.yaml"), &registry.pod(&format!("{name}-s"), policy, &["pull"]));
+        host.wait_running(&format!("{name}-s"));
+    }
+    // Another Secret, which has to prove itself once.
+    host.write_manifest("you.yaml", &registry.secret("you", "you", PASSWORD));
+    host.write_manifest("other.yaml", &registry.pod("other", "IfNotPresent", &["you"]));
+    host.wait_running("other");
+
+    // Nobody can be asked any more: those who had it have it, also after a restart of the daemon.
+    registry.end();
+    host.kill_daemon();
+    host.start_daemon();
+    host.write_manifest("late.yaml", &registry.pod("late", "Always", &["you"]));
+    host.wait_running("late");
+    host.write_manifest("stranger.yaml", &registry.pod("stranger", "Always", &[]));
+    wait_refused(&host, "stranger", NOT_PULLED);
+    host.wait_running("till");
+
+    for secret in [PASSWORD, "guess", &PrivateRegistry::auth("me", PASSWORD), &PrivateRegistry::auth("you", PASSWORD)] {
+        assert!(!host.daemon_log().contains(secret), "{secret} is in the daemon's log");
+        assert_eq!(holds(&host.path("state"), secret), None, "{secret} is on disk");
+        assert!(!host.cli_ok(&["get", "events", "-o", "json"]).contains(secret), "{secret} is in an event");
+    }
+}
+
+/// shows: spec.imagePullSecrets, spec.imagePullSecrets[].name
+#[test]
+fn init_containers_and_image_volumes_are_pulled_with_the_secrets_and_a_repaired_one_is_tried_at_once() {
+    let registry = PrivateRegistry::start();
+    for name in ["shop/init:1", "shop/data:1"] {
+        registry.push(name);
+    }
+    let host = registry.host();
+    let place = &registry.place;
+    // The older type, for a path of the registry; and a Secret of a type that holds no credentials.
+    let legacy = |path: &str, auth: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: old}}\ntype: kubernetes.io/dockercfg\nstringData:\n  .dockercfg: \
+             '{{\"http://{place}/{path}\":{{\"auth\":\"{auth}\"}}}}'\n"
+        )
+    };
+    let auth = PrivateRegistry::auth("you", PASSWORD);
+    host.write_manifest("old.yaml", &legacy("other", &auth));
+    let manifest = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: opaque}}\nstringData: {{key: value}}\n---\n\
+         apiVersion: v1\nkind: Pod\nmetadata: {{name: all}}\nspec:\n  terminationGracePeriodSeconds: 1\n  imagePullSecrets: [{{name: opaque}}, {{name: old}}]\n  \
+         initContainers:\n    - {{name: first, image: '{place}/shop/init:1', command: ['true']}}\n  containers:\n    - name: main\n      \
+         image: localhost/busybox:1\n      command: [sleep, '1000000']\n      volumeMounts: [{{name: data, mountPath: /data}}]\n  \
+         volumes: [{{name: data, image: {{reference: '{place}/shop/data:1'}}}}]\n"
+    );
+    host.write_manifest("all.yaml", &manifest);
+    let told = |needle: &str| {
+        eventually(&format!("{needle:?} in the events"), || {
+            let events = host.cli_ok(&["get", "events", "-o", "json"]);
+            if events.contains(needle) { Ok(()) } else { Err(events) }
+        });
+    };
+    told("no entry of imagePullSecrets (default/opaque, default/old) is for");
+    told("default/opaque has neither type");
+    host.write_manifest("old.yaml", &legacy("shop", "bm8gY29sb24="));
+    told("Secret default/old: the auth of its entry for");
+    host.write_manifest("old.yaml", &legacy("shop", &auth));
+    host.wait_running("all");
+    host.cli_ok(&["exec", "all", "-c", "main", "--", "/bin/sh", "-c", "test -e /data/bin/busybox"]);
+}
+
+/// shows: spec.imagePullSecrets
+#[test]
+fn a_pull_secret_may_be_encrypted() {
+    let registry = PrivateRegistry::start();
+    registry.push("shop/till:1");
+    let identity = tempfile::tempdir().unwrap();
+    let key = identity.path().join("age.key");
+    let recipient = crate::encrypted::keygen(&key);
+    let host = TestHost::start_with(&format!(
+        "ageKeyFile: {}\nregistries:\n  - host: {}\n    http: true\n",
+        key.display(),
+        registry.place
+    ));
+    let sealed = crate::encrypted::encrypt(
+        &registry.secret("pull", "me", PASSWORD),
+        &["--encrypted-regex", "^(data|stringData)$", "--age", &recipient],
+    );
+    assert!(!sealed.contains(PASSWORD));
+    host.write_manifest("pull.yaml", &sealed);
+    host.write_manifest("till.yaml", &registry.pod("till", "Always", &["pull"]));
+    host.wait_running("till");
+}
