@@ -23,6 +23,7 @@ pub(super) fn core_resources() -> Value {
         resource("pods/log", "", "Pod", true, &["get"], &[]),
         resource("pods/exec", "", "PodExecOptions", true, &["create", "get"], &[]),
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
+        resource("pods/portforward", "", "PodPortForwardOptions", true, &["create", "get"], &[]),
         resource("configmaps", "configmap", "ConfigMap", true, &["get", "list"], &["cm"]),
         resource("secrets", "secret", "Secret", true, &["get", "list"], &[]),
         resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, &["get", "list"], &["pvc"]),

@@ -7,7 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
-use super::{Backend, discovery, exec, images, log, objects, own, revisions, sync};
+use super::{Backend, discovery, exec, forward, images, log, objects, own, revisions, sync};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -34,6 +34,9 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         }
         (Route::PodAttach(pod), &(Method::GET | Method::POST)) => {
             exec::attach(backend, peer, &*pods.find(&pod)?, &query, request).await
+        }
+        (Route::PodPortForward(pod), &(Method::GET | Method::POST)) => {
+            forward::forward(backend, peer, &*pods.find(&pod)?, &query, request).await
         }
         (Route::Pods(_), &Method::POST) => Err(pods.refuse_creation()),
         (Route::Pod(pod), &(Method::DELETE | Method::PUT | Method::PATCH)) => Err(pods.refuse_change(&pod)),
@@ -75,6 +78,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             Route::Images => images::list(backend, form).await,
             Route::PodExec(_)
             | Route::PodAttach(_)
+            | Route::PodPortForward(_)
             | Route::SourcePrune(_)
             | Route::SourceRollback(_)
             | Route::SourceSuspend(_)

@@ -1,4 +1,4 @@
-//! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach; and podstead's own
+//! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach, portforward; and podstead's own
 //! resources: sources, images. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
 //!
 //! In: requests on [`ApiSocket`]. Out: answers. The daemon spawns [`serve`] once; dropping the future closes all connections.
@@ -11,6 +11,7 @@ mod dispatch;
 mod events;
 mod exec;
 mod failure;
+mod forward;
 mod images;
 mod log;
 mod objects;
@@ -27,8 +28,10 @@ pub mod show;
 mod socket;
 mod sync;
 mod table;
+mod upgrade;
 
 pub use exec::channels;
+pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
 pub use objects::KEYS_ANNOTATION;
 pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec};
@@ -58,7 +61,7 @@ pub struct Backend {
     pub published: Arc<Published>,
     /// Events.
     pub events: Arc<EventLog>,
-    /// For exec, attach and log files.
+    /// For exec, attach, portforward and log files.
     pub runtime: Arc<dyn Runtime>,
     /// Images.
     pub images: Arc<dyn ImageService>,

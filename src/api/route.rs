@@ -31,6 +31,8 @@ pub(super) enum Route {
     PodExec(PodPath),
     /// `attach` of a pod.
     PodAttach(PodPath),
+    /// `portforward` of a pod.
+    PodPortForward(PodPath),
     /// Events, of one namespace or of all.
     Events(Option<String>),
     /// ConfigMaps or Secrets, of one namespace or of all.
@@ -127,6 +129,7 @@ impl Route {
                     ["log"] => Some(Self::PodLog(pod)),
                     ["exec"] => Some(Self::PodExec(pod)),
                     ["attach"] => Some(Self::PodAttach(pod)),
+                    ["portforward"] => Some(Self::PodPortForward(pod)),
                     _ => None,
                 }
             }
@@ -177,7 +180,8 @@ mod tests {
             ("/api/v1/namespaces/default/pods/web-edge", Some(Route::Pod(web()))),
             ("/api/v1/namespaces/default/pods/web%2Dedge/log", Some(Route::PodLog(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/exec", Some(Route::PodExec(web()))),
-            ("/api/v1/namespaces/default/pods/web-edge/portforward", None),
+            ("/api/v1/namespaces/default/pods/web-edge/portforward", Some(Route::PodPortForward(web()))),
+            ("/api/v1/namespaces/default/pods/web-edge/proxy", None),
             ("/api/v1/configmaps", Some(Route::Objects(ObjectKind::ConfigMap, None))),
             ("/api/v1/namespaces/x/secrets", Some(Route::Objects(ObjectKind::Secret, Some("x".into())))),
             ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(ObjectKind::Secret, web()))),

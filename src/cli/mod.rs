@@ -20,6 +20,7 @@ mod output;
 mod plan;
 mod pod_name;
 mod pods;
+mod port_forward;
 mod render;
 mod resume;
 mod rollback;
@@ -99,6 +100,8 @@ enum Command {
     Exec(session::exec::ExecArgs),
     /// Connect to a container's streams
     Attach(session::attach::AttachArgs),
+    /// Connect ports of this machine to a pod
+    PortForward(port_forward::PortForwardArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
     /// Run the daemon
@@ -149,6 +152,7 @@ pub fn main() -> ExitCode {
         Command::Logs(args) => logs::run(&args, &context),
         Command::Exec(args) => session::exec::run(&args, &context),
         Command::Attach(args) => session::attach::run(&args, &context),
+        Command::PortForward(args) => port_forward::run(&args, &context),
         Command::Image(args) => image::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),

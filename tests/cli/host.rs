@@ -8,7 +8,10 @@ use podstead::config::reload::ConfigStanding;
 use podstead::manifest::{Origin, Position, Problem, Severity};
 use podstead::mux::{DesiredPod, ObjectView};
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
-use podstead::runtime::{ContainerKind, ContainerState, ContainerStatus, ObservedPod};
+use podstead::runtime::{
+    CgroupResources, ContainerKind, ContainerState, ContainerStatus, ObservedPod, PodNamespaces, QosClass, SandboxState,
+    SandboxStatus,
+};
 use podstead::source::{Revision, Wakers};
 use podstead::status::{PodStatusSink, SourceStatus, SourceStatusSink};
 use podstead::telemetry::EventLog;
@@ -119,6 +122,31 @@ impl Host {
         self.observe(&desired, "main", 0, running());
         self.published.publish(&desired, serde_json::from_value(running_status()).unwrap());
         desired
+    }
+
+    /// As [`Host::publish_running`], with a sandbox on this machine's own network.
+    pub(crate) fn publish_on_host(&self, short_name: &str, extra: Value) -> Arc<DesiredPod> {
+        let desired = desired("default", short_name, extra);
+        self.observe(&desired, "main", 0, running());
+        let spec = json!({
+            "uid": desired.uid, "full_name": desired.full_name, "attempt": 0, "hostname": short_name, "namespaces": PodNamespaces::default(),
+            "qos": QosClass::BestEffort, "resources": CgroupResources::default(), "sysctls": [],
+        });
+        let sandbox = SandboxStatus {
+            spec: serde_json::from_value(spec).unwrap(),
+            state: SandboxState::Ready,
+            created_at: Timestamp::now(),
+            shim_pid: Some(1),
+            netns: None,
+        };
+        self.runtime.pods.lock().unwrap().get_mut(&desired.uid).unwrap().sandbox = Some(sandbox);
+        self.published.publish(&desired, serde_json::from_value(running_status()).unwrap());
+        desired
+    }
+
+    /// Publishes a status.
+    pub(crate) fn published_status(&self, desired: &Arc<DesiredPod>, status: Value) {
+        self.published.publish(desired, serde_json::from_value(status).unwrap());
     }
 
     /// Makes the runtime know one more run of a container.

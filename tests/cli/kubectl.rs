@@ -25,14 +25,14 @@ fn bridge(host: &Host) -> SocketAddr {
     })
 }
 
-struct Kubectl<'a> {
+pub(crate) struct Kubectl<'a> {
     address: SocketAddr,
     host: &'a Host,
 }
 
 impl<'a> Kubectl<'a> {
     /// `None` where there is no kubectl.
-    fn find(host: &'a Host) -> Option<Self> {
+    pub(crate) fn find(host: &'a Host) -> Option<Self> {
         let exists = |directory: &Path| directory.join("kubectl").is_file();
         let path = std::env::var_os("PATH")?;
         if !std::env::split_paths(&path).any(|directory| exists(&directory)) {
@@ -42,7 +42,7 @@ impl<'a> Kubectl<'a> {
         Some(Self { address: bridge(host), host })
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("kubectl");
         // A home of its own: kubectl caches what it discovered.
         command.env("HOME", self.host.root.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
@@ -50,7 +50,7 @@ impl<'a> Kubectl<'a> {
         command
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 

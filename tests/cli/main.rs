@@ -13,6 +13,7 @@ mod host;
 mod http;
 mod kubectl;
 mod logs;
+mod port_forward;
 mod revisions;
 mod stub;
 mod watches;

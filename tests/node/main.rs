@@ -22,6 +22,7 @@ mod many_pods;
 mod network;
 mod objects;
 mod persistent;
+mod port_forward;
 mod probes;
 mod probes_effects;
 mod process_view;

@@ -18,9 +18,8 @@ const ERROR: u8 = 3;
 const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
 
-/// The better of the protocols that a client offers (values of `Sec-WebSocket-Protocol`).
-pub fn negotiate<'a>(offered: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
-    let offered: Vec<&str> = offered.into_iter().flat_map(|value| value.split(',')).map(str::trim).collect();
+/// The better of the protocols that a client offers.
+pub fn negotiate(offered: &[&str]) -> Option<&'static str> {
     [V5, V4].into_iter().find(|protocol| offered.contains(protocol))
 }
 
@@ -157,9 +156,9 @@ mod tests {
 
     #[test]
     fn the_newer_protocol_is_preferred() {
-        assert_eq!(negotiate(["v4.channel.k8s.io, v5.channel.k8s.io"]), Some(V5));
-        assert_eq!(negotiate(["channel.k8s.io", "v4.channel.k8s.io"]), Some(V4));
-        assert_eq!(negotiate(["SPDY/3.1"]), None);
+        assert_eq!(negotiate(&["v4.channel.k8s.io", "v5.channel.k8s.io"]), Some(V5));
+        assert_eq!(negotiate(&["channel.k8s.io", "v4.channel.k8s.io"]), Some(V4));
+        assert_eq!(negotiate(&["SPDY/3.1"]), None);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 pub mod channels;
 mod session;
-mod upgrade;
 
 use super::failure::ApiFailure;
 use super::published::PublishedPod;
 use super::request::{Peer, Query};
 use super::respond::Answer;
+use super::upgrade::{WebSocketHandshake, asks_for};
 use super::{Backend, log};
 use crate::runtime::{ContainerState, ContainerStatus, ExecSpec, RuntimeError};
 use hyper::Request;
@@ -29,7 +29,7 @@ impl From<&RuntimeError> for ApiFailure {
 /// Runs a process in a container. The process is started before the connection is upgraded, so that a failure to start it is an
 /// ordinary answer.
 pub(super) async fn exec(backend: &Backend, peer: Peer, pod: &PublishedPod, query: &Query, request: Request<Incoming>) -> Answer {
-    let upgrade = upgrade::Upgrade::of(&request)?;
+    let handshake = handshake(&request)?;
     let args = query.all("command");
     let Some(program) = args.first().cloned() else {
         return Err(ApiFailure::bad_request("say what to run: ?command=..."));
@@ -42,16 +42,29 @@ pub(super) async fn exec(backend: &Backend, peer: Peer, pod: &PublishedPod, quer
     // Only the program: arguments may be secrets.
     tracing::info!(pod = %pod.desired.full_name, container = %container.name, %peer, program, "exec");
     let session = backend.runtime.exec(&pod.desired.uid, &container.id, &spec).await;
-    upgrade.accept(request, session.map_err(|error| ApiFailure::from(&error))?)
+    let session = session.map_err(|error| ApiFailure::from(&error))?;
+    handshake.accept(request, |socket| session::connect(socket, session))
 }
 
 /// Connects to the streams of a container.
 pub(super) async fn attach(backend: &Backend, peer: Peer, pod: &PublishedPod, query: &Query, request: Request<Incoming>) -> Answer {
-    let upgrade = upgrade::Upgrade::of(&request)?;
+    let handshake = handshake(&request)?;
     let container = running_container(backend, pod, query).await?;
     tracing::info!(pod = %pod.desired.full_name, container = %container.name, %peer, "attach");
     let session = backend.runtime.attach(&pod.desired.uid, &container.id).await;
-    upgrade.accept(request, session.map_err(|error| ApiFailure::from(&error))?)
+    let session = session.map_err(|error| ApiFailure::from(&error))?;
+    handshake.accept(request, |socket| session::connect(socket, session))
+}
+
+/// Checks that the client can speak as needed.
+fn handshake(request: &Request<Incoming>) -> Result<WebSocketHandshake, ApiFailure> {
+    if !asks_for(request, "websocket") {
+        return Err(ApiFailure::bad_request(
+            "exec and attach need a WebSocket (kubectl 1.31 or newer; older ones speak SPDY only): use `podstead exec`",
+        ));
+    }
+    let speaks = format!("{} and {}", channels::V5, channels::V4);
+    WebSocketHandshake::of(request, channels::negotiate, &speaks)
 }
 
 /// The container that the query names, as the runtime knows it now; it must run.

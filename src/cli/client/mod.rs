@@ -2,6 +2,7 @@
 
 mod error;
 mod lines;
+mod raw;
 mod websocket;
 
 pub(super) use error::{ClientError, DaemonUnreachable};
