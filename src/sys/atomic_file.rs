@@ -1,8 +1,8 @@
 //! Durable, atomic writes: temporary file in the same directory, fsync, rename, fsync of the directory.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Replaces `path` with `content`. After a power cut the file is the old one or the new one, never a mix.
@@ -32,6 +32,21 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// Makes a directory and those that lead to it, and all their names durable, whoever made them: what is written into it durably is only as
+/// durable as the names that lead to it, and one that is there may be of a process that died before it could sync. Costs a sync per
+/// ancestor on the same file system: for directories that hold nothing durable yet. Those that are missing get `mode`.
+pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(mode).create(directory)?;
+    let device = fs::metadata(directory)?.dev();
+    for parent in directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
+        if fs::metadata(parent)?.dev() != device {
+            break;
+        }
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(())
 }
 
 fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
@@ -81,6 +96,19 @@ mod tests {
         fs::write(directory.path().join(".record.json.tmp"), b"half").unwrap();
         write_durable(&path, b"whole", 0o600).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn directories_are_made_with_those_that_lead_to_them_and_may_be_there() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b/c");
+        for _ in 0..2 {
+            make_directories(&deep, 0o750).unwrap();
+            assert_eq!(fs::metadata(root.path().join("a")).unwrap().permissions().mode() & 0o777, 0o750);
+            assert!(deep.is_dir());
+        }
+        fs::write(root.path().join("file"), "x").unwrap();
+        make_directories(&root.path().join("file/below"), 0o750).unwrap_err();
     }
 
     #[test]

@@ -18,18 +18,19 @@ use crate::pod::PodUid;
 use crate::pod::claims::{ClaimName, ClaimTerms, ClaimedVolume, ReclaimPolicy};
 use crate::pod::containers::{spec, text};
 use crate::pod::objects::{Object, ObjectKind, Objects};
-use crate::sys::atomic_file::{sync_parent, write_durable};
+use crate::sys::atomic_file::{make_directories, sync_parent, write_durable};
 use crate::sys::remove_tree::remove_tree;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 const VERSION: u32 = 1;
 const RECORD: &str = "claim.json";
+/// Only root passes: containers get the data themselves.
+const PRIVATE: u32 = 0o750;
 
 /// What is kept of a claim beside its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,11 +72,15 @@ pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> 
         }
     }
     let place = paths.claim_marks(&pod.uid).join(mark(volume, claim));
-    let marked = make_private(&paths.claim_marks(&pod.uid)).and_then(|()| {
+    let mark = || {
         let content = serde_json::to_vec(claim)?;
-        if fs::read(&place).is_ok_and(|present| present == content) { Ok(()) } else { write_durable(&place, &content, 0o600) }
-    });
-    marked.map_err(|error| format!("mark claim {:?} as used: {error}", claim.name))
+        if fs::read(&place).is_ok_and(|present| present == content) {
+            return Ok(());
+        }
+        make_directories(&paths.claim_marks(&pod.uid), PRIVATE)?;
+        write_durable(&place, &content, 0o600)
+    };
+    mark().map_err(|error| format!("mark claim {:?} as used: {error}", claim.name))
 }
 
 /// Gives the claim's data to the pod's `fsGroup`, unless the pod cannot write to it.
@@ -155,7 +160,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
 /// Takes a volume away by one rename. What is in the trash is no claim's any more.
 pub(super) fn discard(paths: &Paths, claim: &ClaimName) -> io::Result<()> {
     let trash = paths.volume_trash();
-    make_private(&trash)?;
+    make_directories(&trash, PRIVATE)?;
     let volume = paths.persistent_volume(claim);
     let target = trash.join(uuid::Uuid::new_v4().simple().to_string());
     match fs::rename(&volume, &target) {
@@ -211,8 +216,11 @@ fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
 
 fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms) -> io::Result<()> {
     let (volume, data) = (paths.persistent_volume(claim), paths.persistent_data(claim));
-    make_private(&volume)?;
     let present = read_record(&volume);
+    if present.is_none() {
+        // The record comes after the names that lead to it: where there is one, these are durable.
+        make_directories(&volume, PRIVATE)?;
+    }
     if present.as_ref().is_none_or(|record| record.terms != *terms) {
         let created_at = present.map_or_else(Timestamp::now, |record| record.created_at);
         let record = ClaimRecord { version: VERSION, created_at, terms: terms.clone() };
@@ -221,8 +229,7 @@ fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms) -> io::Result<()> 
     match fs::create_dir(&data) {
         Ok(()) => {
             own(&data, None, ChangePolicy::OnRootMismatch)?;
-            sync_parent(&data)?;
-            sync_parent(&volume)
+            sync_parent(&data)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
@@ -232,11 +239,6 @@ fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms) -> io::Result<()> 
 fn read_record(volume: &Path) -> Option<ClaimRecord> {
     let record: ClaimRecord = serde_json::from_slice(&fs::read(volume.join(RECORD)).ok()?).ok()?;
     Some(record).filter(|record| record.version == VERSION)
-}
-
-/// Only root passes: containers get the data themselves.
-fn make_private(directory: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(directory)
 }
 
 fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {

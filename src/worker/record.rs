@@ -127,9 +127,9 @@ impl PodRecord {
     }
 
     fn write_to(&self, path: &Path, directory: &Path) -> io::Result<()> {
-        if !directory.try_exists()? {
-            fs::create_dir_all(directory)?;
-            atomic_file::sync_parent(directory)?;
+        // A record that is there was written after the names that lead to it were durable.
+        if !path.try_exists()? {
+            atomic_file::make_directories(directory, 0o755)?;
         }
         atomic_file::write_durable(path, &serde_json::to_vec(self)?, 0o600)
     }

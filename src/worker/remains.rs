@@ -67,7 +67,9 @@ pub fn mark_logs_of(paths: &Paths, uid: &PodUid) -> Result<(), RemainsError> {
 fn mark(paths: &Paths, name: &OsStr) -> Result<(), RemainsError> {
     let mark = paths.gone().join(name);
     let write = || {
-        fs::create_dir_all(paths.gone())?;
+        if !paths.gone().try_exists()? {
+            atomic_file::make_directories(&paths.gone(), 0o755)?;
+        }
         atomic_file::write_durable(&mark, b"", 0o600)
     };
     write().map_err(|source| RemainsError::Mark { path: mark.clone(), source })

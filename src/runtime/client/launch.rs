@@ -6,6 +6,7 @@ use crate::pod::{PodFullName, PodUid};
 use crate::runtime::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
 use crate::runtime::record::{Durability, SandboxRecord};
 use crate::runtime::{PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxSpec, SandboxState, SandboxStatus};
+use crate::sys::atomic_file;
 use crate::sys::atomic_file::write_atomic;
 use crate::sys::namespaces::Namespace;
 use jiff::Timestamp;
@@ -73,6 +74,9 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
             .create(&directory)
             .map_err(|error| failed(&format!("make {}", directory.display()), &error))?;
     }
+    // What the shim records durably in it is only as durable as its name.
+    let records = paths.container_records(&uid);
+    atomic_file::sync_parent(&records).map_err(|error| failed(&format!("sync {}", records.display()), &error))?;
     let cgroup =
         inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("make the pod's cgroup", &error))?;
     inner.cgroups.create_shim(&uid).map_err(|error| failed("make the shim's cgroup", &error))?;

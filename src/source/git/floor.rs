@@ -6,13 +6,11 @@
 use super::error::GitError;
 use super::protocol::ObjectId;
 use super::select::Follow;
-use crate::sys::atomic_file::{sync_parent, write_durable};
+use crate::sys::atomic_file::{make_directories, write_durable};
 use jiff::Timestamp;
 use semver::Version;
 use serde::{Deserialize, Serialize};
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 const FILE: &str = "followed.json";
@@ -56,10 +54,10 @@ impl Followed {
     pub(super) fn save(&self, directory: &Path) -> Result<(), GitError> {
         let path = directory.join(FILE);
         let written = serde_json::to_vec(self).map_err(io::Error::from).and_then(|bytes| {
-            DirBuilder::new().mode(0o700).recursive(true).create(directory)?;
-            write_durable(&path, &bytes, 0o600)?;
-            // The directory may be new.
-            sync_parent(directory)
+            if !path.try_exists()? {
+                make_directories(directory, 0o700)?;
+            }
+            write_durable(&path, &bytes, 0o600)
         });
         written.map_err(|source| GitError::Disk { what: "write", path, source })
     }

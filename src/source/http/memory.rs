@@ -15,9 +15,8 @@ use reqwest::Url;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "fetched";
@@ -94,10 +93,10 @@ pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched)
         .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(url.as_str()), &mut text)
         .map_err(|_| io::Error::other("seal what was fetched"))?;
     let bytes = [FORMAT, &nonce, &text].concat();
-    DirBuilder::new().recursive(true).mode(0o700).create(state)?;
-    atomic_file::write_durable(&path(state), &bytes, 0o600)?;
-    // The directory itself may be new.
-    atomic_file::sync_parent(state)
+    if !path(state).try_exists()? {
+        atomic_file::make_directories(state, 0o700)?;
+    }
+    atomic_file::write_durable(&path(state), &bytes, 0o600)
 }
 
 #[cfg(test)]

@@ -234,11 +234,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => atomic_file::sync_parent(directory),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new().mode(0o700).recursive(true).create(directory)?;
-            // All of these may be new, and a record is only as durable as the names that lead to it.
-            directory.ancestors().filter(|path| path.parent().is_some()).try_for_each(atomic_file::sync_parent)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => atomic_file::make_directories(directory, 0o700),
         Err(error) => Err(error),
     }
 }
