@@ -27,6 +27,21 @@ fn check(file: &str) {
 }
 
 #[test]
+fn actions_of_plain_pods() {
+    check("actions-plain.yaml");
+}
+
+#[test]
+fn actions_with_init_containers() {
+    check("actions-init.yaml");
+}
+
+#[test]
+fn actions_with_sidecars() {
+    check("actions-sidecars.yaml");
+}
+
+#[test]
 fn main_containers() {
     check("main-containers.yaml");
 }

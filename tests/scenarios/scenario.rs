@@ -44,6 +44,12 @@ pub(crate) struct Scenario {
     /// Runs of its containers, oldest first.
     #[serde(default)]
     containers: Vec<Run>,
+    /// All images are there.
+    #[serde(default)]
+    has_images: bool,
+    /// The sandbox was made, but its network was not set up.
+    #[serde(default)]
+    lacks_network: bool,
     /// Images that are not as usual: usual is that nobody looked yet.
     #[serde(default)]
     images: BTreeMap<String, Image>,
@@ -298,7 +304,7 @@ impl Scenario {
             record: taken(),
             volumes: taken(),
             had_volumes: self.sandbox.is_some(),
-            network: taken(),
+            network: if self.lacks_network { Step::Open } else { taken() },
             active_since: Some(moment(-i64::try_from(self.active).unwrap())),
             ..PodMemory::default()
         };
@@ -315,12 +321,16 @@ impl Scenario {
             let backoff = Backoff { delay: Duration::from_secs(*seconds), updated: moment(-60) };
             memory.container_mut(&name).crash_loop = Some(CrashLoop { hash, backoff });
         }
+        let present = || {
+            let config = ImageConfig::default();
+            ImageWork::Present(Box::new(ResolvedImage { digest: String::new(), layers: Vec::new(), config }))
+        };
+        for container in new.containers.iter().filter(|_| self.has_images) {
+            memory.container_mut(&container.name).image = present();
+        }
         for (name, image) in &self.images {
             memory.container_mut(&ContainerName::new(name)).image = match image {
-                Image::Present => {
-                    let config = ImageConfig::default();
-                    ImageWork::Present(Box::new(ResolvedImage { digest: String::new(), layers: Vec::new(), config }))
-                }
+                Image::Present => present(),
                 Image::Pulling => ImageWork::Pulling(None),
                 Image::Failed => ImageWork::Failed(failure("ErrImagePull")),
             };
