@@ -44,14 +44,21 @@ impl Counted<'_> {
 }
 
 /// The phase of a pod with these containers. `inits` are init containers without sidecars. A `result` that was decided stays, whatever is
-/// seen later.
-pub(super) fn pod_phase(inits: &[Counted<'_>], mains: &[Counted<'_>], result: Option<&PodResult>) -> PodPhase {
-    if let Some(result) = result {
+/// seen later. A pod of which something runs is not over, as for the kubelet's status manager: who sees that it is may take what it had.
+pub(super) fn pod_phase(
+    inits: &[Counted<'_>],
+    sidecars: &[Counted<'_>],
+    mains: &[Counted<'_>],
+    result: Option<&PodResult>,
+) -> PodPhase {
+    let runs = |containers: &[Counted<'_>]| containers.iter().any(|container| is_running(container.status));
+    let is_alive = runs(inits) || runs(sidecars) || runs(mains);
+    if let Some(result) = result.filter(|_| !is_alive) {
         return if result.succeeded { PodPhase::Succeeded } else { PodPhase::Failed };
     }
     let main_has_run = mains.iter().any(|main| is_running(main.status) || ended(main.status).is_some());
     let init_pending = inits.iter().any(|init| terminated(init.status).is_none_or(|terminated| terminated.exit_code != 0));
-    if inits.iter().any(|init| init.after_exit() == Some(AfterExit::Failed)) {
+    if !is_alive && inits.iter().any(|init| init.after_exit() == Some(AfterExit::Failed)) {
         return PodPhase::Failed;
     }
     if init_pending && !main_has_run {
@@ -60,7 +67,7 @@ pub(super) fn pod_phase(inits: &[Counted<'_>], mains: &[Counted<'_>], result: Op
     if mains.iter().any(|main| !is_running(main.status) && ended(main.status).is_none()) {
         return PodPhase::Pending;
     }
-    if mains.iter().any(|main| is_running(main.status)) {
+    if is_alive {
         return PodPhase::Running;
     }
     let ends = |wanted: &[AfterExit]| mains.iter().filter_map(Counted::after_exit).any(|after| wanted.contains(&after));
@@ -127,7 +134,19 @@ mod tests {
         let statuses: Vec<ContainerStatus> = inits.chars().chain(mains.chars()).map(status).collect();
         let counted: Vec<Counted<'_>> = statuses.iter().zip(&exits).map(|(status, exits)| Counted { status, exits }).collect();
         let (inits, mains) = counted.split_at(inits.len());
-        pod_phase(inits, mains, None)
+        pod_phase(inits, &[], mains, None)
+    }
+
+    /// The phase of a pod with a sidecar.
+    fn phase_with_sidecar(policy: &str, sidecar: char, main: char) -> PodPhase {
+        let yaml = format!(
+            "{{spec: {{restartPolicy: {policy}, containers: [{{name: c}}], initContainers: [{{name: s, restartPolicy: Always}}]}}}}"
+        );
+        let pod: Pod = serde_yaml::from_str(&yaml).unwrap();
+        let exits: Vec<ExitPolicy> = containers::all(&pod).map(|(kind, container)| ExitPolicy::of(&pod, kind, container)).collect();
+        let (sidecar, main) = (status(sidecar), status(main));
+        let counted = |status, exits| [Counted { status, exits }];
+        pod_phase(&[], &counted(&sidecar, &exits[0]), &counted(&main, &exits[1]), None)
     }
 
     fn phase(policy: &str, inits: &str, mains: &str) -> PodPhase {
@@ -177,6 +196,32 @@ mod tests {
         }
     }
 
+    /// TestPodPhaseWithRestartAlwaysRestartableInitContainers, ...OnFailure and ...Never, and ...AndPodHasRun.
+    #[test]
+    fn d14_a_sidecar_that_runs_keeps_the_pod_running_and_its_own_end_does_not_matter() {
+        use PodPhase::{Failed, Pending, Running, Succeeded};
+        for (sidecar, main, always, on_failure, never) in [
+            ('w', 'w', Pending, Pending, Pending),
+            ('r', 'w', Pending, Pending, Pending),
+            ('b', 'w', Pending, Pending, Pending),
+            ('0', 'w', Pending, Pending, Pending),
+            ('r', 'r', Running, Running, Running),
+            ('1', 'r', Running, Running, Running),
+            ('b', 'r', Running, Running, Running),
+            ('r', '0', Running, Running, Running),
+            ('r', '1', Running, Running, Running),
+            ('0', '0', Running, Succeeded, Succeeded),
+            ('1', '0', Running, Succeeded, Succeeded),
+            ('b', '0', Running, Succeeded, Succeeded),
+            ('0', '1', Running, Running, Failed),
+            ('1', 'b', Running, Running, Failed),
+        ] {
+            assert_eq!(phase_with_sidecar("Always", sidecar, main), always, "Always {sidecar} {main}");
+            assert_eq!(phase_with_sidecar("OnFailure", sidecar, main), on_failure, "OnFailure {sidecar} {main}");
+            assert_eq!(phase_with_sidecar("Never", sidecar, main), never, "Never {sidecar} {main}");
+        }
+    }
+
     /// TestPodPhaseWithContainerRestartPolicy.
     #[test]
     fn d14_a_containers_own_policy_and_rules_count() {
@@ -199,12 +244,15 @@ mod tests {
     }
 
     #[test]
-    fn a_decided_result_stays() {
+    fn a_decided_result_stays_and_is_told_when_nothing_runs_any_more() {
         let pod: Pod = serde_yaml::from_str("{spec: {containers: [{name: c}]}}").unwrap();
         let exits = ExitPolicy::of(&pod, ContainerKind::Main, &pod.spec.as_ref().unwrap().containers[0]);
-        let (running, failed) = (status('r'), status('1'));
-        let phase = |status, result| pod_phase(&[], &[Counted { status, exits: &exits }], Some(&result));
-        assert_eq!(phase(&running, PodResult::failed()), PodPhase::Failed);
-        assert_eq!(phase(&failed, PodResult::succeeded()), PodPhase::Succeeded);
+        let phase = |letter, result| {
+            let status = status(letter);
+            pod_phase(&[], &[], &[Counted { status: &status, exits: &exits }], Some(&result))
+        };
+        assert_eq!(phase('r', PodResult::failed()), PodPhase::Running);
+        assert_eq!(phase('w', PodResult::failed()), PodPhase::Failed);
+        assert_eq!(phase('1', PodResult::succeeded()), PodPhase::Succeeded);
     }
 }

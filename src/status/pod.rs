@@ -33,7 +33,9 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
         inits.iter().map(|(kind, status)| (*kind, status)).chain(mains.iter().map(|status| (ContainerKind::Main, status)));
     let counted = statuses.zip(&exits).map(|((kind, status), exits)| (kind, Counted { status, exits }));
     let of_kind = |wanted| counted.clone().filter(move |(kind, _)| *kind == wanted).map(|(_, counted)| counted).collect::<Vec<_>>();
-    let phase = pod_phase(&of_kind(ContainerKind::Init), &of_kind(ContainerKind::Main), input.result);
+    let [init_containers, sidecars, main_containers] =
+        [ContainerKind::Init, ContainerKind::Sidecar, ContainerKind::Main].map(of_kind);
+    let phase = pod_phase(&init_containers, &sidecars, &main_containers, input.result);
 
     let main_has_run = mains.iter().any(|status| status.container_id.is_some());
     let uninitialized: Vec<&str> = inits
@@ -45,6 +47,7 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     let waited_for: Vec<&ContainerStatus> = sidecars.chain(&mains).collect();
 
     let is_over = matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
+    let result = input.result.filter(|_| is_over);
     let pod_ips: Vec<String> = if is_over { Vec::new() } else { input.pod_ips.iter().map(ToString::to_string).collect() };
     let host_ips: Vec<String> = input.host_ips.iter().map(ToString::to_string).collect();
     let qos = match qos_class(pod) {
@@ -54,8 +57,8 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     };
     PodStatus {
         phase: Some(phase.as_str().to_owned()),
-        reason: input.result.and_then(|result| result.reason.clone()),
-        message: input.result.and_then(|result| result.message.clone()),
+        reason: result.and_then(|result| result.reason.clone()),
+        message: result.and_then(|result| result.message.clone()),
         conditions: Some(conditions(input, phase, &waited_for, &uninitialized)),
         start_time: input.started_at.map(Time),
         qos_class: Some(qos.to_owned()),

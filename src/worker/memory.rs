@@ -183,6 +183,15 @@ impl PodMemory {
         self.volume_images.get(volume).unwrap_or(&ImageWork::Open)
     }
 
+    /// Whether a sandbox that lives has its network: set up by this daemon, or by an earlier one that started containers in it.
+    pub fn is_connected(&self) -> bool {
+        match self.network {
+            Step::Done => true,
+            Step::Open => self.had_volumes,
+            Step::Failed(_) => false,
+        }
+    }
+
     /// For changing it.
     pub fn container_mut(&mut self, name: &ContainerName) -> &mut ContainerMemory {
         self.containers.entry(name.clone()).or_default()

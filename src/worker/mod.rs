@@ -28,6 +28,7 @@ pub mod queue;
 pub mod record;
 pub mod remains;
 
+mod addresses;
 mod assemble;
 mod cdi;
 mod execute;

@@ -151,6 +151,7 @@ impl PodWorker {
         self.look_at_objects(services).await;
         if self.shown.is_none() {
             let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
+            self.recall_addresses(services, &observed).await;
             self.show(services, &observed);
         }
         for _ in 0..MAX_ROUNDS {
@@ -461,7 +462,7 @@ impl PodWorker {
             starting: &self.starting,
             result: self.record.result.as_ref(),
             unready: &self.memory.unready(observed),
-            sandbox_ready: is_ready && self.memory.network == Step::Done,
+            sandbox_ready: is_ready && self.memory.is_connected(),
             pod_ips,
             host_ips: &host_ips,
             resize: resize.as_ref(),

@@ -106,11 +106,14 @@ async fn a_killed_daemon_finds_its_pods_again_and_restarts_nothing() {
     host.say(PodOp::Add, &[&web]).await;
     host.settle().await;
     let before = host.observed(&web.uid);
+    let shown = host.statuses.changes(&web.uid);
     host.runtime.take_calls();
     host.kill_daemon();
     host.start_daemon().await;
     host.run(30).await;
     assert_eq!(host.observed(&web.uid), before);
+    // From the first status on with its addresses; only the times of its conditions begin anew.
+    assert_eq!(host.statuses.changes(&web.uid) - shown, 1);
     host.say(PodOp::Add, &[&web]).await;
     host.run(300).await;
     assert_eq!(host.observed(&web.uid), before);

@@ -130,9 +130,8 @@ impl Site {
 
     /// The addresses of a pod that runs.
     pub(crate) fn addresses(&self, name: &str) -> [String; 2] {
-        self.host.wait_running(name);
-        // A daemon that has just started shows what runs before it has asked what it has.
-        let pod = self.host.wait_for_pod(name, "addresses", |pod| pod.0["status"]["podIPs"].is_array());
+        // Whoever sees it running sees its addresses, also when the daemon has just started.
+        let pod = self.host.wait_running(name);
         let ip = |index: usize| pod.0["status"]["podIPs"][index]["ip"].as_str().unwrap_or_default().to_owned();
         [ip(0), ip(1)]
     }

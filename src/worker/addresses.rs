@@ -1,0 +1,20 @@
+//! What a pod's network gave it, as far as an earlier daemon's work goes on.
+
+use super::pod_worker::PodWorker;
+use super::services::Services;
+use crate::runtime::{ObservedPod, SandboxState};
+use crate::telemetry::error_chain;
+
+impl PodWorker {
+    /// Asks for the addresses that a living sandbox has, so that the first status after a start of the daemon shows them. Setting the
+    /// network up asks again, and says what is wrong.
+    pub(super) async fn recall_addresses(&mut self, services: &Services, observed: &ObservedPod) {
+        let living = observed.sandbox.as_ref().filter(|sandbox| sandbox.state == SandboxState::Ready);
+        let Some(sandbox) = living.filter(|_| self.memory.pod_ips.is_empty()) else { return };
+        let desired = &self.definition.desired;
+        match services.network.status(&desired.uid, &desired.pod, sandbox.netns.as_deref()).await {
+            Ok(status) => self.memory.pod_ips = status.ips,
+            Err(error) => tracing::debug!(pod = %desired.full_name, error = %error_chain(&error), "addresses are not known yet"),
+        }
+    }
+}
