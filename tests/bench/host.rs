@@ -32,7 +32,7 @@ fn main() {
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
-        ("probes", probes::five_hundred),
+        ("probes", probes::many_pods_with_probes),
         ("git", git::push_to_running),
     ];
     // `make bench PARTS=idle` runs one of them.

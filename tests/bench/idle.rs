@@ -5,8 +5,8 @@ use crate::memory::{grow, shims};
 use crate::support::TestHost;
 use std::time::Duration;
 
-/// CPU ticks (1/100 s) and bytes sent to storage.
-fn spent(pids: &[u32]) -> (u64, u64) {
+/// CPU ticks (1/100 s), with those of children that were waited for, and bytes sent to storage.
+pub(crate) fn spent(pids: &[u32]) -> (u64, u64) {
     let ticks = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let fields: Vec<u64> = stat
@@ -15,7 +15,7 @@ fn spent(pids: &[u32]) -> (u64, u64) {
             .unwrap_or("")
             .split_whitespace()
             .skip(11)
-            .take(2)
+            .take(4)
             .filter_map(|field| field.parse().ok())
             .collect();
         fields.iter().sum::<u64>()

@@ -44,10 +44,10 @@ pub(crate) fn grow(host: &TestHost, count: usize) -> Duration {
     start.elapsed()
 }
 
-/// PSS at 0, 1, 10 and 100 pods.
+/// PSS at 0, 1, 10, 100 and 250 pods.
 pub(crate) fn daemon_and_shims() {
     let host = TestHost::start();
-    for count in [0, 1, 10, 100] {
+    for count in [0, 1, 10, 100, 250] {
         let took = if count == 0 { Duration::ZERO } else { grow(&host, count) };
         let daemon = pss_kib(host.daemon_pid());
         let shims = shims(&host);
