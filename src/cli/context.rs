@@ -57,8 +57,9 @@ impl Context {
             ColorChoice::Never => false,
             ColorChoice::Auto => {
                 let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
                 let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
-                !refused && (forced || std::io::stdout().is_terminal())
+                !refused && (forced || !dumb && std::io::stdout().is_terminal())
             }
         }
     }

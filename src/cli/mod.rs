@@ -70,7 +70,7 @@ struct Global {
     /// Socket of the daemon [default: podstead.sock in the configured run directory]
     #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET", hide_env_values = true)]
     socket: Option<PathBuf>,
-    /// When to colour the output; auto: on a terminal, unless NO_COLOR is set
+    /// When to colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
 }

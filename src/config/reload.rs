@@ -82,7 +82,8 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
         ("webhook", *webhook != new.webhook),
         ("network", *network != new.network),
-        ("logging", *logging != new.logging),
+        // The level counts at once.
+        ("logging.format", logging.format != new.logging.format),
     ];
     differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
@@ -156,8 +157,8 @@ mod tests {
     fn what_counts_at_the_next_start_only_is_named() {
         let started = config("sources: []\n");
         assert_eq!(needs_restart(&started, &config("sources: [{name: a, directory: {path: /a}}]\n")), [""; 0]);
-        let other = config("nodeName: other\npaths: {logs: /l}\nlogging: {level: debug}\n");
-        assert_eq!(needs_restart(&started, &other), ["nodeName", "paths", "logging"]);
+        let other = config("nodeName: other\npaths: {logs: /l}\nlogging: {level: debug, format: journal}\n");
+        assert_eq!(needs_restart(&started, &other), ["nodeName", "paths", "logging.format"]);
     }
 
     #[test]

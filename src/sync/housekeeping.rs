@@ -65,7 +65,7 @@ impl Housekeeping {
 
     /// Whether nothing is left of the pod.
     async fn remove(&self, uid: &PodUid) -> bool {
-        tracing::info!(%uid, "remove what is left of an unknown pod");
+        tracing::info!(pod_uid = %uid, "remove what is left of an unknown pod");
         let Services { runtime, volumes, network, paths, .. } = &*self.services;
         let mut problems = Vec::new();
         problems.extend(network.release(uid).await.err().map(|error| error_chain(&error).to_string()));
@@ -76,7 +76,7 @@ impl Housekeeping {
         problems.extend(remains::mark_logs_of(paths, uid).err().map(|error| error_chain(&error).to_string()));
         problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
         if !problems.is_empty() {
-            tracing::warn!(%uid, error = problems.join("; "), "cannot remove what is left of an unknown pod");
+            tracing::warn!(pod_uid = %uid, error = problems.join("; "), "cannot remove what is left of an unknown pod");
         }
         problems.is_empty()
     }

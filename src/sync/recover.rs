@@ -53,7 +53,7 @@ impl Recovered {
         let Records { records, unreadable, without } = record::read_all(paths).map_err(RecoverError::Records)?;
         for (uid, error) in &unreadable {
             record::set_aside(paths, uid);
-            tracing::error!(%uid, error = %crate::telemetry::error_chain(error), "pod record is set aside");
+            tracing::error!(pod_uid = %uid, error = %crate::telemetry::error_chain(error), "pod record is set aside");
         }
         let mut observed: BTreeMap<PodUid, ObservedPod> = observed.into_iter().map(|pod| (pod.uid.clone(), pod)).collect();
         let mut recovered = Recovered::default();

@@ -2,7 +2,8 @@
 //!
 //! The same subject, type, reason and message again raises a count instead of adding an entry; many that differ in their message only
 //! become one entry ([`super::correlator`]). Entries are bounded in number, per subject and altogether, and each in size, so that a crash
-//! loop costs neither memory nor disk. They do not outlive the daemon: an event is an aid, not a state.
+//! loop costs neither memory nor disk. They do not outlive the daemon: an event is an aid, not a state. What happened to pods is in the daemon's log,
+//! too, when it happened first and at each doubling of its count.
 
 use super::correlator::{Correlator, Verdict};
 use super::events::{EventRecorder, EventType, Subject};
@@ -116,13 +117,12 @@ impl EventRecorder for EventLog {
         };
         let key_message = (!is_combined).then(|| message.clone());
         let key = EventKey { subject: subject.clone(), kind, reason: reason.clone(), message: key_message };
-        let mut is_new = false;
+        let mut count = 1;
+        let line = (kind, reason.clone(), message.clone());
         self.journal.update(key, |before, version| {
-            is_new = before.is_none();
+            count = before.map_or(1, |event| event.count.saturating_add(1));
             Some(match before {
-                Some(event) => {
-                    LoggedEvent { count: event.count.saturating_add(1), last_seen: now, version, message, ..event.clone() }
-                }
+                Some(event) => LoggedEvent { count, last_seen: now, version, message, ..event.clone() },
                 None => LoggedEvent {
                     serial: version,
                     subject: subject.clone(),
@@ -137,10 +137,31 @@ impl EventRecorder for EventLog {
                 },
             })
         });
-        if is_new {
+        if count == 1 {
             self.trim(subject);
         }
+        // Rarer and rarer: what happens again and again must not fill the journal.
+        if count.is_power_of_two() {
+            let (kind, reason, message) = line;
+            log(subject, kind, &reason, &message, count);
+        }
     }
+}
+
+/// Writes what happened to a pod into the daemon's log, which outlives the daemon. What events say about sources and the host is logged where
+/// it happens.
+fn log(subject: &Subject, kind: EventType, reason: &str, message: &str, count: u32) {
+    let Subject::Pod { uid, full_name, field_path } = subject else { return };
+    let container = field_path.as_deref().and_then(container_of);
+    match kind {
+        EventType::Normal => tracing::info!(pod = %full_name, container, pod_uid = %uid, reason, count, "{message}"),
+        EventType::Warning => tracing::warn!(pod = %full_name, container, pod_uid = %uid, reason, count, "{message}"),
+    }
+}
+
+/// `web` of `spec.containers{web}`.
+fn container_of(field_path: &str) -> Option<&str> {
+    field_path.split_once('{')?.1.strip_suffix('}')
 }
 
 /// At most `limit` bytes of `text`, cut between characters, an ellipsis where something is missing.
@@ -160,6 +181,7 @@ fn cut(text: &str, limit: usize) -> String {
 mod tests {
     use super::*;
     use crate::pod::{PodFullName, PodUid};
+    use std::sync::Arc;
 
     fn pod(name: &str) -> Subject {
         Subject::Pod {
@@ -209,6 +231,45 @@ mod tests {
         let (version, events) = log.journal().list();
         assert_eq!(version, 1 + 25, "watchers are told no more than that");
         assert!(events.iter().any(|event| event.subject == pod("quiet")));
+    }
+
+    #[test]
+    fn what_happens_to_a_pod_is_logged_at_each_doubling_of_its_count() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let writer = {
+            let lines = lines.clone();
+            move || Lines(lines.clone())
+        };
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).without_time().with_ansi(false).with_target(false).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let log = log();
+            let Subject::Pod { uid, full_name, .. } = pod("web") else { unreachable!() };
+            let main = Subject::Pod { uid, full_name, field_path: Some("spec.containers{main}".into()) };
+            for _ in 0..9 {
+                log.record(&main, EventType::Warning, "BackOff", "back-off restarting");
+            }
+            log.record(&Subject::Node, EventType::Normal, "Other", "logged where it happens");
+        });
+        let text = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+        let counts = [1, 2, 4, 8];
+        let line = |count| {
+            format!(
+                " WARN back-off restarting pod=web_default container=\"main\" pod_uid=uid-web reason=\"BackOff\" count={count}\n"
+            )
+        };
+        assert_eq!(text, counts.map(line).concat());
+    }
+
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! Set-up of the daemon's log: to stderr, for a person or for the journal.
+//! Set-up of the daemon's log: to stderr for a person, to the journal with fields.
 
+use super::journald::JournaldLayer;
 use std::error::Error;
 use std::fmt;
-use tracing_subscriber::EnvFilter;
+use std::path::Path;
 use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 
 /// Environment variable that overrides the configured level; takes the directives of `tracing`'s filter.
 pub const LEVEL_VARIABLE: &str = "PODSTEAD_LOG";
@@ -15,7 +18,8 @@ pub enum LogFormat {
     /// One line of text per message.
     #[default]
     Text,
-    /// As text without a time stamp: the journal stamps lines itself. Chosen for `text` when systemd connects stderr to the journal.
+    /// To the journal, with priority and fields; to stderr without a time stamp where there is no journal. Chosen for `text` when systemd
+    /// connects stderr to the journal.
     Journal,
 }
 
@@ -34,6 +38,9 @@ pub enum LoggingError {
     /// A subscriber is set already.
     #[error("install the log subscriber")]
     AlreadySet(#[source] tracing::subscriber::SetGlobalDefaultError),
+    /// The log that the control belongs to is gone.
+    #[error("change the level of the log")]
+    NotRunning(#[source] reload::Error),
 }
 
 /// Where the process stands: what of the environment matters for logging.
@@ -60,22 +67,46 @@ impl LogEnvironment {
     }
 }
 
+/// Changes the level of a log that runs.
+#[derive(Clone, Debug)]
+pub struct LevelControl {
+    filter: reload::Handle<EnvFilter, Registry>,
+    environment: LogEnvironment,
+}
+
+impl LevelControl {
+    /// Lets the configured level count from now on, unless the environment goes before it.
+    pub fn set(&self, configured: &str) -> Result<(), LoggingError> {
+        let filter = filter(self.environment.effective_level(configured))?;
+        // The subscriber lives as long as the process.
+        self.filter.reload(filter).map_err(LoggingError::NotRunning)
+    }
+}
+
+fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
+    EnvFilter::try_new(level).map_err(|source| LoggingError::BadLevel { level: level.to_owned(), source })
+}
+
 /// Installs the process' log. To be called once, by the daemon.
-pub fn init(configured_level: &str, format: LogFormat, environment: &LogEnvironment) -> Result<(), LoggingError> {
-    let level = environment.effective_level(configured_level);
-    let filter = EnvFilter::try_new(level).map_err(|source| LoggingError::BadLevel { level: level.to_owned(), source })?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+pub fn init(configured_level: &str, format: LogFormat, environment: &LogEnvironment) -> Result<LevelControl, LoggingError> {
+    let filter = filter(environment.effective_level(configured_level))?;
+    let (filter, handle) = reload::Layer::new(filter);
+    let format = if environment.under_journal { LogFormat::Journal } else { format };
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)
         .with_span_events(FmtSpan::NONE);
-    let format = if environment.under_journal { LogFormat::Journal } else { format };
-    match format {
-        LogFormat::Text => tracing::subscriber::set_global_default(builder.finish()),
-        LogFormat::Journal => tracing::subscriber::set_global_default(builder.without_time().finish()),
-    }
-    .map_err(LoggingError::AlreadySet)
+    let output = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Journal => match JournaldLayer::connect(Path::new(super::journald::SOCKET)) {
+            Ok(journal) => journal.boxed(),
+            // What systemd connected stderr to is the next best.
+            Err(_) => lines.without_time().boxed(),
+        },
+    };
+    tracing::subscriber::set_global_default(Registry::default().with(filter).with(output)).map_err(LoggingError::AlreadySet)?;
+    Ok(LevelControl { filter: handle, environment: environment.clone() })
 }
 
 /// Shows an error and all its sources: `a: b: c`. Errors of this crate never repeat their source, so nothing is said twice.

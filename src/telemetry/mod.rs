@@ -4,6 +4,7 @@ mod correlator;
 pub mod event_log;
 pub mod events;
 pub mod journal;
+mod journald;
 pub mod logging;
 
 pub use event_log::EventLog;

@@ -163,6 +163,25 @@ fn a_hangup_reads_the_configuration_and_ends_nothing() {
 }
 
 #[test]
+fn another_log_level_counts_at_once_and_what_happens_to_pods_is_logged() {
+    let host = TestHost::start();
+    let base = fs::read_to_string(host.path("config.yaml")).unwrap();
+    assert!(!host.daemon_log().contains(" DEBUG "), "{}", host.daemon_log());
+    configure(&host, &base, "logging: {level: 'debug,hyper=off'}\n");
+    eventually("the log to tell of its level", || {
+        let log = host.daemon_log();
+        if log.contains("another log level level=\"debug,hyper=off\"") { Ok(()) } else { Err(log) }
+    });
+    host.write_manifest("one.yaml", &pod("one"));
+    host.wait_running("one");
+    let log = host.daemon_log();
+    assert!(log.contains(" DEBUG "), "{log}");
+    let started = log.lines().find(|line| line.contains("reason=\"Started\"")).unwrap_or_else(|| panic!("{log}"));
+    assert!(started.contains("pod=one-edge-1_default container=\"main\""), "{started}");
+    assert_eq!(host.cli_ok(&["status"]).matches("from the next start on").count(), 0);
+}
+
+#[test]
 fn after_a_restart_without_the_server_the_same_pods_run() {
     let server = Server::start();
     server.serve(Some(pod("one")));

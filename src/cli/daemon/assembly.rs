@@ -30,6 +30,7 @@ use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey, PULL_SECRETS};
 use crate::sys::mounts;
+use crate::telemetry::logging::LevelControl;
 use crate::telemetry::{EventLog, error_chain};
 use crate::volume::{NodeFiles, Volumes};
 use crate::worker::backoff::BackoffPolicy;
@@ -55,7 +56,7 @@ const UPDATES: usize = 8;
 const READY_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs the daemon until `shutdown`, or until a stage ends that must not. `config` was read from `file`.
-pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, shutdown: CancellationToken) -> anyhow::Result<()> {
     let paths = config.paths.clone();
     make_directory(&paths.state, 0o700)?;
     make_directory(&paths.run, 0o755)?;
@@ -147,6 +148,7 @@ pub(super) async fn run(config: Config, file: &Path, shutdown: CancellationToken
         wakers: wakers.clone(),
         machine_key: machine_key.clone(),
         events: events.clone(),
+        log_level,
     };
     let (roster, config_standing) = Roster::start(file.to_owned(), config.clone(), links)?;
     stages.spawn(roster.run());

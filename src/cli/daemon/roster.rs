@@ -16,6 +16,7 @@ use crate::source::{Artifact, PodSource as _, SourceReport, Wakers, Wishes};
 use crate::store::intake::IntakeConfigurator;
 use crate::sys::machine_key::MachineKey;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use crate::telemetry::logging::LevelControl;
 use crate::telemetry::{EventLog, error_chain};
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -41,6 +42,7 @@ pub(super) struct RosterLinks {
     pub(super) wakers: Wakers,
     pub(super) machine_key: MachineKey,
     pub(super) events: Arc<EventLog>,
+    pub(super) log_level: LevelControl,
 }
 
 /// The task before it runs.
@@ -168,6 +170,7 @@ impl Roster {
         }
         let changes = SourceChanges::between(&self.current.sources, &config.sources);
         self.tell(&changes, &restart);
+        self.set_log_level(&config.logging.level);
 
         for name in changes.removed.iter().chain(changes.changed.iter().map(|source| &source.name)) {
             self.stop(name).await;
@@ -185,6 +188,16 @@ impl Roster {
             self.standing.send_replace(ConfigStanding { needs_restart: restart, ..new });
         }
         self.current = config;
+    }
+
+    fn set_log_level(&self, level: &str) {
+        if self.current.logging.level == level {
+            return;
+        }
+        match self.links.log_level.set(level) {
+            Ok(()) => tracing::info!(level, "another log level"),
+            Err(error) => tracing::error!(error = %error_chain(&error), "the log level is not changed"),
+        }
     }
 
     fn run_source(&mut self, config: &SourceConfig) {

@@ -40,7 +40,7 @@ impl Shared {
             Ok((leases, unreadable)) => {
                 for (uid, error) in unreadable {
                     // The pod gets other addresses, and its interface goes below.
-                    tracing::error!(%uid, error = %error_chain(&error), "the record of a pod's addresses is lost");
+                    tracing::error!(pod_uid = %uid, error = %error_chain(&error), "the record of a pod's addresses is lost");
                     self.forget_lease(&uid);
                 }
                 let mut state = self.state();

@@ -86,7 +86,7 @@ impl Leases {
         for (other, lease) in self.leases.iter().filter(|(other, lease)| *other != uid && lease.holds_ports) {
             let taken = ports.iter().find(|port| lease.ports.iter().any(|held| held.collides(port)));
             if let Some(port) = taken {
-                tracing::debug!(%uid, %other, %port, "port is taken");
+                tracing::debug!(pod_uid = %uid, %other, %port, "port is taken");
                 return Err(LeaseError::PortTaken { port: *port, by: lease.pod.clone() });
             }
         }

@@ -270,7 +270,7 @@ impl Shared {
 
     fn forget_lease(&self, uid: &PodUid) {
         if let Err(error) = record::remove_lease(&self.links.paths, uid) {
-            tracing::warn!(%uid, error = %error_chain(&error), "cannot remove the record of a pod's addresses");
+            tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot remove the record of a pod's addresses");
         }
     }
 
