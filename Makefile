@@ -9,7 +9,7 @@ DEMO_PACKAGES := busybox-static curl git python3
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
 TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables openssh-client openssh-server nginx-light fcgiwrap iproute2 util-linux e2fsprogs procps strace zstd mmdebstrap age python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon $(KUBECTL_PACKAGE)
 BENCH_PACKAGES := $(TEST_PACKAGES) catatonit
-VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils
+VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils nbdkit
 
 TARGET := $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE := target/$(TARGET)/release
@@ -68,6 +68,10 @@ vm: setup-vm build ## the core of the node tests in a Debian machine with system
 .PHONY: life
 life: setup-vm deb ## the life of the package, from installation to purge, in a Debian machine (root)
 	tests/vm/life target/debian
+
+.PHONY: power-cuts
+power-cuts: setup-vm deb ## 20 power cuts at random moments of a Debian machine that works (root; SEED=, CUTS=)
+	tests/vm/power-cuts target/debian
 
 .PHONY: docs
 docs: ## rewrite the generated pages and the recorded outputs

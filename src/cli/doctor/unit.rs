@@ -63,8 +63,13 @@ fn ask_systemd() -> BTreeMap<String, String> {
     let mut command = Command::new("systemctl");
     command.args(["show", UNIT, "--no-pager", "-p", &wanted.join(",")]).stdin(Stdio::null()).stderr(Stdio::null());
     let output = command.output().map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&output).into_owned();
-    text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    properties(&String::from_utf8_lossy(&output))
+}
+
+fn properties(text: &str) -> BTreeMap<String, String> {
+    // A lone tilde is a filter that forbids nothing.
+    let value = |value: &str| value.strip_prefix('~').filter(|rest| rest.is_empty()).unwrap_or(value).to_owned();
+    text.lines().filter_map(|line| line.split_once('=')).map(|(name, written)| (name.to_owned(), value(written))).collect()
 }
 
 fn judge(observed: &Observed) -> Vec<Finding> {
@@ -188,6 +193,14 @@ mod tests {
         assert_eq!(severities(&[("RuntimeDirectoryPreserve", "no")]), [Problem]);
         assert_eq!(severities(&[("NeedDaemonReload", "yes")]), [Warning]);
         assert_eq!(judge(&Observed::default())[0].severity, Note);
+    }
+
+    #[test]
+    fn a_filter_of_system_calls_counts_if_it_forbids_something() {
+        let read = properties("LoadState=loaded\nSystemCallFilter=~\n");
+        assert_eq!(read["SystemCallFilter"], "");
+        let read = properties("SystemCallFilter=~mount umount2\n");
+        assert_eq!(read["SystemCallFilter"], "~mount umount2");
     }
 
     #[test]
