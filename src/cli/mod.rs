@@ -28,6 +28,7 @@ mod session;
 mod source_name;
 mod status;
 mod stop;
+mod support_bundle;
 mod suspend;
 mod sync;
 mod table;
@@ -126,6 +127,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Stop all pods of a host whose daemon does not run
     Stop(stop::StopArgs),
+    /// Gather what somebody who helps has to know about this host, without secrets
+    SupportBundle(support_bundle::SupportBundleArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Show the version of this command and of the daemon
@@ -165,6 +168,7 @@ pub fn main() -> ExitCode {
         Command::Resume(args) => resume::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
         Command::Stop(args) => stop::run(&args, &context),
+        Command::SupportBundle(args) => support_bundle::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),
         Command::Completion(args) => completion::run(&args, &mut self::command()),

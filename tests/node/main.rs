@@ -37,5 +37,6 @@ mod shim;
 mod sources;
 mod storage;
 mod support;
+mod support_bundle;
 mod users;
 mod volumes;

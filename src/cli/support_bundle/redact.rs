@@ -1,0 +1,124 @@
+//! What must not leave the host is taken out. **Pure**.
+//!
+//! Manifests should name Secrets, and some hold a password as plain text all the same: so no literal value of a variable and no header goes
+//! out, whatever it is.
+
+use serde_json::Value;
+
+/// Stands where something was taken out.
+const REDACTED: &str = "<redacted>";
+
+/// Takes values of environment variables and of HTTP headers out of a pod, a list of pods or anything that holds pods.
+pub(super) fn pods(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(pods),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match (name.as_str(), &mut *field) {
+                    ("env" | "httpHeaders", Value::Array(pairs)) => pairs.iter_mut().for_each(|pair| hide(pair, "value")),
+                    _ => pods(field),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Takes the content out of ConfigMaps, in a list of them; their keys stay.
+pub(super) fn config_maps(list: &mut Value) {
+    let items = list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+    for map in items {
+        for field in ["data", "binaryData"] {
+            let entries = map.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
+            entries.for_each(|(_, content)| *content = Value::from(REDACTED));
+        }
+    }
+}
+
+/// Takes values of headers, and credentials in URLs, out of a configuration.
+pub(super) fn config(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(config),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match (name.as_str(), &mut *field) {
+                    ("headers", Value::Object(headers)) => headers.values_mut().for_each(|value| *value = Value::from(REDACTED)),
+                    _ => config(field),
+                }
+            }
+        }
+        Value::String(text) => {
+            if let Some(without) = without_user(text) {
+                *text = without;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn hide(object: &mut Value, field: &str) {
+    if let Some(value) = object.get_mut(field) {
+        *value = Value::from(REDACTED);
+    }
+}
+
+/// A URL without what stands before the host.
+fn without_user(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let (user, _) = authority.rsplit_once('@')?;
+    // The user name of ssh is no secret.
+    if scheme == "ssh" && !user.contains(':') {
+        return None;
+    }
+    Some(format!("{scheme}://{REDACTED}{}", &rest[user.len()..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_of_variables_and_headers_of_pods_go_and_references_stay() {
+        let mut list = json!({"items": [{"spec": {
+            "initContainers": [{"env": [{"name": "A", "value": "hunter2"}]}],
+            "containers": [{
+                "env": [{"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, {"name": "C", "value": "hunter2"}],
+                "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "Basic hunter2"}]}},
+                "command": ["run", "--env", "x"],
+            }],
+        }}]});
+        pods(&mut list);
+        let text = list.to_string();
+        assert!(!text.contains("hunter2"), "{text}");
+        assert_eq!(text.matches(REDACTED).count(), 3, "{text}");
+        assert!(text.contains(r#""secretKeyRef":{"key":"k","name":"s"}"#) && text.contains(r#"["run","--env","x"]"#), "{text}");
+    }
+
+    #[test]
+    fn keys_of_config_maps_stay() {
+        let mut list =
+            json!({"items": [{"metadata": {"name": "m"}, "data": {"key": "hunter2"}, "binaryData": {"other": "aHVudGVyMg=="}}]});
+        config_maps(&mut list);
+        assert_eq!(
+            list,
+            json!({"items": [{"metadata": {"name": "m"}, "data": {"key": REDACTED}, "binaryData": {"other": REDACTED}}]})
+        );
+    }
+
+    #[test]
+    fn headers_and_credentials_in_urls_of_the_configuration_go() {
+        let mut written = json!({"sources": [
+            {"http": {"url": "https://config.lan/x@y", "proxy": "http://user:hunter2@proxy:3128/", "headers": {"X-Token": ["hunter2"]}}},
+            {"git": {"url": "ssh://git@host/fleet.git"}},
+        ]});
+        config(&mut written);
+        let text = written.to_string();
+        assert!(!text.contains("hunter2"), "{text}");
+        assert!(
+            text.contains("http://<redacted>@proxy:3128/") && text.contains("ssh://git@host/") && text.contains("config.lan/x@y"),
+            "{text}"
+        );
+    }
+}
