@@ -7,7 +7,7 @@ BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
 DEMO_PACKAGES := busybox-static curl git python3
 # Any kubectl will do; Debian's package conflicts with others that bring one.
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
-TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables openssh-client openssh-server nginx-light fcgiwrap iproute2 util-linux e2fsprogs procps strace zstd mmdebstrap age python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon $(KUBECTL_PACKAGE)
+TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap iproute2 util-linux e2fsprogs procps strace zstd mmdebstrap age python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon $(KUBECTL_PACKAGE)
 BENCH_PACKAGES := $(TEST_PACKAGES) catatonit
 VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils nbdkit
 
@@ -38,6 +38,8 @@ build: setup ## the two static binaries, optimised
 check: ## format, lints, documentation, dependency policy
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --lib --bins --no-default-features -- -D warnings
+	cargo clippy --locked --lib --bins --test sources --features openpgp -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib
 	packaging/deny
 
@@ -48,6 +50,7 @@ unit: ## the fast tests: no root, no packages
 .PHONY: test
 test: setup-test ## all tests (root)
 	cargo test --locked --no-fail-fast
+	cargo test --locked --no-fail-fast --features openpgp --lib --test sources -- trust:: keyring openpgp
 
 .PHONY: deb
 deb: setup ## the Debian package, in target/debian

@@ -18,7 +18,7 @@ pub use network::{NetworkConfig, NetworkKind};
 pub use paths::Paths;
 pub use range::AddressRange;
 pub use resolve::HostFacts;
-pub use source::{Allow, GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+pub use source::{Allow, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 pub use variables::NODE_NAME;
 pub use written::{ConfigError, WrittenConfig};
 

@@ -14,11 +14,13 @@ pub mod layers;
 pub mod poll;
 pub mod polling;
 mod revision;
+mod signers;
 pub mod wake;
 pub mod webhook;
 
 pub use control::{PruneError, SourceControl};
 pub use layers::Layers;
+pub use signers::{SignatureRequirement, SignersError};
 pub use wake::{Inquiry, Wakers, Wishes};
 
 use crate::pod::SourceId;

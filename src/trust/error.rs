@@ -9,10 +9,21 @@ pub enum TrustError {
     /// There is nothing to verify.
     #[error("it is not signed")]
     Unsigned,
-    /// A signature that is not an SSH signature.
-    #[error("it has {format}, which is not supported in this build: sign with an SSH key (gpg.format=ssh)")]
+    /// An OpenPGP signature, and this build verifies none.
+    #[error("it has an OpenPGP signature, and {}", super::NOT_BUILT_IN)]
+    NotBuiltIn,
+    /// A signature in a format that the configuration names no signers for.
+    #[error("it has {format}, and requireSignature has no {field}")]
+    NoSigners {
+        /// The format with its article.
+        format: &'static str,
+        /// The field that would name them.
+        field: &'static str,
+    },
+    /// A signature of another kind.
+    #[error("it has {format}, which is not supported: sign with an SSH key (gpg.format=ssh)")]
     OtherFormat {
-        /// The format with its article, e.g. `an OpenPGP signature`.
+        /// The format with its article, e.g. `an X.509 signature`.
         format: &'static str,
     },
     /// More bytes than a signature, a commit or a tag has.
@@ -31,7 +42,7 @@ pub enum TrustError {
         /// What is wrong.
         fault: &'static str,
     },
-    /// Not an SSH signature as OpenSSH writes it.
+    /// Not a signature as OpenSSH or OpenPGP programs write it.
     #[error("the signature is malformed: {fault}")]
     MalformedSignature {
         /// What is wrong.
@@ -60,6 +71,36 @@ pub enum TrustError {
     UnknownKey {
         /// The key.
         key: Fingerprint,
+    },
+    /// No key of the keyring has this fingerprint or identity.
+    #[error("the signing key {issuer} is not in the keyring")]
+    NotInKeyring {
+        /// What the signature says it was made by, in hexadecimal digits.
+        issuer: String,
+    },
+    /// An OpenPGP key that cannot or may not sign.
+    #[error("the key {key} {reason}")]
+    KeyUnusable {
+        /// The key.
+        key: Fingerprint,
+        /// Why, as the rest of the sentence.
+        reason: &'static str,
+    },
+    /// Its owner has revoked the key.
+    #[error("the key {key} of {principal} is revoked")]
+    Revoked {
+        /// The key; a subkey where only that is revoked.
+        key: Fingerprint,
+        /// Whose it is.
+        principal: String,
+    },
+    /// The signature itself has an end.
+    #[error("the signature was made to be valid only until {until}, and it is {at}")]
+    SignatureExpired {
+        /// When it ended to be valid.
+        until: Timestamp,
+        /// The time that it was judged at.
+        at: Timestamp,
     },
     /// The key's line excludes the namespace.
     #[error("the key {key} of {principal} is not allowed to sign for namespace {namespace:?}")]

@@ -13,13 +13,19 @@ const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 /// In the flags of a security key's signature: somebody touched the key.
 const USER_PRESENT: u8 = 1;
 
-/// The hash of a public key as OpenSSH shows it: `SHA256:` and base64.
+/// The hash of a public key as people compare it: `SHA256:` and base64 as OpenSSH shows it, 40 hexadecimal digits for OpenPGP.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
     fn of(blob: &[u8]) -> Self {
         Self(format!("SHA256:{}", STANDARD_NO_PAD.encode(digest(&SHA256, blob))))
+    }
+
+    /// That of an OpenPGP key of version 4.
+    #[cfg(feature = "openpgp")]
+    pub(super) fn openpgp(hash: &[u8; 20]) -> Self {
+        Self(hex::encode_upper(hash))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Who said it: SSH signatures of commits, tags and manifests, judged against a file of allowed signers.
+//! Who said it: SSH and OpenPGP signatures of commits, tags and manifests, judged against a file of allowed signers or a keyring.
 //!
-//! **Pure.** In: bytes that came from elsewhere (a commit object, a `.sig` beside a manifest, an `allowed_signers` file) and the time to
+//! **Pure.** In: bytes that came from elsewhere (a commit object, a `.sig` beside a manifest, a file of who may sign) and the time to
 //! judge them at. Out: the [`Signer`], or a [`TrustError`] that says which part of the chain does not hold. Verification is `ring`'s;
-//! formats are OpenSSH's (`PROTOCOL.sshsig`, "ALLOWED SIGNERS" of ssh-keygen(1)) and git's.
+//! formats are OpenSSH's (`PROTOCOL.sshsig`, "ALLOWED SIGNERS" of ssh-keygen(1)), git's and, with the cargo feature
+//! `openpgp`, those of RFC 9580.
 //!
 //! A signature says *who* made a revision, neither that it is the newest nor which branch it belongs to: that older signed content does
 //! not come back is for the sources to see to.
@@ -12,7 +13,9 @@ mod commit;
 mod error;
 mod judged_at;
 mod key;
+mod openpgp;
 mod sshsig;
+mod trusted;
 mod wire;
 
 pub use allowed_signers::{AllowedSigners, SignersProblem};
@@ -20,7 +23,9 @@ pub use commit::{ObjectKind, SignedParts, signed_parts};
 pub use error::TrustError;
 pub use judged_at::judged_at;
 pub use key::Fingerprint;
+pub use openpgp::{Keyring, KeyringProblem};
 pub use sshsig::SshSignature;
+pub use trusted::Trusted;
 
 use jiff::Timestamp;
 use std::fmt;
@@ -31,12 +36,16 @@ pub const GIT_NAMESPACE: &str = "git";
 /// somebody made over a file for another purpose deploys it.
 pub const DOCUMENT_NAMESPACE: &str = "podstead";
 
+/// What to say and to do where OpenPGP would be needed and is not there.
+pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP: build it with --features openpgp, or sign with SSH keys \
+                                (gpg.format=ssh) and name them in allowedSignersFile";
+
 /// Whose signature it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signer {
-    /// The principals of the line of the allowed signers file, as written there.
+    /// The principals of the line of the allowed signers file, as written there; the name of an OpenPGP key, as its owner wrote it.
     pub principal: String,
-    /// The key.
+    /// The key; of OpenPGP the primary one.
     pub key: Fingerprint,
 }
 
@@ -47,7 +56,7 @@ impl fmt::Display for Signer {
     }
 }
 
-/// Verifies `signature` (armoured, as `ssh-keygen -Y sign` writes it) over `signed`: made for exactly `namespace`, by a key that
+/// Verifies an SSH signature (armoured, as `ssh-keygen -Y sign` writes it) over `signed`: made for exactly `namespace`, by a key that
 /// `signers` has for that namespace and that is valid at `at` (see [`judged_at`]).
 pub fn verify(
     signers: &AllowedSigners,

@@ -1,8 +1,9 @@
 //! What a good server is asked, and what it is told.
 
 use crate::http_server::{Answer, Following, Server, ok, options, pod};
+use podstead::source::SignatureRequirement;
 use podstead::source::credentials::{AuthFiles, CredentialFiles};
-use podstead::source::http::{HttpOptions, RequiredSignature};
+use podstead::source::http::HttpOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -136,7 +137,11 @@ impl Keys {
     }
 
     fn options(&self, server: &Server, state: &Path) -> HttpOptions {
-        let required = RequiredSignature { allowed_signers_file: self.path("signers"), namespace: "podstead".into() };
+        let required = SignatureRequirement {
+            allowed_signers_file: Some(self.path("signers")),
+            openpgp_keyring_file: None,
+            namespace: "podstead".into(),
+        };
         HttpOptions { signature: Some(required), ..options(&server.url("/m.yaml?site=7"), state) }
     }
 }

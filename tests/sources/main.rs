@@ -5,12 +5,18 @@ mod directory;
 mod directory_layers;
 mod follower;
 mod git;
+#[cfg(feature = "openpgp")]
+mod gnupg;
 mod http;
 mod http_crash;
 mod http_misbehaves;
 mod http_nginx;
+#[cfg(feature = "openpgp")]
+mod http_openpgp;
 mod http_server;
 mod mounts;
+#[cfg(feature = "openpgp")]
+mod openpgp;
 mod pipeline;
 mod signatures;
 mod single_file;

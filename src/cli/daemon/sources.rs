@@ -1,10 +1,10 @@
 //! Sources as configured to sources that run.
 
-use crate::config::{GitPlace, HttpPlace, Paths, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+use crate::config::{GitPlace, HttpPlace, Paths, SourceConfig, SourcePlace, SshAccess};
 use crate::source::PodSource;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
-use crate::source::git::{GitLimits, GitOptions, GitSource, GitTrust, SshOptions};
-use crate::source::http::{HttpOptions, HttpSource, RequiredSignature};
+use crate::source::git::{GitLimits, GitOptions, GitSource, SshOptions};
+use crate::source::http::{HttpOptions, HttpSource};
 use crate::source::http_client::shown;
 use crate::store::intake::IntakeSource;
 use crate::store::last_good::LastGood;
@@ -44,10 +44,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &Machine
                 interval,
                 timeout,
                 access,
-                signature: signature.clone().map(|required| {
-                    let SignatureRequirement { allowed_signers_file, namespace } = required;
-                    RequiredSignature { allowed_signers_file, namespace }
-                }),
+                signature: signature.clone(),
                 allow_rollback: *allow_rollback,
                 state: paths.source(name),
                 machine_key: machine_key.clone(),
@@ -72,10 +69,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &Machine
                 interval,
                 timeout,
                 limits: GitLimits::default(),
-                trust: signature.clone().map(|required| {
-                    let SignatureRequirement { allowed_signers_file, namespace } = required;
-                    GitTrust { allowed_signers: allowed_signers_file, namespace }
-                }),
+                trust: signature.clone(),
                 allow_rollback: *allow_rollback,
                 last_accepted,
                 store: paths.source_repository(name),

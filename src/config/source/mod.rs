@@ -17,9 +17,9 @@ pub(super) use written::WrittenSource;
 
 use crate::manifest::Substitution;
 use crate::pod::SourceId;
-use crate::source::Layers;
 use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
+use crate::source::{Layers, SignatureRequirement};
 use reqwest::Url;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -101,15 +101,6 @@ pub struct SshAccess {
     pub key_file: PathBuf,
     /// Keys of the servers.
     pub known_hosts_file: PathBuf,
-}
-
-/// Who must have signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignatureRequirement {
-    /// Keys and whose they are, in the form of ssh's `allowed_signers`.
-    pub allowed_signers_file: PathBuf,
-    /// What signatures must be for: `git` for commits and tags, `podstead` for documents unless configured otherwise.
-    pub namespace: String,
 }
 
 impl SourcePlace {

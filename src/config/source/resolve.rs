@@ -2,14 +2,15 @@
 
 use super::access::{AccessFields, web_url};
 use super::git::git_place;
-use super::written::{WrittenHttp, WrittenSource};
-use super::{Allow, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace};
+use super::written::{WrittenHttp, WrittenSignature, WrittenSource};
+use super::{Allow, HttpPlace, SourceConfig, SourcePlace};
 use crate::config::ConfigError;
 use crate::config::check::{Check, is_label};
 use crate::config::variables::Variables;
 use crate::pod::SourceId;
-use crate::source::Layers;
+use crate::source::{Layers, SignatureRequirement};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,20 +138,12 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         SourcePlace::Http(_) => "podstead",
         SourcePlace::Git(_) => "git",
     };
-    let signature = require_signature.as_ref().map(|signature| {
-        let field = format!("{field}.requireSignature");
-        let namespace = signature.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
-        if namespace.is_empty() || namespace.contains(|character: char| character.is_whitespace() || ",\"".contains(character)) {
-            return Err(check.invalid(&format!("{field}.namespace"), format!("{namespace:?} is no namespace of signatures")));
-        }
-        let file = check.file(&format!("{field}.allowedSignersFile"), &signature.allowed_signers_file)?;
-        Ok(SignatureRequirement { allowed_signers_file: file, namespace })
-    });
+    let required = |written| signature(check, &format!("{field}.requireSignature"), written, default_namespace);
     Ok(SourceConfig {
         name: SourceId::new(name),
         layers: Arc::new(layers(check, &format!("{field}.layers"), in_layers, &place)?),
         place,
-        signature: signature.transpose()?,
+        signature: require_signature.as_ref().map(required).transpose()?,
         allow_rollback: allow_rollback.unwrap_or(false),
         history_limit: check.range(
             &format!("{field}.revisionHistoryLimit"),
@@ -167,6 +160,36 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
             None => None,
         },
     })
+}
+
+fn signature(
+    check: &Check<'_>,
+    field: &str,
+    written: &WrittenSignature,
+    default_namespace: &str,
+) -> Result<SignatureRequirement, ConfigError> {
+    let WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace } = written;
+    let namespace = namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
+    if namespace.is_empty() || namespace.contains(|character: char| character.is_whitespace() || ",\"".contains(character)) {
+        return Err(check.invalid(&format!("{field}.namespace"), format!("{namespace:?} is no namespace of signatures")));
+    }
+    let file =
+        |name: &str, path: &Option<PathBuf>| path.as_deref().map(|path| check.file(&format!("{field}.{name}"), path)).transpose();
+    let requirement = SignatureRequirement {
+        allowed_signers_file: file("allowedSignersFile", allowed_signers_file)?,
+        openpgp_keyring_file: file("openpgpKeyringFile", openpgp_keyring_file)?,
+        namespace,
+    };
+    let SignatureRequirement { allowed_signers_file, openpgp_keyring_file, namespace: _ } = &requirement;
+    if openpgp_keyring_file.is_some()
+        && let Some(missing) = SignatureRequirement::openpgp_is_missing()
+    {
+        return Err(check.invalid(&format!("{field}.openpgpKeyringFile"), missing.to_owned()));
+    }
+    if allowed_signers_file.is_none() && openpgp_keyring_file.is_none() {
+        return Err(check.invalid(field, "names nobody: set allowedSignersFile, openpgpKeyringFile or both".to_owned()));
+    }
+    Ok(requirement)
 }
 
 pub(super) fn seconds(check: &Check<'_>, field: &str, value: u64, most: u64) -> Result<Duration, ConfigError> {

@@ -51,6 +51,28 @@ fn what_show_prints_of_all_kinds_is_read_back_as_the_same() {
 }
 
 #[test]
+fn a_keyring_is_read_back_or_names_the_build_that_can_read_it() {
+    let text = "- {name: a, http: {url: 'http://h/'}, requireSignature: {openpgpKeyringFile: /k.asc, allowedSignersFile: /s}}";
+    match (load(text), cfg!(feature = "openpgp")) {
+        (Ok(config), true) => {
+            let shown = serde_yaml::to_string(&config.to_written()).unwrap();
+            let facts = HostFacts { host_name: "other".into(), executable: None };
+            assert_eq!(Config::parse(shown.as_bytes(), &facts, Path::new("/c")).unwrap(), config, "{shown}");
+            let required = config.sources[0].signature.clone().unwrap();
+            assert_eq!(required.openpgp_keyring_file.as_deref(), Some(Path::new("/k.asc")));
+        }
+        (Err(error), false) => {
+            let error = error.to_string();
+            assert!(
+                error.contains("requireSignature.openpgpKeyringFile: ") && error.contains("build it with --features openpgp"),
+                "{error}"
+            );
+        }
+        (loaded, _) => panic!("{loaded:?}"),
+    }
+}
+
+#[test]
 fn every_field_is_resolved() {
     let sources = load(EVERYTHING).unwrap().sources;
     let SourcePlace::Http(http) = &sources[0].place else { panic!() };
@@ -103,6 +125,10 @@ fn every_mistake_names_its_line_and_its_field() {
         (
             "- {name: a, http: {url: 'http://h/'}, requireSignature: {allowedSignersFile: s}}".to_owned(),
             "sources[0].requireSignature.allowedSignersFile: ",
+        ),
+        (
+            "- {name: a, http: {url: 'http://h/'}, requireSignature: {namespace: x}}".to_owned(),
+            "sources[0].requireSignature: names nobody: set allowedSignersFile, openpgpKeyringFile or both",
         ),
         (git("https://u@h/x", ""), "sources[0].git.url: credentials do not belong into a URL"),
         (git("ssh://u:p@h/x", ""), "sources[0].git.url: credentials do not belong into a URL"),

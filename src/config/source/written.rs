@@ -1,7 +1,8 @@
 //! Sources as written in the configuration file.
 
 use super::allow::WrittenAllow;
-use super::{GitPlace, HttpPlace, SignatureRequirement, SourceConfig, SourcePlace, SshAccess};
+use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+use crate::source::SignatureRequirement;
 use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
 use crate::source::git::Follow;
 use crate::source::http_client::HttpAccess;
@@ -186,9 +187,13 @@ pub struct WrittenSsh {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSignature {
-    /// Who may sign, in the form of ssh's `allowed_signers`.
-    pub allowed_signers_file: PathBuf,
-    /// What the signature must be for. Default: `git` for git, `podstead` for http.
+    /// Who may sign with SSH keys, in the form of ssh's `allowed_signers`. One of the files at least has to be set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_signers_file: Option<PathBuf>,
+    /// Who may sign with OpenPGP keys, as `gpg --export` writes them. Needs a build with the feature openpgp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openpgp_keyring_file: Option<PathBuf>,
+    /// What SSH signatures must be for. Default: `git` for git, `podstead` for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -201,8 +206,8 @@ impl WrittenSource {
         let mut written = Self {
             name: name.to_string(),
             require_signature: signature.as_ref().map(|signature| {
-                let SignatureRequirement { allowed_signers_file, namespace } = signature.clone();
-                WrittenSignature { allowed_signers_file, namespace: Some(namespace) }
+                let SignatureRequirement { allowed_signers_file, openpgp_keyring_file, namespace } = signature.clone();
+                WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace: Some(namespace) }
             }),
             allow_rollback: fetched.then_some(*allow_rollback),
             revision_history_limit: Some(*history_limit),

@@ -3,18 +3,17 @@
 use super::error::GitError;
 use super::floor::Floor;
 use super::objects::{Objects, Peeled, ReadLimits};
-use super::options::GitTrust;
 use super::protocol::ObjectId;
 use super::select::Target;
 use super::verify::{self, Signature};
-use crate::source::FileContent;
+use crate::source::{FileContent, SignatureRequirement};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// What a revision is held to.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    pub(super) trust: Option<GitTrust>,
+    pub(super) trust: Option<SignatureRequirement>,
     pub(super) floor: Floor,
     /// When the last accepted revision says that it was signed.
     pub(super) last_signed_at: Option<Timestamp>,

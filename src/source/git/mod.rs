@@ -34,7 +34,7 @@ mod verify;
 
 pub use error::{DamageError, GitError};
 pub use objects::ReadLimits;
-pub use options::{BadRepositoryPath, GitLimits, GitOptions, GitTrust, repository_path};
+pub use options::{BadRepositoryPath, GitLimits, GitOptions, repository_path};
 pub use protocol::{NotAnObjectId, ObjectId};
 pub use remote::{RemoteUrl, SshOptions, SshUrl, UrlError};
 pub use select::Follow;

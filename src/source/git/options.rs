@@ -3,8 +3,8 @@
 use super::objects::ReadLimits;
 use super::remote::{RemoteUrl, SshOptions};
 use super::select::Follow;
-use crate::source::Revision;
 use crate::source::http_client::HttpAccess;
+use crate::source::{Revision, SignatureRequirement};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct GitOptions {
     /// How much is fetched at once, and read.
     pub limits: GitLimits,
     /// Whose signature a commit or tag needs; `None` for nobody's.
-    pub trust: Option<GitTrust>,
+    pub trust: Option<SignatureRequirement>,
     /// Whether a revision may be used that does not follow from the last accepted one.
     pub allow_rollback: bool,
     /// The revision of the last good set.
@@ -50,15 +50,6 @@ impl Default for GitLimits {
     fn default() -> Self {
         Self { max_fetch_bytes: 256 << 20, read: ReadLimits::default() }
     }
-}
-
-/// Whose signatures count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GitTrust {
-    /// In the format of ssh-keygen; read anew for every revision.
-    pub allowed_signers: PathBuf,
-    /// What signatures have to be made for; git's own is `git`.
-    pub namespace: String,
 }
 
 /// A path that leads out of the repository, or nowhere.

@@ -2,11 +2,11 @@
 
 use super::error::GitError;
 use super::objects::{Objects, Peeled};
-use super::options::GitTrust;
 use super::protocol::ObjectId;
 use super::select::Target;
+use crate::source::SignatureRequirement;
 use crate::telemetry::error_chain;
-use crate::trust::{self, AllowedSigners, ObjectKind, Signer, judged_at, signed_parts};
+use crate::trust::{ObjectKind, Signer, Trusted, judged_at, signed_parts};
 use jiff::Timestamp;
 
 /// A signature that was verified.
@@ -24,11 +24,12 @@ pub(super) fn verify(
     objects: &Objects,
     peeled: &Peeled,
     target: &Target,
-    trust: &GitTrust,
+    required: &SignatureRequirement,
     last: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Signature, GitError> {
-    let signers = Signers { allowed: read(trust)?, namespace: &trust.namespace, last, now };
+    let trusted = required.trusted().map_err(|error| GitError::Setup(error.to_string()))?;
+    let signers = Signers { trusted, last, now };
     let commit = || signers.verify(objects, peeled.commit, None);
     let Some(tag) = peeled.tags.first() else {
         return commit().map_err(|reason| GitError::Rejected(format!("commit {}: {reason}", peeled.commit)));
@@ -47,31 +48,20 @@ pub(super) fn verify(
     }
 }
 
-fn read(trust: &GitTrust) -> Result<AllowedSigners, GitError> {
-    let path = &trust.allowed_signers;
-    let bytes =
-        std::fs::read(path).map_err(|source| GitError::Disk { what: "read the allowed signers in", path: path.clone(), source })?;
-    AllowedSigners::parse(&bytes).map_err(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        GitError::Setup(format!("allowed signers {}: {}", path.display(), problems.join("; ")))
-    })
-}
-
 /// Whose signatures count, and when they are looked at.
-struct Signers<'a> {
-    allowed: AllowedSigners,
-    namespace: &'a str,
+struct Signers {
+    trusted: Trusted,
     last: Option<Timestamp>,
     now: Timestamp,
 }
 
-impl Signers<'_> {
+impl Signers {
     /// `tag`: the name and target that the object has to have, if it is a tag.
     fn verify(&self, objects: &Objects, id: ObjectId, tag: Option<(Option<&str>, ObjectId)>) -> Result<Signature, String> {
         let raw = objects.raw(id).map_err(|error| error_chain(&error).to_string())?;
         let parts = signed_parts(&raw).map_err(|error| error.to_string())?;
         let at = judged_at(self.now, self.last, Some(parts.stated_at));
-        let signer = trust::verify(&self.allowed, self.namespace, &parts.payload, &parts.signature, at);
+        let signer = self.trusted.verify(&parts.payload, &parts.signature, at);
         let signer = signer.map_err(|error| error.to_string())?;
         let names_the_tag = match (&parts.kind, tag) {
             (ObjectKind::Tag { name, .. }, Some((wanted, _))) if Some(name.as_str()) != wanted => {

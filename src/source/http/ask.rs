@@ -71,12 +71,18 @@ pub(super) async fn body(
     Ok(Answered::Body(body, validators))
 }
 
-/// Asks for the signature.
-pub(super) async fn signature(client: &HttpClient, url: Url, timeout: Duration) -> Result<Bytes, PollError> {
-    let answer = client.send(HttpRequest::get(url, timeout)).await.map_err(PollError::NoSignature)?;
-    match answer.status() {
-        StatusCode::OK => answer.body(MAX_SIGNATURE).await.map_err(PollError::NoSignature),
-        _ => Err(PollError::NoSignature(answer.unwanted())),
+/// Asks for the signature: at the first of these places that has something.
+pub(super) async fn signature(client: &HttpClient, urls: Vec<Url>, timeout: Duration) -> Result<Bytes, PollError> {
+    let mut urls = urls.into_iter().peekable();
+    loop {
+        // There is one at least; nothing is asked for nowhere.
+        let Some(url) = urls.next() else { return Ok(Bytes::new()) };
+        let answer = client.send(HttpRequest::get(url, timeout)).await.map_err(PollError::NoSignature)?;
+        match answer.status() {
+            StatusCode::OK => return answer.body(MAX_SIGNATURE).await.map_err(PollError::NoSignature),
+            StatusCode::NOT_FOUND | StatusCode::GONE if urls.peek().is_some() => {}
+            _ => return Err(PollError::NoSignature(answer.unwanted())),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a poll of a URL led to nothing.
 
 use super::serial::SerialError;
+use crate::source::SignersError;
 use crate::source::http_client::HttpError;
 use crate::trust::TrustError;
 use std::io;
@@ -24,14 +25,9 @@ pub(super) enum PollError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The file of allowed signers.
-    #[error("refused: allowed signers {}: {reason}", path.display())]
-    Signers {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// It is not known who may sign.
+    #[error("refused: {0}")]
+    Signers(SignersError),
     /// The signature does not vouch for the body.
     #[error("refused: signature of {url}")]
     Signature {
@@ -60,7 +56,7 @@ impl PollError {
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Http(error) | Self::NoSignature(error) => error.retry_after(),
-            Self::Content { .. } | Self::Signers { .. } | Self::Signature { .. } | Self::Serial(_) | Self::Memory { .. } => None,
+            Self::Content { .. } | Self::Signers(_) | Self::Signature { .. } | Self::Serial(_) | Self::Memory { .. } => None,
         }
     }
 }

@@ -10,6 +10,8 @@
 
 use crate::sys::atomic_file;
 use crate::sys::machine_key::MachineKey;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use reqwest::Url;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -31,7 +33,7 @@ pub(super) struct Fetched {
     pub(super) body: Bytes,
     pub(super) validators: Validators,
     /// As it was found beside the body, where one is required.
-    pub(super) signature: Option<String>,
+    pub(super) signature: Option<Vec<u8>>,
     pub(super) serial: Option<u64>,
 }
 
@@ -54,7 +56,11 @@ impl Validators {
 #[serde(rename_all = "camelCase")]
 struct Head {
     validators: Validators,
+    /// In armour.
     signature: Option<String>,
+    /// One that is not text, in base64.
+    #[serde(default)]
+    binary_signature: Option<String>,
     serial: Option<u64>,
 }
 
@@ -77,7 +83,12 @@ pub(super) fn load(state: &Path, url: &Url, key: &MachineKey) -> Option<Fetched>
     let length = cipher(key).ok()?.open_in_place(nonce, Aad::from(url.as_str()), &mut sealed).ok()?.len();
     sealed.truncate(length);
     let end = memchr::memchr(b'\n', &sealed)?;
-    let Head { validators, signature, serial } = serde_json::from_slice(&sealed[..end]).ok()?;
+    let Head { validators, signature, binary_signature, serial } = serde_json::from_slice(&sealed[..end]).ok()?;
+    let signature = match (signature, binary_signature) {
+        (Some(text), _) => Some(text.into_bytes()),
+        (None, Some(binary)) => Some(STANDARD.decode(binary).ok()?),
+        (None, None) => None,
+    };
     Some(Fetched { body: Bytes::from(sealed).slice(end + 1..), validators, signature, serial })
 }
 
@@ -86,7 +97,12 @@ pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched)
     let Fetched { body, validators, signature, serial } = fetched;
     let mut nonce = [0; NONCE_LEN];
     SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no randomness"))?;
-    let mut text = serde_json::to_vec(&Head { validators: validators.clone(), signature: signature.clone(), serial: *serial })?;
+    let (signature, binary_signature) = match signature.clone().map(String::from_utf8) {
+        Some(Ok(text)) => (Some(text), None),
+        Some(Err(error)) => (None, Some(STANDARD.encode(error.as_bytes()))),
+        None => (None, None),
+    };
+    let mut text = serde_json::to_vec(&Head { validators: validators.clone(), signature, binary_signature, serial: *serial })?;
     text.push(b'\n');
     text.extend_from_slice(body);
     cipher(key)?
@@ -124,6 +140,10 @@ mod tests {
         save(&state, &url, &KEY, &fetched()).unwrap();
         assert_eq!(load(&state, &url, &KEY), Some(fetched()));
         assert_eq!(load(&state, &other, &KEY), None);
+        let binary = Fetched { signature: Some(vec![0x89, 1, 0xff]), ..fetched() };
+        save(&state, &url, &KEY, &binary).unwrap();
+        assert_eq!(load(&state, &url, &KEY), Some(binary));
+        save(&state, &url, &KEY, &fetched()).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&state), mode(&path(&state))), (0o700, 0o600));
         let bytes = std::fs::read(path(&state)).unwrap();

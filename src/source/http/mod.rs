@@ -8,7 +8,7 @@
 //! * A body whose end is told by the end of the connection alone counts when a second answer is the same.
 //! * Unchanged polls cost one conditional request. Its validators outlive the daemon together with the body that they belong to, so also
 //!   the first poll after a start is conditional. They are not used where two changes within a second would look the same.
-//! * Where signatures are required, `<url>.sig` must hold one over exactly this body ([`crate::trust`]).
+//! * Where signatures are required, `<url>.sig` (for OpenPGP also `<url>.asc`) must hold one over exactly this body ([`crate::trust`]).
 //! * A body with a serial ([`serial`]) is refused when it is older than the last one, see there.
 //!
 //! In: [`HttpOptions`], wishes. Out: artifacts of one file, [`FILE`]. One task, spawned by whoever runs the source; on disk one file in the
@@ -24,7 +24,7 @@ mod signature;
 
 use super::http_client::{HttpAccess, HttpClient};
 use super::polling::poll_forever;
-use super::{PodSource, SourceReport, Wishes};
+use super::{PodSource, SignatureRequirement, SourceReport, Wishes};
 use crate::pod::SourceId;
 use crate::sys::machine_key::MachineKey;
 use async_trait::async_trait;
@@ -52,22 +52,13 @@ pub struct HttpOptions {
     /// Credentials, proxy, TLS.
     pub access: HttpAccess,
     /// Who must have signed; `None` for anybody.
-    pub signature: Option<RequiredSignature>,
+    pub signature: Option<SignatureRequirement>,
     /// Bodies with an older serial, or without the serial that they had, are accepted.
     pub allow_rollback: bool,
     /// Directory of the source's own state; made when it is needed.
     pub state: PathBuf,
     /// What that state is sealed with: bodies may hold Secrets.
     pub machine_key: MachineKey,
-}
-
-/// Who must have signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequiredSignature {
-    /// In the form of ssh's `allowed_signers`; read for each signature.
-    pub allowed_signers_file: PathBuf,
-    /// What signatures must be for.
-    pub namespace: String,
 }
 
 /// A source that follows a URL.

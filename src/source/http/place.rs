@@ -99,9 +99,7 @@ impl HttpPlace {
         match (required, &fetched.signature) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(required), Some(text)) => {
-                signature::check(required, url, &fetched.body, text.as_bytes(), Timestamp::now()).is_ok()
-            }
+            (Some(required), Some(text)) => signature::check(required, url, &fetched.body, text, Timestamp::now()).is_ok(),
         }
     }
 
@@ -138,13 +136,13 @@ impl HttpPlace {
         Ok(Some(artifact(body, hash)))
     }
 
-    async fn signature(&self, body: &Bytes) -> Result<Option<String>, PollError> {
+    async fn signature(&self, body: &Bytes) -> Result<Option<Vec<u8>>, PollError> {
         let HttpOptions { url, timeout, signature: required, .. } = &*self.options;
         let Some(required) = required else { return Ok(None) };
-        let text = ask::signature(&self.client, signature::url_of(url), *timeout).await?;
+        let text = ask::signature(&self.client, signature::urls_of(url, required), *timeout).await?;
         let signer = signature::check(required, url, body, &text, Timestamp::now())?;
         tracing::info!(source = %self.id, %signer, "signature verified");
-        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+        Ok(Some(text.to_vec()))
     }
 
     fn serial(&self, body: &Bytes, hash: ContentHash) -> Result<Option<u64>, PollError> {

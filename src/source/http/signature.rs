@@ -1,34 +1,36 @@
 //! The detached signature of a body.
 
-use super::RequiredSignature;
 use super::error::PollError;
+use crate::source::SignatureRequirement;
 use crate::source::http_client::shown;
-use crate::trust::{AllowedSigners, Signer, judged_at, verify};
+use crate::trust::{Signer, judged_at};
 use jiff::Timestamp;
 use reqwest::Url;
 
-/// Where the signature of what lies at `url` lies: the path with `.sig` behind it, the query as it is.
-pub(super) fn url_of(url: &Url) -> Url {
-    let mut signature = url.clone();
-    signature.set_path(&format!("{}.sig", url.path()));
-    signature
+/// Where the signature of what lies at `url` may lie, in the order in which it is looked for: the path with `.sig` behind it, the query
+/// as it is; `.asc`, which gpg makes with `--armor`, where OpenPGP signatures count.
+pub(super) fn urls_of(url: &Url, required: &SignatureRequirement) -> Vec<Url> {
+    let beside = |suffix: &str| {
+        let mut signature = url.clone();
+        signature.set_path(&format!("{}{suffix}", url.path()));
+        signature
+    };
+    let openpgp = required.openpgp_keyring_file.as_ref().map(|_| beside(".asc"));
+    std::iter::once(beside(".sig")).chain(openpgp).collect()
 }
 
-/// Who signed `body`. Reads the file of allowed signers anew. There is no time in a detached signature, so the host's clock counts.
+/// Who signed `body`. Reads the files of signers anew. There is no time in a detached SSH signature, so the host's clock counts; one of
+/// OpenPGP has it.
 pub(super) fn check(
-    required: &RequiredSignature,
+    required: &SignatureRequirement,
     url: &Url,
     body: &[u8],
     signature: &[u8],
     now: Timestamp,
 ) -> Result<Signer, PollError> {
-    let RequiredSignature { allowed_signers_file: path, namespace } = required;
-    let unusable = |reason: String| PollError::Signers { path: path.clone(), reason };
-    let bytes = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
-    let signers = AllowedSigners::parse(&bytes)
-        .map_err(|problems| unusable(problems.first().map_or_else(|| "is not usable".to_owned(), ToString::to_string)))?;
-    verify(&signers, namespace, body, signature, judged_at(now, None, None))
-        .map_err(|source| PollError::Signature { url: shown(url), source })
+    let trusted = required.trusted().map_err(PollError::Signers)?;
+    let signer = trusted.verify(body, signature, judged_at(now, None, None));
+    signer.map_err(|source| PollError::Signature { url: shown(url), source })
 }
 
 #[cfg(test)]
@@ -38,6 +40,13 @@ mod tests {
     #[test]
     fn the_signature_lies_beside_the_body() {
         let url: Url = "https://h/a/b.yaml?site=1".parse().unwrap();
-        assert_eq!(url_of(&url).as_str(), "https://h/a/b.yaml.sig?site=1");
+        let [ssh, openpgp] = [(true, false), (true, true)].map(|(ssh, openpgp)| SignatureRequirement {
+            allowed_signers_file: ssh.then(|| "/signers".into()),
+            openpgp_keyring_file: openpgp.then(|| "/keyring".into()),
+            namespace: "podstead".into(),
+        });
+        let urls = |required| urls_of(&url, required).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(urls(&ssh), ["https://h/a/b.yaml.sig?site=1"]);
+        assert_eq!(urls(&openpgp), ["https://h/a/b.yaml.sig?site=1", "https://h/a/b.yaml.asc?site=1"]);
     }
 }

@@ -5,6 +5,8 @@ mod crash;
 mod healing;
 mod http;
 mod misbehaviour;
+#[cfg(feature = "openpgp")]
+mod openpgp;
 mod references;
 mod repository;
 mod rollback;

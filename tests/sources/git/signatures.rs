@@ -2,7 +2,8 @@
 
 use super::repository::{Repository, run};
 use super::{options, revision, shown, start};
-use podstead::source::git::{Follow, GitOptions, GitTrust};
+use podstead::source::SignatureRequirement;
+use podstead::source::git::{Follow, GitOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,7 +33,11 @@ impl Signers {
     }
 
     fn options(&self, repository: &Repository, state: &Path) -> GitOptions {
-        let trust = Some(GitTrust { allowed_signers: self.at("allowed"), namespace: "git".into() });
+        let trust = Some(SignatureRequirement {
+            allowed_signers_file: Some(self.at("allowed")),
+            openpgp_keyring_file: None,
+            namespace: "git".into(),
+        });
         GitOptions { trust, ..options(&repository.url(), state) }
     }
 
