@@ -5,12 +5,11 @@ use super::poller::{ClientKey, ContainerKey};
 use super::streams::Streams;
 use crate::pod::ContainerId;
 use crate::runtime::protocol::LogLimits;
-use crate::runtime::record::{ContainerRecord, Durability, RecordError};
 use crate::runtime::{ContainerSpec, ContainerState, ContainerStatus};
 use jiff::Timestamp;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// A container. Everything of its spec that the shim does not need is on disk only: a shim is small.
 #[derive(Debug)]
@@ -30,8 +29,10 @@ pub(super) struct Container {
     pub(super) grace: Duration,
     /// Clients that see its output.
     pub(super) attached: Vec<ClientKey>,
-    /// The last record could not be written: it is tried again.
-    pub(super) record_is_behind: bool,
+    /// The last record could not be written: when it is tried again.
+    pub(super) record_due: Option<Instant>,
+    /// What is told of it until the record of its end is written.
+    pub(super) told: Option<ContainerStatus>,
 }
 
 /// Where its first process is.
@@ -45,7 +46,7 @@ pub(super) enum Process {
     Running(Handle),
     /// It has ended while the helper was at work; what the helper says next decides what is recorded. Entered by the reaper.
     EndedEarly(Ending),
-    /// It has ended, or never was, and that is recorded.
+    /// It has ended, or never was, and that is recorded or being recorded.
     Gone,
 }
 
@@ -137,7 +138,8 @@ impl Container {
             fallback_to_logs: spec.fallback_to_logs,
             grace: Duration::from_secs(spec.grace_secs),
             attached: Vec::new(),
-            record_is_behind: false,
+            record_due: None,
+            told: None,
         }
     }
 
@@ -145,6 +147,7 @@ impl Container {
         &self.status.id
     }
 
+    /// It has ended; whether that is told already, [`Container::told`] says.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.process, Process::Gone)
     }
@@ -179,14 +182,8 @@ impl Container {
         }
     }
 
-    /// Writes its record into the pod's directory of records, which is made if it is missing.
-    pub(super) fn write_record(&mut self, path: &Path, durability: Durability) -> Result<(), RecordError> {
-        let record = ContainerRecord::new(self.status.clone());
-        let written = record.write(path, durability).or_else(|error| match path.parent() {
-            Some(directory) if std::fs::create_dir_all(directory).is_ok() => record.write(path, durability),
-            Some(_) | None => Err(error),
-        });
-        self.record_is_behind = written.is_err();
-        written
+    /// What may be told of it: nothing that is not recorded.
+    pub(super) fn shown(&self) -> &ContainerStatus {
+        self.told.as_ref().unwrap_or(&self.status)
     }
 }

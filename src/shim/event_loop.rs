@@ -5,6 +5,7 @@ use super::container::{Container, Ending};
 use super::exec_process::ExecProcess;
 use super::helper_job::HelperJob;
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source};
+use super::recorder::Recorder;
 use super::shared_pid::SharedPidInit;
 use crate::config::Paths;
 use crate::pod::ContainerId;
@@ -24,7 +25,7 @@ const SCRATCH: usize = 32 * 1024;
 /// Exits of processes that no helper has named yet; more than this many cannot be meant for one.
 pub(super) const EARLY_EXITS: usize = 64;
 
-/// How soon that which failed for the moment (a full disk, a busy cgroup) is tried again.
+/// How soon that which failed for the moment (a busy cgroup) is tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Why a shim cannot go on.
@@ -58,6 +59,7 @@ pub(super) struct PodShim {
     pub(super) uncompressed: BTreeSet<PathBuf>,
     /// Groups of dead containers that were still busy.
     pub(super) cgroups_to_remove: Vec<PathBuf>,
+    pub(super) recorder: Recorder,
     /// First process of the pod's own PID namespace, with `shareProcessNamespace`.
     pub(super) shared_pid: Option<SharedPidInit>,
     /// Who asked for the end.
@@ -79,8 +81,11 @@ impl PodShim {
         let mut poller = Poller::new().map_err(|source| LoopError::Watch("epoll", source))?;
         poller.add(&listener, Source::Listener, EpollFlags::EPOLLIN).map_err(|source| LoopError::Watch("socket", source))?;
         poller.add(&signals, Source::Signals, EpollFlags::EPOLLIN).map_err(|source| LoopError::Watch("signals", source))?;
+        let recorder = Recorder::new().map_err(|source| LoopError::Watch("records", source))?;
+        poller.add(recorder.ended(), Source::Record, EpollFlags::EPOLLIN).map_err(|source| LoopError::Watch("records", source))?;
         let paths = config.paths();
         Ok(Self {
+            recorder,
             config,
             paths,
             poller,
@@ -104,7 +109,7 @@ impl PodShim {
         })
     }
 
-    /// Serves until shutdown was asked for and all containers are dead.
+    /// Serves until shutdown was asked for, all containers are dead, and that is recorded.
     pub(super) fn run(&mut self) -> Result<(), LoopError> {
         while !self.is_finished() {
             let events = self.poller.wait(self.until_next_deadline()).map_err(|source| LoopError::Watch("events", source))?;
@@ -135,6 +140,7 @@ impl PodShim {
             Source::Output(owner, stream) => self.read_output(owner, stream),
             Source::Input(owner) => self.feed_input(owner, flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP)),
             Source::Helper(key) => self.listen_to_helper(key),
+            Source::Record => self.record_written(),
         }
     }
 
@@ -149,20 +155,22 @@ impl PodShim {
             self.kill_all();
         }
         self.retry_cgroup_removals();
-        self.retry_records();
+        self.retry_records(now);
     }
 
     fn until_next_deadline(&self) -> Option<Duration> {
         let now = Instant::now();
         let helper = self.jobs.values().map(|job| job.deadline.saturating_duration_since(now)).min();
-        let unfinished = !self.cgroups_to_remove.is_empty() || self.containers.values().any(|container| container.record_is_behind);
+        let unfinished = !self.cgroups_to_remove.is_empty();
+        let record = self.containers.values().filter_map(|container| container.record_due).min();
+        let record = record.map(|due| due.saturating_duration_since(now));
         let shutdown = self.host_shutdown.map(|deadline| deadline.saturating_duration_since(now));
-        [helper, shutdown, unfinished.then_some(RETRY)].into_iter().flatten().min()
+        [helper, shutdown, record, unfinished.then_some(RETRY)].into_iter().flatten().min()
     }
 
     fn is_finished(&self) -> bool {
         let is_ending = self.shutdown.is_some() || self.host_shutdown.is_some();
-        is_ending && self.jobs.is_empty() && self.containers.values().all(Container::is_gone)
+        is_ending && self.jobs.is_empty() && self.recorder.is_idle() && self.containers.values().all(Container::is_gone)
     }
 
     fn answer_shutdown(&mut self) {

@@ -68,6 +68,14 @@ pub(super) struct HelperOrder<'a> {
     pub(super) deadline: Instant,
 }
 
+/// What has to be there before a helper may execute the program.
+#[derive(Clone, Copy, Debug)]
+struct Awaits {
+    process: bool,
+    /// A container's record; an exec has none.
+    intent: bool,
+}
+
 /// A helper at work.
 #[derive(Debug)]
 pub(super) struct HelperJob {
@@ -77,6 +85,8 @@ pub(super) struct HelperJob {
     pub(super) reply_to: (ClientKey, u64),
     /// Killed if it is not done by then.
     pub(super) deadline: Instant,
+    /// What the program still waits for.
+    awaits: Awaits,
     /// The helper itself has ended.
     pub(super) has_exited: bool,
     socket: UnixStream,
@@ -92,7 +102,7 @@ impl HelperJob {
         let HelperOrder { purpose, arguments, far_ends, inherited, reply_to, deadline } = order;
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
-        // Single-threaded: nothing else is started while these descriptors can be inherited.
+        // Only this thread starts processes: none inherits these descriptors meanwhile.
         fcntl(&far, FcntlArg::F_SETFD(FdFlag::empty()))?;
         if let Some(descriptor) = inherited {
             fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
@@ -123,6 +133,7 @@ impl HelperJob {
             pid: child.id(),
             reply_to,
             deadline,
+            awaits: Awaits { process: true, intent: matches!(purpose, Purpose::Start(_)) },
             has_exited: false,
             socket: near,
             token,
@@ -131,8 +142,23 @@ impl HelperJob {
         })
     }
 
-    /// Lets a helper that has created its process execute the program.
-    pub(super) fn permit(&mut self) {
+    /// The process exists.
+    pub(super) fn process_is_made(&mut self) {
+        self.awaits.process = false;
+        self.permit();
+    }
+
+    /// That a container is to run outlives a power cut.
+    pub(super) fn intent_is_recorded(&mut self) {
+        self.awaits.intent = false;
+        self.permit();
+    }
+
+    /// Lets the helper execute the program when nothing has to come before.
+    fn permit(&mut self) {
+        if self.awaits.process || self.awaits.intent {
+            return;
+        }
         let mut frame = Vec::new();
         if frame::encode(FrameKind::Message, b"", &mut frame).is_ok() {
             // A helper that is gone is noticed by its end.

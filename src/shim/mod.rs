@@ -8,8 +8,8 @@
 //! podstead-shim init              process 1 of a PID namespace that a pod's containers share (init)
 //! ```
 //!
-//! The shim is single-threaded, without tokio and without libcontainer: it is there once per pod, so its memory counts, and it must
-//! live as long as the pod. It owns the containers' stdio ([`log`]), waits for them (reaper), and records every exit durably before it
+//! The shim is one loop, without tokio and without libcontainer: it is there once per pod, so its memory counts, and it must live as long
+//! as the pod. Only records are written beside it (recorder), by threads that start nothing and end with their write. It owns the containers' stdio ([`log`]), waits for them (reaper), and records every exit durably before it
 //! tells anyone. In: requests of [`crate::runtime::protocol`] from any number of clients, one after the other or at once. Out: answers,
 //! events, streams, records, logs. Without clients it goes on. Only SIGTERM (the host shuts down), a shutdown request or SIGKILL ends
 //! it; its containers never outlive it for longer than it takes the daemon to notice.
@@ -29,6 +29,7 @@ mod log;
 mod output;
 mod poller;
 mod reaper;
+mod recorder;
 mod requests;
 mod shared_pid;
 mod starting;

@@ -45,6 +45,8 @@ pub(super) enum Source {
     Output(StreamOwner, StreamName),
     /// A process reads, or closed its end.
     Input(StreamOwner),
+    /// A record is written.
+    Record,
     /// A helper reported.
     Helper(JobKey),
 }

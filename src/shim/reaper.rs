@@ -4,9 +4,9 @@ use super::container::{Ending, Process};
 use super::event_loop::{EARLY_EXITS, PodShim, complain};
 use super::log::last_lines;
 use super::poller::{ContainerKey, ExecKey, StreamOwner};
+use super::recorder::{Reply, Then};
 use crate::runtime::ContainerState;
 use crate::runtime::protocol::frame::FrameKind;
-use crate::runtime::protocol::{ShimEvent, ShimEventKind};
 use crate::sys::cgroup::CgroupError;
 use jiff::Timestamp;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -87,17 +87,18 @@ impl PodShim {
     fn container_process_ended(&mut self, key: ContainerKey, ending: Ending) {
         let Some(container) = self.containers.get_mut(&key) else { return };
         match container.process {
-            Process::Running(_) => self.container_ended(key, ending),
+            Process::Running(_) => self.container_ended(key, ending, None),
             Process::Created(_) | Process::Awaited | Process::EndedEarly(_) | Process::Gone => {
                 container.process = Process::EndedEarly(ending);
             }
         }
     }
 
-    /// Records the end of a container that had executed its program, then tells it.
-    pub(super) fn container_ended(&mut self, key: ContainerKey, ending: Ending) {
+    /// Records the end of a container that had executed its program, then tells it, to who asked for its start if that is not answered.
+    pub(super) fn container_ended(&mut self, key: ContainerKey, ending: Ending, reply: Option<Reply>) {
         let finished_at = Timestamp::now();
         let Some(container) = self.containers.get_mut(&key) else { return };
+        container.told.get_or_insert_with(|| container.status.clone());
         container.process = Process::Gone;
         container.streams.drop_stdin(&mut self.poller);
         let started_at = match container.status.state {
@@ -132,14 +133,9 @@ impl PodShim {
             error: None,
             message,
         };
-        let status = container.status.clone();
         let attached = std::mem::take(&mut container.attached);
-        self.record_durably(key);
-        self.announce(ShimEvent { kind: ShimEventKind::Died, container: status });
-        for client in attached {
-            self.end_session(client, ending);
-        }
         self.remove_cgroup(cgroup);
+        self.record(key, Then::Tell { reply, attached, ending: Some(ending) });
     }
 
     /// Tells the session how its process ended, after all output that is there.
@@ -153,7 +149,7 @@ impl PodShim {
         }
     }
 
-    fn end_session(&mut self, key: super::poller::ClientKey, ending: Ending) {
+    pub(super) fn end_session(&mut self, key: super::poller::ClientKey, ending: Ending) {
         let Some(client) = self.clients.get_mut(&key) else { return };
         client.closing = true;
         if client.send_frame(FrameKind::Exit, &ending.exit_code.to_be_bytes(), &self.poller) == super::client::ReadEnd::Closed {

@@ -119,7 +119,7 @@ impl PodShim {
     }
 
     fn status(&self) -> ShimStatus {
-        ShimStatus { containers: self.containers.values().map(|container| container.status.clone()).collect() }
+        ShimStatus { containers: self.containers.values().map(|container| container.shown().clone()).collect() }
     }
 
     fn known(&self, id: &ContainerId) -> Result<ContainerKey, Refusal> {
@@ -154,8 +154,12 @@ impl PodShim {
 
     fn remove(&mut self, id: &ContainerId) -> Result<Answer, Refusal> {
         let Some(key) = self.container_by_id(id) else { return Ok(Answer::Done) };
-        if self.containers.get(&key).is_some_and(|container| !container.is_gone()) {
+        if self.containers.get(&key).is_some_and(|container| !container.is_gone() || container.told.is_some()) {
             return Err(Refusal::Failed(format!("container {id} is not dead")));
+        }
+        if self.recorder.is_writing(key) {
+            // It would be there again a moment after whoever asks has removed it.
+            return Err(Refusal::Failed(format!("the record of container {id} is being written")));
         }
         let uid = &self.config.spec.uid;
         for directory in [self.paths.bundle(uid, id), self.paths.oci_state(uid).join(id)] {
@@ -244,16 +248,6 @@ impl PodShim {
                 }
                 self.end_attached_stdin(container);
             }
-        }
-    }
-
-    /// Tries again to write records that a full disk refused.
-    pub(super) fn retry_records(&mut self) {
-        let uid = self.config.spec.uid.clone();
-        for container in self.containers.values_mut().filter(|container| container.record_is_behind) {
-            let path = self.paths.container_record(&uid, container.id());
-            // It was complained about when it failed first.
-            let _still_full = container.write_record(&path, crate::runtime::record::Durability::PowerCut);
         }
     }
 }

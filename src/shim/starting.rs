@@ -6,10 +6,10 @@ use super::event_loop::{PodShim, complain};
 use super::exec_process::ExecProcess;
 use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, Stage};
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
+use super::recorder::{Reply, Then};
 use super::streams::{self, Streams};
 use crate::pod::ContainerId;
 use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
-use crate::runtime::record::Durability;
 use crate::runtime::{ContainerSpec, ContainerState, ExecSpec};
 use crate::sys::atomic_file::write_atomic;
 use jiff::Timestamp;
@@ -17,7 +17,6 @@ use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Exit code of a container whose program could not be executed (kubelet: RunContainerError).
@@ -29,8 +28,8 @@ pub(super) const SPEC_FILE: &str = "spec.json";
 impl PodShim {
     pub(super) fn start_container(&mut self, client: ClientKey, id: u64, spec: ContainerSpec) {
         if let Some(known) = self.container_by_id(&spec.id).and_then(|key| self.containers.get(&key)) {
-            let result = match &known.status.state {
-                ContainerState::Running { .. } => Ok(Answer::Container(Box::new(known.status.clone()))),
+            let result = match &known.shown().state {
+                ContainerState::Running { .. } => Ok(Answer::Container(Box::new(known.shown().clone()))),
                 ContainerState::Created | ContainerState::Exited { .. } | ContainerState::Unknown { .. } => {
                     Err(Refusal::Failed(format!("container {} was started before", spec.id)))
                 }
@@ -41,12 +40,11 @@ impl PodShim {
         let container = Container::new(key, &spec, self.config.log_limits, Timestamp::now());
         self.containers.insert(key, container);
         if let Err(reason) = self.launch_start_helper(client, id, key, &spec) {
-            self.start_failed(key, &reason);
-            self.respond(client, id, Err(Refusal::Create(reason)));
+            self.start_failed(key, &reason, Reply { client, id, refusal: Some(Refusal::Create(reason.clone())) });
         }
     }
 
-    /// Starts the helper first and writes the record of intent while it works: the program is executed only after both.
+    /// Starts the helper first and has the record of intent written while it works: the program is executed only after both.
     fn launch_start_helper(&mut self, client: ClientKey, id: u64, key: ContainerKey, spec: &ContainerSpec) -> Result<(), String> {
         let uid = self.config.spec.uid.clone();
         let bundle = self.paths.bundle(&uid, &spec.id);
@@ -83,16 +81,7 @@ impl PodShim {
         };
         let started = HelperJob::spawn(job, order, &mut self.poller);
         self.jobs.insert(job, started.map_err(|error| format!("start helper: {error}"))?);
-        let record = self.paths.container_record(&uid, &spec.id);
-        if let Some(container) = self.containers.get_mut(&key)
-            && let Err(error) = container.write_record(&record, Durability::PowerCut)
-        {
-            complain("record of intent", &error);
-            // Without a record, a container would be forgotten by a power cut: it does not start.
-            let reason = super::explain(&error);
-            self.kill_helper(job);
-            self.finish_job(job, Err((Stage::Create, reason)));
-        }
+        self.record(key, Then::Permit(job));
         Ok(())
     }
 
@@ -151,8 +140,7 @@ impl PodShim {
         // Nobody is left who could say more.
         let is_mute = !is_open || self.jobs.get(&key).is_some_and(|job| job.has_exited);
         if is_mute && self.jobs.contains_key(&key) {
-            self.kill_helper(key);
-            self.finish_job(key, Err((Stage::Create, "the helper ended without an answer".to_owned())));
+            self.fail_job(key, Stage::Create, "the helper ended without an answer".to_owned());
         }
     }
 
@@ -192,7 +180,20 @@ impl PodShim {
                 }
             }
         }
-        job.permit();
+        job.process_is_made();
+    }
+
+    /// The record of intent is on disk.
+    pub(super) fn intent_recorded(&mut self, key: JobKey) {
+        if let Some(job) = self.jobs.get_mut(&key) {
+            job.intent_is_recorded();
+        }
+    }
+
+    /// A helper's work cannot come to a good end. Nothing if it has come to another one.
+    pub(super) fn fail_job(&mut self, key: JobKey, stage: Stage, reason: String) {
+        self.kill_helper(key);
+        self.finish_job(key, Err((stage, reason)));
     }
 
     fn finish_job(&mut self, key: JobKey, result: Result<(), (Stage, String)>) {
@@ -205,8 +206,8 @@ impl PodShim {
         match (job.purpose, result) {
             (Purpose::Start(container), Ok(())) => self.start_succeeded(container, client, id),
             (Purpose::Start(container), Err((stage, reason))) => {
-                self.start_failed(container, &reason);
-                self.respond(client, id, Err(refusal(stage, reason)));
+                let refusal = Some(refusal(stage, reason.clone()));
+                self.start_failed(container, &reason, Reply { client, id, refusal });
             }
             (Purpose::Exec(exec), Ok(())) => self.open_exec_session(exec, client, id),
             (Purpose::Exec(exec), Err((stage, reason))) => {
@@ -226,33 +227,28 @@ impl PodShim {
             Process::Created(handle) | Process::Running(handle) => {
                 container.status.state = ContainerState::Running { pid: handle.pid, started_at };
                 container.process = Process::Running(handle);
-                let path = self.paths.container_record(&self.config.spec.uid, container.id());
-                if let Err(error) = container.write_record(&path, Durability::ProcessDeath) {
-                    complain("record of start", &error);
-                }
                 let status = container.status.clone();
+                self.record_at_once(key);
                 self.respond(client, id, Ok(Answer::Container(Box::new(status.clone()))));
                 self.announce(ShimEvent { kind: ShimEventKind::Started, container: status });
             }
             Process::EndedEarly(ending) => {
+                container.told = Some(container.status.clone());
                 container.status.state = ContainerState::Running { pid: 0, started_at };
-                self.container_ended(key, ending);
-                if let Some(container) = self.containers.get(&key) {
-                    let status = container.status.clone();
-                    self.respond(client, id, Ok(Answer::Container(Box::new(status))));
-                }
+                self.container_ended(key, ending, Some(Reply { client, id, refusal: None }));
             }
             Process::Awaited | Process::Gone => {
-                self.start_failed(key, "the helper named no process");
-                self.respond(client, id, Err(Refusal::Create("the helper named no process".to_owned())));
+                let reason = "the helper named no process";
+                self.start_failed(key, reason, Reply { client, id, refusal: Some(Refusal::Create(reason.to_owned())) });
             }
         }
     }
 
-    /// Leaves nothing of a failed start but its record.
-    pub(super) fn start_failed(&mut self, key: ContainerKey, reason: &str) {
+    /// Leaves nothing of a failed start but its record, which is told when it is on disk.
+    pub(super) fn start_failed(&mut self, key: ContainerKey, reason: &str, reply: Reply) {
         let Some(container) = self.containers.get_mut(&key) else { return };
         let now = Timestamp::now();
+        container.told.get_or_insert_with(|| container.status.clone());
         if let Some(handle) = container.process.handle() {
             // It may sleep in a trap of its own; what is left of it goes with its group below.
             let _gone = handle.signal(libc::SIGKILL);
@@ -270,7 +266,6 @@ impl PodShim {
         container.streams.close(&mut self.poller);
         container.log.close(now);
         let status = container.status.clone();
-        self.record_durably(key);
         let cgroup = self.container_cgroup(&status.id);
         self.kill_cgroup(&cgroup);
         self.remove_cgroup(cgroup);
@@ -280,7 +275,7 @@ impl PodShim {
                 complain("remove what a failed start left", &error);
             }
         }
-        self.announce(ShimEvent { kind: ShimEventKind::Died, container: status });
+        self.record(key, Then::Tell { reply: Some(reply), attached: Vec::new(), ending: None });
     }
 
     fn open_exec_session(&mut self, key: ExecKey, client: ClientKey, id: u64) {
@@ -314,16 +309,14 @@ impl PodShim {
     /// A helper that took too long.
     pub(super) fn abandon_helper(&mut self, key: JobKey) {
         let limit = self.config.helper_timeout_secs;
-        self.kill_helper(key);
-        self.finish_job(key, Err((Stage::Create, format!("not done after {limit} s"))));
+        self.fail_job(key, Stage::Create, format!("not done after {limit} s"));
     }
 
     /// The container is killed while it is being made.
     pub(super) fn abandon_helper_of(&mut self, container: ContainerKey) {
         let job = self.jobs.iter().find(|(_, job)| job.purpose == Purpose::Start(container)).map(|(key, _)| *key);
         if let Some(key) = job {
-            self.kill_helper(key);
-            self.finish_job(key, Err((Stage::Create, "killed while it was being started".to_owned())));
+            self.fail_job(key, Stage::Create, "killed while it was being started".to_owned());
         }
     }
 
@@ -337,16 +330,6 @@ impl PodShim {
     fn kill_helper(&mut self, key: JobKey) {
         if let Some(job) = self.jobs.get(&key).filter(|job| !job.has_exited) {
             let _gone = Handle::new(job.pid).signal(libc::SIGKILL);
-        }
-    }
-
-    /// Writes a record that has to outlive a power cut; a full disk is tried again later.
-    pub(super) fn record_durably(&mut self, key: ContainerKey) {
-        if let Some(container) = self.containers.get_mut(&key) {
-            let path: &Path = &self.paths.container_record(&self.config.spec.uid, container.id());
-            if let Err(error) = container.write_record(path, Durability::PowerCut) {
-                complain("record of exit", &error);
-            }
         }
     }
 }

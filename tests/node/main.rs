@@ -34,6 +34,7 @@ mod restart_rules;
 mod revisions;
 mod security;
 mod shim;
+mod slow_disk;
 mod sources;
 mod storage;
 mod support;

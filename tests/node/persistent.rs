@@ -1,11 +1,9 @@
 //! Persistent volumes: data that outlive their pods.
 
-use crate::support::{TestHost, eventually, eventually_within, leftovers};
+use crate::support::{Strace, TestHost, eventually, eventually_within, leftovers};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What nobody uses any more is looked for once a minute.
@@ -160,55 +158,25 @@ fn the_example_with_a_persistent_volume_counts_on_when_it_is_made_anew() {
     assert_ne!(host.wait_running("counter").uid(), pod.uid());
 }
 
-/// `strace` of a daemon's syncs; ended when dropped.
-struct Syncs {
-    strace: std::process::Child,
-    log: PathBuf,
-}
-
-impl Syncs {
-    fn of(host: &TestHost) -> Self {
-        let log = host.path("strace.log");
-        let mut command = Command::new("strace");
-        command.args(["-f", "-y", "-e", "trace=fsync", "-o"]).arg(&log).args(["-p", &host.daemon_pid().to_string()]);
-        let mut strace = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(strace.stderr.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        assert!(line.contains("attached"), "{line}");
-        // It stops when nobody takes what it says.
-        std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
-        Self { strace, log }
-    }
-
-    fn wait_synced(&self, path: &Path) {
-        let synced = format!("<{}>)", path.display());
-        eventually(&format!("{synced} to be synced"), || {
-            let log = fs::read_to_string(&self.log).unwrap();
-            if log.contains(&synced) { Ok(()) } else { Err(log) }
-        });
-    }
-}
-
-impl Drop for Syncs {
-    fn drop(&mut self) {
-        self.strace.kill().unwrap_or_default();
-        drop(self.strace.wait());
-    }
-}
-
 #[test]
 fn every_name_that_leads_to_the_data_of_a_claim_outlives_a_power_cut() {
     let host = TestHost::start();
-    let syncs = Syncs::of(&host);
+    let strace = Strace::attach(host.daemon_pid(), &["-e", "trace=fsync"], host.path("strace.log"));
+    let wait_synced = |path: PathBuf| {
+        let synced = format!("<{}>", path.display());
+        eventually(&format!("{synced} to be synced"), || {
+            let log = strace.log();
+            if log.contains(&synced) { Ok(()) } else { Err(log) }
+        });
+    };
     host.write_manifest("claim.yaml", &claim("data", "ReadWriteOnce", "Retain"));
     host.write_manifest("web.yaml", &pod("web", "data", "", ""));
     let uid = host.wait_running("web").uid();
     // The directory whose entry is new, for each on the way: no journal of a file system is relied upon.
     for directory in ["state", "state/volumes", "state/volumes/default", "state/volumes/default/data"] {
-        syncs.wait_synced(&host.path(directory));
+        wait_synced(host.path(directory));
     }
     for directory in ["", "/volumes", "/volumes/claims"] {
-        syncs.wait_synced(&host.path(&format!("state/pods/{uid}{directory}")));
+        wait_synced(host.path(&format!("state/pods/{uid}{directory}")));
     }
 }

@@ -1,0 +1,216 @@
+//! Records are written beside the loop, one after the other: a slow disk keeps nobody's output waiting.
+//!
+//! Each write is a thread of its own that ends with it, so that an idle shim has one thread. The order in which writes were asked for is
+//! kept, and what depends on one ([`Then`]) is done when it is on disk: nothing is told before it is recorded.
+
+use super::container::Ending;
+use super::event_loop::{PodShim, complain};
+use super::helper_job::Stage;
+use super::poller::{ClientKey, ContainerKey, JobKey};
+use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
+use crate::runtime::record::{ContainerRecord, Durability, RecordError};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How soon a record that could not be written (a full disk) is tried again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Enough for a record's path, its JSON and a few calls.
+const STACK: usize = 128 * 1024;
+
+/// Whom to answer when an end is on disk.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) client: ClientKey,
+    pub(super) id: u64,
+    /// `None` answers with the container as it is then.
+    pub(super) refusal: Option<Refusal>,
+}
+
+/// What follows a write.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// The helper that creates the container may have its program executed.
+    Permit(JobKey),
+    /// The end is told: to subscribers, to who asked for the start, and to the sessions.
+    Tell { reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending> },
+    /// Nothing: it was told, or need not be.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Write {
+    container: ContainerKey,
+    record: ContainerRecord,
+    path: PathBuf,
+    then: Then,
+}
+
+#[derive(Debug)]
+struct Running {
+    thread: JoinHandle<Result<(), RecordError>>,
+    container: ContainerKey,
+    then: Then,
+}
+
+/// Writes under way and to come.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    waiting: VecDeque<Write>,
+    running: Option<Running>,
+    /// Told by a write that ends.
+    ended: Arc<EventFd>,
+}
+
+impl Recorder {
+    pub(super) fn new() -> nix::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Self { waiting: VecDeque::new(), running: None, ended: Arc::new(EventFd::from_flags(flags)?) })
+    }
+
+    /// What tells that a write has ended.
+    pub(super) fn ended(&self) -> &EventFd {
+        &self.ended
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_none() && self.waiting.is_empty()
+    }
+
+    /// Whether a record of the container is not on disk yet.
+    pub(super) fn is_writing(&self, container: ContainerKey) -> bool {
+        self.running.as_ref().is_some_and(|running| running.container == container)
+            || self.waiting.iter().any(|write| write.container == container)
+    }
+
+    /// Begins the next write if none is under way. Without a thread (the pod may have no more processes) it is done at once.
+    fn begin(&mut self) -> Option<(ContainerKey, Then, Result<(), RecordError>)> {
+        if self.running.is_some() {
+            return None;
+        }
+        let Write { container, record, path, then } = self.waiting.pop_front()?;
+        let ended = Arc::clone(&self.ended);
+        let job = Arc::new((record, path));
+        let in_thread = Arc::clone(&job);
+        let spawned = Builder::new().name("record".into()).stack_size(STACK).spawn(move || {
+            let (record, path) = &*in_thread;
+            let result = write(record, path, Durability::PowerCut);
+            // A counter that is full has been told.
+            let _told = ended.write(1);
+            result
+        });
+        match spawned {
+            Ok(thread) => {
+                self.running = Some(Running { thread, container, then });
+                None
+            }
+            Err(_) => Some((container, then, write(&job.0, &job.1, Durability::PowerCut))),
+        }
+    }
+
+    /// What has ended. The thread has nothing more to do when it tells, so that joining it takes no time.
+    fn take_ended(&mut self) -> Option<(ContainerKey, Then, Result<(), RecordError>)> {
+        self.ended.read().ok()?;
+        let Running { thread, container, then } = self.running.take()?;
+        // A panic aborts the shim.
+        let result = thread.join().unwrap_or(Ok(()));
+        Some((container, then, result))
+    }
+}
+
+impl PodShim {
+    /// Has the record of a container written durably, behind those that were asked for before.
+    pub(super) fn record(&mut self, key: ContainerKey, then: Then) {
+        let Some(container) = self.containers.get_mut(&key) else { return };
+        container.record_due = None;
+        let path = self.paths.container_record(&self.config.spec.uid, container.id());
+        let record = ContainerRecord::new(container.status.clone());
+        self.recorder.waiting.push_back(Write { container: key, record, path, then });
+        self.write_records();
+    }
+
+    /// Writes a record that has to outlive the shim only: that waits for no disk. None of this container may be under way.
+    pub(super) fn record_at_once(&mut self, key: ContainerKey) {
+        let Some(container) = self.containers.get(&key) else { return };
+        let path = self.paths.container_record(&self.config.spec.uid, container.id());
+        let result = write(&ContainerRecord::new(container.status.clone()), &path, Durability::ProcessDeath);
+        if let Err(error) = &result {
+            complain("record of start", error);
+        }
+        self.try_again_if(key, result.is_err());
+    }
+
+    /// A write has ended.
+    pub(super) fn record_written(&mut self) {
+        if let Some((container, then, result)) = self.recorder.take_ended() {
+            self.recorded(container, then, result);
+        }
+        self.write_records();
+    }
+
+    fn write_records(&mut self) {
+        while let Some((container, then, result)) = self.recorder.begin() {
+            self.recorded(container, then, result);
+        }
+    }
+
+    fn recorded(&mut self, key: ContainerKey, then: Then, result: Result<(), RecordError>) {
+        match then {
+            Then::Permit(job) => match result {
+                Ok(()) => self.intent_recorded(job),
+                Err(error) => {
+                    complain("record of intent", &error);
+                    // Without a record, a container would be forgotten by a power cut: it does not start.
+                    self.fail_job(job, Stage::Create, super::explain(&error));
+                }
+            },
+            Then::Tell { reply, attached, ending } => {
+                if let Err(error) = &result {
+                    complain("record of exit", error);
+                }
+                self.try_again_if(key, result.is_err());
+                self.tell_end(key, reply, attached, ending);
+            }
+            // It was complained about when it failed first.
+            Then::Nothing => self.try_again_if(key, result.is_err()),
+        }
+    }
+
+    fn try_again_if(&mut self, key: ContainerKey, is_wanted: bool) {
+        if let Some(container) = self.containers.get_mut(&key).filter(|_| is_wanted) {
+            container.record_due = Some(Instant::now() + RETRY);
+        }
+    }
+
+    /// Tries again to write records that a full disk refused.
+    pub(super) fn retry_records(&mut self, now: Instant) {
+        let is_due = |container: &&super::container::Container| container.record_due.is_some_and(|due| due <= now);
+        let due: Vec<ContainerKey> = self.containers.values().filter(is_due).map(|container| container.key).collect();
+        due.into_iter().for_each(|key| self.record(key, Then::Nothing));
+    }
+
+    fn tell_end(&mut self, key: ContainerKey, reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending>) {
+        let Some(container) = self.containers.get_mut(&key) else { return };
+        container.told = None;
+        let status = container.status.clone();
+        self.announce(ShimEvent { kind: ShimEventKind::Died, container: status.clone() });
+        if let Some(ending) = ending {
+            attached.into_iter().for_each(|client| self.end_session(client, ending));
+        }
+        if let Some(Reply { client, id, refusal }) = reply {
+            self.respond(client, id, refusal.map_or_else(|| Ok(Answer::Container(Box::new(status))), Err));
+        }
+    }
+}
+
+/// Writes a record into the pod's directory of records, which is made if it is missing.
+fn write(record: &ContainerRecord, path: &Path, durability: Durability) -> Result<(), RecordError> {
+    record.write(path, durability).or_else(|error| match path.parent() {
+        Some(directory) if crate::sys::atomic_file::make_directories(directory, 0o750).is_ok() => record.write(path, durability),
+        Some(_) | None => Err(error),
+    })
+}

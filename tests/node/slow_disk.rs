@@ -1,0 +1,91 @@
+//! A disk that takes seconds for each sync, as worn SD cards do: `strace` delays the shim's.
+
+use crate::support::{Strace, TestHost, eventually};
+use podstead::runtime::ContainerState;
+use podstead::runtime::record::ContainerRecord;
+use std::fs;
+use std::path::Path;
+
+/// Of each sync. A durable record takes two.
+const DELAY: &str = "inject=fsync:delay_enter=6000000";
+
+fn lines(log: &Path) -> usize {
+    fs::read_to_string(log).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn output_is_logged_while_an_end_is_being_recorded_and_the_end_is_told_when_it_is() {
+    let host = TestHost::start();
+    host.write_manifest(
+        "pair.yaml",
+        "apiVersion: v1
+kind: Pod
+metadata: {name: pair}
+spec:
+  terminationGracePeriodSeconds: 1
+  restartPolicy: Never
+  containers:
+    - {name: talks, image: localhost/busybox:1, command: [/bin/sh, -c, 'while true; do echo line; sleep 0.05; done']}
+    - {name: ends, image: localhost/busybox:1, command: [/bin/sh, -c, 'trap \"exit 7\" USR1; while true; do sleep 0.05; done']}
+",
+    );
+    let pod = host.wait_running("pair");
+    let (uid, ends) = (pod.uid(), host.container_pid(&pod, "ends"));
+    let log = host.path("logs").join(format!("default_pair-edge-1_{uid}/talks/0.log"));
+    let id = pod.container("ends")["containerID"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let record = host.path(&format!("state/pods/{uid}/containers/{id}.json"));
+    let is_recorded = || matches!(ContainerRecord::read(&record).unwrap().status.state, ContainerState::Exited { .. });
+
+    let options = ["-e", "trace=fsync", "-e", DELAY];
+    let strace = Strace::attach(host.shim_pid(&pod), &options, host.path("strace.log"));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(ends as i32), nix::sys::signal::Signal::SIGUSR1).unwrap();
+    eventually("the shim to sync the record", || match strace.log() {
+        log if log.contains("fsync") => Ok(()),
+        log => Err(log),
+    });
+    let before = lines(&log);
+    eventually("output to be logged meanwhile", || match lines(&log) - before {
+        more if more >= 20 => Ok(()),
+        more => Err(format!("{more} lines more")),
+    });
+    assert!(!is_recorded(), "the sync takes longer than this");
+    let state = host.pod("pair").unwrap().container("ends")["state"].clone();
+    assert!(state["running"].is_object(), "nothing is told that is not recorded: {state}");
+
+    let pod = host.wait_for_pod("pair", "the end to be told", |pod| pod.container("ends")["state"]["terminated"].is_object());
+    assert!(is_recorded());
+    assert_eq!(pod.container("ends")["state"]["terminated"]["exitCode"], 7);
+    assert!(lines(&log) > before + 20);
+}
+
+#[test]
+fn a_program_is_executed_after_its_container_is_recorded_however_long_that_takes() {
+    let host = TestHost::start();
+    let pod = |count: u32| {
+        let more: String = (0..count)
+            .map(|number| format!("    - {{name: c{number}, image: localhost/busybox:1, command: [sleep, '1000000']}}\n"))
+            .collect();
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n{more}"
+        )
+    };
+    host.write_manifest("web.yaml", &pod(1));
+    let first = host.wait_running("web");
+    let restarted = |host: &TestHost| host.pod("web").unwrap().container("c0")["restartCount"].as_u64();
+    let options = ["-e", "trace=fsync,execve", "-e", DELAY];
+    let strace = Strace::attach(host.shim_pid(&first), &options, host.path("strace.log"));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(host.container_pid(&first, "c0") as i32), nix::sys::signal::Signal::SIGKILL)
+        .unwrap();
+    eventually("the container to run again", || match restarted(&host) {
+        Some(1) => Ok(()),
+        other => Err(format!("{other:?} {}", strace.log())),
+    });
+    host.wait_running("web");
+    let log = strace.log();
+    let program = log.lines().position(|line| line.contains("execve(") && line.contains("sleep"));
+    let record =
+        log.lines().position(|line| line.contains("fsync(") && line.contains("/containers/.") && !line.contains("resumed"));
+    let synced = log.lines().filter(|line| line.contains("/containers>)")).count();
+    assert!(record.is_some() && program.is_some() && record < program, "{log}");
+    assert!(synced >= 2, "an end and an intent, each with its directory: {log}");
+}
