@@ -1,7 +1,9 @@
 //! Lifecycle hooks (kubelet rules D8 and D12), on real containers: their order is read from what the containers wrote.
 
+use crate::support::servers::Server;
 use crate::support::{PodView, TestHost, eventually};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A pod whose containers share `/work`, a directory of the host that outlives the pod.
 fn manifest(host: &TestHost, name: &str, grace: u32, spec: &str) -> String {
@@ -156,12 +158,10 @@ fn d12_a_pause_before_the_signal_and_after_the_start() {
     assert!(at("main-term") - at("next-term") >= 1.5, "{log:?}");
 }
 
-/// shows: spec.containers[].lifecycle.preStop.httpGet, spec.containers[].lifecycle.preStop.httpGet.path,
-/// shows: spec.containers[].lifecycle.preStop.httpGet.port, spec.containers[].lifecycle.preStop.httpGet.httpHeaders,
-/// shows: spec.containers[].lifecycle.preStop.httpGet.httpHeaders[].name, spec.containers[].lifecycle.preStop.httpGet.httpHeaders[].value,
-/// shows: spec.containers[].lifecycle.postStart.httpGet, spec.containers[].lifecycle.postStart.httpGet.path,
-/// shows: spec.containers[].lifecycle.postStart.httpGet.port, spec.containers[].lifecycle.postStart.httpGet.httpHeaders,
-/// shows: spec.containers[].lifecycle.postStart.httpGet.httpHeaders[].name, spec.containers[].lifecycle.postStart.httpGet.httpHeaders[].value
+/// shows: spec.containers[].lifecycle.preStop.httpGet.path, spec.containers[].lifecycle.preStop.httpGet.port
+/// shows: spec.containers[].lifecycle.preStop.httpGet.httpHeaders, spec.containers[].lifecycle.postStart.httpGet.httpHeaders
+/// shows: spec.containers[].lifecycle.postStart.httpGet.path, spec.containers[].lifecycle.postStart.httpGet.port
+/// shows: spec.containers[].ports[].name
 #[test]
 fn d12_http_hooks_ask_the_container() {
     let host = TestHost::start();
@@ -200,6 +200,30 @@ fn d12_http_hooks_ask_the_container() {
         "{:?}",
         written(&host)
     );
+}
+
+/// shows: spec.containers[].lifecycle.preStop.httpGet.host, spec.containers[].lifecycle.preStop.httpGet.scheme
+/// shows: spec.containers[].lifecycle.postStart.httpGet.host, spec.containers[].lifecycle.postStart.httpGet.scheme
+#[test]
+fn d12_http_hooks_ask_another_host_over_http_or_https_when_told_so() {
+    let host = TestHost::start();
+    for (name, tls, scheme) in [("plain", false, "HTTP"), ("secure", true, "HTTPS")] {
+        let server = Server::start("127.0.0.2", tls, Box::new(|_, _| (200, Duration::ZERO)));
+        let port = server.address.port();
+        let hook = |kind: &str| format!("{kind}: {{httpGet: {{host: 127.0.0.2, scheme: {scheme}, port: {port}, path: /{kind}}}}}");
+        let spec = format!(
+            "  containers:\n    - {{name: main, IMAGE, command: [/bin/sh, -c, \"{FOREVER}\"], lifecycle: {{{}, {}}}}}\n",
+            hook("postStart"),
+            hook("preStop")
+        );
+        host.write_manifest(&format!("{name}.yaml"), &manifest(&host, name, 30, &spec));
+        host.wait_running(name);
+        assert_eq!(server.asked_for("/postStart").len(), 1, "{scheme}: it runs when its hook is done");
+        assert_eq!(server.asked_for("/preStop").len(), 0);
+        host.remove_manifest(&format!("{name}.yaml"));
+        host.wait_gone(name);
+        assert_eq!(server.asked_for("/preStop").len(), 1, "{scheme}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on has to fail, and says what it saw")]
 
 mod adoption;
+mod apparmor;
 mod bad_input;
 mod deadline;
 mod devices;

@@ -24,11 +24,7 @@ from the table in `src/pod/support/table.rs` and from the lines `shows:` above t
 ";
 
 /// Fields that no test shows, each with the reason; what is below them too. An entry goes as soon as there is a test; none is added.
-const NOT_SHOWN: &[(&str, &str)] = &[
-    ("spec.containers[].securityContext.appArmorProfile", "needs a kernel with AppArmor"),
-    ("spec.securityContext.appArmorProfile", "needs a kernel with AppArmor"),
-    ("spec.containers[].ports", "they inform"),
-];
+const NOT_SHOWN: &[(&str, &str)] = &[];
 
 /// Suites whose tests look at real processes, files and images, or at the steps of a plan.
 const SUITES: &[&str] = &["images", "manifest", "node", "scenarios", "sources"];

@@ -369,7 +369,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("livenessProbe.terminationGracePeriodSeconds", YES),
     ("livenessProbe.timeoutSeconds", YES),
     ("name", YES),
-    ("ports", Honoured("they inform")),
+    ("ports", Honoured("they inform; probes and hooks go by their names")),
     ("ports[].containerPort", YES),
     ("ports[].hostIP", YES),
     ("ports[].hostPort", Honoured("a pod whose port another pod or the host has waits; `[::1]` leads to no pod")),

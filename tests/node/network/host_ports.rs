@@ -3,7 +3,7 @@
 use super::lan::{HOST_V4, HOST_V6, Site, WebServer};
 use crate::support::eventually;
 
-/// shows: spec.containers[].ports[].hostPort, spec.containers[].ports[].containerPort, spec.containers[].ports[].protocol
+/// shows: spec.containers[].ports[].hostPort, spec.containers[].ports[].containerPort
 #[test]
 fn a_host_port_leads_to_the_pod_from_everywhere() {
     let site = Site::start();
@@ -57,6 +57,7 @@ fn a_host_port_of_one_address_is_one_of_that_address_only() {
     }
 }
 
+/// shows: spec.containers[].ports[].protocol
 #[test]
 fn datagrams_find_the_pod_and_their_answers_the_way_back() {
     let site = Site::start();

@@ -4,5 +4,6 @@ mod crash;
 mod host_ports;
 mod isolation;
 mod lan;
+mod probes;
 mod reach;
 mod surroundings;
