@@ -7,7 +7,7 @@ BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
 DEMO_PACKAGES := busybox-static curl git python3
 # Any kubectl will do; Debian's package conflicts with others that bring one.
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
-TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap iproute2 util-linux e2fsprogs procps strace zstd mmdebstrap age python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon $(KUBECTL_PACKAGE)
+TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap iproute2 util-linux e2fsprogs procps strace zstd mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon $(KUBECTL_PACKAGE)
 BENCH_PACKAGES := $(TEST_PACKAGES) catatonit
 VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils nbdkit
 
@@ -75,6 +75,11 @@ life: setup-vm deb ## the life of the package, from installation to purge, in a 
 .PHONY: power-cuts
 power-cuts: setup-vm deb ## 20 power cuts at random moments of a Debian machine that works (root; SEED=, CUTS=)
 	tests/vm/power-cuts target/debian
+
+.PHONY: book
+book: ## the manual as a book, in target/book (installs mdbook with cargo)
+	command -v mdbook >/dev/null || cargo install --locked --quiet mdbook
+	mdbook build
 
 .PHONY: docs
 docs: ## rewrite the generated pages and the recorded outputs
