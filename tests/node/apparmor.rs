@@ -17,15 +17,17 @@ impl Profiles {
         };
         let profiles = Self(names.iter().map(profile).collect());
         for profile in &profiles.0 {
-            assert!(Self::parse("--replace", profile));
+            assert!(Self::parse("--replace", profile), "apparmor_parser refuses {profile}");
         }
         profiles
     }
 
     fn parse(how: &str, profile: &str) -> bool {
-        let mut parser = Command::new("apparmor_parser").args([how, "--skip-cache"]).stdin(Stdio::piped()).spawn().unwrap();
-        parser.stdin.take().unwrap().write_all(profile.as_bytes()).unwrap();
-        parser.wait().unwrap().success()
+        let Ok(mut parser) = Command::new("apparmor_parser").args([how, "--skip-cache"]).stdin(Stdio::piped()).spawn() else {
+            return false;
+        };
+        let written = parser.stdin.take().is_some_and(|mut stdin| stdin.write_all(profile.as_bytes()).is_ok());
+        parser.wait().is_ok_and(|status| status.success()) && written
     }
 }
 

@@ -121,3 +121,30 @@ fn d5_restart_all_containers_runs_the_whole_pod_again_in_its_sandbox() {
         host.wait_for_pod("all", "the source to back off still", |pod| pod.waiting_reason("source") == "CrashLoopBackOff");
     assert_eq!(adopted.container_id("other"), third.container_id("other"));
 }
+
+#[test]
+fn d14_a_pod_is_over_when_its_sidecars_have_ended_too() {
+    let host = TestHost::start();
+    let spec = "
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 600
+  initContainers:
+    - {name: side, restartPolicy: Always, IMAGE,
+       command: [/bin/sh, -c, 'trap \"touch /work/asked\" TERM; until [ -e /work/go ]; do sleep 0.1; done']}
+  containers:
+    - {name: main, IMAGE, command: [/bin/sh, -c, 'echo done']}
+";
+    host.write_manifest("job.yaml", &manifest("job", spec).replace("  terminationGracePeriodSeconds: 1\n", ""));
+    let has_ended = |pod: &crate::support::PodView| pod.container("main")["state"]["terminated"]["exitCode"] == 0;
+    let ending = host.wait_for_pod("job", "the end of its main container", has_ended);
+    assert_eq!((ending.phase(), ending.runs("side")), ("Running", true));
+    eventually("the sidecar to be asked to stop", || {
+        let out = host.cli(&["exec", "job", "-c", "side", "--", "test", "-e", "/work/asked"]);
+        out.status.success().then_some(()).ok_or_else(|| format!("{out:?}"))
+    });
+    let asked = host.pod("job").unwrap();
+    assert_eq!((asked.phase(), asked.runs("side")), ("Running", true));
+    host.exec("job", "side", &["touch", "/work/go"]);
+    let over = host.wait_for_pod("job", "Succeeded", |pod| pod.phase() == "Succeeded");
+    assert!(!over.runs("side") && over.restarts("side") == 0, "{}", over.0["status"]);
+}
