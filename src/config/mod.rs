@@ -14,7 +14,7 @@ mod source;
 mod variables;
 mod written;
 
-pub use network::{NetworkConfig, NetworkKind};
+pub use network::{CniConfig, NetworkConfig, NetworkKind};
 pub use paths::Paths;
 pub use range::AddressRange;
 pub use resolve::HostFacts;

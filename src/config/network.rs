@@ -3,6 +3,15 @@
 use super::check::Check;
 use super::{AddressRange, ConfigError};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where everybody puts CNI configurations.
+const CNI_CONFIG_DIRECTORY: &str = "/etc/cni/net.d";
+/// Where upstream, Debian and Red Hat put CNI plugins.
+const CNI_BIN_DIRECTORIES: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
+/// A plugin that asks a DHCP server takes seconds, no plugin takes a minute.
+const DEFAULT_CNI_TIMEOUT_SECONDS: u64 = 60;
 
 /// Fewer addresses are a mistake rather than a network.
 const LEAST_CAPACITY: u32 = 2;
@@ -14,8 +23,31 @@ pub enum NetworkKind {
     /// podstead itself: an address of each family, routed.
     #[default]
     Builtin,
+    /// Plugins of the Container Network Interface, as their configuration says.
+    Cni,
     /// Nobody: pods have `lo` and nothing else.
     None,
+}
+
+/// Where CNI configurations and plugins are. With every kind of network: pods may ask for additional interfaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CniConfig {
+    /// Directory of configurations.
+    pub config_directory: PathBuf,
+    /// Directories of plugins; the first one that has a plugin counts.
+    pub bin_directories: Vec<PathBuf>,
+    /// How long one call of one plugin may take.
+    pub timeout: Duration,
+}
+
+impl Default for CniConfig {
+    fn default() -> Self {
+        Self {
+            config_directory: CNI_CONFIG_DIRECTORY.into(),
+            bin_directories: CNI_BIN_DIRECTORIES.map(PathBuf::from).to_vec(),
+            timeout: Duration::from_secs(DEFAULT_CNI_TIMEOUT_SECONDS),
+        }
+    }
 }
 
 /// The network of pods, resolved.
@@ -27,13 +59,15 @@ pub struct NetworkConfig {
     pub ipv4: Option<AddressRange>,
     /// Where IPv6 addresses are taken from; `None` as above.
     pub ipv6: Option<AddressRange>,
+    /// Where CNI configurations and plugins are.
+    pub cni: CniConfig,
 }
 
 /// `network` as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenNetwork {
-    /// `builtin` or `none`. Default: builtin.
+    /// `builtin`, `cni` or `none`. Default: builtin.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<NetworkKind>,
     /// Range of IPv4 addresses for pods. Default: the first of podstead's ranges that nothing else on this host uses.
@@ -42,6 +76,62 @@ pub struct WrittenNetwork {
     /// Range of IPv6 addresses for pods. Default: as for IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_range: Option<String>,
+    /// Where CNI configurations and plugins are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cni: Option<WrittenCni>,
+}
+
+/// `network.cni` as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenCni {
+    /// Directory of `.conflist`, `.conf` and `.json` files. Default: `/etc/cni/net.d`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_dir: Option<PathBuf>,
+    /// Directories of plugins. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bin_dirs: Option<Vec<PathBuf>>,
+    /// How many seconds one call of one plugin may take. Default: 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+impl WrittenCni {
+    fn resolve(&self, check: &Check<'_>) -> Result<CniConfig, ConfigError> {
+        let defaults = CniConfig::default();
+        let bin_directories = match &self.bin_dirs {
+            None => defaults.bin_directories,
+            Some(written) => {
+                let items = written.iter().enumerate();
+                items
+                    .map(|(index, path)| bin_directory(check, &format!("network.cni.binDirs[{index}]"), path))
+                    .collect::<Result<_, _>>()?
+            }
+        };
+        let seconds = self.timeout_seconds.unwrap_or(DEFAULT_CNI_TIMEOUT_SECONDS);
+        Ok(CniConfig {
+            config_directory: check.directory("network.cni.configDir", self.config_dir.as_ref(), &defaults.config_directory)?,
+            bin_directories,
+            timeout: Duration::from_secs(check.range("network.cni.timeoutSeconds", seconds, 1, 600)?),
+        })
+    }
+
+    fn of(config: &CniConfig) -> Self {
+        Self {
+            config_dir: Some(config.config_directory.clone()),
+            bin_dirs: Some(config.bin_directories.clone()),
+            timeout_seconds: Some(config.timeout.as_secs()),
+        }
+    }
+}
+
+/// Plugins are told all directories in one variable, with colons between them.
+fn bin_directory(check: &Check<'_>, field: &str, path: &Path) -> Result<PathBuf, ConfigError> {
+    let path = check.file(field, path)?;
+    if path.as_os_str().as_encoded_bytes().contains(&b':') {
+        return Err(check.invalid(field, format!("{:?} has a colon in it", path.display().to_string())));
+    }
+    Ok(path)
 }
 
 impl WrittenNetwork {
@@ -50,8 +140,10 @@ impl WrittenNetwork {
         let range = |field: &str, written: &Option<String>, is_ipv4: bool| -> Result<Option<AddressRange>, ConfigError> {
             let Some(text) = written else { return Ok(None) };
             let invalid = |message: String| Err(check.invalid(&format!("network.{field}"), message));
-            if kind == NetworkKind::None {
-                return invalid("has no effect with type none".to_owned());
+            match kind {
+                NetworkKind::Builtin => {}
+                NetworkKind::Cni => return invalid("has no effect with type cni".to_owned()),
+                NetworkKind::None => return invalid("has no effect with type none".to_owned()),
             }
             match text.parse::<AddressRange>() {
                 Err(error) => invalid(format!("{text:?} {error}")),
@@ -68,11 +160,13 @@ impl WrittenNetwork {
             kind,
             ipv4: range("ipv4Range", &self.ipv4_range, true)?,
             ipv6: range("ipv6Range", &self.ipv6_range, false)?,
+            cni: self.cni.as_ref().map_or_else(|| Ok(CniConfig::default()), |written| written.resolve(check))?,
         })
     }
 
     pub(super) fn of(config: &NetworkConfig) -> Self {
         let text = |range: &Option<AddressRange>| range.as_ref().map(ToString::to_string);
-        Self { kind: Some(config.kind), ipv4_range: text(&config.ipv4), ipv6_range: text(&config.ipv6) }
+        let cni = Some(WrittenCni::of(&config.cni));
+        Self { kind: Some(config.kind), ipv4_range: text(&config.ipv4), ipv6_range: text(&config.ipv6), cni }
     }
 }

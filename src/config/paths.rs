@@ -76,6 +76,11 @@ impl Paths {
         self.pod(uid).join("network.json")
     }
 
+    /// What CNI plugins gave a pod.
+    pub fn pod_cni(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("cni.json")
+    }
+
     /// Which switches of the kernel the network has thrown since the host started.
     pub fn network_switches(&self) -> PathBuf {
         self.run.join("network-switches.json")

@@ -234,7 +234,7 @@ mod tests {
                 r#"sources[1].name: "a" is the name of an earlier source"#,
             ),
             ("logging: {level: 'a=b=c'}\n", r#"logging.level: "a=b=c" is not a level"#),
-            ("network: {type: bridge}\n", "network.type: unknown variant `bridge`, expected `builtin` or `none`"),
+            ("network: {type: bridge}\n", "network.type: unknown variant `bridge`, expected one of `builtin`, `cni`, `none`"),
             ("network: {ipv4Range: 10.0.0.1/24}\n", "network.ipv4Range: \"10.0.0.1/24\" is no range of addresses"),
             ("network: {ipv4Range: 'fd00::/64'}\n", "network.ipv4Range: \"fd00::/64\" is not of IPv4"),
             ("network: {ipv6Range: 'fd00::/127'}\n", "network.ipv6Range: \"fd00::/127\" has room for 0 pods"),

@@ -1,14 +1,17 @@
 //! The pod network behind a small trait, so that workers and tests don't know which one is in use.
 //!
 //! In: a pod, and its network namespace, which the runtime has made and pinned. Out: the pod's addresses. [`BuiltinNetwork`] gives every
-//! pod an address of each family; [`HostOrLoopback`] gives none. Both leave pods on the host's network alone, but for the ports that
-//! they take. The worker calls them; housekeeping has them look whether all is still there.
+//! pod an address of each family; [`HostOrLoopback`] gives none. [`CniNetwork`] stands before one of them, and has plugins make the first
+//! interface or additional ones. All leave pods on the host's network alone, but for the ports that they take. The worker calls them;
+//! housekeeping has them look whether all is still there.
 
 mod builtin;
+mod cni;
 mod host_addresses;
 mod host_or_loopback;
 
 pub use builtin::{BuiltinNetwork, NetworkLinks};
+pub use cni::{CniLinks, CniNetwork};
 pub use host_addresses::host_ips;
 pub use host_or_loopback::HostOrLoopback;
 
@@ -23,6 +26,8 @@ use std::path::Path;
 pub struct PodNetworkStatus {
     /// Addresses, primary first. Empty for a pod that has only `lo`.
     pub ips: Vec<IpAddr>,
+    /// All interfaces, as the annotation `k8s.v1.cni.cncf.io/network-status` tells them; `None` where there is nothing to tell beside the addresses.
+    pub report: Option<String>,
 }
 
 /// Why a pod's network is not there.
@@ -39,6 +44,12 @@ pub enum NetworkError {
     /// A port of the host has an owner already; becomes `HostPortConflict`.
     #[error("{0}")]
     PortTaken(String),
+    /// Nobody can be connected at present; becomes `NetworkNotReady`.
+    #[error("network is not ready: {0}")]
+    NotReady(String),
+    /// It takes long and goes on; the worker is poked at its end.
+    #[error("the network of the pod is being changed")]
+    UnderWay,
 }
 
 /// Gives pods their network.
@@ -57,6 +68,11 @@ pub trait PodNetwork: Send + Sync + fmt::Debug + 'static {
 
     /// Looks whether what pods need is still there, and repairs it. Called now and then, and cheap.
     async fn look_after(&self) {}
+
+    /// Whether something happened, since this was asked last, for which the pod should be set up or taken down again at once.
+    fn has_news(&self, _uid: &PodUid) -> bool {
+        false
+    }
 
     /// What a pod that was set up before a restart of the daemon has.
     async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError>;

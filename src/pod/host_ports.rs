@@ -9,6 +9,14 @@ use std::net::IpAddr;
 /// Annotation that keeps other pods away from a pod, and it from them, when it is `"true"`.
 pub const ISOLATED: &str = "podstead.dev/isolated";
 
+/// Annotation that limits what a pod receives, in bits per second.
+pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";
+/// Annotation that limits what a pod sends, in bits per second.
+pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
+/// Annotations that say what a pod asks of its network.
+const NETWORK_ANNOTATIONS: [&str; 4] =
+    [INGRESS_BANDWIDTH, EGRESS_BANDWIDTH, "k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
+
 /// Protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -123,7 +131,14 @@ pub fn is_isolated(pod: &Pod) -> bool {
 /// Whether two definitions ask the same of the network.
 pub fn ask_the_same(one: &Pod, other: &Pod) -> bool {
     let on_host = |pod: &Pod| spec(pod).host_network == Some(true);
-    host_ports(one) == host_ports(other) && is_isolated(one) == is_isolated(other) && on_host(one) == on_host(other)
+    let annotations = |pod: &Pod| {
+        let all = pod.metadata.annotations.as_ref();
+        NETWORK_ANNOTATIONS.map(|key| all.and_then(|annotations| annotations.get(key)).cloned())
+    };
+    host_ports(one) == host_ports(other)
+        && is_isolated(one) == is_isolated(other)
+        && on_host(one) == on_host(other)
+        && annotations(one) == annotations(other)
 }
 
 #[cfg(test)]

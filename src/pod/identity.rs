@@ -87,8 +87,8 @@ impl fmt::Display for PodFullName {
 }
 
 /// Annotations that are podstead's (the kubelet's) to write; what a manifest says in them is dropped (kubelet rule A19).
-pub const STAMPED_ANNOTATIONS: [&str; 4] =
-    [ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_SOURCE, ANNOTATION_CONFIG_SEEN, ANNOTATION_CONFIG_MIRROR];
+pub const STAMPED_ANNOTATIONS: [&str; 5] =
+    [ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_SOURCE, ANNOTATION_CONFIG_SEEN, ANNOTATION_CONFIG_MIRROR, ANNOTATION_NETWORK_STATUS];
 /// Hash of the pod's content.
 pub const ANNOTATION_CONFIG_HASH: &str = "kubernetes.io/config.hash";
 /// Name of the source that delivered the pod.
@@ -97,3 +97,5 @@ pub const ANNOTATION_CONFIG_SOURCE: &str = "kubernetes.io/config.source";
 pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
 /// On the copy of a static pod that an API server shows: the static pod's hash.
 pub const ANNOTATION_CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
+/// All interfaces of a pod, as multus tells them.
+pub const ANNOTATION_NETWORK_STATUS: &str = "k8s.v1.cni.cncf.io/network-status";

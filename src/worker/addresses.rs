@@ -2,6 +2,7 @@
 
 use super::pod_worker::PodWorker;
 use super::services::Services;
+use crate::network::PodNetworkStatus;
 use crate::runtime::{ObservedPod, SandboxState};
 use crate::telemetry::error_chain;
 
@@ -13,7 +14,7 @@ impl PodWorker {
         let Some(sandbox) = living.filter(|_| self.memory.pod_ips.is_empty()) else { return };
         let desired = &self.definition.desired;
         match services.network.status(&desired.uid, &desired.pod, sandbox.netns.as_deref()).await {
-            Ok(status) => self.memory.pod_ips = status.ips,
+            Ok(PodNetworkStatus { ips, report }) => (self.memory.pod_ips, self.memory.network_report) = (ips, report),
             Err(error) => tracing::debug!(pod = %desired.full_name, error = %error_chain(&error), "addresses are not known yet"),
         }
     }

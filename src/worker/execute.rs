@@ -10,7 +10,7 @@ use super::remains;
 use super::services::Services;
 use crate::image::ResolvedImage;
 use crate::mux::DesiredPod;
-use crate::network::NetworkError;
+use crate::network::{NetworkError, PodNetworkStatus};
 use crate::pod::claims::{ClaimedVolume, claimed_volumes};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::files::{Projection, projections};
@@ -21,7 +21,6 @@ use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
 use crate::volume::{VolumeContents, VolumeError};
 use std::error::Error;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What came of a step.
@@ -42,8 +41,8 @@ pub(super) enum Outcome {
     Image(ResolvedImage),
     /// The sandbox lives.
     Sandbox(SandboxStatus),
-    /// The pod has these addresses.
-    Addresses(Vec<IpAddr>),
+    /// The pod has this network.
+    Network(PodNetworkStatus),
     /// Not taken.
     Failed {
         /// In the kubelet's words.
@@ -65,7 +64,7 @@ impl Outcome {
             | Outcome::Started { owes_hook: false, .. }
             | Outcome::Image(_)
             | Outcome::Sandbox(_)
-            | Outcome::Addresses(_) => true,
+            | Outcome::Network(_) => true,
             Outcome::Pending | Outcome::Started { owes_hook: true, .. } | Outcome::Failed { .. } => false,
         }
     }
@@ -205,7 +204,11 @@ impl Executor<'_> {
 
     async fn stop_sandbox(&self) -> Outcome {
         let uid = &self.definition.desired.uid;
-        let network = self.services.network.teardown(uid).await.err().map(|error| error_chain(&error).to_string());
+        let network = match self.services.network.teardown(uid).await {
+            // Its namespace is needed until that has come to an end.
+            Err(error @ NetworkError::UnderWay) => return Outcome::failed("FailedKillPod", &error),
+            other => other.err().map(|error| error_chain(&error).to_string()),
+        };
         let sandbox = self.services.runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string());
         let problems: Vec<String> = network.into_iter().chain(sandbox).collect();
         if problems.is_empty() {
@@ -233,11 +236,16 @@ impl Executor<'_> {
     async fn set_up_network(&self) -> Outcome {
         let netns = self.sandbox.and_then(|sandbox| sandbox.netns.as_deref());
         match self.services.network.setup(&self.definition.desired.uid, &self.definition.desired.pod, netns).await {
-            Ok(status) => Outcome::Addresses(status.ips),
+            Ok(status) => Outcome::Network(status),
             Err(NetworkError::PortTaken(message)) => {
                 self.tell(None, EventType::Warning, reason::HOST_PORT_CONFLICT, &message);
                 Outcome::Failed { reason: reason::HOST_PORT_CONFLICT, message }
             }
+            Err(error @ NetworkError::NotReady(_)) => {
+                self.tell(None, EventType::Warning, "NetworkNotReady", &error.to_string());
+                Outcome::failed(reason::CONTAINER_CREATING, &error)
+            }
+            Err(error @ NetworkError::UnderWay) => Outcome::failed(reason::CONTAINER_CREATING, &error),
             Err(error @ NetworkError::Failed { .. }) => self.sandbox_failed(&error),
         }
     }

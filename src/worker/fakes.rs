@@ -234,7 +234,7 @@ impl FakeNetwork {
 impl PodNetwork for FakeNetwork {
     async fn setup(&self, uid: &PodUid, _: &Pod, _: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         lock(&self.pods).insert(uid.clone());
-        Ok(PodNetworkStatus { ips: vec![IpAddr::from([10, 0, 0, 7])] })
+        Ok(PodNetworkStatus { ips: vec![IpAddr::from([10, 0, 0, 7])], report: None })
     }
 
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {

@@ -133,6 +133,8 @@ pub struct PodMemory {
     pub network: Step,
     /// Addresses of the pod, primary first.
     pub pod_ips: Vec<IpAddr>,
+    /// All interfaces of the pod, where there is more to tell than addresses.
+    pub network_report: Option<String>,
     /// Why the sandbox could not be made or changed.
     pub sandbox: Option<Failure>,
     /// How often the sandbox was lost, and when last.
@@ -309,6 +311,12 @@ impl PodMemory {
                 *image = ImageWork::Open;
             }
         }
+    }
+
+    /// Something happened to the network, or to what it waits for: all about it is tried again at once.
+    pub(super) fn network_has_news(&mut self) {
+        self.network = Step::Open;
+        self.cleanup = None;
     }
 
     /// Takes note of a hook's end.

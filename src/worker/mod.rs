@@ -29,6 +29,7 @@ pub mod record;
 pub mod remains;
 
 mod addresses;
+mod annotated;
 mod assemble;
 mod cdi;
 mod execute;

@@ -6,6 +6,7 @@ use super::execute::Outcome;
 use super::memory::{ImageWork, PodMemory, PostStart, PreStop, Step, Stop, StorageWork};
 use super::phase::WorkPhase;
 use super::plan::{Action, LEAST_GRACE, StopReason};
+use crate::network::PodNetworkStatus;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerId, ContainerName};
 use crate::status::{PodResult, reason};
@@ -36,8 +37,9 @@ impl PodMemory {
                 self.had_volumes |= self.volumes == Step::Done;
             }
             Action::SetUpNetwork => {
-                if let Outcome::Addresses(ips) = &outcome {
+                if let Outcome::Network(PodNetworkStatus { ips, report }) = &outcome {
                     self.pod_ips.clone_from(ips);
+                    self.network_report.clone_from(report);
                 }
                 self.network.take_in(outcome, moment);
             }
@@ -156,7 +158,7 @@ fn looked_up(image: &ImageWork, outcome: Outcome, now: Moment) -> ImageWork {
             let policy = BackoffPolicy::image_pull();
             ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
         }
-        Outcome::Pending | Outcome::Done | Outcome::Started { .. } | Outcome::Sandbox(_) | Outcome::Addresses(_) => {
+        Outcome::Pending | Outcome::Done | Outcome::Started { .. } | Outcome::Sandbox(_) | Outcome::Network(_) => {
             ImageWork::Pulling(previous)
         }
     }
@@ -188,7 +190,7 @@ fn failure(previous: Option<&Failure>, outcome: Outcome, now: Moment) -> Option<
         | Outcome::Pending
         | Outcome::Image(_)
         | Outcome::Sandbox(_)
-        | Outcome::Addresses(_) => None,
+        | Outcome::Network(_) => None,
     }
 }
 

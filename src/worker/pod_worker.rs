@@ -2,6 +2,7 @@
 //!
 //! A turn never waits for what may take long (a pull, a container that stops): that goes on in the background and asks for another turn.
 
+use super::annotated::Annotated;
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, ImageUser, image_reason};
@@ -76,6 +77,8 @@ pub(super) struct PodWorker {
     pub(super) kept_health: KeptHealth,
     /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
     deleted: Option<Arc<DesiredPod>>,
+    /// What is shown where there is more to tell of its network than addresses.
+    annotated: Annotated,
 }
 
 impl PodWorker {
@@ -142,6 +145,7 @@ impl PodWorker {
             probed: None,
             kept_health: KeptHealth::new(),
             deleted: None,
+            annotated: Annotated::default(),
         }
     }
 
@@ -149,6 +153,9 @@ impl PodWorker {
     pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) -> TurnEnd {
         self.take_up(services, work).await;
         self.look_at_objects(services).await;
+        if services.network.has_news(&self.definition.desired.uid) {
+            self.memory.network_has_news();
+        }
         if self.shown.is_none() {
             let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
             self.recall_addresses(services, &observed).await;
@@ -470,7 +477,9 @@ impl PodWorker {
             previous: self.shown.as_ref(),
             now: services.clock.now().wall,
         });
-        services.statuses.publish(self.as_shown(services), status.clone());
+        let shown = Arc::clone(self.as_shown(services));
+        let shown = self.annotated.of(&shown, self.memory.network_report.as_deref());
+        services.statuses.publish(&shown, status.clone());
         self.shown = Some(status);
     }
 }

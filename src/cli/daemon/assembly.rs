@@ -14,9 +14,9 @@ use crate::api::{self, ApiSocket, Backend, Published};
 use crate::config::{Config, NetworkKind};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
-use crate::network::{BuiltinNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
-use crate::pod::SourceId;
+use crate::network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
 use crate::pod::objects::FingerprintKey;
+use crate::pod::{PodUid, SourceId};
 use crate::probe::Prober;
 use crate::runtime::Runtime;
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
@@ -90,8 +90,8 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
     // What an earlier daemon left comes first; then what the sources say of it.
     let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
     let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
-    let (network, builtin) = open_network(&config, events.clone()).await;
     let (poke, pokes) = mpsc::unbounded_channel();
+    let (network, builtin) = open_network(&config, events.clone(), poke.clone()).await;
     let clock = Clock::system();
     let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
     let services = Arc::new(Services {
@@ -239,16 +239,22 @@ fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path).with_context(|| format!("make {}", path.display()))
 }
 
-/// The network of pods; the builtin one also to be watched.
-async fn open_network(config: &Config, events: Arc<EventLog>) -> (Arc<dyn PodNetwork>, Option<BuiltinNetwork>) {
-    match config.network.kind {
-        NetworkKind::None => (Arc::new(HostOrLoopback), None),
+/// The network of pods, plugins before all; the builtin one also to be watched.
+async fn open_network(
+    config: &Config,
+    events: Arc<EventLog>,
+    pokes: mpsc::UnboundedSender<PodUid>,
+) -> (Arc<dyn PodNetwork>, Option<BuiltinNetwork>) {
+    let plugins = CniLinks { paths: config.paths.clone(), config: config.network.clone(), events: events.clone(), pokes };
+    let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
+        NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
             let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }
-    }
+    };
+    (Arc::new(CniNetwork::open(plugins, base).await), builtin)
 }
 
 fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {

@@ -86,6 +86,12 @@ fn hex_address(text: &str) -> Option<IpAddr> {
     }
 }
 
+/// The name of the listener in the way of a port; `None` if there is none, or if that cannot be told.
+pub(in crate::network) fn owner_of(root: &Path, port: &HostPort) -> Option<String> {
+    let listener = in_the_way(root, port).ok().flatten()?;
+    Some(owner(root, &listener).unwrap_or_else(|| "a service of this host".to_owned()))
+}
+
 /// Name and process id of who has the socket, for people; `None` if it cannot be told. Looks at all processes.
 pub(super) fn owner(root: &Path, listener: &Listener) -> Option<String> {
     let socket = format!("socket:[{}]", listener.inode);

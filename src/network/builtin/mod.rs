@@ -12,7 +12,7 @@ mod care;
 mod host;
 mod lease;
 mod links;
-mod listeners;
+pub(in crate::network) mod listeners;
 mod names;
 mod ranges;
 mod record;
@@ -134,7 +134,7 @@ impl PodNetwork for BuiltinNetwork {
             None => self.shared.status_on_host(uid),
             Some(_) => {
                 let ips = self.shared.state().leases.get(uid).map(|lease| lease.addresses.clone()).unwrap_or_default();
-                Ok(PodNetworkStatus { ips })
+                Ok(PodNetworkStatus { ips, report: None })
             }
         }
     }
@@ -181,7 +181,7 @@ impl Shared {
                 Some(Ok(Ok(())) | Err(_)) | None => connected,
             }
         });
-        connected.map(|()| PodNetworkStatus { ips: lease.addresses })
+        connected.map(|()| PodNetworkStatus { ips: lease.addresses, report: None })
     }
 
     fn connect(&self, uid: &PodUid, lease: &Lease, slot: u32, netns: &Path) -> Result<(), NetworkError> {
@@ -277,7 +277,7 @@ impl Shared {
     fn status_on_host(&self, uid: &PodUid) -> Result<PodNetworkStatus, NetworkError> {
         let ips = host_ips()
             .map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: format!("list addresses of the host: {error}") })?;
-        Ok(PodNetworkStatus { ips })
+        Ok(PodNetworkStatus { ips, report: None })
     }
 }
 

@@ -1,0 +1,129 @@
+//! What is looked after while pods run: garbage of networks once after the start, interfaces that somebody removed, what plugins say to CHECK.
+
+use super::chain::{Chain, Target};
+use super::namespace;
+use super::plan::{Attachment, Stage};
+use super::spec::conflist::Conflist;
+use super::spec::version::CniVersion;
+use super::{Shared, lock};
+use crate::config::NetworkKind;
+use crate::pod::{PodFullName, PodUid};
+use crate::telemetry::error_chain;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How often plugins are asked whether a pod is connected as it was. The kernel is asked at every turn.
+const CHECK_EVERY: Duration = Duration::from_secs(600);
+
+/// State of the care.
+#[derive(Debug, Default)]
+pub(super) struct Care {
+    is_busy: AtomicBool,
+    has_collected: AtomicBool,
+    /// When plugins were asked for CHECK of an attachment.
+    checked: Mutex<BTreeMap<(PodUid, String), Instant>>,
+}
+
+/// Looks once, in a task of its own, unless that is going on already.
+pub(super) fn begin(shared: &Arc<Shared>) {
+    if shared.care.is_busy.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        if shared.watch.is_stale() {
+            let watching = Arc::clone(&shared);
+            tokio::task::spawn_blocking(move || watching.watch_directory()).await.ok();
+        }
+        if !shared.care.has_collected.swap(true, Ordering::Relaxed) {
+            shared.collect_garbage().await;
+        }
+        shared.check_all().await;
+        shared.care.is_busy.store(false, Ordering::Release);
+    });
+}
+
+impl Shared {
+    /// Has plugins remove what belongs to none of podstead's attachments, in networks that podstead has used.
+    async fn collect_garbage(self: &Arc<Self>) {
+        let directory = Arc::clone(self);
+        let is_default = self.links.config.kind == NetworkKind::Cni;
+        let first = tokio::task::spawn_blocking(move || lock(&directory.directory).first().ok().map(|(network, _)| network));
+        let mut networks: BTreeMap<String, (Conflist, CniVersion)> = BTreeMap::new();
+        if let Some(network) = first.await.ok().flatten().filter(|_| is_default) {
+            let version = network.latest();
+            networks.insert(network.name.clone(), (network, version));
+        }
+        // None is made or taken down meanwhile.
+        let _gate = self.gate.write().await;
+        let mut valid: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        for attachment in lock(&self.records).values().flat_map(|record| &record.attachments) {
+            let name = attachment.network_name().to_owned();
+            if let Some(conflist) = attachment.conflist() {
+                networks.entry(name.clone()).or_insert(conflist);
+            }
+            valid.entry(name).or_default().push((attachment.ask.place.container_id.clone(), attachment.interface().to_owned()));
+        }
+        for (name, (network, version)) in &networks {
+            let chain = Chain { plugins: &self.plugins, network, version: *version, cancel: &CancellationToken::new() };
+            let valid = valid.get(name).map(Vec::as_slice).unwrap_or_default();
+            if let Err(error) = chain.gc(valid).await {
+                tracing::warn!(network = name, error = %error_chain(&error), "CNI plugins cannot remove what belongs to nobody");
+            }
+        }
+    }
+
+    async fn check_all(self: &Arc<Self>) {
+        let pods: Vec<(PodUid, PodFullName, Vec<Attachment>)> = lock(&self.records)
+            .iter()
+            .filter(|(_, record)| !record.attachments.is_empty())
+            .map(|(uid, record)| (uid.clone(), record.pod.clone(), record.attachments.clone()))
+            .collect();
+        lock(&self.care.checked).retain(|(uid, _), _| pods.iter().any(|(pod, ..)| pod == uid));
+        for (uid, name, attachments) in pods {
+            self.check_pod(&uid, &name, &attachments).await;
+        }
+    }
+
+    async fn check_pod(self: &Arc<Self>, uid: &PodUid, name: &PodFullName, attachments: &[Attachment]) {
+        let netns = self.links.paths.namespaces(uid).join("net");
+        let path = netns.clone();
+        let looked = tokio::task::spawn_blocking(move || namespace::contents(&path)).await;
+        // Of a pod that has no namespace, there is nothing to say.
+        let Ok(Ok(contents)) = looked else { return };
+        let seat = self.seat(uid);
+        // Whoever works on the pod knows better.
+        let Ok(_work) = seat.work.try_lock() else { return };
+        let _gate = self.gate.read().await;
+        let mut is_lost = false;
+        for attachment in attachments.iter().filter(|attachment| attachment.stage == Stage::Added) {
+            let key = (uid.clone(), attachment.interface().to_owned());
+            let is_there = attachment.is_there(&contents.interfaces);
+            let is_due = lock(&self.care.checked).get(&key).is_none_or(|at| at.elapsed() >= CHECK_EVERY);
+            if is_there && !is_due {
+                continue;
+            }
+            lock(&self.care.checked).insert(key, Instant::now());
+            let (Some((network, version)), Some(result)) = (attachment.conflist(), &attachment.result) else { continue };
+            let chain = Chain { plugins: &self.plugins, network: &network, version, cancel: &CancellationToken::new() };
+            let target = Target { ask: &attachment.ask, netns: &netns.display().to_string() };
+            let checked = chain.check(target, result).await;
+            let message = match (&checked, is_there) {
+                (Ok(()), true) => continue,
+                (Ok(()), false) => format!("interface {} of network {} is gone", attachment.interface(), network.name),
+                (Err(error), _) => error_chain(error).to_string(),
+            };
+            is_lost |= !is_there;
+            // What a plugin alone finds fault with goes on as it is: another connection would break what works.
+            let consequence = if is_there { "the pod stays as it is" } else { "the pod is connected anew" };
+            self.warn(uid, name, "NetworkCheckFailed", &format!("{message}; {consequence}"));
+        }
+        if is_lost {
+            self.poke(uid, &seat);
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! Takes the steps of the plan for one pod.
+
+use super::chain::{Chain, ChainError, Target};
+use super::directory::DirectoryError;
+use super::namespace::{self, Contents};
+use super::plan::{Attachment, Stage, Step, steps};
+use super::record::{self, PodRecord};
+use super::spec::conflist::Conflist;
+use super::spec::invocation::Ask;
+use super::spec::report::{self, InterfaceReport};
+use super::spec::result::CniResult;
+use super::spec::selection::FIRST_INTERFACE;
+use super::strays;
+use super::wish::{Wish, Wishes};
+use super::{PATIENCE, Seat, Shared, full_name, lock};
+use crate::config::NetworkKind;
+use crate::network::builtin::listeners;
+use crate::network::{NetworkError, PodNetworkStatus};
+use crate::pod::host_ports::HostPort;
+use crate::pod::{Pod, PodFullName, PodUid};
+use crate::telemetry::error_chain;
+use std::error::Error;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio_util::sync::CancellationToken;
+
+/// What the pod's first interface is called where podstead makes it.
+const OWN_NETWORK: &str = "podstead";
+
+/// One pod that is being connected.
+#[derive(Debug)]
+struct Connection {
+    uid: PodUid,
+    name: PodFullName,
+    pod: Pod,
+    wishes: Wishes,
+    netns: PathBuf,
+    base: Option<PodNetworkStatus>,
+}
+
+/// What a pod has: by plugins, and by the network behind them. `first_ips` are those of a first interface that neither knows.
+pub(super) fn status(
+    attachments: &[Attachment],
+    base: Option<&PodNetworkStatus>,
+    first_ips: &[IpAddr],
+    kind: NetworkKind,
+) -> PodNetworkStatus {
+    let by_plugins = attachments.iter().find(|attachment| attachment.is_primary());
+    let ips = match (by_plugins, base) {
+        (Some(attachment), _) => attachment.gained().pod_ips(),
+        (None, Some(base)) => base.ips.clone(),
+        (None, None) => first_ips.to_vec(),
+    };
+    let own = InterfaceReport {
+        ips: ips.clone(),
+        ..InterfaceReport::of(OWN_NETWORK.to_owned(), FIRST_INTERFACE, true, &CniResult::default())
+    };
+    let has_own = by_plugins.is_none() && kind == NetworkKind::Builtin && !ips.is_empty();
+    let mut reports: Vec<InterfaceReport> = if has_own { vec![own] } else { Vec::new() };
+    reports.extend(attachments.iter().filter(|attachment| attachment.is_primary()).map(Attachment::report));
+    reports.extend(attachments.iter().filter(|attachment| !attachment.is_primary()).map(Attachment::report));
+    PodNetworkStatus { ips, report: (!attachments.is_empty()).then(|| report::text(&reports)) }
+}
+
+impl Shared {
+    /// Connects a pod as far as it is not connected yet. Gives up waiting, but not working, after [`PATIENCE`].
+    pub(super) async fn set_up(
+        self: &Arc<Self>,
+        uid: &PodUid,
+        pod: &Pod,
+        wishes: Wishes,
+        netns: &Path,
+        base: Option<PodNetworkStatus>,
+    ) -> Result<PodNetworkStatus, NetworkError> {
+        let seat = self.seat(uid);
+        if let Some((false, failure)) = lock(&seat.failure).take() {
+            return Err(failure);
+        }
+        let Ok(_) = seat.work.try_lock().map(drop) else { return Err(NetworkError::UnderWay) };
+        let name = full_name(pod);
+        self.claim_ports(uid, &name, &wishes.ports, false)?;
+        let cancel = CancellationToken::new();
+        *lock(&seat.cancel) = cancel.clone();
+        let connection = Connection { uid: uid.clone(), name, pod: pod.clone(), wishes, netns: netns.to_owned(), base };
+        let (shared, working) = (Arc::clone(self), Arc::clone(&seat));
+        self.awaited(uid, &seat, false, async move {
+            let _work = working.work.lock().await;
+            shared.connect(&connection, &working, &cancel).await
+        })
+        .await
+    }
+
+    /// Takes everything down that plugins gave a pod. NotFound is success.
+    pub(super) async fn tear_down(self: &Arc<Self>, uid: &PodUid) -> Result<(), NetworkError> {
+        if !lock(&self.records).contains_key(uid) {
+            return Ok(());
+        }
+        let seat = self.seat(uid);
+        if let Some((true, failure)) = lock(&seat.failure).take() {
+            return Err(failure);
+        }
+        let was_cancelled = {
+            let cancel = lock(&seat.cancel);
+            let was_cancelled = cancel.is_cancelled();
+            cancel.cancel();
+            was_cancelled
+        };
+        if was_cancelled && seat.work.try_lock().is_err() {
+            return Err(NetworkError::UnderWay);
+        }
+        let (shared, working, uid_) = (Arc::clone(self), Arc::clone(&seat), uid.clone());
+        self.awaited(uid, &seat, true, async move {
+            let _work = working.work.lock().await;
+            shared.disconnect(&uid_, &working).await
+        })
+        .await
+    }
+
+    /// Does work in a task of its own, and waits a while for it. What comes of work that nobody waited for is told next time.
+    async fn awaited<T: Send + 'static>(
+        self: &Arc<Self>,
+        uid: &PodUid,
+        seat: &Arc<Seat>,
+        is_leaving: bool,
+        work: impl Future<Output = Result<T, NetworkError>> + Send + 'static,
+    ) -> Result<T, NetworkError> {
+        let mut task = tokio::spawn(work);
+        let cut_short =
+            |error: &dyn Error| NetworkError::Failed { uid: uid.clone(), reason: format!("the work was cut short: {error}") };
+        match tokio::time::timeout(PATIENCE, &mut task).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) => Err(cut_short(&error)),
+            Err(_) => {
+                let (shared, uid, seat) = (Arc::clone(self), uid.clone(), Arc::clone(seat));
+                tokio::spawn(async move {
+                    if let Ok(Err(error)) = task.await {
+                        let error = Some((is_leaving, error));
+                        *lock(&seat.failure) = error.filter(|(_, error)| !matches!(error, NetworkError::UnderWay));
+                    }
+                    shared.poke(&uid, &seat);
+                });
+                Err(NetworkError::UnderWay)
+            }
+        }
+    }
+
+    /// Gives ports of the host to a pod. `listens`: it is on the host's network, and takes them itself.
+    pub(super) fn claim_ports(
+        &self,
+        uid: &PodUid,
+        name: &PodFullName,
+        ports: &[HostPort],
+        listens: bool,
+    ) -> Result<(), NetworkError> {
+        let mut records = lock(&self.records);
+        for (other, record) in records.iter().filter(|(other, _)| *other != uid) {
+            if let Some(port) = ports.iter().find(|port| record.ports.iter().any(|held| held.collides(port))) {
+                tracing::debug!(%uid, %other, %port, "port is taken");
+                return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by pod {}", record.pod)));
+            }
+        }
+        let had = records.get(uid).map(|record| record.ports.clone()).unwrap_or_default();
+        if let Some(port) = ports.iter().find(|port| !listens && !had.contains(port))
+            && let Some(owner) = listeners::owner_of(Path::new("/proc"), port)
+        {
+            return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")));
+        }
+        if had != ports {
+            let record = records.entry(uid.clone()).or_insert_with(|| PodRecord::new(name.clone()));
+            record.ports = ports.to_vec();
+            let record = record.clone();
+            self.keep(uid, &record).map_err(|error| failed(uid, &error))?;
+            if record.is_empty() {
+                records.remove(uid);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&self, uid: &PodUid, record: &PodRecord) -> Result<(), record::RecordError> {
+        record::write(&self.links.paths, uid, record)
+    }
+
+    /// Changes a pod's record, on disk and in memory.
+    async fn change(
+        self: &Arc<Self>,
+        uid: &PodUid,
+        name: &PodFullName,
+        edit: impl FnOnce(&mut PodRecord) + Send + 'static,
+    ) -> Result<(), NetworkError> {
+        let (shared, owner, name) = (Arc::clone(self), uid.clone(), name.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            let mut record = lock(&shared.records).get(&owner).cloned().unwrap_or_else(|| PodRecord::new(name));
+            edit(&mut record);
+            shared.keep(&owner, &record)?;
+            let mut records = lock(&shared.records);
+            match record.is_empty() {
+                true => drop(records.remove(&owner)),
+                false => drop(records.insert(owner, record)),
+            }
+            Ok::<(), record::RecordError>(())
+        });
+        match written.await {
+            Ok(written) => written.map_err(|error| failed(uid, &error)),
+            Err(error) => Err(failed(uid, &error)),
+        }
+    }
+
+    fn attachments(&self, uid: &PodUid) -> Vec<Attachment> {
+        lock(&self.records).get(uid).map(|record| record.attachments.clone()).unwrap_or_default()
+    }
+
+    async fn connect(
+        self: &Arc<Self>,
+        connection: &Connection,
+        seat: &Seat,
+        cancel: &CancellationToken,
+    ) -> Result<PodNetworkStatus, NetworkError> {
+        let Connection { uid, netns, wishes, base, .. } = connection;
+        let path = netns.clone();
+        let contents = match tokio::task::spawn_blocking(move || namespace::prepared(&path)).await {
+            Ok(contents) => contents.map_err(|error| failed(uid, &error))?,
+            Err(error) => return Err(failed(uid, &error)),
+        };
+        let attached = self.attachments(uid);
+        let steps = steps(&wishes.attachments, &attached, &contents.interfaces);
+        if !steps.is_empty() {
+            // Closed only when the daemon ends.
+            let _slot = self.slots.acquire().await.map_err(|error| failed(uid, &error))?;
+            let _gate = self.gate.read().await;
+            if attached.iter().any(|attachment| attachment.stage != Stage::Added) {
+                strays::end(uid.to_string()).await;
+            }
+            for step in &steps {
+                if cancel.is_cancelled() {
+                    return Err(NetworkError::UnderWay);
+                }
+                match step {
+                    Step::Detach(interface) => {
+                        self.detach(uid, &connection.name, seat, interface, &netns.display().to_string()).await?
+                    }
+                    Step::Renew { wish, first } => self.renew(connection, seat, wish, *first, cancel).await?,
+                    Step::Attach(wish) => self.attach(connection, seat, wish, cancel).await?,
+                }
+            }
+        }
+        let Contents { first_ips, .. } = contents;
+        Ok(status(&self.attachments(uid), base.as_ref(), &first_ips, self.links.config.kind))
+    }
+
+    /// The network of a wish; a pod that cannot have it yet waits for a change of the configuration.
+    async fn network(self: &Arc<Self>, connection: &Connection, seat: &Seat, wish: &Wish) -> Result<Conflist, NetworkError> {
+        let (shared, wanted) = (Arc::clone(self), wish.network.clone());
+        let found = tokio::task::spawn_blocking(move || {
+            if shared.watch.is_stale() {
+                shared.watch_directory();
+            }
+            let mut directory = lock(&shared.directory);
+            match &wanted {
+                None => directory.first(),
+                Some(name) => directory.named(name),
+            }
+        });
+        let uid = &connection.uid;
+        // Before the answer is known: a change in between is not missed.
+        seat.is_waiting.store(true, Ordering::Relaxed);
+        let (network, troubles) = match found.await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) if wish.network.is_none() => return Err(not_ready(&error)),
+            Ok(Err(error @ (DirectoryError::Empty(_) | DirectoryError::Unknown { .. }))) => return Err(failed(uid, &error)),
+            Ok(Err(error)) => return Err(failed(uid, &error)),
+            Err(error) => return Err(failed(uid, &error)),
+        };
+        seat.is_waiting.store(false, Ordering::Relaxed);
+        for trouble in troubles {
+            self.tell_once("NetworkConfigBroken", &error_chain(&trouble).to_string());
+        }
+        Ok(network)
+    }
+
+    async fn attach(
+        self: &Arc<Self>,
+        connection: &Connection,
+        seat: &Seat,
+        wish: &Wish,
+        cancel: &CancellationToken,
+    ) -> Result<(), NetworkError> {
+        let Connection { uid, name, pod, netns, .. } = connection;
+        let network = self.network(connection, seat, wish).await?;
+        if let Some(refusal) = wish.refusal(&network) {
+            seat.is_waiting.store(true, Ordering::Relaxed);
+            return Err(if wish.ask.capabilities.port_mappings.is_empty() {
+                NetworkError::Failed { uid: uid.clone(), reason: refusal }
+            } else {
+                NetworkError::PortTaken(refusal)
+            });
+        }
+        if wish.is_unlimited_by(&network) {
+            let message =
+                format!("no plugin of network {} has the capability bandwidth: nothing limits the pod's traffic", network.name);
+            self.warn(uid, name, "BandwidthIgnored", &message);
+        }
+        let chain = Chain { plugins: &self.plugins, network: &network, version: network.latest(), cancel };
+        // Where one is missing, none is called: there would be nobody to take down what the others made.
+        chain.look_for_plugins().map_err(|error| failed(uid, &error))?;
+        let chain = Chain { version: chain.negotiated().await, ..chain };
+        if let Err(error) = chain.status().await {
+            seat.is_waiting.store(true, Ordering::Relaxed);
+            return Err(if wish.is_primary() || error.is_unavailable() { not_ready(&error) } else { failed(uid, &error) });
+        }
+        let ask = wish.ask_of(&network, pod);
+        let attachment = Attachment::new(wish, ask.clone(), &network, chain.version);
+        self.change(uid, name, move |record| record.attachments.push(attachment)).await?;
+        let netns = netns.display().to_string();
+        let target = Target { ask: &ask, netns: &netns };
+        match chain.add(target, 0, None).await {
+            Ok((_, result)) => {
+                let interface = ask.place.interface.clone();
+                self.change(uid, name, move |record| {
+                    if let Some(attachment) = record.find(&interface) {
+                        (attachment.stage, attachment.result) = (Stage::Added, Some(result));
+                    }
+                })
+                .await
+            }
+            Err(error) => {
+                // What was made half is taken down at once; if that fails, too, the record tells the next attempt.
+                if !error.is_broken_off()
+                    && let Err(also) = self.detach(uid, name, seat, &ask.place.interface, &netns).await
+                {
+                    tracing::warn!(%uid, error = %error_chain(&also), "what a CNI plugin made half is left for now");
+                }
+                Err(if error.is_broken_off() { NetworkError::UnderWay } else { failed(uid, &error) })
+            }
+        }
+    }
+
+    /// Tells the plugins from `first` on of other arguments.
+    async fn renew(
+        self: &Arc<Self>,
+        connection: &Connection,
+        seat: &Seat,
+        wish: &Wish,
+        first: usize,
+        cancel: &CancellationToken,
+    ) -> Result<(), NetworkError> {
+        let Connection { uid, name, pod, netns, .. } = connection;
+        let interface = wish.ask.place.interface.clone();
+        let attachment = self.attachments(uid).into_iter().find(|attachment| attachment.interface() == interface);
+        let Some((attachment, (network, version))) = attachment.and_then(|one| one.conflist().map(|conflist| (one, conflist)))
+        else {
+            return self.attach(connection, seat, wish, cancel).await;
+        };
+        if let Some(refusal) = wish.refusal(&network) {
+            return Err(NetworkError::PortTaken(refusal));
+        }
+        if wish.is_unlimited_by(&network) {
+            let message =
+                format!("no plugin of network {} has the capability bandwidth: nothing limits the pod's traffic", network.name);
+            self.warn(uid, name, "BandwidthIgnored", &message);
+        }
+        let ask = wish.ask_of(&network, pod);
+        self.stage(uid, name, &interface, Stage::Adding, None).await?;
+        let chain = Chain { plugins: &self.plugins, network: &network, version, cancel };
+        let netns = netns.display().to_string();
+        let result = attachment.result.clone();
+        chain
+            .del(Target { ask: &attachment.ask, netns: &netns }, first, result.as_ref())
+            .await
+            .map_err(|error| failed(uid, &error))?;
+        chain.add(Target { ask: &ask, netns: &netns }, first, result).await.map_err(|error| failed(uid, &error))?;
+        self.stage(uid, name, &interface, Stage::Added, Some(ask)).await
+    }
+
+    async fn stage(
+        self: &Arc<Self>,
+        uid: &PodUid,
+        name: &PodFullName,
+        interface: &str,
+        stage: Stage,
+        ask: Option<Ask>,
+    ) -> Result<(), NetworkError> {
+        let interface = interface.to_owned();
+        self.change(uid, name, move |record| {
+            if let Some(attachment) = record.find(&interface) {
+                attachment.stage = stage;
+                if let Some(ask) = ask {
+                    attachment.ask = ask;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Takes one attachment down.
+    pub(super) async fn detach(
+        self: &Arc<Self>,
+        uid: &PodUid,
+        name: &PodFullName,
+        seat: &Seat,
+        interface: &str,
+        netns: &str,
+    ) -> Result<(), NetworkError> {
+        let attachment = self.attachments(uid).into_iter().find(|attachment| attachment.interface() == interface);
+        let Some(attachment) = attachment else { return Ok(()) };
+        self.stage(uid, name, interface, Stage::Deleting, None).await?;
+        match attachment.conflist() {
+            Some((network, version)) => {
+                // A taking down that was begun is not broken off: it would have to be done again.
+                let chain = Chain { plugins: &self.plugins, network: &network, version, cancel: &CancellationToken::new() };
+                let target = Target { ask: &attachment.ask, netns };
+                if let Err(error) = chain.del(target, 0, attachment.result.as_ref()).await {
+                    self.give_up(uid, name, seat, attachment.result.is_none(), &error)?;
+                }
+            }
+            None => self.warn(
+                uid,
+                name,
+                "NetworkRecordLost",
+                "what CNI plugins made for the pod cannot be taken down: its record is broken",
+            ),
+        }
+        let interface = interface.to_owned();
+        self.change(uid, name, move |record| record.attachments.retain(|attachment| attachment.interface() != interface)).await
+    }
+
+    /// Whether a taking down that failed has to be tried again: always, but where plugins are gone for good, and where they never made
+    /// what they shall take down.
+    fn give_up(
+        &self,
+        uid: &PodUid,
+        name: &PodFullName,
+        seat: &Seat,
+        is_half: bool,
+        error: &ChainError,
+    ) -> Result<(), NetworkError> {
+        const VAIN_ATTEMPTS: u32 = 5;
+        let mut attempts = lock(&seat.vain_attempts);
+        *attempts = if is_half || error.is_missing() { attempts.saturating_add(1) } else { 0 };
+        if *attempts < VAIN_ATTEMPTS {
+            return Err(failed(uid, error));
+        }
+        *attempts = 0;
+        let message = format!("what a CNI plugin made for the pod may be left: {}", error_chain(error));
+        self.warn(uid, name, "NetworkLeftBehind", &message);
+        Ok(())
+    }
+
+    async fn disconnect(self: &Arc<Self>, uid: &PodUid, seat: &Seat) -> Result<(), NetworkError> {
+        let Some(record) = lock(&self.records).get(uid).cloned() else { return Ok(()) };
+        if !record.attachments.is_empty() {
+            let _slot = self.slots.acquire().await.map_err(|error| failed(uid, &error))?;
+            let _gate = self.gate.read().await;
+            if record.attachments.iter().any(|attachment| attachment.stage != Stage::Added) {
+                strays::end(uid.to_string()).await;
+            }
+            let netns = self.links.paths.namespaces(uid).join("net");
+            let is_there = {
+                let path = netns.clone();
+                tokio::task::spawn_blocking(move || namespace::contents(&path).is_ok()).await.unwrap_or(false)
+            };
+            // Plugins are told nothing of a namespace that is gone.
+            let netns = if is_there { netns.display().to_string() } else { String::new() };
+            let mut result = Ok(());
+            for attachment in record.attachments.iter().rev() {
+                let detached = self.detach(uid, &record.pod, seat, attachment.interface(), &netns).await;
+                result = result.and(detached);
+            }
+            result?;
+        }
+        self.change(uid, &record.pod, |record| record.ports.clear()).await
+    }
+}
+
+fn failed(uid: &PodUid, error: &(dyn Error + 'static)) -> NetworkError {
+    NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() }
+}
+
+/// In the kubelet's words.
+fn not_ready(error: &(dyn Error + 'static)) -> NetworkError {
+    let error = error_chain(error);
+    NetworkError::NotReady(format!(
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: {error}"
+    ))
+}

@@ -1,0 +1,266 @@
+//! Networks by plugins of the Container Network Interface: the pods' first interface, if the configuration says so, and what pods ask for
+//! beside it by the annotation `k8s.v1.cni.cncf.io/networks`, whoever makes the first one.
+//!
+//! ```text
+//!   pod ---> wish (pure) ---+
+//!   record, namespace ------+--> plan (pure) ---> connect ---> chain ---> exec ---> plugin
+//!   directory of networks --------------------------^
+//! ```
+//!
+//! [`CniNetwork`] stands before another network, which makes the first interface where plugins do not. Every attachment is recorded in
+//! the pod's state directory before a plugin is called, with all that DEL needs; the record is what recovery works from. Calls of plugins
+//! may take long: they go on in tasks of their own, one at a time for each pod, and the worker is poked at their end.
+
+mod care;
+mod chain;
+mod connect;
+mod directory;
+mod exec;
+mod namespace;
+mod plan;
+mod record;
+mod spec;
+mod strays;
+mod watch;
+mod wish;
+
+use super::{NetworkError, PodNetwork, PodNetworkStatus};
+use crate::config::{NetworkConfig, NetworkKind, Paths};
+use crate::pod::host_ports::host_ports;
+use crate::pod::{Pod, PodFullName, PodUid};
+use crate::telemetry::error_chain;
+use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use async_trait::async_trait;
+use care::Care;
+use directory::Directory;
+use exec::Plugins;
+use record::PodRecord;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{RwLock, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use watch::Watch;
+use wish::Wishes;
+
+/// Pods whose plugins run at the same time: iptables has one lock for all.
+const PARALLEL_PODS: usize = 8;
+/// How long a turn of a worker waits for plugins. Longer than they usually take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the network works with.
+#[derive(Clone, Debug)]
+pub struct CniLinks {
+    /// Where records lie.
+    pub paths: Paths,
+    /// Who makes the first interface, and where configurations and plugins are.
+    pub config: NetworkConfig,
+    /// Where troubles are told.
+    pub events: Arc<dyn EventRecorder>,
+    /// Pods that want a turn. Unbounded: at most one entry per end of the work on a pod, and per change of the configuration and pod.
+    pub pokes: mpsc::UnboundedSender<PodUid>,
+}
+
+/// Pods' attachments by plugins, before a network that makes the first interface where they do not.
+#[derive(Clone, Debug)]
+pub struct CniNetwork {
+    shared: Arc<Shared>,
+    base: Arc<dyn PodNetwork>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    links: CniLinks,
+    plugins: Plugins,
+    directory: Mutex<Directory>,
+    records: Mutex<BTreeMap<PodUid, PodRecord>>,
+    seats: Mutex<BTreeMap<PodUid, Arc<Seat>>>,
+    slots: Semaphore,
+    /// Held for reading while plugins are called, for writing while they collect garbage.
+    gate: RwLock<()>,
+    watch: Watch,
+    care: Care,
+    told: Mutex<BTreeSet<String>>,
+}
+
+/// Work on one pod.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    /// Held by whoever works.
+    work: tokio::sync::Mutex<()>,
+    /// Breaks off the work under way.
+    cancel: Mutex<CancellationToken>,
+    /// What nobody waited for, and whether it was about taking down.
+    failure: Mutex<Option<(bool, NetworkError)>>,
+    /// Waits for another configuration.
+    is_waiting: AtomicBool,
+    /// Something happened that is worth another attempt.
+    has_news: AtomicBool,
+    /// Attempts to take the pod's attachments down that ended at plugins that are not there.
+    vain_attempts: Mutex<u32>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CniNetwork {
+    /// Takes up what an earlier daemon recorded. `base` makes the first interface where plugins do not.
+    pub async fn open(links: CniLinks, base: Arc<dyn PodNetwork>) -> Self {
+        let cni = links.config.cni.clone();
+        let shared = Arc::new(Shared {
+            plugins: Plugins { directories: cni.bin_directories, timeout: cni.timeout },
+            directory: Mutex::new(Directory::new(cni.config_directory.clone())),
+            links,
+            records: Mutex::default(),
+            seats: Mutex::default(),
+            slots: Semaphore::new(PARALLEL_PODS),
+            gate: RwLock::default(),
+            watch: Watch::default(),
+            care: Care::default(),
+            told: Mutex::default(),
+        });
+        let recovering = Arc::clone(&shared);
+        // A panic in there is one of reading records: pods are connected anew, or what they have is found in their namespaces.
+        tokio::task::spawn_blocking(move || {
+            recovering.recover();
+            recovering.watch_directory();
+        })
+        .await
+        .ok();
+        Self { shared, base }
+    }
+
+    /// Whether plugins make, or made, the first interface of a pod.
+    fn has_first(&self, uid: &PodUid, wishes: &Wishes) -> bool {
+        let by_record = |record: &PodRecord| record.attachments.iter().any(plan::Attachment::is_primary);
+        wishes.attachments.iter().any(wish::Wish::is_primary) || lock(&self.shared.records).get(uid).is_some_and(by_record)
+    }
+
+    /// A pod on the host's network, which listens at its ports itself.
+    async fn setup_on_host(&self, uid: &PodUid, pod: &Pod) -> Result<PodNetworkStatus, NetworkError> {
+        if self.shared.links.config.kind == NetworkKind::Cni {
+            self.shared.claim_ports(uid, &full_name(pod), &host_ports(pod), true)?;
+        }
+        self.base.setup(uid, pod, None).await
+    }
+}
+
+#[async_trait]
+impl PodNetwork for CniNetwork {
+    async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        let Some(netns) = netns else { return self.setup_on_host(uid, pod).await };
+        let name = full_name(pod);
+        let failed = |error: wish::WishError| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() };
+        let kind = self.shared.links.config.kind;
+        let wishes = Wishes::of(uid, &name, pod, kind == NetworkKind::Cni).map_err(failed)?;
+        let has_first = self.has_first(uid, &wishes);
+        if let Some(port) = wishes.ports.first().filter(|_| kind != NetworkKind::Cni) {
+            let reason = "it leads to pods on podstead's own network only";
+            return Err(NetworkError::PortTaken(format!("hostPort {port} cannot lead to the pod: {reason}")));
+        }
+        if wishes.has_bandwidth && !has_first {
+            self.shared.warn(
+                uid,
+                &name,
+                "BandwidthIgnored",
+                "limits of bandwidth need a CNI plugin: nothing limits the pod's traffic",
+            );
+        }
+        let base = if has_first { None } else { Some(self.base.setup(uid, pod, Some(netns)).await?) };
+        let is_known = lock(&self.shared.records).contains_key(uid);
+        if let Some(base) = base.as_ref().filter(|_| wishes.attachments.is_empty() && !is_known) {
+            return Ok(base.clone());
+        }
+        self.shared.set_up(uid, pod, wishes, netns, base).await
+    }
+
+    async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        self.shared.tear_down(uid).await?;
+        self.base.teardown(uid).await
+    }
+
+    async fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        self.shared.tear_down(uid).await?;
+        lock(&self.shared.seats).remove(uid);
+        self.base.release(uid).await
+    }
+
+    async fn look_after(&self) {
+        self.base.look_after().await;
+        care::begin(&self.shared);
+    }
+
+    async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+        let record = lock(&self.shared.records).get(uid).filter(|record| !record.attachments.is_empty()).cloned();
+        let has_first = record.as_ref().is_some_and(|record| record.attachments.iter().any(plan::Attachment::is_primary));
+        let base = if has_first { None } else { Some(self.base.status(uid, pod, netns).await?) };
+        Ok(match record {
+            Some(record) => connect::status(&record.attachments, base.as_ref(), &[], self.shared.links.config.kind),
+            None => base.unwrap_or_default(),
+        })
+    }
+
+    fn has_news(&self, uid: &PodUid) -> bool {
+        lock(&self.shared.seats).get(uid).is_some_and(|seat| seat.has_news.swap(false, Ordering::Relaxed))
+    }
+}
+
+fn full_name(pod: &Pod) -> PodFullName {
+    PodFullName {
+        name: pod.metadata.name.clone().unwrap_or_default(),
+        namespace: pod.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned()),
+    }
+}
+
+impl Shared {
+    fn seat(&self, uid: &PodUid) -> Arc<Seat> {
+        Arc::clone(lock(&self.seats).entry(uid.clone()).or_default())
+    }
+
+    fn recover(&self) {
+        match record::read_all(&self.links.paths) {
+            Ok((found, unreadable)) => {
+                for (uid, error) in unreadable {
+                    tracing::error!(%uid, error = %error_chain(&error), "the record of what CNI plugins gave a pod is lost");
+                }
+                lock(&self.records).extend(found);
+            }
+            Err(error) => tracing::error!(error = %error_chain(&error), "cannot read what CNI plugins gave pods"),
+        }
+    }
+
+    fn watch_directory(self: &Arc<Self>) {
+        self.watch.set(&self.links.config.cni.config_directory, Arc::downgrade(self));
+    }
+
+    /// The configuration changed: pods that wait for one have another turn.
+    fn tell_waiting(&self) {
+        for (uid, seat) in lock(&self.seats).iter() {
+            if seat.is_waiting.load(Ordering::Relaxed) {
+                self.poke(uid, seat);
+            }
+        }
+    }
+
+    /// Has the pod's worker try again at once. A daemon that ends hears nothing.
+    fn poke(&self, uid: &PodUid, seat: &Seat) {
+        seat.has_news.store(true, Ordering::Relaxed);
+        self.links.pokes.send(uid.clone()).ok();
+    }
+
+    fn warn(&self, uid: &PodUid, name: &PodFullName, reason: &str, message: &str) {
+        let subject = Subject::Pod { uid: uid.clone(), full_name: name.clone(), field_path: None };
+        self.links.events.record(&subject, EventType::Warning, reason, message);
+    }
+
+    /// Tells of something once, until it is told anew by another daemon.
+    fn tell_once(&self, reason: &str, message: &str) {
+        if lock(&self.told).insert(message.to_owned()) {
+            tracing::warn!(reason, message, "network");
+            self.links.events.record(&Subject::Node, EventType::Warning, reason, message);
+        }
+    }
+}

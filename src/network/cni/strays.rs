@@ -1,0 +1,47 @@
+//! Processes that plugins left: children of one that was killed, plugins of a daemon that died while they ran.
+//!
+//! They are known by the variable that every plugin and whatever it starts has in its environment: the container's identity, which is the
+//! pod's UID.
+
+use crate::sys::pidfd;
+use std::fs;
+use std::time::Duration;
+
+/// How long a killed process may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Ends all that works on a container.
+pub(super) async fn end(container: String) {
+    // A panic in there is one of reading /proc.
+    tokio::task::spawn_blocking(move || end_now(&container)).await.ok();
+}
+
+fn end_now(container: &str) {
+    let variable = format!("CNI_CONTAINERID={container}");
+    let is_stray = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+    };
+    // A process may start another one while this looks.
+    for _ in 0..8 {
+        let mut found = false;
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            if pid == std::process::id() || !is_stray(pid) {
+                continue;
+            }
+            // Looked at again once it is held: the number may have become another's.
+            let Ok(process) = pidfd::open(pid) else { continue };
+            if is_stray(pid) {
+                found = true;
+                tracing::info!(pid, container, "end what a CNI plugin left");
+                if pidfd::send_signal(&process, libc::SIGKILL).is_ok() {
+                    pidfd::wait_for_end(&process, PATIENCE).ok();
+                }
+            }
+        }
+        if !found {
+            return;
+        }
+    }
+}

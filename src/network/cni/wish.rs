@@ -1,0 +1,237 @@
+//! What a pod asks of CNI plugins. **Pure**.
+
+use super::spec::capability::{BANDWIDTH, Bandwidth, CapabilityArguments, IPS, MAC, POD_ANNOTATIONS, PORT_MAPPINGS, PortMapping};
+use super::spec::conflist::Conflist;
+use super::spec::invocation::{Ask, Place};
+use super::spec::selection::{self, DEFAULT_NETWORK, FIRST_INTERFACE, NETWORKS, Selection, SelectionError};
+use crate::pod::host_ports::{EGRESS_BANDWIDTH, HostPort, INGRESS_BANDWIDTH, host_ports};
+use crate::pod::quantity::Amount;
+use crate::pod::{Pod, PodFullName, PodUid};
+
+/// Bits in a second that the kubelet's ecosystem takes for reasonable.
+const LEAST_BANDWIDTH: i64 = 1_000;
+const MOST_BANDWIDTH: i64 = 1_000_000_000_000_000;
+
+/// Why it cannot have it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WishError {
+    /// An annotation about networks is wrong.
+    #[error(transparent)]
+    Selection(SelectionError),
+    /// An annotation about bandwidth is wrong.
+    #[error("annotation {annotation}: {problem}")]
+    Bandwidth { annotation: &'static str, problem: String },
+}
+
+/// An attachment that a pod wants.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wish {
+    /// Name of the network; `None` for the host's first one.
+    pub(super) network: Option<String>,
+    /// Namespace that the pod's status names the network with.
+    pub(super) namespace: Option<String>,
+    /// What plugins are told of it.
+    pub(super) ask: Ask,
+}
+
+impl Wish {
+    /// Whether it is the pod's first interface.
+    pub(super) fn is_primary(&self) -> bool {
+        self.ask.place.interface == FIRST_INTERFACE
+    }
+
+    /// Why no plugin of the network can do what is asked for; `None` if that is possible.
+    pub(super) fn refusal(&self, network: &Conflist) -> Option<String> {
+        let CapabilityArguments { port_mappings, bandwidth: _, ips, mac, annotations: _ } = &self.ask.capabilities;
+        let name = &network.name;
+        let lacks = |capability: &str| !network.is_capable(capability);
+        if let Some(port) = port_mappings.first().filter(|_| lacks(PORT_MAPPINGS)) {
+            let PortMapping { host_port, protocol, .. } = port;
+            let port = format!("{host_port}/{}", protocol.to_uppercase());
+            return Some(format!(
+                "hostPort {port} cannot lead to the pod: no plugin of network {name} has the capability {PORT_MAPPINGS}"
+            ));
+        }
+        if let Some(ip) = ips.first().filter(|_| lacks(IPS)) {
+            return Some(format!("the pod cannot have the address {ip}: no plugin of network {name} has the capability {IPS}"));
+        }
+        if let Some(mac) = mac.as_ref().filter(|_| lacks(MAC)) {
+            return Some(format!(
+                "the pod cannot have the hardware address {mac}: no plugin of network {name} has the capability {MAC}"
+            ));
+        }
+        None
+    }
+
+    /// Whether limits of traffic have no effect.
+    pub(super) fn is_unlimited_by(&self, network: &Conflist) -> bool {
+        self.ask.capabilities.bandwidth.is_some() && !network.is_capable(BANDWIDTH)
+    }
+
+    /// What is said of the attachment in this network: the pod's annotations only where a plugin wants them.
+    pub(super) fn ask_of(&self, network: &Conflist, pod: &Pod) -> Ask {
+        let mut ask = self.ask.clone();
+        if network.is_capable(POD_ANNOTATIONS) {
+            ask.capabilities.annotations = pod.metadata.annotations.clone().unwrap_or_default();
+        }
+        ask
+    }
+}
+
+/// What a pod wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Wishes {
+    /// The pod's first interface, if plugins make it, then the others.
+    pub(super) attachments: Vec<Wish>,
+    /// Ports of the host that lead to the first interface.
+    pub(super) ports: Vec<HostPort>,
+    /// It wants its traffic to be limited.
+    pub(super) has_bandwidth: bool,
+}
+
+impl Wishes {
+    /// Of a pod that is not on the host's network. `is_default`: plugins make the first interface of all pods.
+    pub(super) fn of(uid: &PodUid, name: &PodFullName, pod: &Pod, is_default: bool) -> Result<Self, WishError> {
+        let annotation = |key: &str| pod.metadata.annotations.as_ref()?.get(key).map(String::as_str);
+        let bandwidth = bandwidth(annotation)?;
+        let mut wishes = Self { has_bandwidth: bandwidth.is_some(), ..Self::default() };
+        let wish = |network, selection: Selection, capabilities| Wish {
+            network,
+            namespace: selection.namespace,
+            ask: Ask {
+                place: Place { container_id: uid.to_string(), interface: selection.interface, arguments: arguments(uid, name) },
+                capabilities: CapabilityArguments { ips: selection.ips, mac: selection.mac, ..capabilities },
+                cni_args: selection.cni_args,
+            },
+        };
+        let first = match annotation(DEFAULT_NETWORK) {
+            Some(text) => {
+                let selection = selection::default_network(text).map_err(WishError::Selection)?;
+                Some((Some(selection.name.clone()), selection))
+            }
+            None if is_default => Some((None, Selection { interface: FIRST_INTERFACE.to_owned(), ..Selection::default() })),
+            None => None,
+        };
+        if let Some((network, selection)) = first {
+            wishes.ports = host_ports(pod);
+            let port_mappings = wishes.ports.iter().map(mapping).collect();
+            let capabilities = CapabilityArguments { port_mappings, bandwidth, ..CapabilityArguments::default() };
+            wishes.attachments.push(wish(network, selection, capabilities));
+        }
+        if let Some(text) = annotation(NETWORKS) {
+            for selection in selection::additional(text).map_err(WishError::Selection)? {
+                let namespace = Some(selection.namespace.clone().unwrap_or_else(|| name.namespace.clone()));
+                let network = Some(selection.name.clone());
+                wishes.attachments.push(wish(network, Selection { namespace, ..selection }, CapabilityArguments::default()));
+            }
+        }
+        Ok(wishes)
+    }
+}
+
+/// As the kubelet's runtimes say who the pod is.
+fn arguments(uid: &PodUid, name: &PodFullName) -> Vec<(String, String)> {
+    let PodFullName { name, namespace } = name;
+    let pairs = [
+        ("K8S_POD_NAMESPACE", namespace.as_str()),
+        ("K8S_POD_NAME", name.as_str()),
+        ("K8S_POD_INFRA_CONTAINER_ID", uid.as_str()),
+        ("K8S_POD_UID", uid.as_str()),
+    ];
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
+}
+
+fn mapping(port: &HostPort) -> PortMapping {
+    let HostPort { protocol, host_ip, host_port, container_port } = port;
+    PortMapping {
+        host_port: *host_port,
+        container_port: *container_port,
+        protocol: protocol.to_string().to_lowercase(),
+        host_ip: *host_ip,
+    }
+}
+
+fn bandwidth<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Option<Bandwidth>, WishError> {
+    let limit = |key: &'static str| {
+        let Some(text) = annotation(key) else { return Ok(None) };
+        let wrong = |problem: String| WishError::Bandwidth { annotation: key, problem };
+        let bits = text.parse::<Amount>().map_err(|error| wrong(format!("{text:?} {error}")))?.value();
+        match bits {
+            LEAST_BANDWIDTH..=MOST_BANDWIDTH => Ok(Some(bits.unsigned_abs())),
+            ..LEAST_BANDWIDTH => Err(wrong(format!("{text:?} is unreasonably small (< 1kbit/s)"))),
+            _ => Err(wrong(format!("{text:?} is unreasonably large (> 1Pbit/s)"))),
+        }
+    };
+    let bandwidth = Bandwidth { ingress: limit(INGRESS_BANDWIDTH)?, egress: limit(EGRESS_BANDWIDTH)? };
+    Ok((bandwidth != Bandwidth::default()).then_some(bandwidth))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::conflist::Form;
+    use super::*;
+
+    fn of(annotations: &str, is_default: bool) -> Result<Wishes, String> {
+        let text = format!(
+            "{{metadata: {{name: web, annotations: {{{annotations}}}}}, spec: {{containers: [{{name: a, ports: [{{containerPort: 80, hostPort: 8080, protocol: UDP}}]}}]}}}}"
+        );
+        let pod: Pod = serde_yaml::from_str(&text).unwrap();
+        let name = PodFullName { name: "web".into(), namespace: "shop".into() };
+        Wishes::of(&PodUid::new("u1"), &name, &pod, is_default).map_err(|error| error.to_string())
+    }
+
+    fn network(capabilities: &str) -> Conflist {
+        let text = format!(r#"{{"cniVersion": "1.0.0", "name": "n", "type": "x", "capabilities": {{{capabilities}}}}}"#);
+        Conflist::parse(text.as_bytes(), Form::Single).unwrap()
+    }
+
+    #[test]
+    fn plugins_make_the_first_interface_where_they_are_configured_to() {
+        assert_eq!(of("", false).unwrap(), Wishes::default());
+        let wishes = of("kubernetes.io/ingress-bandwidth: 10M", true).unwrap();
+        let first = &wishes.attachments[0];
+        assert!(first.is_primary() && first.network.is_none() && wishes.ports.len() == 1);
+        assert_eq!(first.ask.capabilities.bandwidth, Some(Bandwidth { ingress: Some(10_000_000), egress: None }));
+        assert_eq!(first.ask.capabilities.port_mappings[0].protocol, "udp");
+        assert_eq!(first.ask.place.arguments[1], ("K8S_POD_NAME".to_owned(), "web".to_owned()));
+    }
+
+    #[test]
+    fn annotations_add_interfaces_and_choose_the_first_ones_network() {
+        let wishes =
+            of("k8s.v1.cni.cncf.io/networks: 'plant@vlan7,b/other', v1.multus-cni.io/default-network: lan", false).unwrap();
+        let told: Vec<_> = wishes
+            .attachments
+            .iter()
+            .map(|wish| (wish.network.as_deref().unwrap(), wish.namespace.as_deref(), wish.ask.place.interface.as_str()))
+            .collect();
+        assert_eq!(told, [("lan", None, "eth0"), ("plant", Some("shop"), "vlan7"), ("other", Some("b"), "net2")]);
+        assert!(wishes.attachments[1].ask.capabilities.port_mappings.is_empty(), "ports lead to the first interface");
+    }
+
+    #[test]
+    fn what_a_network_cannot_do_is_refused() {
+        let wishes = of("v1.multus-cni.io/default-network: '[{name: x}]'", true);
+        assert!(wishes.unwrap_err().starts_with("annotation v1.multus-cni.io/default-network: "), "that is no JSON");
+        let wish = of("k8s.v1.cni.cncf.io/networks: a", true).unwrap().attachments.remove(0);
+        assert_eq!(
+            wish.refusal(&network("\"ips\": true")).unwrap(),
+            "hostPort 8080/UDP cannot lead to the pod: no plugin of network n has the capability portMappings"
+        );
+        assert_eq!(wish.refusal(&network("\"portMappings\": true")), None);
+        let mac = r#"k8s.v1.cni.cncf.io/networks: '[{"name": "a", "mac": "02:00:00:00:00:01", "ips": ["10.0.0.1"]}]'"#;
+        let wish = of(mac, false).unwrap().attachments.remove(0);
+        assert!(wish.refusal(&network("\"mac\": true")).unwrap().contains("the address 10.0.0.1"));
+        assert!(wish.refusal(&network("\"ips\": true")).unwrap().contains("the hardware address 02:00:00:00:00:01"));
+    }
+
+    #[test]
+    fn limits_of_traffic_are_quantities_within_reason() {
+        for (text, problem) in
+            [("fast", "\"fast\" must be a quantity"), ("999", "unreasonably small"), ("2P", "unreasonably large")]
+        {
+            let said = of(&format!("kubernetes.io/egress-bandwidth: '{text}'"), true).unwrap_err();
+            assert!(said.starts_with("annotation kubernetes.io/egress-bandwidth: ") && said.contains(problem), "{said}");
+        }
+    }
+}

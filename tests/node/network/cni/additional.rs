@@ -1,0 +1,129 @@
+//! Interfaces that pods ask for beside podstead's own network.
+
+use super::super::lan::{HOST_V4, Machine, web};
+use super::{CniSite, network_status};
+use crate::support::eventually;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A plant's machine at 10.7.0.1, which the host reaches by the interface that is returned: VLAN 7 of `plant`, where the kernel has VLANs.
+fn plant(cni: &CniSite) -> (Machine, String) {
+    let plc = Machine::new("plc");
+    cni.site.machine.join("plant", &plc, "port");
+    let vlan = |machine: &Machine, trunk: &str, name: &str| {
+        let words = ["ip", "link", "add", "link", trunk, "name", name, "type", "vlan", "id", "7"];
+        let made = machine.command(&words).output().unwrap().status.success();
+        if made {
+            machine.run(&format!("ip link set {name} up"));
+        }
+        made
+    };
+    let has_vlans = vlan(&cni.site.machine, "plant", "plant.7");
+    assert_eq!(vlan(&plc, "port", "port.7"), has_vlans);
+    plc.address(if has_vlans { "port.7" } else { "port" }, "10.7.0.1/24");
+    (plc, if has_vlans { "plant.7" } else { "plant" }.to_owned())
+}
+
+fn network(name: &str, kind: &str, master: &str, more: &str) -> String {
+    format!(
+        r#"{{"cniVersion": "1.0.0", "name": "{name}", "plugins": [{{"type": "{kind}", "master": "{master}", {more}
+            "capabilities": {{"ips": true, "mac": true}}, "ipam": {{"type": "static"}}}}]}}"#
+    )
+}
+
+fn plant_web(annotation: &str) -> String {
+    web("one", &format!("k8s.v1.cni.cncf.io/networks: '{annotation}'"), "{containerPort: 80, hostPort: 8081}")
+}
+
+#[test]
+fn a_pod_sits_on_the_plants_vlan_beside_podsteads_own_network() {
+    let mut cni = CniSite::prepare("builtin");
+    let (plc, master) = plant(&cni);
+    cni.write("plant.conflist", &network("plant", "macvlan", &master, r#""mode": "bridge","#));
+    cni.site.host.start_daemon();
+    let ask = r#"[{"name": "plant", "interface": "vlan7", "ips": ["10.7.0.9/24"], "mac": "02:00:00:00:07:09"}]"#;
+    cni.site.host.write_manifest("one.yaml", &plant_web(ask));
+    let first = cni.address("one");
+    assert!(first.starts_with("10.201."), "podstead's own: {first}");
+    plc.gets("http://10.7.0.9/", "I am one");
+    cni.site.outside.gets(&format!("http://{HOST_V4}:8081/"), "I am one");
+    let status = network_status(&cni.site.host.pod("one").unwrap());
+    assert_eq!((&status[0]["name"], &status[0]["default"]), (&"podstead".into(), &true.into()));
+    assert_eq!(
+        status[1],
+        serde_json::json!({"name": "default/plant", "interface": "vlan7", "ips": ["10.7.0.9"], "mac": "02:00:00:00:07:09", "dns": {}})
+    );
+
+    // The daemon dies; then the interface goes and comes with the annotation, in the pod that runs.
+    cni.site.host.kill_daemon();
+    plc.gets("http://10.7.0.9/", "I am one");
+    cni.site.host.start_daemon();
+    let run = cni.site.host.pod("one").unwrap().container_id("main");
+    eventually("the status of its network", || {
+        let now = network_status(&cni.site.host.pod("one").unwrap());
+        (now == status).then_some(()).ok_or(now.to_string())
+    });
+    let interfaces = || cni.site.host.exec("one", "main", &["ls", "/sys/class/net"]);
+    let links = || cni.site.host.exec("one", "main", &["cat", "/proc/net/dev"]);
+    assert!(links().contains("vlan7"), "{} {}", links(), interfaces());
+    cni.site.host.write_manifest("one.yaml", &plant_web(""));
+    eventually("the interface to go", || (!links().contains("vlan7")).then_some(()).ok_or_else(links));
+    assert!(network_status(&cni.site.host.pod("one").unwrap()).is_null() || !links().contains("vlan7"));
+    cni.site.host.write_manifest("one.yaml", &plant_web(ask));
+    plc.gets("http://10.7.0.9/", "I am one");
+    assert_eq!(cni.site.host.pod("one").unwrap().container_id("main"), run, "no container was restarted");
+    assert_eq!(cni.address("one"), first);
+
+    // With the pod all of it goes, though its configuration went before.
+    cni.remove("plant.conflist");
+    cni.site.host.remove_manifest("one.yaml");
+    cni.site.host.wait_gone("one");
+    plc.get("http://10.7.0.9/").unwrap_err();
+}
+
+#[test]
+fn what_a_pod_asks_for_and_cannot_have_is_told() {
+    let mut cni = CniSite::prepare("builtin");
+    let (_plc, master) = plant(&cni);
+    cni.write("fixed.conflist", &network("fixed", "macvlan", &master, "").replace(r#""ips": true, "#, ""));
+    cni.site.host.start_daemon();
+    let says = |annotation: &str, words: &[&str]| {
+        cni.site.host.write_manifest("one.yaml", &plant_web(annotation));
+        cni.tells(SOON, &[&["FailedCreatePodSandBox"], words].concat());
+    };
+    says("plant", &["no network plant in ", "(there are: fixed)"]);
+    says("a@eth0", &["annotation k8s.v1.cni.cncf.io/networks: [0]: interface eth0 is there already"]);
+    says(
+        r#"[{"name": "fixed", "ips": ["10.7.0.9/24"]}]"#,
+        &["the pod cannot have the address 10.7.0.9/24: no plugin of network fixed has the capability ips"],
+    );
+    // The network that is missing comes.
+    cni.write("plant.conflist", &network("plant", "macvlan", &master, ""));
+    cni.site.host.write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"]}]"#));
+    cni.address("one");
+}
+
+#[test]
+fn ipvlan_works_or_says_why_not() {
+    let mut cni = CniSite::prepare("builtin");
+    let (plc, master) = plant(&cni);
+    cni.write("plant.conflist", &network("plant", "ipvlan", &master, "").replace(r#", "mac": true"#, ""));
+    cni.site.host.start_daemon();
+    cni.site.host.write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"]}]"#));
+    // The kernel of this machine may have none.
+    let probe =
+        cni.site.machine.command(&["ip", "link", "add", "link", &master, "name", "probe0", "type", "ipvlan"]).output().unwrap();
+    if probe.status.success() {
+        cni.site.machine.run("ip link delete probe0");
+        cni.address("one");
+        plc.gets("http://10.7.0.9/", "I am one");
+    } else {
+        cni.tells(
+            SOON,
+            &["FailedCreatePodSandBox", "plugin type=\"ipvlan\" name=\"plant\" failed (add)", "operation not supported"],
+        );
+    }
+    cni.site.host.remove_manifest("one.yaml");
+    cni.site.host.wait_gone("one");
+}
