@@ -112,6 +112,36 @@ fn terminals_privilege_and_sysctls_work_with_users_of_their_own() {
     assert!(sh(&host, "own", "echo 1 2>&1 > /proc/sys/kernel/panic || echo refused").contains("refused"));
 }
 
+/// shows: spec.hostUsers, spec.shareProcessNamespace
+#[test]
+fn processes_are_shared_among_the_pod_s_own_users() {
+    let mut host = host();
+    let other = "    - {name: other, image: localhost/busybox:1, command: [sleep, '7654321'], securityContext: {runAsUser: 7}}\n";
+    let spec = "  shareProcessNamespace: true\n";
+    host.write_manifest("own.yaml", &manifest("own", spec, other));
+    host.wait_running("own");
+    let first = first_id(&host, "own");
+    let seen = sh(&host, "own", "for p in /proc/[0-9]*; do echo $(stat -c %u $p) $(tr '\\0' ' ' < $p/cmdline); done");
+    assert!(seen.lines().any(|line| line.trim() == "7 sleep 7654321"), "the other container's process, by its user: {seen}");
+    assert!(seen.lines().any(|line| line.contains("podstead-shim init")), "{seen}");
+    let pid = host.container_pid(&host.pod("own").unwrap(), "other");
+    assert_eq!(fs::metadata(format!("/proc/{pid}")).unwrap().uid(), first + 7);
+    // The first process is nobody there, and leads nowhere.
+    assert_eq!(sh(&host, "own", "ls /proc/1/root/ 2>/dev/null | wc -l").trim(), "0");
+    assert!(sh(&host, "own", "kill -9 1; grep ^Uid /proc/1/status").contains("65534"));
+    // One container restarts in the same namespace, and all goes with the pod.
+    host.kill_daemon();
+    host.start_daemon();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
+    host.wait_for_pod("own", "the other container to run again", |pod| {
+        pod.container("other")["restartCount"] == 1 && pod.container("other")["state"]["running"].is_object()
+    });
+    let seen = sh(&host, "own", "ps -o args");
+    assert!(seen.contains("sleep 7654321"), "{seen}");
+    host.remove_manifest("own.yaml");
+    host.wait_gone("own");
+}
+
 #[test]
 fn a_run_directory_that_nobody_may_pass_is_named() {
     let host = TestHost::start();

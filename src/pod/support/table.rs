@@ -107,7 +107,7 @@ const SPEC: &[(&str, Support)] = &[
     ("hostIPC", YES),
     ("hostNetwork", YES),
     ("hostPID", YES),
-    ("hostUsers", Honoured("`false` gives the pod users of its own; not together with `shareProcessNamespace`")),
+    ("hostUsers", Honoured("`false` gives the pod users of its own")),
     ("hostname", YES),
     ("hostnameOverride", YES),
     ("imagePullSecrets", YES),

@@ -51,10 +51,6 @@ fn check_namespaces(spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
             problems.forbidden(&path.child(name), "must not be true where hostUsers is false");
         }
     }
-    if spec.share_process_namespace == Some(true) {
-        let why = "processes are not shared yet in a pod with users of its own";
-        problems.unsupported(&path.child("shareProcessNamespace"), why, Some("leave it out, or hostUsers"));
-    }
 }
 
 fn check_hostname(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
@@ -166,8 +162,6 @@ mod tests {
             &["spec.shareProcessNamespace: invalid value true: must not be true together with hostPID"],
         );
         check("hostUsers: false, hostPID: true", &["spec.hostPID: forbidden: must not be true where hostUsers is false"]);
-        let shared = "processes are not shared yet in a pod with users of its own";
-        check("hostUsers: false, shareProcessNamespace: true", &[&format!("spec.shareProcessNamespace: {shared}")]);
     }
 
     #[test]
