@@ -61,6 +61,8 @@ pub struct NetworkConfig {
     pub ipv6: Option<AddressRange>,
     /// Where CNI configurations and plugins are.
     pub cni: CniConfig,
+    /// Chains `FORWARD` of iptables that drop what they do not know are left as they are.
+    pub leaves_iptables: bool,
 }
 
 /// `network` as written.
@@ -76,6 +78,9 @@ pub struct WrittenNetwork {
     /// Range of IPv6 addresses for pods. Default: as for IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_range: Option<String>,
+    /// Have a chain FORWARD of iptables whose policy is DROP accept what comes from and goes to pods. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_in_iptables: Option<bool>,
     /// Where CNI configurations and plugins are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<WrittenCni>,
@@ -161,12 +166,14 @@ impl WrittenNetwork {
             ipv4: range("ipv4Range", &self.ipv4_range, true)?,
             ipv6: range("ipv6Range", &self.ipv6_range, false)?,
             cni: self.cni.as_ref().map_or_else(|| Ok(CniConfig::default()), |written| written.resolve(check))?,
+            leaves_iptables: !self.accept_in_iptables.unwrap_or(true),
         })
     }
 
     pub(super) fn of(config: &NetworkConfig) -> Self {
         let text = |range: &Option<AddressRange>| range.as_ref().map(ToString::to_string);
         let cni = Some(WrittenCni::of(&config.cni));
-        Self { kind: Some(config.kind), ipv4_range: text(&config.ipv4), ipv6_range: text(&config.ipv6), cni }
+        let accept_in_iptables = (config.kind == NetworkKind::Builtin).then_some(!config.leaves_iptables);
+        Self { kind: Some(config.kind), ipv4_range: text(&config.ipv4), ipv6_range: text(&config.ipv6), accept_in_iptables, cni }
     }
 }

@@ -13,7 +13,7 @@ impl Shared {
             None => return,
         };
         self.restore_rules();
-        self.look_for_dropping_chains();
+        self.look_at_firewalls();
         let swept = {
             let state = self.state();
             self.sweep(&state.leases)
@@ -51,28 +51,7 @@ impl Shared {
             Ok(()) => tracing::warn!("somebody changed the packet rules of pods: made anew"),
             Err(error) => tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
         }
-        self.look_for_dropping_chains();
-    }
-
-    /// An accept of podstead's does not outdo a drop of somebody else's, whose rules are not podstead's to change.
-    pub(super) fn look_for_dropping_chains(&self) {
-        let chains = match self.rules().dropping_chains() {
-            Ok(chains) => chains,
-            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
-        };
-        for chain in chains {
-            let family = match chain.family {
-                2 => "ip",
-                10 => "ip6",
-                _ => "inet",
-            };
-            let prefix = &self.names.prefix;
-            let message = format!(
-                "chain {} of table {family} {} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host",
-                chain.name, chain.table
-            );
-            self.tell_once(EventType::Warning, "ForwardingBlocked", &message);
-        }
+        self.look_at_firewalls();
     }
 
     pub(super) fn tell_collisions(&self, collisions: &[Collision]) {

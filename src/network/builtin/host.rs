@@ -96,7 +96,7 @@ impl Shared {
         state.ranges = Some(decision.ranges.clone());
         drop(state);
         self.tell_collisions(&decision.collisions);
-        self.look_for_dropping_chains();
+        self.look_at_firewalls();
         Ok(decision.ranges)
     }
 

@@ -4,7 +4,7 @@ use super::names::Names;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
 use crate::pod::PodUid;
 use crate::sys::netlink::nftables::{self, BaseChain};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, accepting};
 
 /// The rules, and the socket that they are changed through. One at a time has it, so that what is in the kernel is what is in here.
 #[derive(Debug)]
@@ -95,6 +95,22 @@ impl Rules {
         let is_dropping = |chain: &BaseChain| chain.hook == FORWARD && chain.drops && chain.table != self.names.table;
         // 1: inet, 2: ip, 10: ip6. ARP and bridges are another matter.
         Ok(chains.into_iter().filter(|chain| matches!(chain.family, 1 | 2 | 10) && is_dropping(chain)).collect())
+    }
+
+    /// Has a chain of iptables accept what comes from and goes to pods, at its end: before its policy, and after all rules of its owners.
+    /// Whether it did not do so yet.
+    pub(super) fn open(&mut self, chain: &BaseChain) -> Result<bool, NetlinkError> {
+        let mut request = Request::new();
+        accepting::list_rules(&mut request, chain);
+        let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
+        let mut own = Vec::new();
+        socket.dump(&request, |answer| own.extend(accepting::handle_of(&answer, chain, &self.names.table)))?;
+        // One for each direction.
+        if own.len() == 2 {
+            return Ok(false);
+        }
+        self.commit(&accepting::accept(chain, &own, &self.names.prefix, &self.names.table))?;
+        Ok(true)
     }
 
     /// Whether the table is in the kernel, with all its chains.

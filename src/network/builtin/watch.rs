@@ -1,6 +1,8 @@
-//! Listens for changes to packet rules, so that a flush of all rules (`nft flush ruleset`, a restart of a firewall) does not cut pods off.
+//! Listens for changes to packet rules, so that a flush of all rules (`nft flush ruleset`, a restart of a firewall) does not cut pods off, nor a
+//! firewall that is installed later.
 
 use super::Shared;
+use crate::sys::netlink::accepting::concerns_passing;
 use crate::sys::netlink::nftables::{CHANGES, is_removal};
 use crate::sys::netlink::notifications::Notifications;
 use crate::sys::netlink::{NetlinkError, Protocol};
@@ -27,20 +29,23 @@ async fn listen(shared: &Arc<Shared>) -> Result<(), NetlinkError> {
     let mut notifications = Notifications::of(Protocol::Netfilter, CHANGES)?;
     loop {
         let mut removals = Vec::new();
+        let mut has_other_firewall = false;
         let is_whole = notifications
             .next(|change| {
                 if is_removal(&change, &shared.names.table) {
                     removals.push(change.port);
                 }
+                has_other_firewall |= concerns_passing(&change);
             })
             .await?;
         let own = shared.rules().port();
-        if is_whole && removals.iter().all(|port| *port == own) {
+        let is_intact = is_whole && removals.iter().all(|port| *port == own);
+        if is_intact && !has_other_firewall {
             continue;
         }
         tokio::time::sleep(CALM).await;
         let shared = Arc::clone(shared);
         // A panic in there is one of talking to the kernel: housekeeping tries again.
-        tokio::task::spawn_blocking(move || shared.mend()).await.ok();
+        tokio::task::spawn_blocking(move || if is_intact { shared.look_at_firewalls() } else { shared.mend() }).await.ok();
     }
 }

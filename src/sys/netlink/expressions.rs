@@ -16,7 +16,9 @@ pub struct Rule<'r, 'b> {
 pub enum Meta {
     /// Name of the interface that it came by.
     InputName,
-    /// Group of that interface.
+    /// Name of the interface that it goes by.
+    OutputName,
+    /// Group of the interface that it came by.
     InputGroup,
     /// Kind of that interface, if it is a virtual one.
     InputKind,
@@ -32,6 +34,7 @@ impl Meta {
     const fn number(self) -> u32 {
         match self {
             Self::InputName => 6,
+            Self::OutputName => 7,
             Self::Family => 15,
             Self::Protocol => 16,
             Self::InputGroup => 21,
@@ -123,6 +126,13 @@ impl<'r, 'b> Rule<'r, 'b> {
     pub fn is(&mut self, meta: Meta, value: &[u8]) {
         self.load(meta, REGISTER);
         self.compare(true, value);
+    }
+
+    /// Goes on only if the fact, a name, begins so.
+    pub fn begins_with(&mut self, meta: Meta, prefix: &[u8]) {
+        self.load(meta, REGISTER);
+        // What is compared is as long as the value.
+        self.compare(true, prefix);
     }
 
     /// Goes on only if the fact is not this.

@@ -3,6 +3,7 @@
 //! [`message`], [`rtnetlink`] and [`nftables`] are pure: bytes out of and into headers and attributes. [`socket`] sends and receives.
 //! In: requests built by the network; out: acknowledgements, dumps and notifications of the kernel.
 
+pub mod accepting;
 pub mod expressions;
 pub mod message;
 pub mod nftables;

@@ -6,16 +6,17 @@ use super::expressions::Rule;
 use super::message::{ACK, APPEND, Answer, Body, CREATE, DUMP, Request, attributes, text_of};
 
 /// `NFNL_SUBSYS_NFTABLES`, in the upper byte of a message's type.
-const SUBSYSTEM: u16 = 10 << 8;
-const BATCH_BEGIN: u16 = 16;
-const BATCH_END: u16 = 17;
+pub(super) const SUBSYSTEM: u16 = 10 << 8;
+pub(super) const BATCH_BEGIN: u16 = 16;
+pub(super) const BATCH_END: u16 = 17;
 const NEW_TABLE: u16 = 0;
 const DELETE_TABLE: u16 = 2;
 const NEW_CHAIN: u16 = 3;
 const GET_CHAIN: u16 = 4;
 const DELETE_CHAIN: u16 = 5;
-const NEW_RULE: u16 = 6;
-const DELETE_RULE: u16 = 8;
+pub(super) const NEW_RULE: u16 = 6;
+pub(super) const GET_RULE: u16 = 7;
+pub(super) const DELETE_RULE: u16 = 8;
 const NEW_SET: u16 = 9;
 const DELETE_SET: u16 = 11;
 const NEW_ELEMENTS: u16 = 12;
@@ -239,7 +240,7 @@ impl<'a> Batch<'a> {
 }
 
 /// `struct nfgenmsg`: family, version 0, resource in network byte order.
-fn generic_header(family: u8, resource: u16) -> [u8; 4] {
+pub(super) fn generic_header(family: u8, resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
     [family, 0, high, low]
 }
@@ -288,6 +289,6 @@ pub fn base_chain(answer: &Answer<'_>) -> Option<BaseChain> {
     })
 }
 
-fn attribute<'a>(answer: &Answer<'a>, wanted: u16) -> Option<&'a [u8]> {
+pub(super) fn attribute<'a>(answer: &Answer<'a>, wanted: u16) -> Option<&'a [u8]> {
     attributes(answer.body.get(4..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }

@@ -43,10 +43,11 @@ fn a_range_that_the_host_uses_is_not_taken_and_one_that_it_comes_to_use_is_told(
 }
 
 #[test]
-fn a_firewall_that_drops_what_passes_is_told_and_keeps_pods_in_until_it_is_told_otherwise() {
+fn a_firewall_of_nftables_that_drops_what_passes_is_told_and_left_alone() {
     let mut site = Site::prepare("");
-    site.machine.run("iptables-nft -P FORWARD DROP");
-    let before = site.machine.run("nft list table ip filter");
+    site.machine.run("nft add table inet mine");
+    site.machine.run("nft add chain inet mine gate { type filter hook forward priority 0 ; policy drop ; }");
+    let before = site.machine.run("nft list table inet mine");
     site.host.start_daemon();
     let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     site.machine.gets(&format!("http://{}/", one[0]), "I am one");
@@ -55,16 +56,28 @@ fn a_firewall_that_drops_what_passes_is_told_and_keeps_pods_in_until_it_is_told_
     site.outside.get(&url).unwrap_err();
     eventually("the chain to be named", || {
         let events = site.host.cli_ok(&["get", "events"]);
-        (events.contains("ForwardingBlocked") && events.contains("chain FORWARD of table ip filter")).then_some(()).ok_or(events)
+        (events.contains("ForwardingBlocked") && events.contains("chain gate of table inet mine")).then_some(()).ok_or(events)
     });
-    assert_eq!(site.machine.run("nft list table ip filter"), before, "rules of others are not podstead's to change");
+    assert_eq!(site.machine.run("nft list table inet mine"), before, "rules of others are not podstead's to change");
     let interface = site.interfaces().pop().unwrap();
     let prefix = interface.split('-').next().unwrap();
-    site.machine.run(&format!("iptables-nft -I FORWARD -i {prefix}-+ -j ACCEPT"));
-    site.machine.run(&format!("iptables-nft -I FORWARD -o {prefix}-+ -j ACCEPT"));
+    for direction in ["iifname", "oifname"] {
+        site.machine.run(&format!("nft add rule inet mine gate {direction} {prefix}-* accept"));
+    }
     site.outside.gets(&url, "I am one");
-    // A flush of that table by its owner harms nobody.
-    site.machine.run("iptables-nft -P FORWARD ACCEPT");
-    site.machine.run("iptables-nft -F");
-    site.outside.gets(&url, "I am one");
+}
+
+#[test]
+fn iptables_is_left_alone_where_the_configuration_says_so() {
+    let mut site = Site::prepare("network: {acceptInIptables: false}\n");
+    site.machine.run("iptables-nft -P FORWARD DROP");
+    let before = site.machine.run("nft list table ip filter");
+    site.host.start_daemon();
+    site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+    eventually("the chain to be named", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        (events.contains("ForwardingBlocked") && events.contains("chain FORWARD of table ip filter")).then_some(()).ok_or(events)
+    });
+    site.outside.get(&format!("http://{HOST_V4}:8080/")).unwrap_err();
+    assert_eq!(site.machine.run("nft list table ip filter"), before);
 }
