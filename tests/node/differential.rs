@@ -80,7 +80,7 @@ impl Podman {
         match podman.command(&["load", "-i", archive.to_str().unwrap()]).output() {
             Ok(out) if out.status.success() => Some(podman),
             other => {
-                eprintln!("podman does not work here, so nothing is compared: {other:?}");
+                eprintln!("SKIPPED: podman does not work here, so nothing is compared: {other:?}");
                 None
             }
         }
