@@ -27,6 +27,7 @@
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
 //! * [`image`], [`volume`] and [`network`] prepare what a container needs.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
+//! * [`upstream`] shows the pods of this host to a cluster, where one is configured.
 //! * [`sops`] opens encrypted manifests for [`manifest`].
 //! * [`config`], [`telemetry`], [`outbound`] (what connections to other hosts need) and [`sys`] serve all of them.
 //!
@@ -52,5 +53,6 @@ pub mod sync;
 pub mod sys;
 pub mod telemetry;
 pub mod trust;
+pub mod upstream;
 pub mod volume;
 pub mod worker;

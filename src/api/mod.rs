@@ -49,6 +49,7 @@ use crate::mux::ObjectView;
 use crate::pod::NodeName;
 use crate::runtime::Runtime;
 use crate::source::{SourceControl, Wakers};
+use crate::status::UpstreamStatus;
 use crate::telemetry::EventLog;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub struct Backend {
     pub source_control: Arc<dyn SourceControl>,
     /// When the daemon started.
     pub started_at: Timestamp,
+    /// How this host and its cluster stand to each other; `None` without one.
+    pub upstream: Option<watch::Receiver<UpstreamStatus>>,
     /// The clock for ages.
     pub now: fn() -> Timestamp,
 }

@@ -11,7 +11,7 @@ use crate::manifest::Problem;
 use crate::pod::SourceId;
 use crate::source::PruneError;
 use crate::source::history::Hold;
-use crate::status::SourceStatus;
+use crate::status::{SourceStatus, UpstreamStatus};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,6 +39,9 @@ pub struct DaemonObject {
     /// Fields of the configuration file that count at its next start only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart_for: Vec<String>,
+    /// How it and its cluster stand to each other, where one is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamStatus>,
 }
 
 /// A source.
@@ -232,6 +235,7 @@ pub(super) fn daemon(backend: &Backend) -> Answer {
         started_at: backend.started_at,
         pid: std::process::id(),
         waiting_for_sources: waiting_for(backend),
+        upstream: backend.upstream.as_ref().map(|upstream| upstream.borrow().clone()),
     })
 }
 

@@ -1,6 +1,7 @@
 //! `podstead config`: the configuration, checked or shown with every default, by the code that the daemon uses.
 
 use super::Context;
+use crate::upstream::client::Kubeconfig;
 use clap::{Args, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
@@ -23,7 +24,13 @@ enum ConfigCommand {
 pub(super) fn run(args: &ConfigArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let config = context.load_config()?;
     match args.command {
-        ConfigCommand::Check => writeln!(std::io::stderr(), "{}: valid", context.config_path().display())?,
+        ConfigCommand::Check => {
+            if let Some(upstream) = &config.upstream {
+                // The daemon starts without it, too; whoever checks wants to know.
+                Kubeconfig::load(&upstream.kubeconfig, upstream.context.as_deref())?;
+            }
+            writeln!(std::io::stderr(), "{}: valid", context.config_path().display())?;
+        }
         ConfigCommand::Show => write!(std::io::stdout(), "{}", serde_yaml::to_string(&config.to_written())?)?,
     }
     Ok(ExitCode::SUCCESS)

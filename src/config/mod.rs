@@ -11,6 +11,7 @@ pub mod reload;
 mod resolve;
 mod size;
 mod source;
+mod upstream;
 mod variables;
 mod written;
 
@@ -19,6 +20,7 @@ pub use paths::Paths;
 pub use range::AddressRange;
 pub use resolve::HostFacts;
 pub use source::{Allow, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+pub use upstream::{Taint, TaintEffect, UpstreamConfig};
 pub use variables::NODE_NAME;
 pub use written::{ConfigError, WrittenConfig};
 
@@ -74,6 +76,8 @@ pub struct Config {
     pub webhook: Option<WebhookOptions>,
     /// How pods that are not on the host's network are connected.
     pub network: NetworkConfig,
+    /// The cluster that is shown what runs here.
+    pub upstream: Option<UpstreamConfig>,
     /// The daemon's own log.
     pub logging: Logging,
 }

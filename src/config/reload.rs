@@ -63,6 +63,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         max_parallel_layer_pulls,
         webhook,
         network,
+        upstream,
         logging,
     } = started;
     let differences = [
@@ -82,6 +83,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
         ("webhook", *webhook != new.webhook),
         ("network", *network != new.network),
+        ("upstream", *upstream != new.upstream),
         // The level counts at once.
         ("logging.format", logging.format != new.logging.format),
     ];

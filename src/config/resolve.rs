@@ -105,6 +105,7 @@ impl WrittenConfig {
                 16,
             )?,
             network: self.network.resolve(&check)?,
+            upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
             logging: self.logging(path)?,
             webhook: self.webhook.as_ref().map(|written| check.webhook(written)).transpose()?,
             paths,
@@ -203,6 +204,7 @@ mod tests {
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
              registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              network: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
+             upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: []}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
         ))
         .unwrap();
@@ -254,6 +256,13 @@ mod tests {
             ("webhook: {port: 80}\n", "missing field `secretFile`"),
             ("webhook: {port: 80, secretFile: s}\n", "webhook.secretFile: \"s\" is not an absolute path"),
             ("webhook: {address: lan, port: 80, secretFile: /s}\n", "webhook.address: "),
+            ("upstream: {}\n", "missing field `kubeconfig`"),
+            ("upstream: {kubeconfig: k}\n", "config.yaml:3:24: upstream.kubeconfig: \"k\" is not an absolute path"),
+            ("upstream: {kubeconfig: /k, labels: {'a b': c}}\n", "upstream.labels.a b: is no key of a label"),
+            ("upstream: {kubeconfig: /k, taints: [{key: a, effect: Never}]}\n", "unknown variant `Never`"),
+            ("upstream: {kubeconfig: /k, taints: [{key: '', effect: NoSchedule}]}\n", "upstream.taints[0].key: is no key"),
+            ("upstream: {kubeconfig: /k, maxPods: 0}\n", "upstream.maxPods: is 0, must be at least 1"),
+            ("upstream: {kubeconfig: /k, insecure: true}\n", "unknown field \"insecure\""),
             ("nodeName: a\nnodeName: b\n", "duplicate"),
         ];
         for (text, expected) in cases {

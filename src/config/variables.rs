@@ -27,13 +27,7 @@ impl Variables {
         let mut names = BTreeSet::new();
         for (key, value) in labels {
             let field = format!("labels.{key}");
-            if !is_label_key(key) {
-                return Err(check.invalid(&field, "is no key of a label: letters, digits, '-', '_', '.' and one '/'".to_owned()));
-            }
-            if !is_label_value(value) {
-                let message = format!("has the value {value:?}: a label has at most 63 letters, digits, '-', '_' and '.'");
-                return Err(check.invalid(&field, message));
-            }
+            label(check, &field, key, value)?;
             let name = name_of_label(key);
             if !names.insert(name.clone()) {
                 return Err(check.invalid(&field, format!("is the variable {name}, as another label is")));
@@ -93,6 +87,18 @@ pub(super) fn values(
 fn name_of_label(key: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("{LABEL}{}", key.chars().map(plain).collect::<String>())
+}
+
+/// Checks a label, which is written in `field`.
+pub(super) fn label(check: &Check<'_>, field: &str, key: &str, value: &str) -> Result<(), ConfigError> {
+    if !is_label_key(key) {
+        return Err(check.invalid(field, "is no key of a label: letters, digits, '-', '_', '.' and one '/'".to_owned()));
+    }
+    if !is_label_value(value) {
+        let message = format!("has the value {value:?}: a label has at most 63 letters, digits, '-', '_' and '.'");
+        return Err(check.invalid(field, message));
+    }
+    Ok(())
 }
 
 /// As Kubernetes has them: an optional prefix of names with dots, and a name.

@@ -2,6 +2,7 @@
 
 use super::network::WrittenNetwork;
 use super::source::WrittenSource;
+use super::upstream::WrittenUpstream;
 use super::{Config, size};
 use crate::image::RegistryConfig;
 use crate::manifest::{Position, locate};
@@ -117,6 +118,9 @@ pub struct WrittenConfig {
     /// How pods that are not on the host's network are connected.
     #[serde(default)]
     pub network: WrittenNetwork,
+    /// The cluster that is shown what runs here. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<WrittenUpstream>,
     /// The daemon's own log.
     #[serde(default)]
     pub logging: WrittenLogging,
@@ -220,6 +224,7 @@ impl WrittenConfig {
                 secret_file: webhook.secret_file.clone(),
             }),
             network: WrittenNetwork::of(&config.network),
+            upstream: config.upstream.as_ref().map(WrittenUpstream::of),
             logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },
         }
     }

@@ -11,11 +11,13 @@ mod pod;
 pub mod reason;
 #[cfg(test)]
 mod tests;
+mod upstream;
 
 pub use container::UNKNOWN_EXIT_CODE;
 pub use input::{PodResult, Resize, StatusInput, Unready, Waiting};
 pub use phase::PodPhase;
 pub use pod::pod_status;
+pub use upstream::{NodeStanding, UpstreamStatus};
 
 use crate::manifest::Problem;
 use crate::mux::DesiredPod;

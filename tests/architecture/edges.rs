@@ -60,6 +60,8 @@ pub(crate) const ROWS: &[Row] = &[
         to: &["config", "image", "mux", "network", "pod", "runtime", "status", "sys", "telemetry", "volume", "worker"],
     },
     Row { from: "api", to: &["config", "image", "manifest", "mux", "pod", "runtime", "source", "status", "sys", "telemetry"] },
+    // `api` for the pods as they are published.
+    Row { from: "upstream", to: &["api", "config", "outbound", "pod", "status", "sys", "telemetry"] },
     Row {
         from: "cli",
         to: &[
@@ -80,6 +82,7 @@ pub(crate) const ROWS: &[Row] = &[
             "sync",
             "sys",
             "telemetry",
+            "upstream",
             "volume",
             "worker",
         ],

@@ -34,6 +34,7 @@ const PURE: &[&str] = &[
     "network/builtin/ranges",
     "network/builtin/rules",
     "network/builtin/ruleset",
+    "upstream/plan",
     "probe/action/request",
     "probe/health",
     "probe/schedule",

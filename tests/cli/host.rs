@@ -77,6 +77,7 @@ impl Host {
             config,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
+            upstream: None,
             started_at: Timestamp::now(),
             now: Timestamp::now,
         };

@@ -9,7 +9,7 @@
 use super::age_key::AgeKeys;
 use super::node;
 use super::roster::{Roster, RosterLinks};
-use super::{notify_manager, sources};
+use super::{notify_manager, sources, upstream};
 use crate::api::{self, ApiSocket, Backend, Published};
 use crate::config::{Config, NetworkKind};
 use crate::image::{ImageStore, ImageStoreConfig};
@@ -41,7 +41,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -167,6 +167,12 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         preload.await;
         "the import of preloaded images"
     });
+    let (tell_ready, sources_ready) = watch::channel(false);
+    let upstream = config.upstream.as_ref().map(|upstream| {
+        let daemon =
+            upstream::Daemon { config: &config, published: &published, events: &events, machine_key: &machine_key, sources_ready };
+        upstream::start(upstream, daemon)
+    });
     let backend = Backend {
         published,
         events,
@@ -179,6 +185,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         wakers,
         source_control: Arc::new(source_control),
         started_at,
+        upstream,
         now,
     };
     stages.spawn(async move { match api::serve(socket, backend).await {} });
@@ -196,8 +203,16 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
     let slice = config.paths.cgroup_slice();
     let (heard, is_heard) = oneshot::channel();
     tokio::spawn(async move {
-        tokio::time::timeout(READY_AFTER, is_heard).await.ok();
+        let mut is_heard = is_heard;
+        let in_time = tokio::time::timeout(READY_AFTER, &mut is_heard).await;
         notify_manager("READY=1");
+        let all_heard = match in_time {
+            Ok(heard) => heard,
+            Err(_) => is_heard.await,
+        };
+        if all_heard.is_ok() {
+            tell_ready.send_replace(true);
+        }
     });
     // Neither arm is used again after it has won.
     tokio::select! {

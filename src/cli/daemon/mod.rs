@@ -7,6 +7,7 @@ mod assembly;
 pub(in crate::cli) mod node;
 mod roster;
 mod sources;
+mod upstream;
 
 use super::Context;
 use crate::sys::sd_notify;

@@ -2,6 +2,7 @@
 
 mod advice;
 mod report;
+mod upstream;
 
 pub(super) use advice::advice;
 pub(super) use report::culprit;

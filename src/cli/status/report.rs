@@ -1,12 +1,14 @@
 //! The text of `podstead status`. **Pure**.
 
 use super::advice::advice;
+use super::upstream;
 use crate::api::show::{PodRow, age_since};
 use crate::api::{DaemonObject, SourceObject};
 use crate::cli::get::{short_revision, style_of};
 use crate::cli::pods::{name_of, namespace_of};
 use crate::cli::table::Style;
 use crate::manifest::Severity;
+use crate::status::UpstreamStatus;
 use crate::telemetry::counted;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -35,7 +37,12 @@ impl Report {
     pub(super) fn is_well(&self) -> bool {
         let sources = self.sources.iter().all(|source| source.status.last_error.is_none() && source.status.problems.is_empty());
         let configured = self.daemon.config_error.is_none() && self.daemon.needs_restart_for.is_empty();
-        sources && configured && self.daemon.waiting_for_sources.is_empty() && self.pods.iter().all(|pod| PodRow::of(pod).is_well())
+        let upstream = self.daemon.upstream.as_ref().is_none_or(UpstreamStatus::is_well);
+        sources
+            && configured
+            && upstream
+            && self.daemon.waiting_for_sources.is_empty()
+            && self.pods.iter().all(|pod| PodRow::of(pod).is_well())
     }
 
     /// The whole screen.
@@ -64,6 +71,10 @@ impl Report {
         }
         for name in daemon.waiting_for_sources.iter().filter(|name| !self.sources.iter().any(|s| s.metadata.name == **name)) {
             writeln!(text, "\nsource {name}: {}", Style::Pending.paint("has not delivered anything yet", color))?;
+        }
+        if let Some(upstream) = &daemon.upstream {
+            writeln!(text)?;
+            upstream::write(text, upstream, now, color)?;
         }
         writeln!(text)?;
         self.write_pods(text, now, color)

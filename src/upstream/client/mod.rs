@@ -1,0 +1,244 @@
+//! A real API server over HTTPS, as a kubeconfig describes it.
+//!
+//! In: a kubeconfig and the files that it names. Out: [`Cluster`]. Before every request the files are looked at, and read again when they
+//! changed: certificates and tokens are rotated while the daemon runs. Answers are bounded in size, and every wait has a deadline.
+
+mod exec;
+mod identity;
+pub mod kubeconfig;
+mod lines;
+
+pub use identity::IdentityError;
+pub use kubeconfig::{Kubeconfig, KubeconfigError};
+
+use super::cluster::{ApiError, ApiRequest, Cluster, Verb, Watch, WatchEvent, WatchKind};
+use crate::outbound::Failure;
+use crate::telemetry::error_chain;
+use async_trait::async_trait;
+use identity::Identity;
+use lines::Lines;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode, Url};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A whole request, answer included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The head of the answer to a watch.
+const WATCH_START_TIMEOUT: Duration = Duration::from_secs(30);
+/// A server sends a bookmark about every minute: one that is silent for longer than this is gone.
+const WATCH_SILENCE: Duration = Duration::from_secs(180);
+/// More than any object can have that an API server stores.
+const MAX_LINE: usize = 4 << 20;
+/// A page of a list.
+const MAX_BODY: usize = 16 << 20;
+
+/// The API server of a kubeconfig.
+#[derive(Debug)]
+pub struct HttpCluster {
+    path: PathBuf,
+    context: Option<String>,
+    current: tokio::sync::Mutex<Option<Arc<Identity>>>,
+}
+
+impl HttpCluster {
+    /// The server of the kubeconfig at `path`, which is read when it is needed: it may come later.
+    pub fn new(path: &Path, context: Option<&str>) -> Self {
+        Self { path: path.to_owned(), context: context.map(str::to_owned), current: tokio::sync::Mutex::default() }
+    }
+
+    /// The identity of now: made anew if a file changed or it is about to expire.
+    async fn identity(&self) -> Result<Arc<Identity>, ApiError> {
+        let mut current = self.current.lock().await;
+        if let Some(identity) = current.as_ref()
+            && identity.is_current()
+        {
+            return Ok(identity.clone());
+        }
+        match Identity::load(&self.path, self.context.as_deref()).await {
+            Ok(identity) => {
+                let identity = Arc::new(identity);
+                *current = Some(identity.clone());
+                Ok(identity)
+            }
+            // A file that is being replaced: what was there before may still do.
+            Err(error) => match current.as_ref() {
+                Some(identity) if !identity.is_expired() => {
+                    tracing::warn!(error = %error_chain(&error), "the identity for the cluster cannot be read again; the earlier one is used");
+                    Ok(identity.clone())
+                }
+                Some(_) | None => Err(ApiError::Credentials(error_chain(&error).to_string())),
+            },
+        }
+    }
+
+    /// What the server does not know any more is not used again.
+    async fn forget(&self, identity: &Arc<Identity>) {
+        let mut current = self.current.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity)) {
+            *current = None;
+        }
+    }
+
+    async fn start(&self, request: &ApiRequest, timeout: Option<Duration>) -> Result<Response, ApiError> {
+        let identity = self.identity().await?;
+        let url = url_of(&identity.server, request)?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let method = match request.verb {
+            Verb::Get => Method::GET,
+            Verb::Create => Method::POST,
+            Verb::Replace => Method::PUT,
+            Verb::Patch => Method::PATCH,
+            Verb::Delete => Method::DELETE,
+        };
+        let mut builder = identity.client.request(method, url).header(ACCEPT, "application/json");
+        if let Some(token) = identity.token.as_ref() {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+                .map_err(|_| ApiError::Credentials("the token has characters that no header can have".to_owned()))?;
+            value.set_sensitive(true);
+            builder = builder.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = &request.body {
+            let kind = match request.verb {
+                Verb::Patch => "application/strategic-merge-patch+json",
+                Verb::Get | Verb::Create | Verb::Replace | Verb::Delete => "application/json",
+            };
+            builder = builder.header(CONTENT_TYPE, kind).body(body.to_string());
+        }
+        if let Some(timeout) = timeout {
+            builder = builder.timeout(timeout);
+        }
+        let response = builder.send().await.map_err(|error| unreachable(&host, &error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.forget(&identity).await;
+        }
+        let code = response.status().as_u16();
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let body = read(response, &host).await?;
+        let status = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Err(ApiError::of_status(code, &status, retry_after.map(Duration::from_secs)))
+    }
+}
+
+fn unreachable(host: &str, error: &reqwest::Error) -> ApiError {
+    ApiError::Unreachable(Failure::of(error).with_host(host))
+}
+
+fn url_of(server: &Url, request: &ApiRequest) -> Result<Url, ApiError> {
+    let path = format!("{}{}", server.path().trim_end_matches('/'), request.path);
+    let mut url = server.clone();
+    url.set_path(&path);
+    if !request.query.is_empty() {
+        url.query_pairs_mut().extend_pairs(&request.query);
+    }
+    Ok(url)
+}
+
+async fn read(mut response: Response, host: &str) -> Result<Vec<u8>, ApiError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(host, &error))? {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(ApiError::Unreachable(format!("{host} answers with more than {MAX_BODY} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+#[async_trait]
+impl Cluster for HttpCluster {
+    async fn send(&self, request: ApiRequest) -> Result<Value, ApiError> {
+        let response = self.start(&request, Some(REQUEST_TIMEOUT)).await?;
+        let host = response.url().host_str().unwrap_or_default().to_owned();
+        let body = read(response, &host).await?;
+        serde_json::from_slice(&body).map_err(|_| ApiError::Unreachable(format!("{host} answers with something that is no JSON")))
+    }
+
+    async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError> {
+        let started = tokio::time::timeout(WATCH_START_TIMEOUT, self.start(&request, None)).await;
+        let response = started.map_err(|_| ApiError::Unreachable("the watch is not answered in time".to_owned()))??;
+        let host = response.url().host_str().unwrap_or_default().to_owned();
+        Ok(Box::new(HttpWatch { response, host, lines: Lines::new(MAX_LINE) }))
+    }
+
+    async fn address(&self) -> Option<String> {
+        self.current.lock().await.as_ref().map(|identity| identity.server.to_string())
+    }
+}
+
+#[derive(Debug)]
+struct HttpWatch {
+    response: Response,
+    host: String,
+    lines: Lines,
+}
+
+impl HttpWatch {
+    async fn next_line(&mut self) -> Result<Option<Vec<u8>>, ApiError> {
+        loop {
+            let too_long = |()| ApiError::Unreachable(format!("{} sends an event of more than {MAX_LINE} bytes", self.host));
+            if let Some(line) = self.lines.take().map_err(too_long)? {
+                return Ok(Some(line));
+            }
+            // Nothing is taken out of the connection before the chunk is whole: cancel-safe.
+            match tokio::time::timeout(WATCH_SILENCE, self.response.chunk()).await {
+                Err(_) => return Err(ApiError::Unreachable(format!("{} is silent", self.host))),
+                Ok(Err(error)) => return Err(unreachable(&self.host, &error)),
+                Ok(Ok(None)) => return Ok(None),
+                Ok(Ok(Some(chunk))) => self.lines.push(&chunk),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Watch for HttpWatch {
+    async fn next(&mut self) -> Option<Result<WatchEvent, ApiError>> {
+        match self.next_line().await {
+            Ok(line) => Some(event_of(&line?)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+fn event_of(line: &[u8]) -> Result<WatchEvent, ApiError> {
+    let mut event: Value =
+        serde_json::from_slice(line).map_err(|_| ApiError::Unreachable("an event of the watch is no JSON".to_owned()))?;
+    let object = event["object"].take();
+    let kind = match event["type"].as_str() {
+        Some("ADDED" | "MODIFIED") => WatchKind::Present,
+        Some("DELETED") => WatchKind::Deleted,
+        Some("BOOKMARK") => WatchKind::Bookmark,
+        Some("ERROR") => return Err(ApiError::of_status(500, &object, None)),
+        Some(_) | None => return Err(ApiError::Unreachable("an event of the watch is of no known type".to_owned())),
+    };
+    Ok(WatchEvent { kind, object })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_told_apart_and_an_error_is_the_servers_word() {
+        let event = event_of(br#"{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}"#).unwrap();
+        assert_eq!((event.kind, &event.object["metadata"]["name"]), (WatchKind::Present, &Value::from("a")));
+        let gone = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#;
+        assert!(event_of(gone.as_bytes()).unwrap_err().is_expired());
+        assert!(matches!(event_of(b"<html>"), Err(ApiError::Unreachable(_))));
+        assert!(matches!(event_of(br#"{"type":"NEW","object":{}}"#), Err(ApiError::Unreachable(_))));
+    }
+
+    #[test]
+    fn a_server_below_a_path_is_asked_below_it() {
+        let server = Url::parse("https://lb.lan/clusters/a/").unwrap();
+        let request = ApiRequest::new(Verb::Get, "/api/v1/pods").with_query("fieldSelector", "spec.nodeName=edge");
+        let expected = "https://lb.lan/clusters/a/api/v1/pods?fieldSelector=spec.nodeName%3Dedge";
+        assert_eq!(url_of(&server, &request).unwrap().as_str(), expected);
+    }
+}

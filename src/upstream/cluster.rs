@@ -1,0 +1,183 @@
+//! What the rest of this module asks of an API server; [`super::client`] asks a real one.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// GET.
+    Get,
+    /// POST.
+    Create,
+    /// PUT.
+    Replace,
+    /// PATCH, a strategic merge patch.
+    Patch,
+    /// DELETE.
+    Delete,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiRequest {
+    /// What it does.
+    pub verb: Verb,
+    /// Absolute path, e.g. `/api/v1/nodes/edge`.
+    pub path: String,
+    /// Query parameters.
+    pub query: Vec<(&'static str, String)>,
+    /// Body.
+    pub body: Option<Value>,
+}
+
+impl ApiRequest {
+    /// A request without query and body.
+    pub fn new(verb: Verb, path: impl Into<String>) -> Self {
+        Self { verb, path: path.into(), query: Vec::new(), body: None }
+    }
+
+    /// The same with a query parameter.
+    pub fn with_query(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    /// The same with a body.
+    pub fn with_body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+}
+
+/// What happened to an object that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchKind {
+    /// It is there, new or changed.
+    Present,
+    /// It is gone.
+    Deleted,
+    /// Nothing happened up to the version that the object has.
+    Bookmark,
+}
+
+/// One event of a watch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchEvent {
+    /// What happened.
+    pub kind: WatchKind,
+    /// The object.
+    pub object: Value,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// No answer, or none that is one.
+    #[error("{0}")]
+    Unreachable(String),
+    /// This host has nothing to prove who it is.
+    #[error("{0}")]
+    Credentials(String),
+    /// The server refused.
+    #[error("the API server answers {code}: {message}")]
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// `reason` of its `Status`.
+        reason: String,
+        /// `details.kind` of its `Status`: what the answer is about.
+        kind: String,
+        /// `message` of its `Status`.
+        message: String,
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl ApiError {
+    fn code(&self) -> u16 {
+        match self {
+            Self::Unreachable(_) | Self::Credentials(_) => 0,
+            Self::Refused { code, .. } => *code,
+        }
+    }
+
+    /// The object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == 404
+    }
+
+    /// An object of that name is there, or it is not the version or the UID that was meant.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == 409
+    }
+
+    /// The version asked for is not remembered any more.
+    pub fn is_expired(&self) -> bool {
+        self.code() == 410
+    }
+
+    /// The object as it would be is not valid.
+    pub fn is_invalid(&self) -> bool {
+        self.code() == 422
+    }
+
+    /// The right is missing.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == 403
+    }
+
+    /// Every other request would fail as well: no connection, not known to the server, too many requests, a failure of the server.
+    pub fn is_about_the_server(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Credentials(_) => true,
+            Self::Refused { code, .. } => matches!(code, 401 | 429 | 500..),
+        }
+    }
+
+    /// How long the server wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable(_) | Self::Credentials(_) => None,
+            Self::Refused { retry_after, .. } => *retry_after,
+        }
+    }
+
+    /// From the body of an answer that is no success, or from the object of an `ERROR` event.
+    pub fn of_status(code: u16, status: &Value, retry_after: Option<Duration>) -> Self {
+        let text = |value: &Value, otherwise: &str| cut(value.as_str().unwrap_or(otherwise));
+        Self::Refused {
+            code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(code),
+            reason: text(&status["reason"], ""),
+            kind: text(&status["details"]["kind"], ""),
+            message: text(&status["message"], "without a reason"),
+            retry_after: retry_after.or_else(|| status["details"]["retryAfterSeconds"].as_u64().map(Duration::from_secs)),
+        }
+    }
+}
+
+/// A server's words, of bounded length.
+fn cut(text: &str) -> String {
+    text.chars().take(400).collect()
+}
+
+/// An API server.
+#[async_trait]
+pub trait Cluster: Send + Sync + fmt::Debug {
+    /// Asks and waits for the whole answer; bounded in time and size.
+    async fn send(&self, request: ApiRequest) -> Result<Value, ApiError>;
+    /// Starts a watch. The request names the version to begin after.
+    async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError>;
+    /// Where the server is, for people; `None` while that is not known.
+    async fn address(&self) -> Option<String>;
+}
+
+/// A watch that was started.
+#[async_trait]
+pub trait Watch: Send {
+    /// The next event; `None` when the server ended the watch in its usual way. Cancel-safe.
+    async fn next(&mut self) -> Option<Result<WatchEvent, ApiError>>;
+}

@@ -1,0 +1,105 @@
+//! The Lease of the Node, and whether another agent renews it.
+//!
+//! A kubelet's Lease says nothing but the node's name, and a kubelet keeps annotations that it finds. So what tells that somebody else
+//! renews a Lease is the time of renewal itself: it is one that this host never wrote. The annotation [`AGENT_ANNOTATION`] tells an agent
+//! that starts whether the Lease is its own from before.
+
+use super::{NodeRef, microseconds};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Annotation of the Lease: which agent wrote it last.
+pub const AGENT_ANNOTATION: &str = "podstead.dev/agent";
+/// Seconds that a Lease counts after its renewal, as the kubelet's.
+pub const DURATION_SECONDS: u32 = 40;
+
+/// Whose a Lease is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// This agent's, from this life or an earlier one.
+    Own,
+    /// Another agent's, which renewed it at that time.
+    Other(String),
+    /// Nobody renews it.
+    Nobody,
+}
+
+/// The Lease to create, or to put in the place of `before`, renewed at `now`.
+pub fn renewed(before: Option<&Value>, node: &NodeRef, agent: &str, now: Timestamp) -> Value {
+    let mut lease = before.cloned().unwrap_or_else(|| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": node.name, "namespace": "kube-node-lease"},
+            "spec": {},
+        })
+    });
+    if !lease["metadata"]["annotations"].is_object() {
+        lease["metadata"]["annotations"] = json!({});
+    }
+    lease["metadata"]["annotations"][AGENT_ANNOTATION] = agent.into();
+    lease["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}]);
+    lease["spec"]["holderIdentity"] = node.name.clone().into();
+    lease["spec"]["leaseDurationSeconds"] = DURATION_SECONDS.into();
+    lease["spec"]["renewTime"] = microseconds(now).into();
+    lease
+}
+
+/// When a Lease was renewed, as it says.
+pub fn renew_time(lease: &Value) -> Option<&str> {
+    lease["spec"]["renewTime"].as_str()
+}
+
+/// Whose the Lease is for an agent that has not written it in this life.
+pub fn holder_at_start(lease: &Value, agent: &str) -> Holder {
+    if lease["metadata"]["annotations"][AGENT_ANNOTATION] == agent {
+        return Holder::Own;
+    }
+    renew_time(lease).map_or(Holder::Nobody, |at| Holder::Other(at.to_owned()))
+}
+
+/// Whose the Lease is for an agent that wrote it with these times of renewal, the last one perhaps without having heard an answer.
+pub fn holder(lease: &Value, written: &[String]) -> Holder {
+    match renew_time(lease) {
+        Some(at) if !written.iter().any(|time| time == at) => Holder::Other(at.to_owned()),
+        Some(_) => Holder::Own,
+        None => Holder::Nobody,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node() -> NodeRef {
+        NodeRef { name: "edge".into(), uid: "n1".into() }
+    }
+
+    #[test]
+    fn a_lease_is_the_kubelets_with_the_agent_that_wrote_it() {
+        let now: Timestamp = "2026-01-01T00:00:00.123456789Z".parse().unwrap();
+        let lease = renewed(None, &node(), "a", now);
+        assert_eq!(lease["spec"]["renewTime"], "2026-01-01T00:00:00.123456Z");
+        assert_eq!(lease["spec"]["holderIdentity"], "edge");
+        assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], "n1");
+        let mut stored = lease.clone();
+        stored["metadata"]["resourceVersion"] = "7".into();
+        stored["metadata"]["annotations"]["note"] = "kept".into();
+        let again = renewed(Some(&stored), &node(), "b", now);
+        assert_eq!(again["metadata"]["resourceVersion"], "7");
+        assert_eq!(again["metadata"]["annotations"], json!({"note": "kept", AGENT_ANNOTATION: "b"}));
+    }
+
+    #[test]
+    fn a_time_that_was_never_written_here_is_somebody_elses() {
+        let lease =
+            |at: &str, agent: &str| json!({"metadata": {"annotations": {AGENT_ANNOTATION: agent}}, "spec": {"renewTime": at}});
+        assert_eq!(holder_at_start(&lease("t1", "a"), "a"), Holder::Own);
+        assert_eq!(holder_at_start(&lease("t1", "b"), "a"), Holder::Other("t1".into()));
+        assert_eq!(holder_at_start(&json!({}), "a"), Holder::Nobody);
+        let written = ["t1".to_owned(), "t2".to_owned()];
+        assert_eq!(holder(&lease("t2", "a"), &written), Holder::Own, "its answer was lost");
+        assert_eq!(holder(&lease("t3", "a"), &written), Holder::Other("t3".into()), "a kubelet keeps the annotation");
+        assert_eq!(holder(&json!({}), &written), Holder::Nobody);
+    }
+}

@@ -1,0 +1,232 @@
+//! The mirror of a pod: what the API server is given to show (kubelet rules E1, E7).
+//!
+//! A mirror must not refer to other objects: an API server refuses one that names a Secret, a ConfigMap, a service account, a claim of
+//! storage or a resource claim. What does so is left out, with the mounts of volumes that are left out, and the annotation
+//! [`OMITTED_ANNOTATION`] names it. What the objects hold is never in a Pod and so never leaves this host.
+
+use super::NodeRef;
+use crate::pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR};
+use crate::pod::{Pod, PodFullName};
+use k8s_openapi::api::core::v1::{Container, PodSpec, ProjectedVolumeSource, Toleration, Volume, VolumeProjection};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use std::collections::BTreeSet;
+
+/// Annotation of a mirror: paths in the manifest that it does not show, separated by commas.
+pub const OMITTED_ANNOTATION: &str = "podstead.dev/omitted";
+
+/// What the annotation of a pod's content says; empty for one without it, which no source delivers.
+pub fn content_hash(pod: &Pod) -> &str {
+    let annotations = pod.metadata.annotations.as_ref();
+    annotations.and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH)).map_or("", String::as_str)
+}
+
+/// The object to create for a pod of this host. It has no status: that follows by a patch.
+pub fn mirror_of(pod: &Pod, full_name: &PodFullName, node: &NodeRef) -> Pod {
+    let mut omitted = Vec::new();
+    let spec = pod.spec.clone().map(|spec| bare_spec(spec, node, &mut omitted));
+    let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
+    annotations.insert(ANNOTATION_CONFIG_MIRROR.to_owned(), content_hash(pod).to_owned());
+    if !omitted.is_empty() {
+        annotations.insert(OMITTED_ANNOTATION.to_owned(), omitted.join(","));
+    }
+    let owner = OwnerReference {
+        api_version: "v1".into(),
+        kind: "Node".into(),
+        name: node.name.clone(),
+        uid: node.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    };
+    // UID, version and times are the server's to give; finalizers would keep a mirror that this host has to delete.
+    let metadata = ObjectMeta {
+        name: Some(full_name.name.clone()),
+        namespace: Some(full_name.namespace.clone()),
+        labels: pod.metadata.labels.clone(),
+        annotations: Some(annotations),
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    };
+    Pod { metadata, spec, status: None }
+}
+
+fn bare_spec(mut spec: PodSpec, node: &NodeRef, omitted: &mut Vec<String>) -> PodSpec {
+    let mut leave_out = |path: &str, was_there: bool| {
+        if was_there {
+            omitted.push(path.to_owned());
+        }
+    };
+    leave_out("spec.imagePullSecrets", spec.image_pull_secrets.take().is_some_and(|secrets| !secrets.is_empty()));
+    leave_out("spec.serviceAccountName", spec.service_account_name.take().is_some());
+    spec.service_account = None;
+    leave_out("spec.resourceClaims", spec.resource_claims.take().is_some_and(|claims| !claims.is_empty()));
+    // The server computes them, and refuses others.
+    spec.priority = None;
+    spec.preemption_policy = None;
+    spec.node_name = Some(node.name.clone());
+    // Nothing keeps a static pod from running, so no taint may take its mirror away (kubelet rule A19).
+    let tolerations = spec.tolerations.get_or_insert_default();
+    let everything = Toleration { operator: Some("Exists".into()), effect: Some("NoExecute".into()), ..Toleration::default() };
+    if !tolerations.contains(&everything) {
+        tolerations.push(everything);
+    }
+    let mut gone = BTreeSet::new();
+    if let Some(volumes) = spec.volumes.take() {
+        let kept: Vec<_> = volumes.into_iter().filter_map(|volume| bare_volume(volume, &mut gone, omitted)).collect();
+        spec.volumes = (!kept.is_empty()).then_some(kept);
+    }
+    let init = spec.init_containers.iter_mut().flatten().map(|container| ("initContainers", container));
+    let main = spec.containers.iter_mut().map(|container| ("containers", container));
+    for (list, container) in init.chain(main) {
+        bare_container(list, container, &gone, omitted);
+    }
+    spec
+}
+
+/// A volume without references; `None` for one that is nothing else.
+fn bare_volume(volume: Volume, gone: &mut BTreeSet<String>, omitted: &mut Vec<String>) -> Option<Volume> {
+    // Only kinds that refer to nothing: a kind that is not known here cannot slip through.
+    let bare = Volume {
+        name: volume.name,
+        empty_dir: volume.empty_dir,
+        host_path: volume.host_path,
+        downward_api: volume.downward_api,
+        image: volume.image,
+        nfs: volume.nfs,
+        projected: volume.projected.and_then(bare_projection),
+        ..Volume::default()
+    };
+    let is_something = bare.empty_dir.is_some()
+        || bare.host_path.is_some()
+        || bare.downward_api.is_some()
+        || bare.image.is_some()
+        || bare.nfs.is_some()
+        || bare.projected.is_some();
+    if !is_something {
+        omitted.push(format!("spec.volumes[{}]", bare.name));
+        gone.insert(bare.name);
+        return None;
+    }
+    Some(bare)
+}
+
+/// What a projected volume has of the pod itself; `None` without any.
+fn bare_projection(projected: ProjectedVolumeSource) -> Option<ProjectedVolumeSource> {
+    let of_the_pod = projected.sources.into_iter().flatten().filter_map(|source| source.downward_api);
+    let sources: Vec<_> = of_the_pod
+        .map(|downward_api| VolumeProjection { downward_api: Some(downward_api), ..VolumeProjection::default() })
+        .collect();
+    (!sources.is_empty()).then_some(ProjectedVolumeSource { sources: Some(sources), ..projected })
+}
+
+fn bare_container(list: &str, container: &mut Container, gone: &BTreeSet<String>, omitted: &mut Vec<String>) {
+    let at = format!("spec.{list}[{}]", container.name);
+    if let Some(env_from) = container.env_from.take()
+        && !env_from.is_empty()
+    {
+        omitted.push(format!("{at}.envFrom"));
+    }
+    if let Some(env) = &mut container.env {
+        env.retain(|variable| {
+            let source = variable.value_from.as_ref();
+            let refers = source.is_some_and(|source| source.secret_key_ref.is_some() || source.config_map_key_ref.is_some());
+            if refers {
+                omitted.push(format!("{at}.env[{}]", variable.name));
+            }
+            !refers
+        });
+        // What a variable is read from may be a volume that is left out.
+        env.retain(|variable| {
+            let file = variable.value_from.as_ref().and_then(|source| source.file_key_ref.as_ref());
+            let refers = file.is_some_and(|file| gone.contains(&file.volume_name));
+            if refers {
+                omitted.push(format!("{at}.env[{}]", variable.name));
+            }
+            !refers
+        });
+    }
+    if let Some(mounts) = &mut container.volume_mounts {
+        mounts.retain(|mount| !gone.contains(&mount.name));
+    }
+    container.volume_devices = None;
+    if let Some(resources) = &mut container.resources {
+        resources.claims = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn mirror(spec: Value) -> Value {
+        let pod = json!({
+            "metadata": {
+                "name": "web", "namespace": "default", "uid": "local", "finalizers": ["x/y"], "labels": {"app": "web"},
+                "annotations": {"kubernetes.io/config.hash": "h1"},
+            },
+            "spec": spec,
+        });
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let full_name = PodFullName { name: "web-edge".into(), namespace: "default".into() };
+        let node = NodeRef { name: "edge".into(), uid: "node-1".into() };
+        serde_json::to_value(mirror_of(&pod, &full_name, &node)).unwrap()
+    }
+
+    #[test]
+    fn e1_a_mirror_has_the_hash_the_node_and_the_node_as_its_only_owner() {
+        let mirror = mirror(json!({"containers": [{"name": "c", "image": "i"}]}));
+        let metadata = &mirror["metadata"];
+        assert_eq!(metadata["name"], "web-edge");
+        assert_eq!(metadata["annotations"]["kubernetes.io/config.mirror"], "h1");
+        assert_eq!(metadata["annotations"][OMITTED_ANNOTATION], Value::Null);
+        assert_eq!(
+            metadata["ownerReferences"],
+            json!([{"apiVersion": "v1", "kind": "Node", "name": "edge", "uid": "node-1", "controller": true}])
+        );
+        assert_eq!((&metadata["uid"], &metadata["finalizers"]), (&Value::Null, &Value::Null));
+        assert_eq!(mirror["spec"]["nodeName"], "edge");
+        assert_eq!(mirror["spec"]["tolerations"], json!([{"effect": "NoExecute", "operator": "Exists"}]));
+    }
+
+    #[test]
+    fn e7_what_a_server_refuses_is_left_out_and_named() {
+        let mirror = mirror(json!({
+            "imagePullSecrets": [{"name": "pull"}],
+            "serviceAccountName": "default",
+            "serviceAccount": "default",
+            "priority": 7,
+            "volumes": [
+                {"name": "scratch", "emptyDir": {}},
+                {"name": "config", "configMap": {"name": "web"}},
+                {"name": "claim", "persistentVolumeClaim": {"claimName": "web"}},
+                {"name": "mixed", "projected": {"sources": [{"secret": {"name": "s"}}, {"downwardAPI": {"items": []}}]}},
+            ],
+            "initContainers": [{"name": "i", "image": "i", "envFrom": [{"configMapRef": {"name": "web"}}]}],
+            "containers": [{
+                "name": "c", "image": "i",
+                "env": [
+                    {"name": "PLAIN", "value": "x"},
+                    {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                    {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                ],
+                "volumeMounts": [{"name": "config", "mountPath": "/c"}, {"name": "scratch", "mountPath": "/s"}, {"name": "mixed", "mountPath": "/m"}],
+            }],
+        }));
+        let spec = &mirror["spec"];
+        assert_eq!(
+            mirror["metadata"]["annotations"][OMITTED_ANNOTATION],
+            "spec.imagePullSecrets,spec.serviceAccountName,spec.volumes[config],spec.volumes[claim],\
+             spec.initContainers[i].envFrom,spec.containers[c].env[TOKEN]"
+        );
+        let text = mirror.to_string();
+        for word in ["secret", "configMap", "serviceAccount\"", "persistentVolumeClaim", "\"priority\""] {
+            assert!(!text.replace(OMITTED_ANNOTATION, "").contains(&format!("\"{word}")), "{word} in {text}");
+        }
+        let names = |list: &Value| -> Vec<String> {
+            list.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&spec["volumes"]), ["scratch", "mixed"]);
+        assert_eq!(names(&spec["containers"][0]["env"]), ["PLAIN", "NODE"]);
+        assert_eq!(names(&spec["containers"][0]["volumeMounts"]), ["scratch", "mixed"]);
+    }
+}

@@ -1,0 +1,38 @@
+//! What has to be done so that the cluster shows what runs here. **Pure**: `now` and everything observed are arguments.
+//!
+//! * [`mirror`]: the object that stands for a pod, without what a mirror must not carry.
+//! * [`step`]: the next request for one pod, from what is wanted and what the API server has.
+//! * [`status_patch`]: the difference of two statuses as a strategic merge patch.
+//! * [`node`]: the Node: its object, its labels, its status.
+//! * [`lease`]: the Lease, and whether somebody else renews it.
+//! * [`event`]: events as the API server wants them.
+
+pub mod event;
+pub mod lease;
+pub mod mirror;
+pub mod node;
+#[cfg(test)]
+mod property_test;
+pub mod status_patch;
+pub mod step;
+
+use jiff::Timestamp;
+
+/// The Node of this host as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRef {
+    /// Its name.
+    pub name: String,
+    /// Its UID: another one after it was deleted and made anew.
+    pub uid: String,
+}
+
+/// A time as `metav1.Time` has it: whole seconds.
+fn seconds(at: Timestamp) -> String {
+    format!("{at:.0}")
+}
+
+/// A time as `metav1.MicroTime` has it.
+fn microseconds(at: Timestamp) -> String {
+    format!("{at:.6}")
+}

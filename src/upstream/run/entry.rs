@@ -1,0 +1,190 @@
+//! What is known of one name: the pod, its mirror, and what went wrong between them. **Pure**.
+
+use super::pace::Pace;
+use crate::api::published::PublishedPod;
+use crate::upstream::plan::step::Observed;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Longest pause after a refusal that is about this pod alone.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Least time between two patches of a status: what changes faster is sent together.
+const PATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Least time between two patches that are the same: somebody there sets the status back.
+const SAME_PATCH_INTERVAL: Duration = Duration::from_secs(10);
+/// A mirror that stood for this long was not taken away by somebody who does so again and again.
+const STOOD: Duration = Duration::from_secs(300);
+/// Longest pause before a mirror that is taken away again and again is made anew.
+const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
+
+/// One name.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The pod of this host.
+    pub(super) wanted: Option<Arc<PublishedPod>>,
+    /// Since when there is none.
+    pub(super) unwanted_since: Instant,
+    /// What the server has.
+    pub(super) observed: Option<Observed>,
+    /// A request is under way.
+    pub(super) is_busy: bool,
+    /// Pod and mirror are as they should.
+    pub(super) is_settled: bool,
+    /// Why not, if the server or somebody there is in the way.
+    pub(super) problem: Option<String>,
+    /// The patch that was sent last, and the version that the server had after it.
+    sent: Option<(Value, Option<u64>)>,
+    /// Nothing is tried before.
+    pub(super) not_before: Option<Instant>,
+    pace: Pace,
+    patch_after: Option<Instant>,
+    created: Option<Instant>,
+    create_after: Option<Instant>,
+    creations: u32,
+}
+
+impl Entry {
+    /// Of a name that nobody wants and that is nowhere.
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            wanted: None,
+            unwanted_since: now,
+            observed: None,
+            is_busy: false,
+            is_settled: false,
+            problem: None,
+            sent: None,
+            not_before: None,
+            pace: Pace::up_to(LONGEST_PAUSE),
+            patch_after: None,
+            created: None,
+            create_after: None,
+            creations: 0,
+        }
+    }
+
+    /// Nothing has to be remembered.
+    pub(super) const fn is_over(&self) -> bool {
+        self.wanted.is_none() && self.observed.is_none() && !self.is_busy
+    }
+
+    /// Takes what the server is seen to have, unless something later is known already.
+    pub(super) fn observe(&mut self, seen: Observed) {
+        let is_older = match (self.observed.as_ref().and_then(|known| known.version), seen.version) {
+            (Some(known), Some(seen)) => seen < known,
+            (_, None) | (None, _) => false,
+        };
+        if !is_older {
+            self.observed = Some(seen);
+        }
+    }
+
+    /// The server is seen to have it no more; only the UID that was deleted counts.
+    pub(super) fn vanish(&mut self, uid: &str) {
+        if self.observed.as_ref().is_some_and(|known| known.uid == uid) {
+            self.observed = None;
+        }
+    }
+
+    /// It was refused, or is otherwise than was believed: the time of the next try.
+    pub(super) fn failed(&mut self, retry_after: Option<Duration>, random: u32, now: Instant) -> Instant {
+        let at = now + self.pace.failed(retry_after, random);
+        self.not_before = Some(at);
+        at
+    }
+
+    /// It went well.
+    pub(super) fn succeeded(&mut self) {
+        self.pace.succeeded();
+        self.not_before = None;
+        self.problem = None;
+    }
+
+    /// A mirror was created. The next one for this name waits the longer, the shorter this one stands: the first that is taken away is back
+    /// at once.
+    pub(super) fn count_creation(&mut self, now: Instant) {
+        let stood = self.created.is_none_or(|created| now.duration_since(created) >= STOOD);
+        self.creations = if stood { 0 } else { self.creations.saturating_add(1).min(16) };
+        self.created = Some(now);
+        self.create_after = self
+            .creations
+            .checked_sub(1)
+            .map(|doublings| now + Duration::from_secs(1).saturating_mul(1 << doublings).min(LONGEST_CREATE_PAUSE));
+    }
+
+    /// A status was sent, and the server had that version then.
+    pub(super) fn count_patch(&mut self, patch: Value, version: Option<u64>, now: Instant) {
+        let is_same = self.sent.as_ref().is_some_and(|(sent, _)| *sent == patch);
+        self.patch_after = Some(now + if is_same { SAME_PATCH_INTERVAL } else { PATCH_INTERVAL });
+        self.sent = Some((patch, version));
+    }
+
+    /// The server took this patch and has nothing else since: it stores something else than it is sent, and would do so again.
+    pub(super) fn is_futile(&self, patch: &Value) -> bool {
+        let known = self.observed.as_ref().map(|observed| observed.version);
+        self.sent.as_ref().is_some_and(|(sent, version)| sent == patch && known == Some(*version))
+    }
+
+    /// When a mirror may be created; in the past if at once.
+    pub(super) const fn create_after(&self) -> Option<Instant> {
+        self.create_after
+    }
+
+    /// When a status may be sent.
+    pub(super) const fn patch_after(&self) -> Option<Instant> {
+        self.patch_after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(uid: &str, version: u64) -> Observed {
+        Observed { uid: uid.into(), version: Some(version), mirror_of: None, owner: None, is_deleting: false, status: Value::Null }
+    }
+
+    #[test]
+    fn what_is_older_than_what_is_known_does_not_count() {
+        let mut entry = Entry::new(Instant::now());
+        entry.observe(observed("a", 5));
+        entry.observe(observed("a", 4));
+        assert_eq!(entry.observed.as_ref().unwrap().version, Some(5));
+        entry.vanish("b");
+        assert!(entry.observed.is_some());
+        entry.vanish("a");
+        assert!(entry.is_over());
+    }
+
+    #[test]
+    fn a_patch_without_effect_is_not_sent_again_until_the_server_has_something_else() {
+        let now = Instant::now();
+        let mut entry = Entry::new(now);
+        let patch = serde_json::json!({"status": {"phase": "Running"}});
+        entry.observe(observed("a", 5));
+        entry.count_patch(patch.clone(), Some(5), now);
+        assert!(entry.is_futile(&patch) && !entry.is_futile(&Value::Null));
+        entry.observe(observed("a", 6));
+        assert!(!entry.is_futile(&patch));
+        entry.count_patch(patch, Some(7), now);
+        assert_eq!(entry.patch_after(), Some(now + SAME_PATCH_INTERVAL), "but not without pause");
+    }
+
+    #[test]
+    fn a_mirror_that_is_taken_away_is_back_at_once_and_then_later_and_later() {
+        let start = Instant::now();
+        let mut entry = Entry::new(start);
+        entry.count_creation(start);
+        assert_eq!(entry.create_after(), None);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            entry.count_creation(start);
+            pauses.push(entry.create_after().unwrap().duration_since(start).as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        entry.count_creation(start + STOOD);
+        assert_eq!(entry.create_after(), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Carries out one step, and says what the server has afterwards. It decides nothing but what an answer means.
+
+use super::request;
+use crate::pod::PodFullName;
+use crate::upstream::cluster::{ApiError, Cluster};
+use crate::upstream::plan::step::{DeleteReason, Observed, Step};
+use serde_json::Value;
+
+/// What a step came to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Done; the server has this.
+    Done(Option<Observed>),
+    /// Not done, since the server has something else than was believed.
+    Surprise(Option<Observed>),
+    /// Not done.
+    Failed(ApiError),
+}
+
+/// A step that was carried out.
+#[derive(Debug)]
+pub(super) struct Performed {
+    pub(super) name: PodFullName,
+    pub(super) step: Step,
+    pub(super) outcome: Outcome,
+}
+
+/// Carries out `step` for `name`.
+pub(super) async fn perform(cluster: &dyn Cluster, name: PodFullName, step: Step) -> Performed {
+    let outcome = match &step {
+        Step::Create(object) => {
+            // These types have string keys only: writing them cannot fail.
+            let object = serde_json::to_value(object.as_ref()).unwrap_or(Value::Null);
+            match cluster.send(request::create_pod(&name, object)).await {
+                Ok(created) => Outcome::Done(observed(&created)),
+                Err(error) if error.is_conflict() => look(cluster, &name).await,
+                Err(error) => Outcome::Failed(error),
+            }
+        }
+        Step::PatchStatus { uid, patch } => match cluster.send(request::patch_pod_status(&name, patch.clone())).await {
+            Ok(patched) => Outcome::Done(observed(&patched)),
+            Err(error) if error.is_not_found() => Outcome::Surprise(None),
+            Err(error) if error.is_conflict() => look(cluster, &name).await,
+            // A state that the server does not let follow the one it has: a new mirror has none.
+            Err(error) if error.is_invalid() => {
+                tracing::info!(pod = %name, %error, "the mirror cannot show the status; it is made anew");
+                delete(cluster, &name, uid).await
+            }
+            Err(error) => Outcome::Failed(error),
+        },
+        Step::Delete { uid, reason } => {
+            match reason {
+                DeleteReason::Orphan | DeleteReason::Outdated | DeleteReason::ForeignOwner => {
+                    tracing::info!(pod = %name, %reason, "a mirror is deleted");
+                }
+                DeleteReason::Terminating => {
+                    tracing::info!(pod = %name, "somebody deleted it at the API server; nothing is stopped")
+                }
+            }
+            delete(cluster, &name, uid).await
+        }
+    };
+    Performed { name, step, outcome }
+}
+
+async fn delete(cluster: &dyn Cluster, name: &PodFullName, uid: &str) -> Outcome {
+    match cluster.send(request::delete_pod(name, uid)).await {
+        Ok(_) => Outcome::Done(None),
+        Err(error) if error.is_not_found() => Outcome::Done(None),
+        Err(error) if error.is_conflict() => look(cluster, name).await,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// What the server has.
+async fn look(cluster: &dyn Cluster, name: &PodFullName) -> Outcome {
+    match cluster.send(request::get_pod(name)).await {
+        Ok(found) => Outcome::Surprise(observed(&found)),
+        Err(error) if error.is_not_found() => Outcome::Surprise(None),
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+fn observed(object: &Value) -> Option<Observed> {
+    Observed::of(object).map(|(_, observed)| observed)
+}

@@ -1,0 +1,130 @@
+//! What the server has of this node's pods: a list, then a watch from its version on, for ever.
+
+use super::{Links, Standing, request};
+use crate::pod::PodFullName;
+use crate::upstream::cluster::{ApiError, WatchKind};
+use crate::upstream::plan::step::Observed;
+use crate::upstream::run::pace::Pace;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// Longest pause before the server is asked again: so long at most its return goes unnoticed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A watch that ends earlier than this is a failure, although its end was proper.
+const SHORTEST_WATCH: Duration = Duration::from_secs(5);
+/// A watch is asked for that long, and up to as long again.
+const WATCH_SECONDS: u32 = 300;
+/// More pages than any node can have pods for: a server that never ends a list.
+const MAX_PAGES: usize = 200;
+
+/// What was seen.
+#[derive(Debug)]
+pub(super) enum Observation {
+    /// These are all, as of that version.
+    All(Vec<(PodFullName, Observed)>, Option<u64>),
+    /// This is there.
+    Present(PodFullName, Box<Observed>),
+    /// This is gone.
+    Gone(PodFullName, Box<Observed>),
+    /// The server answers again.
+    Back,
+}
+
+/// Observes while this host speaks for the Node.
+pub(super) async fn run(links: &Links, mut standing: watch::Receiver<Standing>, observe: mpsc::Sender<Observation>) -> Infallible {
+    let mut reflector = Reflector { links, observe, version: None };
+    let mut pace = Pace::up_to(LONGEST_PAUSE);
+    loop {
+        // The sender lives as long as this: it is in the same task.
+        standing.wait_for(|standing| matches!(standing, Standing::Speaking(_))).await.ok();
+        let began = Instant::now();
+        // Both arms are cancel-safe: what a watch had not delivered comes again from the version on.
+        let ended = tokio::select! {
+            ended = reflector.follow() => ended,
+            _ = standing.wait_for(|standing| *standing == Standing::Silent) => {
+                links.board.connected(false, None, (links.now)());
+                continue;
+            }
+        };
+        match ended {
+            Ok(()) if began.elapsed() >= SHORTEST_WATCH => pace.succeeded(),
+            // The version is too old: list again. A server that says so for ever is not asked without pause.
+            Err(error) if error.is_expired() && reflector.version.take().is_some() => {
+                tracing::debug!("the watch of mirror pods is too old; they are listed again");
+            }
+            Ok(()) => tokio::time::sleep(pace.failed(None, (links.random)())).await,
+            Err(error) => {
+                if began.elapsed() >= SHORTEST_WATCH {
+                    pace.succeeded();
+                }
+                tracing::debug!(%error, "pods of the cluster are not watched");
+                links.board.connected(false, Some(error.to_string()), (links.now)());
+                tokio::time::sleep(pace.failed(error.retry_after(), (links.random)())).await;
+            }
+        }
+    }
+}
+
+struct Reflector<'a> {
+    links: &'a Links,
+    observe: mpsc::Sender<Observation>,
+    /// The version up to which everything was observed.
+    version: Option<String>,
+}
+
+impl Reflector<'_> {
+    /// Until the server ends the watch.
+    async fn follow(&mut self) -> Result<(), ApiError> {
+        let node = &self.links.settings.name;
+        let version = match &self.version {
+            Some(version) => version.clone(),
+            None => self.list().await?,
+        };
+        let seconds = WATCH_SECONDS + (self.links.random)() % WATCH_SECONDS;
+        let mut watch = self.links.cluster.watch(request::watch_pods(node, &version, seconds)).await?;
+        self.version = Some(version);
+        self.links.board.connected(true, None, (self.links.now)());
+        self.tell(Observation::Back).await;
+        while let Some(event) = watch.next().await {
+            let event = event?;
+            let version = event.object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+            let observation = match (event.kind, Observed::of(&event.object)) {
+                (WatchKind::Bookmark, _) | (_, None) => None,
+                (WatchKind::Present, Some((name, observed))) => Some(Observation::Present(name, Box::new(observed))),
+                (WatchKind::Deleted, Some((name, observed))) => Some(Observation::Gone(name, Box::new(observed))),
+            };
+            if let Some(observation) = observation {
+                self.tell(observation).await;
+            }
+            // Only now: what was not told comes again.
+            if version.is_some() {
+                self.version = version;
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<String, ApiError> {
+        let node = &self.links.settings.name;
+        let mut pods = Vec::new();
+        let mut token: Option<String> = None;
+        for _ in 0..MAX_PAGES {
+            let page = self.links.cluster.send(request::list_pods(node, token.as_deref())).await?;
+            pods.extend(page["items"].as_array().into_iter().flatten().filter_map(Observed::of));
+            token = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
+            if token.is_none() {
+                let version = page["metadata"]["resourceVersion"].as_str().unwrap_or("0").to_owned();
+                self.tell(Observation::All(pods, version.parse().ok())).await;
+                return Ok(version);
+            }
+        }
+        Err(ApiError::Unreachable("the list of pods does not end".to_owned()))
+    }
+
+    async fn tell(&self, observation: Observation) {
+        // The receiver lives as long as this: it is in the same task.
+        self.observe.send(observation).await.ok();
+    }
+}

@@ -1,0 +1,77 @@
+//! A day of random faults in paused time: whatever happened, at the end the mirrors equal the pods, and at no time was there a busy loop.
+
+use crate::host::{Host, NODE};
+use crate::server::Server;
+use crate::unreliable::{Dice, Unreliable, Weather};
+use serde_json::json;
+use std::time::Duration;
+
+/// Requests of one host in a minute that nothing explains but a loop without pause; two changes a second at most are made here.
+const MOST_REQUESTS_A_MINUTE: u64 = 400;
+
+async fn storm(seed: u64, steps: u32) {
+    let server = Server::new(NODE);
+    let transport = Unreliable::new(server.clone(), seed);
+    let mut dice = Dice::new(seed + 7);
+    let mut host = Host::new(&transport, "a");
+    host.start();
+    let pods: Vec<String> =
+        (0..8).map(|number| format!("{}/pod-{number}", if number == 7 { "later" } else { "default" })).collect();
+    let mut minute = (tokio::time::Instant::now(), 0);
+    for step in 0..steps {
+        let name = pods[dice.roll(8) as usize].clone();
+        let (namespace, pod) = name.split_once('/').unwrap();
+        match dice.roll(16) {
+            0 | 1 => host.set_content(&name),
+            2..=4 => host.set_status(&name, if dice.roll(2) == 0 { "Running" } else { "Pending" }),
+            5 => host.remove(&name),
+            6 => drop(server.store().remove("pods", namespace, pod)),
+            7 => server.store().begin_deletion(namespace, pod),
+            8 => {
+                let serial = dice.roll(5);
+                let orphan = json!({
+                    "metadata": {"name": format!("orphan-{serial}"), "namespace": "default", "annotations": {"kubernetes.io/config.mirror": "x"}},
+                    "spec": {"nodeName": NODE},
+                });
+                server.store().put("pods", orphan);
+            }
+            9 => server.store().compact(),
+            10 => transport.set(Weather::Down),
+            11 => transport.set(Weather::Fair),
+            12 | 13 => transport.set(Weather::Foul),
+            14 => drop(server.store().remove("nodes", "", NODE)),
+            _ => {
+                // The daemon dies, and comes back knowing nothing.
+                host.kill().await;
+                host.start();
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(500 + dice.roll(60_000))).await;
+        let elapsed = minute.0.elapsed();
+        if elapsed >= Duration::from_secs(60) {
+            let requests = server.store().requests;
+            let minutes = elapsed.as_secs() / 60 + 1;
+            assert!(requests - minute.1 < MOST_REQUESTS_A_MINUTE * minutes, "seed {seed}, step {step}: {requests}");
+            minute = (tokio::time::Instant::now(), requests);
+        }
+    }
+    server.store().namespaces.insert("later".into());
+    transport.set(Weather::Fair);
+    // A watch may be half open, which is noticed after three minutes, and a refused pod waits a minute.
+    let took = host.settle(&server, Duration::from_secs(400)).await;
+    // And it stays so, without a request for a pod.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let before = server.store().version();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(host.difference(&server), Ok(()), "seed {seed}, settled after {took:?}");
+    let writes = server.store().version() - before;
+    // The Lease every ten seconds; the status of the Node.
+    assert!(writes <= 15, "seed {seed}: {writes} writes at rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_day_of_faults_the_mirrors_equal_the_pods() {
+    for seed in 1..=6 {
+        storm(seed, 500).await;
+    }
+}

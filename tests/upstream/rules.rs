@@ -1,0 +1,285 @@
+//! The rules, one by one, over a connection that works.
+
+use crate::host::{Host, NODE, eventually};
+use crate::server::Server;
+use crate::unreliable::{Unreliable, Weather};
+use podstead::pod::{PodFullName, PodUid};
+use podstead::status::NodeStanding;
+use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What takes no pause: turns of the executor, and what a step of the clock adds.
+const AT_ONCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn cluster() -> (Server, Unreliable) {
+    let server = Server::new(NODE);
+    (server.clone(), Unreliable::new(server, 1))
+}
+
+async fn host_with(transport: &Unreliable, server: &Server, pods: &[&str]) -> Host {
+    let mut host = Host::new(transport, "a");
+    pods.iter().for_each(|pod| host.set_content(pod));
+    host.start();
+    host.settle(server, PATIENCE).await;
+    host
+}
+
+fn uid(server: &Server, name: &str) -> Option<String> {
+    let pod = server.store().get("pods", "default", name)?;
+    pod["metadata"]["uid"].as_str().map(str::to_owned)
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_e2_the_node_is_registered_and_every_pod_has_its_mirror_with_its_status() {
+    let (server, transport) = cluster();
+    let mut host = host_with(&transport, &server, &["default/web", "default/db"]).await;
+    let node = server.store().get("nodes", "", NODE).unwrap();
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], NODE);
+    let lease = server.store().get("leases", "kube-node-lease", NODE).unwrap();
+    assert_eq!((&lease["spec"]["holderIdentity"], &lease["spec"]["leaseDurationSeconds"]), (&json!(NODE), &json!(40)));
+    assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], node["metadata"]["uid"]);
+    let mirror = server.store().get("pods", "default", "web").unwrap();
+    assert_eq!(mirror["metadata"]["ownerReferences"][0]["uid"], node["metadata"]["uid"]);
+    assert_eq!(mirror["metadata"]["annotations"]["podstead.dev/omitted"], "spec.volumes[s],spec.containers[c].envFrom");
+    host.set_status("default/web", "Running");
+    assert!(host.settle(&server, PATIENCE).await < Duration::from_secs(2));
+    let status = host.status.borrow().clone();
+    assert_eq!((status.connected, status.node, status.pods, status.mirrors), (true, NodeStanding::Registered, 2, 2));
+    assert!(status.is_well(), "{status:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_an_edit_makes_the_mirror_anew_and_a_removed_pod_takes_it_along() {
+    let (server, transport) = cluster();
+    let mut host = host_with(&transport, &server, &["default/web"]).await;
+    let before = uid(&server, "web");
+    host.set_content("default/web");
+    assert!(host.settle(&server, PATIENCE).await <= AT_ONCE);
+    assert_ne!(uid(&server, "web"), before);
+    host.remove("default/web");
+    assert!(host.settle(&server, PATIENCE).await < Duration::from_secs(6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn e4_a_mirror_that_somebody_deletes_is_back_at_once_however_it_was_deleted() {
+    let (server, transport) = cluster();
+    let host = host_with(&transport, &server, &["default/web"]).await;
+    let first = uid(&server, "web");
+    server.store().remove("pods", "default", "web");
+    assert!(host.settle(&server, PATIENCE).await <= AT_ONCE);
+    let second = uid(&server, "web");
+    assert_ne!(second, first);
+    server.store().begin_deletion("default", "web");
+    eventually(PATIENCE, || if uid(&server, "web") == second { Err("still there".into()) } else { Ok(()) }).await;
+    assert!(host.settle(&server, PATIENCE).await <= Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_deletes_a_mirror_again_and_again_is_answered_slower_and_slower() {
+    let (server, transport) = cluster();
+    let _host = host_with(&transport, &server, &["default/web"]).await;
+    let begin = tokio::time::Instant::now();
+    let mut deleted = 0;
+    while begin.elapsed() < Duration::from_secs(600) {
+        if server.store().remove("pods", "default", "web").is_some() {
+            deleted += 1;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!((8..25).contains(&deleted), "{deleted}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn e6_orphans_and_missing_mirrors_are_settled_within_seconds_of_the_servers_return() {
+    let (server, transport) = cluster();
+    let mut host = host_with(&transport, &server, &["default/web", "default/old"]).await;
+    transport.set(Weather::Down);
+    host.set_content("default/new");
+    host.remove("default/old");
+    server.store().remove("pods", "default", "web");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let requests = server.store().requests;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.store().requests, requests, "nothing got through");
+    assert!(!host.status.borrow().connected);
+    transport.set(Weather::Fair);
+    let took = host.settle(&server, PATIENCE).await;
+    assert!(took < Duration::from_secs(12), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_stays_until_all_sources_were_heard() {
+    let (server, transport) = cluster();
+    let mut host = Host::new(&transport, "a");
+    host.ready.send_replace(false);
+    host.start();
+    eventually(PATIENCE, || server.store().get("nodes", "", NODE).map(|_| ()).ok_or("no node".to_owned())).await;
+    let orphan = json!({
+        "metadata": {"name": "orphan", "namespace": "default", "annotations": {"kubernetes.io/config.mirror": "h"}},
+        "spec": {"nodeName": NODE},
+    });
+    server.store().put("pods", orphan);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(uid(&server, "orphan").is_some());
+    host.ready.send_replace(true);
+    host.settle(&server, PATIENCE).await;
+    assert_eq!(uid(&server, "orphan"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_a_namespace_that_is_not_there_is_told_and_follows_when_it_is() {
+    let (server, transport) = cluster();
+    let mut host = host_with(&transport, &server, &["default/web"]).await;
+    host.set_content("shop/cart");
+    eventually(PATIENCE, || match host.status.borrow().problems.as_slice() {
+        [problem] if problem.contains("shop/cart") && problem.contains("404") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    host.set_status("default/web", "Running");
+    let requests = server.store().requests;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(server.store().requests - requests < 250, "{}", server.store().requests - requests);
+    server.store().namespaces.insert("shop".into());
+    host.settle(&server, Duration::from_secs(70)).await;
+    assert!(host.status.borrow().problems.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_right_to_create_a_node_one_that_is_made_for_it_is_joined() {
+    let (server, transport) = cluster();
+    server.store().forbidden.insert("nodes".into());
+    let mut host = Host::new(&transport, "a");
+    host.set_content("default/web");
+    host.start();
+    eventually(PATIENCE, || match &host.status.borrow().node_error {
+        Some(error) if error.contains("403") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    let taints = json!([{"key": "a", "effect": "NoSchedule"}]);
+    server.store().put("nodes", json!({"metadata": {"name": NODE, "labels": {"made": "by-hand"}}, "spec": {"taints": taints}}));
+    host.settle(&server, PATIENCE).await;
+    eventually(PATIENCE, || {
+        let node = server.store().get("nodes", "", NODE).unwrap();
+        let is_ready = |node: &Value| {
+            node["status"]["conditions"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
+        };
+        if is_ready(&node) && node["metadata"]["labels"]["kubernetes.io/os"] == "linux" { Ok(()) } else { Err(node.to_string()) }
+    })
+    .await;
+    let node = server.store().get("nodes", "", NODE).unwrap();
+    assert_eq!((&node["spec"]["taints"], &node["metadata"]["labels"]["made"]), (&taints, &json!("by-hand")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_may_not_be_registered_is_waited_for() {
+    let (server, transport) = cluster();
+    let mut host = Host::new(&transport, "a").without_registration();
+    host.set_content("default/web");
+    host.start();
+    tokio::time::sleep(PATIENCE).await;
+    assert!(server.store().all("nodes").is_empty());
+    server.store().put("nodes", json!({"metadata": {"name": NODE}}));
+    host.settle(&server, PATIENCE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_deleted_is_registered_again_and_mirrors_get_the_new_owner() {
+    let (server, transport) = cluster();
+    let host = host_with(&transport, &server, &["default/web"]).await;
+    let first = server.store().remove("nodes", "", NODE).unwrap();
+    eventually(PATIENCE, || {
+        let node = server.store().get("nodes", "", NODE).ok_or("no node")?;
+        let mirror = server.store().get("pods", "default", "web").ok_or("no mirror")?;
+        let owner = &mirror["metadata"]["ownerReferences"][0]["uid"];
+        if node["metadata"]["uid"] == *owner && *owner != first["metadata"]["uid"] { Ok(()) } else { Err(mirror.to_string()) }
+    })
+    .await;
+    host.settle(&server, PATIENCE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ready_condition_that_the_cluster_took_away_is_given_back() {
+    let (server, transport) = cluster();
+    let mut host = host_with(&transport, &server, &["default/web"]).await;
+    host.set_status("default/web", "Running");
+    host.settle(&server, PATIENCE).await;
+    for _ in 0..3 {
+        let mut mirror = server.store().get("pods", "default", "web").unwrap();
+        mirror["status"]["conditions"][0]["status"] = "False".into();
+        server.store().put("pods", mirror);
+        assert!(host.difference(&server).is_err());
+        host.settle(&server, PATIENCE).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_agents_with_one_name_one_speaks_and_the_other_takes_over_when_it_ends() {
+    let (server, transport) = cluster();
+    let mut first = host_with(&transport, &server, &["default/web"]).await;
+    let mut second = Host::new(&transport, "b");
+    second.set_content("default/other");
+    second.start();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(second.status.borrow().node, NodeStanding::StandBy);
+    assert_eq!(first.difference(&server), Ok(()), "no fight");
+    assert_eq!(second.events.journal().list().1.iter().filter(|event| event.reason == "NodeNameTaken").count(), 1);
+    first.kill().await;
+    second.settle(&server, Duration::from_secs(90)).await;
+    // A restart is no other agent.
+    let mut again = Host::new(&transport, "b");
+    second.kill().await;
+    again.set_content("default/other");
+    again.start();
+    assert!(again.settle(&server, PATIENCE).await < Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_posted_once_counted_up_and_no_faster_than_allowed() {
+    let (server, transport) = cluster();
+    let host = host_with(&transport, &server, &["default/web"]).await;
+    let subject = |name: &str| Subject::Pod {
+        uid: PodUid::new("local-default/web"),
+        full_name: PodFullName { name: name.into(), namespace: "default".into() },
+        field_path: None,
+    };
+    for _ in 0..5 {
+        host.events.record(&subject("web"), EventType::Warning, "BackOff", "back-off");
+    }
+    eventually(PATIENCE, || match server.store().all("events").as_slice() {
+        [event] if event["count"] == 5 && event["involvedObject"]["uid"] == "hash-1" => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    for number in 0..300 {
+        host.events.record(&subject(&format!("pod-{number}")), EventType::Normal, "Started", "started");
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let posted = server.store().all("events").len();
+    assert!((50..60).contains(&posted), "{posted}");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(server.store().all("events").len(), 301);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_change_costs_one_request_however_many_pods_there_are() {
+    let (server, transport) = cluster();
+    let names: Vec<String> = (0..120).map(|number| format!("default/pod-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut host = host_with(&transport, &server, &names).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let before = server.store().requests;
+    host.set_status("default/pod-7", "Running");
+    host.settle(&server, PATIENCE).await;
+    // At most one turn of the Node (two requests) falls in between.
+    assert!(server.store().requests - before <= 3, "{}", server.store().requests - before);
+    let before = server.store().requests;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let idle = server.store().requests - before;
+    assert!(idle <= 70, "{idle} requests in five minutes without a change");
+}
