@@ -183,6 +183,29 @@ pub struct ContainerSpec {
     pub stop_signal: i32,
     /// Seconds between that signal and SIGKILL, as known at start; used when the daemon knows no better.
     pub grace_secs: u64,
+    /// What its shim needs to stop it when the host shuts down and no daemon is there.
+    #[serde(default)]
+    pub shutdown: ShutdownTurn,
+}
+
+/// How a container is stopped by its shim alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShutdownTurn {
+    /// Its place in the order of starts: sidecars are stopped from the last one on.
+    pub position: u32,
+    /// The part of its `preStop` hook that needs no daemon.
+    pub hook: Option<ShutdownHook>,
+}
+
+/// A `preStop` hook that a shim can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShutdownHook {
+    /// `exec`: program and arguments.
+    Exec(Vec<String>),
+    /// `sleep`: seconds.
+    Sleep(u64),
 }
 
 /// Devices of the host that a container gets without being privileged.

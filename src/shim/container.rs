@@ -1,11 +1,11 @@
 //! One container as its shim sees it: its record, its process, its streams, its log.
 
 use super::log::{LineSplitter, LogFile, StreamName};
-use super::poller::{ClientKey, ContainerKey};
+use super::poller::{ClientKey, ContainerKey, ExecKey};
 use super::streams::Streams;
 use crate::pod::ContainerId;
 use crate::runtime::protocol::LogLimits;
-use crate::runtime::{ContainerSpec, ContainerState, ContainerStatus};
+use crate::runtime::{ContainerSpec, ContainerState, ContainerStatus, ShutdownTurn};
 use jiff::Timestamp;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ pub(super) struct Container {
     pub(super) stdin: StdinPolicy,
     pub(super) termination_log: Option<PathBuf>,
     pub(super) fallback_to_logs: bool,
+    /// How it is stopped when the host shuts down, and how far that is.
+    pub(super) shutdown: ShutdownTurn,
+    pub(super) stopping: Stopping,
     /// How long it may take to stop when nobody says otherwise.
     pub(super) grace: Duration,
     /// Clients that see its output.
@@ -64,6 +67,21 @@ pub(super) struct Ending {
     /// Its exit code, or 128 + the signal.
     pub(super) exit_code: i32,
     pub(super) signal: Option<i32>,
+}
+
+/// How far the stop of a container is when the host shuts down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stopping {
+    /// The host does not shut down.
+    NotYet,
+    /// Its `preStop` hook sleeps until then.
+    Sleeping(Instant),
+    /// Its `preStop` hook runs; it is over when the process is gone.
+    InHook(ExecKey),
+    /// Its hook is over: it waits for its turn.
+    Waiting,
+    /// It has its stop signal.
+    Signalled,
 }
 
 /// What becomes of stdin.
@@ -136,6 +154,8 @@ impl Container {
             },
             termination_log: spec.termination_log.clone(),
             fallback_to_logs: spec.fallback_to_logs,
+            shutdown: spec.shutdown.clone(),
+            stopping: Stopping::NotYet,
             grace: Duration::from_secs(spec.grace_secs),
             attached: Vec::new(),
             record_due: None,

@@ -26,7 +26,7 @@ const SCRATCH: usize = 32 * 1024;
 pub(super) const EARLY_EXITS: usize = 64;
 
 /// How soon that which failed for the moment (a busy cgroup) is tried again.
-const RETRY: Duration = Duration::from_millis(200);
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// Why a shim cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -150,10 +150,7 @@ impl PodShim {
         for key in late {
             self.abandon_helper(key);
         }
-        if self.host_shutdown.is_some_and(|deadline| deadline <= now) {
-            self.host_shutdown = Some(now + RETRY);
-            self.kill_all();
-        }
+        self.go_on_with_host_shutdown(now);
         self.retry_cgroup_removals();
         self.retry_records(now);
     }
@@ -164,7 +161,7 @@ impl PodShim {
         let unfinished = !self.cgroups_to_remove.is_empty();
         let record = self.containers.values().filter_map(|container| container.record_due).min();
         let record = record.map(|due| due.saturating_duration_since(now));
-        let shutdown = self.host_shutdown.map(|deadline| deadline.saturating_duration_since(now));
+        let shutdown = self.next_of_host_shutdown().map(|deadline| deadline.saturating_duration_since(now));
         [helper, shutdown, record, unfinished.then_some(RETRY)].into_iter().flatten().min()
     }
 

@@ -17,6 +17,8 @@ pub(super) struct ExecProcess {
     pub(super) waiting: Option<NearEnds>,
     pub(super) has_terminal: bool,
     pub(super) with_stdin: bool,
+    /// A hook of a host that shuts down: it needs no client.
+    pub(super) is_hook: bool,
 }
 
 impl ExecProcess {
@@ -28,6 +30,7 @@ impl ExecProcess {
             waiting,
             has_terminal: spec.tty.is_some(),
             with_stdin: spec.stdin,
+            is_hook: false,
         }
     }
 

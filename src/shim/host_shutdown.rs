@@ -1,9 +1,18 @@
-//! SIGTERM: the host shuts down, and perhaps no daemon is there to stop the pod in its order. The shim stops it as well as it can, so
-//! that the host does not wait for it, and every exit is on disk.
+//! SIGTERM: the host shuts down, and perhaps no daemon is there to stop the pod. The shim stops it as the daemon would, as far as it can
+//! alone, so that the host does not wait for it, and every exit is on disk.
+//!
+//! As in the kubelet (rule D12): the `preStop` hooks of all containers begin at once; a main container gets its signal when its hook is
+//! over, a sidecar when moreover all main containers and the sidecars after it are gone. Hook, turn and signal share the grace period; there
+//! are two seconds at least between signal and SIGKILL. Of hooks, `exec` and `sleep` are done.
 
-use super::event_loop::PodShim;
-use super::poller::ContainerKey;
+use super::container::{Container, Stopping};
+use super::event_loop::{PodShim, RETRY, complain};
+use super::poller::{ClientKey, ContainerKey};
+use crate::runtime::{ContainerKind, ExecSpec, ShutdownHook};
 use std::time::{Duration, Instant};
+
+/// Between stop signal and SIGKILL, however short the grace period is.
+const LEAST_GRACE: Duration = Duration::from_secs(2);
 
 impl PodShim {
     /// Asks all containers to stop; what is left when the longest grace period is over is killed. The loop ends with the last of them.
@@ -11,15 +20,100 @@ impl PodShim {
         if self.host_shutdown.is_some() {
             return;
         }
-        let mut longest = Duration::ZERO;
-        for container in self.containers.values() {
+        let longest = self.living().map(|container| container.grace).max().unwrap_or_default();
+        self.host_shutdown = Some(now + longest);
+        let all: Vec<ContainerKey> = self.living().map(|container| container.key).collect();
+        all.into_iter().for_each(|key| self.begin_hook(key, now));
+        self.go_on_with_host_shutdown(now);
+    }
+
+    fn living(&self) -> impl Iterator<Item = &Container> {
+        self.containers.values().filter(|container| !container.is_gone())
+    }
+
+    fn begin_hook(&mut self, key: ContainerKey, now: Instant) {
+        let Some(container) = self.containers.get(&key) else { return };
+        let (id, hook) = (container.id().clone(), container.shutdown.hook.clone());
+        let stopping = match hook {
+            None => Stopping::Waiting,
+            Some(ShutdownHook::Sleep(seconds)) => Stopping::Sleeping(now + Duration::from_secs(seconds)),
+            Some(ShutdownHook::Exec(args)) => {
+                // A client that is nobody: what the hook prints goes nowhere.
+                let nobody = ClientKey(self.new_key());
+                match self.launch_exec_helper(nobody, 0, &id, &ExecSpec { args, tty: None, stdin: false }) {
+                    Ok(exec) => {
+                        if let Some(process) = self.execs.get_mut(&exec) {
+                            process.is_hook = true;
+                        }
+                        Stopping::InHook(exec)
+                    }
+                    Err(refusal) => {
+                        complain("preStop hook", &refusal);
+                        Stopping::Waiting
+                    }
+                }
+            }
+        };
+        if let Some(container) = self.containers.get_mut(&key) {
+            container.stopping = stopping;
+        }
+    }
+
+    /// Takes the next steps, if the host shuts down.
+    pub(super) fn go_on_with_host_shutdown(&mut self, now: Instant) {
+        let Some(deadline) = self.host_shutdown else { return };
+        let execs = &self.execs;
+        for container in self.containers.values_mut() {
+            let is_over = match container.stopping {
+                Stopping::Sleeping(until) => until <= now,
+                Stopping::InHook(exec) => !execs.contains_key(&exec),
+                Stopping::NotYet | Stopping::Waiting | Stopping::Signalled => false,
+            };
+            if is_over {
+                container.stopping = Stopping::Waiting;
+            }
+        }
+        let is_late = deadline <= now;
+        let turn: Vec<ContainerKey> = match is_late {
+            true => self.living().filter(|container| container.stopping != Stopping::Signalled).map(|it| it.key).collect(),
+            false => self.whose_turn_it_is(),
+        };
+        let has_turn = !turn.is_empty();
+        for key in turn {
+            let Some(container) = self.containers.get_mut(&key) else { continue };
+            container.stopping = Stopping::Signalled;
             if let Some(handle) = container.process.handle() {
-                longest = longest.max(container.grace);
                 // One that has just ended is reaped in this turn.
                 let _gone = handle.signal(container.status.stop_signal);
             }
         }
-        self.host_shutdown = Some(now + longest);
+        if has_turn {
+            self.host_shutdown = Some(deadline.max(now + LEAST_GRACE));
+        } else if is_late {
+            self.host_shutdown = Some(now + RETRY);
+            self.kill_all();
+        }
+    }
+
+    /// Containers whose hook is over, and which nobody has to end before.
+    fn whose_turn_it_is(&self) -> Vec<ContainerKey> {
+        let is_sidecar = |container: &&Container| container.status.kind == ContainerKind::Sidecar;
+        let waiting = |container: &&Container| container.stopping == Stopping::Waiting;
+        if self.living().any(|container| !is_sidecar(&container)) {
+            return self.living().filter(|it| !is_sidecar(it)).filter(waiting).map(|it| it.key).collect();
+        }
+        let last = self.living().max_by_key(|container| container.shutdown.position);
+        last.filter(waiting).map(|container| container.key).into_iter().collect()
+    }
+
+    /// When something is to be done because of time, if the host shuts down.
+    pub(super) fn next_of_host_shutdown(&self) -> Option<Instant> {
+        let deadline = self.host_shutdown?;
+        let sleeping = self.living().filter_map(|container| match container.stopping {
+            Stopping::Sleeping(until) => Some(until),
+            Stopping::NotYet | Stopping::InHook(_) | Stopping::Waiting | Stopping::Signalled => None,
+        });
+        sleeping.chain([deadline]).min()
     }
 
     /// Kills everything in the pod.

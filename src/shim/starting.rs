@@ -91,7 +91,14 @@ impl PodShim {
         }
     }
 
-    fn launch_exec_helper(&mut self, client: ClientKey, id: u64, container: &ContainerId, spec: &ExecSpec) -> Result<(), Refusal> {
+    /// Returns the process that will be there.
+    pub(super) fn launch_exec_helper(
+        &mut self,
+        client: ClientKey,
+        id: u64,
+        container: &ContainerId,
+        spec: &ExecSpec,
+    ) -> Result<ExecKey, Refusal> {
         let (key, job) = (ExecKey(self.new_key()), JobKey(self.new_key()));
         let container_key = self.container_by_id(container).ok_or_else(|| Refusal::NotFound(container.clone()))?;
         let process = self.containers.get(&container_key).map(|container| &container.process);
@@ -123,7 +130,7 @@ impl PodShim {
         let started = HelperJob::spawn(job, order, &mut self.poller);
         self.jobs.insert(job, started.map_err(|error| Refusal::Failed(format!("start helper: {error}")))?);
         self.execs.insert(key, ExecProcess::new(client, spec, near));
-        Ok(())
+        Ok(key)
     }
 
     /// A helper said something.
@@ -294,6 +301,7 @@ impl PodShim {
         self.respond(client, id, Ok(Answer::SessionOpen));
         match (self.clients.get_mut(&client), self.execs.get_mut(&key)) {
             (Some(client), _) => client.role = Role::Exec(key),
+            (None, Some(exec)) if exec.is_hook => exec.client = None,
             // It went away while its process was made.
             (None, Some(exec)) => {
                 exec.client = None;

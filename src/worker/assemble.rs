@@ -3,6 +3,7 @@
 use super::cdi::{self, CdiError, Injected};
 use super::definition::ContainerDefinition;
 use super::execute::subject;
+use super::hook::Hook;
 use super::process;
 use super::services::Services;
 use crate::image::{ImageError, ProcessUser, ResolvedImage};
@@ -13,7 +14,8 @@ use crate::pod::env::{self, EnvFacts, SkippedKeys};
 use crate::pod::objects::Objects;
 use crate::pod::resources::oom_score_adj;
 use crate::pod::security::{container_security, run_as};
-use crate::runtime::{ContainerSpec, SandboxStatus};
+use crate::probe::action::Action as Check;
+use crate::runtime::{ContainerSpec, SandboxStatus, ShutdownHook, ShutdownTurn};
 use crate::status::reason;
 use crate::telemetry::events::EventType;
 use crate::volume::{ContainerMounts, VolumeError};
@@ -114,6 +116,18 @@ impl Start<'_> {
         self.put_together(services, container, &declared, user, mounts, injected)
     }
 
+    fn shutdown_turn(&self) -> ShutdownTurn {
+        let position =
+            containers::all(&self.desired.pod).position(|(_, container)| container.name == self.definition.name.as_str());
+        let hook = match &self.definition.pre_stop {
+            Some(Hook::Check(Check::Exec(args))) => Some(ShutdownHook::Exec(args.clone())),
+            Some(Hook::Sleep(time)) => Some(ShutdownHook::Sleep(time.as_secs())),
+            // Asked of a network that may be gone by then, by a daemon that may be gone, too.
+            Some(Hook::Check(Check::Http(_) | Check::Tcp(_) | Check::Grpc(_)) | Hook::Unusable(_)) | None => None,
+        };
+        ShutdownTurn { position: position.and_then(|at| u32::try_from(at).ok()).unwrap_or_default(), hook }
+    }
+
     /// Tells what an `envFrom` leaves out (the kubelet's event).
     fn tell_skipped(&self, services: &Services, skipped: &[SkippedKeys]) {
         let subject = subject(self.desired, Some(&self.definition.name));
@@ -194,6 +208,7 @@ impl Start<'_> {
             stdin_once: container.stdin_once.unwrap_or(false),
             stop_signal: process::stop_signal(containers::stop_signal(container), image),
             grace_secs: containers::termination_grace_secs(pod).max(1),
+            shutdown: self.shutdown_turn(),
         })
     }
 }

@@ -46,6 +46,7 @@ fn container() -> ContainerSpec {
         stdin_once: false,
         stop_signal: 15,
         grace_secs: 30,
+        shutdown: Default::default(),
     }
 }
 

@@ -178,6 +178,7 @@ impl Host {
             stdin_once: false,
             stop_signal: libc::SIGTERM,
             grace_secs: 30,
+            shutdown: Default::default(),
         }
     }
 

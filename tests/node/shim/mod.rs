@@ -5,6 +5,7 @@ mod crash;
 mod exec;
 mod generated_spec;
 mod harness;
+mod host_shutdown;
 mod lifecycle;
 mod logs;
 mod protocol;
