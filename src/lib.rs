@@ -26,6 +26,7 @@
 //! * [`worker`] serialises all work on one pod; its plan is a pure function from desired and observed state to actions.
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
 //! * [`image`], [`volume`] and [`network`] prepare what a container needs.
+//! * [`dns`] answers pods that ask for names, from what [`status`] says of pods.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
 //! * [`upstream`] shows the pods of this host to a cluster, where one is configured.
 //! * [`sops`] opens encrypted manifests for [`manifest`].
@@ -36,6 +37,7 @@
 pub mod api;
 pub mod cli;
 pub mod config;
+pub mod dns;
 pub mod image;
 pub mod manifest;
 pub mod mux;
