@@ -4,6 +4,7 @@
 //! valid. The file is optional and so is every field in it; an unknown field is an error with its place.
 
 mod check;
+mod dns;
 mod network;
 pub mod paths;
 mod range;
@@ -15,6 +16,7 @@ mod upstream;
 mod variables;
 mod written;
 
+pub use dns::DnsConfig;
 pub use network::{CniConfig, NetworkConfig, NetworkKind};
 pub use paths::Paths;
 pub use range::AddressRange;
@@ -133,7 +135,11 @@ impl Config {
 
     /// What pods are admitted for on this host.
     pub fn admit_context(&self) -> AdmitContext {
-        AdmitContext { unsafe_sysctls: self.allowed_unsafe_sysctls.clone(), ..AdmitContext::new(self.node_name.clone()) }
+        AdmitContext {
+            unsafe_sysctls: self.allowed_unsafe_sysctls.clone(),
+            cluster_domain: self.network.dns.domain.clone(),
+            ..AdmitContext::new(self.node_name.clone())
+        }
     }
 
     /// Everything that may be replaced in paths and manifests, by name.

@@ -1,6 +1,7 @@
 //! `network`: how pods that are not on the host's network are connected.
 
 use super::check::Check;
+use super::dns::{DnsConfig, WrittenDns};
 use super::{AddressRange, ConfigError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -63,6 +64,8 @@ pub struct NetworkConfig {
     pub cni: CniConfig,
     /// Chains `FORWARD` of iptables that drop what they do not know are left as they are.
     pub leaves_iptables: bool,
+    /// The resolver that pods ask.
+    pub dns: DnsConfig,
 }
 
 /// `network` as written.
@@ -84,6 +87,9 @@ pub struct WrittenNetwork {
     /// Where CNI configurations and plugins are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<WrittenCni>,
+    /// The resolver that pods ask.
+    #[serde(default)]
+    pub dns: WrittenDns,
 }
 
 /// `network.cni` as written.
@@ -167,13 +173,22 @@ impl WrittenNetwork {
             ipv6: range("ipv6Range", &self.ipv6_range, false)?,
             cni: self.cni.as_ref().map_or_else(|| Ok(CniConfig::default()), |written| written.resolve(check))?,
             leaves_iptables: !self.accept_in_iptables.unwrap_or(true),
+            dns: self.dns.resolve(kind, check)?,
         })
     }
 
     pub(super) fn of(config: &NetworkConfig) -> Self {
         let text = |range: &Option<AddressRange>| range.as_ref().map(ToString::to_string);
+        let dns = WrittenDns::of(&config.dns);
         let cni = Some(WrittenCni::of(&config.cni));
         let accept_in_iptables = (config.kind == NetworkKind::Builtin).then_some(!config.leaves_iptables);
-        Self { kind: Some(config.kind), ipv4_range: text(&config.ipv4), ipv6_range: text(&config.ipv6), accept_in_iptables, cni }
+        Self {
+            kind: Some(config.kind),
+            ipv4_range: text(&config.ipv4),
+            ipv6_range: text(&config.ipv6),
+            accept_in_iptables,
+            cni,
+            dns,
+        }
     }
 }

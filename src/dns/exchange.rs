@@ -1,6 +1,6 @@
 //! A question passed on to another name server, and what counts as its answer. **Pure**.
 
-use hickory_proto::op::{Message, MessageType, Query, ResponseCode};
+use hickory_proto::op::{Query, ResponseCode};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 
 /// Length of the header of a message.
@@ -8,7 +8,7 @@ const HEADER: usize = 12;
 
 /// What a name server said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// This is no answer to the question: somebody guesses, or it is late.
     Unrelated,
     /// It cannot or will not say; another one may.
@@ -18,7 +18,7 @@ pub enum Verdict {
 }
 
 /// The question under another identifier.
-pub fn renumbered(message: &[u8], id: u16) -> Vec<u8> {
+pub(super) fn renumbered(message: &[u8], id: u16) -> Vec<u8> {
     let mut renumbered = message.to_vec();
     if let Some(place) = renumbered.first_chunk_mut::<2>() {
         *place = id.to_be_bytes();
@@ -27,7 +27,7 @@ pub fn renumbered(message: &[u8], id: u16) -> Vec<u8> {
 }
 
 /// Judges what came in return for `question`, which has one query and was read before. Beyond header and query it is for the asker to understand.
-pub fn judge(question: &[u8], answer: &[u8]) -> Verdict {
+pub(super) fn judge(question: &[u8], answer: &[u8]) -> Verdict {
     let Some(header) = answer.first_chunk::<HEADER>() else { return Verdict::Unrelated };
     let is_response = header[2] & 0x80 != 0;
     if question.first_chunk::<2>() != Some(&[header[0], header[1]]) || !is_response {
@@ -37,7 +37,11 @@ pub fn judge(question: &[u8], answer: &[u8]) -> Verdict {
     let is_unable = matches!(code, ResponseCode::FormErr | ResponseCode::ServFail | ResponseCode::NotImp | ResponseCode::Refused);
     match (query(question), query(answer)) {
         (Some(asked), Some(said)) if asked == said => {
-            if is_unable { Verdict::Unable } else { Verdict::Answer }
+            if is_unable {
+                Verdict::Unable
+            } else {
+                Verdict::Answer
+            }
         }
         // Some say no more than that they cannot.
         (Some(_), None) if is_unable && header[4..6] == [0, 0] => Verdict::Unable,
@@ -54,14 +58,15 @@ fn query(message: &[u8]) -> Option<Query> {
 }
 
 /// Whether an answer says that there is more of it by TCP.
-pub fn is_truncated(answer: &[u8]) -> bool {
+pub(super) fn is_truncated(answer: &[u8]) -> bool {
     answer.get(2).is_some_and(|flags| flags & 0x02 != 0)
 }
 
-/// A message that asks for a name, for who has no question of its own to pass on.
+/// A message that asks for a name.
 #[cfg(test)]
-pub(super) fn question(name: &str, kind: hickory_proto::rr::RecordType, id: u16) -> Message {
-    let mut message = Message::new(id, MessageType::Query, hickory_proto::op::OpCode::Query);
+pub(super) fn question(name: &str, kind: hickory_proto::rr::RecordType, id: u16) -> hickory_proto::op::Message {
+    use hickory_proto::op::{Message, MessageType, OpCode};
+    let mut message = Message::new(id, MessageType::Query, OpCode::Query);
     message.metadata.recursion_desired = true;
     let name = hickory_proto::rr::Name::from_ascii(name).unwrap();
     message.add_query(Query::query(name, kind));
@@ -71,6 +76,7 @@ pub(super) fn question(name: &str, kind: hickory_proto::rr::RecordType, id: u16)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hickory_proto::op::MessageType;
     use hickory_proto::rr::RecordType;
 
     fn answer(name: &str, id: u16, code: ResponseCode) -> Vec<u8> {

@@ -32,7 +32,7 @@ const DATAGRAM: usize = 4096;
 
 /// Name servers of the host.
 #[derive(Debug)]
-pub struct Forwarder {
+pub(super) struct Forwarder {
     servers: watch::Receiver<Vec<SocketAddr>>,
     standing: Mutex<Standing>,
     random: SystemRandom,
@@ -41,12 +41,12 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// Asks the servers of the moment.
-    pub fn new(servers: watch::Receiver<Vec<SocketAddr>>) -> Self {
+    pub(super) fn new(servers: watch::Receiver<Vec<SocketAddr>>) -> Self {
         Self { servers, standing: Mutex::default(), random: SystemRandom::new(), started: Instant::now() }
     }
 
     /// The answer to a question that was read before; `None` when nobody gives one.
-    pub async fn ask(&self, question: &[u8], transport: Transport) -> Option<Vec<u8>> {
+    pub(super) async fn ask(&self, question: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let servers = self.servers.borrow().clone();
         let order = self.standing().order(&servers, self.started.elapsed());
         let mut waiting = order.iter().copied().cycle().take(order.len() * ROUNDS);

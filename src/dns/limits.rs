@@ -21,7 +21,7 @@ const REMEMBERED: usize = 1024;
 
 /// What is limited in number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub(super) enum Use {
     /// A question that somebody else is asked.
     Forward,
     /// A connection by TCP.
@@ -39,7 +39,7 @@ struct Client {
 
 /// What all pods use at present.
 #[derive(Debug, Default)]
-pub struct Limits {
+pub(super) struct Limits {
     clients: HashMap<IpAddr, Client>,
     forwarded: usize,
     connections: usize,
@@ -47,7 +47,7 @@ pub struct Limits {
 
 impl Limits {
     /// Whether one more question of this address is answered.
-    pub fn ask(&mut self, from: IpAddr, now: Duration) -> bool {
+    pub(super) fn ask(&mut self, from: IpAddr, now: Duration) -> bool {
         let client = self.client(from, now);
         let earned = u64::try_from(now.saturating_sub(client.at).as_millis()).unwrap_or(u64::MAX).saturating_mul(RATE);
         client.credit = client.credit.saturating_add(earned).min(BURST * 1000);
@@ -58,7 +58,7 @@ impl Limits {
     }
 
     /// Takes one of what is limited; `false` when there is no more. What was taken is given back with [`Limits::end`].
-    pub fn begin(&mut self, what: Use, from: IpAddr, now: Duration) -> bool {
+    pub(super) fn begin(&mut self, what: Use, from: IpAddr, now: Duration) -> bool {
         let (all, most, most_each) = match what {
             Use::Forward => (self.forwarded, FORWARDED, FORWARDED_EACH),
             Use::Connection => (self.connections, CONNECTIONS, CONNECTIONS_EACH),
@@ -77,7 +77,7 @@ impl Limits {
     }
 
     /// Gives it back.
-    pub fn end(&mut self, what: Use, from: IpAddr) {
+    pub(super) fn end(&mut self, what: Use, from: IpAddr) {
         if let Some(client) = self.clients.get_mut(&from) {
             let own = match what {
                 Use::Forward => &mut client.forwarded,

@@ -11,7 +11,7 @@ const TTL: u32 = 5;
 /// Length of the header of a message.
 const HEADER: usize = 12;
 /// The longest query: a name, and options of EDNS.
-pub const MAX_QUERY: usize = 4096;
+pub(super) const MAX_QUERY: usize = 4096;
 /// The longest answer by UDP: what gets through any network in one piece (DNS flag day 2020).
 const MAX_DATAGRAM: u16 = 1232;
 /// The longest answer by UDP for who does not say more.
@@ -19,7 +19,7 @@ const MIN_DATAGRAM: u16 = 512;
 
 /// How a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub(super) enum Transport {
     /// As a datagram: long answers are cut, and asked for again by TCP.
     Udp,
     /// In a stream.
@@ -28,7 +28,7 @@ pub enum Transport {
 
 /// What becomes of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(super) enum Decision {
     /// It is no question: nobody waits for an answer.
     Drop,
     /// This is the answer.
@@ -38,7 +38,7 @@ pub enum Decision {
 }
 
 /// Decides. `turn` is a random number: the addresses of a name come in another order each time, so that clients, who take the first one, are spread.
-pub fn decide(query: &[u8], zone: &Zone, transport: Transport, turn: usize) -> Decision {
+pub(super) fn decide(query: &[u8], zone: &Zone, transport: Transport, turn: usize) -> Decision {
     let Some((id, flags, questions)) = header(query) else { return Decision::Drop };
     const IS_RESPONSE: u8 = 0x80;
     const OPCODE: u8 = 0x78;
@@ -127,12 +127,12 @@ fn start_of_authority(zone: &Zone) -> Option<Record> {
 }
 
 /// An answer that says that something failed, for a query that was not dropped.
-pub fn failure(query: &[u8], transport: Transport) -> Vec<u8> {
+pub(super) fn failure(query: &[u8], transport: Transport) -> Vec<u8> {
     with_code(query, transport, ResponseCode::ServFail, false)
 }
 
 /// An answer that says to ask again by TCP.
-pub fn truncated(query: &[u8]) -> Vec<u8> {
+pub(super) fn truncated(query: &[u8]) -> Vec<u8> {
     with_code(query, Transport::Udp, ResponseCode::NoError, true)
 }
 
@@ -146,7 +146,7 @@ fn with_code(query: &[u8], transport: Transport, code: ResponseCode, is_truncate
 }
 
 /// The longest answer that fits a query by UDP.
-pub fn datagram_limit(query: &Message) -> usize {
+pub(super) fn datagram_limit(query: &Message) -> usize {
     query.edns.as_ref().map_or(MIN_DATAGRAM, |edns| edns.max_payload().clamp(MIN_DATAGRAM, MAX_DATAGRAM)).into()
 }
 

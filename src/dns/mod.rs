@@ -39,7 +39,7 @@ use tokio::task::JoinSet;
 /// Sockets, and what is answered through them.
 #[derive(Debug)]
 pub struct Resolver {
-    sockets: Sockets,
+    sockets: Vec<Sockets>,
     records: Arc<Records>,
     settings: SettingsFiles,
     askers: Arc<dyn Askers>,
@@ -47,22 +47,24 @@ pub struct Resolver {
 
 impl Resolver {
     /// Puts it together. Questions that have come to the sockets wait until it runs.
-    pub fn new(sockets: Sockets, records: Arc<Records>, settings: SettingsFiles, askers: Arc<dyn Askers>) -> Self {
+    pub fn new(sockets: Vec<Sockets>, records: Arc<Records>, settings: SettingsFiles, askers: Arc<dyn Askers>) -> Self {
         Self { sockets, records, settings, askers }
     }
 
     /// Answers until the daemon ends. Returns if one of its tasks does, which is a mistake.
     pub async fn run(self) {
-        let Self { sockets: Sockets { port: _, udp, tcp }, records, settings, askers } = self;
+        let Self { sockets, records, settings, askers } = self;
         let (sender, servers) = watch::channel(settings.name_servers());
-        let server = Arc::new(Server::new(records.zone(), Forwarder::new(servers), askers, settings.own.clone()));
+        let server = Arc::new(Server::new(records.zone(), Forwarder::new(servers), askers));
         let mut tasks = JoinSet::new();
         tasks.spawn(settings.follow(sender));
-        for socket in udp {
-            tasks.spawn(Arc::clone(&server).serve_datagrams(socket));
-        }
-        for listener in tcp {
-            tasks.spawn(Arc::clone(&server).serve_connections(listener));
+        for Sockets { port: _, udp, tcp } in sockets {
+            for socket in udp {
+                tasks.spawn(Arc::clone(&server).serve_datagrams(socket));
+            }
+            for listener in tcp {
+                tasks.spawn(Arc::clone(&server).serve_connections(listener));
+            }
         }
         tasks.join_next().await;
     }

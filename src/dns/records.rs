@@ -37,7 +37,7 @@ impl Records {
     }
 
     /// The zone of every moment.
-    pub fn zone(&self) -> watch::Receiver<Arc<Zone>> {
+    pub(super) fn zone(&self) -> watch::Receiver<Arc<Zone>> {
         self.zone.subscribe()
     }
 

@@ -28,12 +28,10 @@ pub trait Askers: Send + Sync + std::fmt::Debug + 'static {
 
 /// What all sockets share.
 #[derive(Debug)]
-pub struct Server {
+pub(super) struct Server {
     zone: watch::Receiver<Arc<Zone>>,
     forwarder: Forwarder,
     askers: Arc<dyn Askers>,
-    /// Addresses of the resolver itself: what a pod on the host's network sends to it comes from there.
-    own: Vec<IpAddr>,
     limits: Mutex<Limits>,
     /// Which address of a name comes first.
     turn: AtomicUsize,
@@ -56,17 +54,18 @@ impl Drop for Taken {
 
 impl Server {
     /// Answers from the zone of every moment, and asks `forwarder` for what is not in it.
-    pub fn new(zone: watch::Receiver<Arc<Zone>>, forwarder: Forwarder, askers: Arc<dyn Askers>, own: Vec<IpAddr>) -> Self {
+    pub(super) fn new(zone: watch::Receiver<Arc<Zone>>, forwarder: Forwarder, askers: Arc<dyn Askers>) -> Self {
         let (limits, turn, started) = (Mutex::default(), AtomicUsize::new(0), Instant::now());
-        Self { zone, forwarder, askers, own, limits, turn, started }
+        Self { zone, forwarder, askers, limits, turn, started }
     }
 
     fn limits(&self) -> MutexGuard<'_, Limits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What comes from loopback is of this host: of pods on its network, which nobody can tell from its other processes.
     fn may_ask(&self, from: IpAddr) -> bool {
-        self.own.contains(&from) || self.askers.is_pod(from)
+        from.is_loopback() || self.askers.is_pod(from)
     }
 
     fn take(self: &Arc<Self>, what: Use, from: IpAddr) -> Option<Taken> {
@@ -83,7 +82,7 @@ impl Server {
     }
 
     /// Answers datagrams for ever.
-    pub async fn serve_datagrams(self: Arc<Self>, socket: UdpSocket) -> Infallible {
+    pub(super) async fn serve_datagrams(self: Arc<Self>, socket: UdpSocket) -> Infallible {
         let socket = Arc::new(socket);
         // One byte more than is read: what is longer is refused.
         let mut buffer = vec![0; MAX_QUERY + 1];
@@ -121,7 +120,7 @@ impl Server {
     }
 
     /// Answers through connections for ever.
-    pub async fn serve_connections(self: Arc<Self>, listener: TcpListener) -> Infallible {
+    pub(super) async fn serve_connections(self: Arc<Self>, listener: TcpListener) -> Infallible {
         loop {
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,

@@ -39,14 +39,14 @@ pub struct SettingsFiles {
 
 impl SettingsFiles {
     /// The name servers of this moment.
-    pub fn name_servers(&self) -> Vec<SocketAddr> {
+    pub(super) fn name_servers(&self) -> Vec<SocketAddr> {
         let settings = HostSettings { resolv_conf: read(&self.resolv_conf), resolved: read(&self.resolved) };
         let scope = |name: &str| nix::net::if_::if_nametoindex(name).ok();
         name_servers(&settings, &self.configured, &self.own, scope)
     }
 
     /// Tells the name servers of every moment, for ever.
-    pub async fn follow(self, servers: watch::Sender<Vec<SocketAddr>>) -> Infallible {
+    pub(super) async fn follow(self, servers: watch::Sender<Vec<SocketAddr>>) -> Infallible {
         let (hint, mut hints) = mpsc::channel(1);
         loop {
             // Set before the files are read: what comes after it is told. Anew each time, for symlinks lead elsewhere.
@@ -95,7 +95,7 @@ fn watch(directories: &BTreeSet<PathBuf>, hint: mpsc::Sender<()>) -> Option<Reco
     let created = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.map_or(true, |event| is_change(event.kind)) {
             // One hint says as much as many.
-            drop(hint.try_send(()));
+            hint.try_send(()).ok();
         }
     });
     let watched = created.and_then(|mut watcher| {
@@ -130,9 +130,8 @@ mod tests {
 
     async fn expect(servers: &mut watch::Receiver<Vec<SocketAddr>>, texts: &[&str]) {
         let expected: Vec<SocketAddr> = texts.iter().map(|text| text.parse().unwrap()).collect();
-        let waited = tokio::time::timeout(Duration::from_secs(30), servers.wait_for(|known| *known == expected)).await;
-        let is_as_expected = waited.is_ok();
-        assert!(is_as_expected, "expected {texts:?}, have {:?}", servers.borrow());
+        let waited = tokio::time::timeout(Duration::from_secs(30), servers.wait_for(|known| *known == expected)).await.is_ok();
+        assert!(waited, "expected {texts:?}, have {:?}", servers.borrow());
     }
 
     #[tokio::test]
@@ -142,7 +141,8 @@ mod tests {
         fs::create_dir(&etc).unwrap();
         let file = etc.join("resolv.conf");
         let resolved = root.path().join("run/systemd/resolve/resolv.conf");
-        let files = SettingsFiles { resolv_conf: file.clone(), resolved: resolved.clone(), configured: Vec::new(), own: Vec::new() };
+        let files =
+            SettingsFiles { resolv_conf: file.clone(), resolved: resolved.clone(), configured: Vec::new(), own: Vec::new() };
         let (sender, mut servers) = watch::channel(files.name_servers());
         assert!(servers.borrow().is_empty(), "there is none");
         let following = tokio::spawn(files.follow(sender));

@@ -52,6 +52,11 @@ impl Sockets {
         result
     }
 
+    /// Opens them at the port where names are asked for.
+    pub fn open_on_host(address: IpAddr) -> Result<Self, SocketError> {
+        Self::open_at(&[address], 53)
+    }
+
     fn open_at(addresses: &[IpAddr], port: u16) -> Result<Self, SocketError> {
         let mut sockets = Self { port, udp: Vec::new(), tcp: Vec::new() };
         for address in addresses {

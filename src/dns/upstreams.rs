@@ -13,16 +13,16 @@ const PENALTY: Duration = Duration::from_secs(20);
 
 /// What the host says of its name servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostSettings {
+pub(super) struct HostSettings {
     /// Its `resolv.conf`; empty without one.
-    pub resolv_conf: String,
+    pub(super) resolv_conf: String,
     /// What systemd-resolved asks itself; empty without one.
-    pub resolved: String,
+    pub(super) resolved: String,
 }
 
 /// The name servers to ask. `configured` ones count alone; otherwise those of the host, and behind a stub of systemd-resolved those that it
 /// asks, should it be stopped. The resolver itself, at `own`, is never asked. `scope` finds the number of an interface.
-pub fn name_servers(
+pub(super) fn name_servers(
     settings: &HostSettings,
     configured: &[SocketAddr],
     own: &[IpAddr],
@@ -67,24 +67,24 @@ fn server_address(text: &str, scope: &impl Fn(&str) -> Option<u32>) -> Option<So
 
 /// Which name servers did not answer, and when.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub(super) struct Standing {
     failed: BTreeMap<SocketAddr, Duration>,
 }
 
 impl Standing {
     /// Notes that a name server was silent.
-    pub fn failed(&mut self, server: SocketAddr, now: Duration) {
+    pub(super) fn failed(&mut self, server: SocketAddr, now: Duration) {
         self.failed.insert(server, now);
         self.failed.retain(|_, at| *at + PENALTY > now);
     }
 
     /// Notes that it answered.
-    pub fn answered(&mut self, server: SocketAddr) {
+    pub(super) fn answered(&mut self, server: SocketAddr) {
         self.failed.remove(&server);
     }
 
     /// The servers, those that were silent lately last.
-    pub fn order(&self, servers: &[SocketAddr], now: Duration) -> Vec<SocketAddr> {
+    pub(super) fn order(&self, servers: &[SocketAddr], now: Duration) -> Vec<SocketAddr> {
         let mut order = servers.to_vec();
         order.sort_by_key(|server| self.failed.get(server).is_some_and(|at| *at + PENALTY > now));
         order
@@ -104,9 +104,13 @@ mod tests {
 
     #[test]
     fn the_hosts_name_servers_are_asked_and_never_the_resolver_itself() {
-        let file = "nameserver 169.254.0.1\nnameserver 192.0.2.1\nnameserver nonsense\nnameserver 2001:db8::1\nnameserver 192.0.2.1\n";
+        let file =
+            "nameserver 169.254.0.1\nnameserver 192.0.2.1\nnameserver nonsense\nnameserver 2001:db8::1\nnameserver 192.0.2.1\n";
         assert_eq!(servers(file, "nameserver 192.0.2.9\n"), ["192.0.2.1:53", "[2001:db8::1]:53"]);
-        assert_eq!(servers("nameserver fe80::1%eth0\nnameserver fe80::2%9\nnameserver fe80::3%none\n", ""), ["[fe80::1%7]:53", "[fe80::2%9]:53"]);
+        assert_eq!(
+            servers("nameserver fe80::1%eth0\nnameserver fe80::2%9\nnameserver fe80::3%none\n", ""),
+            ["[fe80::1%7]:53", "[fe80::2%9]:53"]
+        );
         let many = (1..9).map(|number| format!("nameserver 192.0.2.{number}\n")).collect::<String>();
         assert_eq!(servers(&many, "").len(), 3);
         for none in ["", "search example.org\n", "nameserver\n"] {

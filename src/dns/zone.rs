@@ -16,26 +16,26 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What the zone knows of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZonePod {
+pub(super) struct ZonePod {
     /// Its namespace.
-    pub namespace: String,
+    pub(super) namespace: String,
     /// Names that it is found by in its namespace; the first one is what its addresses lead back to.
-    pub names: Vec<String>,
+    pub(super) names: Vec<String>,
     /// `spec.hostname` or what stands for it.
-    pub hostname: String,
+    pub(super) hostname: String,
     /// `spec.subdomain`.
-    pub subdomain: Option<String>,
+    pub(super) subdomain: Option<String>,
     /// Its addresses.
-    pub addresses: Vec<IpAddr>,
+    pub(super) addresses: Vec<IpAddr>,
     /// Its condition `Ready`.
-    pub is_ready: bool,
+    pub(super) is_ready: bool,
     /// The addresses are its own, not those of the host.
-    pub owns_addresses: bool,
+    pub(super) owns_addresses: bool,
 }
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(super) enum Found {
     /// These addresses, of any family.
     Addresses(Vec<IpAddr>),
     /// A name, absolute and with the final dot.
@@ -52,7 +52,7 @@ pub enum Found {
 
 /// All names of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Zone {
+pub(super) struct Zone {
     domain: String,
     labels: Vec<String>,
     servers: Vec<IpAddr>,
@@ -75,7 +75,7 @@ struct Service {
 
 impl Zone {
     /// The zone of `domain`, which has no final dot. `servers` are the addresses of the resolver itself; `serial` grows with each change.
-    pub fn new<'a>(domain: &str, servers: &[IpAddr], serial: u32, pods: impl Iterator<Item = &'a ZonePod>) -> Self {
+    pub(super) fn new<'a>(domain: &str, servers: &[IpAddr], serial: u32, pods: impl Iterator<Item = &'a ZonePod>) -> Self {
         let domain = domain.to_ascii_lowercase();
         let labels = domain.split('.').map(str::to_owned).collect();
         let mut zone = Self { domain, labels, servers: servers.to_vec(), serial, ..Self::default() };
@@ -114,17 +114,17 @@ impl Zone {
     }
 
     /// The domain, without a final dot.
-    pub fn domain(&self) -> &str {
+    pub(super) fn domain(&self) -> &str {
         &self.domain
     }
 
     /// Number of changes before this one.
-    pub fn serial(&self) -> u32 {
+    pub(super) fn serial(&self) -> u32 {
         self.serial
     }
 
     /// What a name stands for. Labels are in the order in which they are written, in lower case.
-    pub fn find(&self, name: &[String]) -> Found {
+    pub(super) fn find(&self, name: &[String]) -> Found {
         if let Some(address) = reverse_address(name) {
             return self.reverse.get(&address).map_or(Found::Foreign, |name| Found::Pointer(name.clone()));
         }
@@ -181,9 +181,7 @@ fn reverse_address(name: &[String]) -> Option<IpAddr> {
     let (own, top) = name.split_at_checked(name.len().checked_sub(2)?)?;
     let digits = own.iter().rev();
     match (top[0].as_str(), top[1].as_str(), own.len()) {
-        ("in-addr", "arpa", 4) => {
-            digits.map(String::as_str).collect::<Vec<_>>().join(".").parse::<Ipv4Addr>().ok().map(IpAddr::V4)
-        }
+        ("in-addr", "arpa", 4) => digits.map(String::as_str).collect::<Vec<_>>().join(".").parse::<Ipv4Addr>().ok().map(IpAddr::V4),
         ("ip6", "arpa", 32) => {
             let nibble = |label: &String| u128::from_str_radix(label, 16).ok().filter(|_| label.len() == 1 && label != "+");
             digits.map(nibble).try_fold(0, |bits, nibble| Some(bits << 4 | nibble?)).map(|bits| Ipv6Addr::from_bits(bits).into())

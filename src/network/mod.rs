@@ -21,6 +21,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 
+/// Where pods on the host's network ask for names, at port 53.
+pub const RESOLVER_ON_HOST: IpAddr = IpAddr::V4(builtin::RESOLVER_ON_HOST);
+/// The host, as pods of the builtin network see it, whatever its other addresses are.
+pub const GATEWAYS: [IpAddr; 2] = [IpAddr::V4(builtin::GATEWAY_V4), IpAddr::V6(builtin::GATEWAY_V6)];
+
 /// What a pod got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodNetworkStatus {

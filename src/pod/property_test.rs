@@ -193,6 +193,7 @@ fn ask_all(pod: &Pod) {
     let ips = vec!["10.0.0.7".parse().unwrap()];
     let facts = EnvFacts {
         node_name: NodeName::new("edge"),
+        cluster_domain: "cluster.local".into(),
         host_ips: vec![],
         pod_ips: ips.clone(),
         allocatable_cpu_milli: u64::MAX,

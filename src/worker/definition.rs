@@ -18,8 +18,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Domain of this host's services, of which there are none yet.
-const CLUSTER_DOMAIN: &str = "cluster.local";
 /// Between a hash and the round.
 const ROUND: char = '~';
 
@@ -194,7 +192,8 @@ impl PodDefinition {
             uid: desired.uid.clone(),
             full_name: desired.full_name.clone(),
             attempt: 0,
-            hostname: host_files::kernel_hostname(pod, CLUSTER_DOMAIN).unwrap_or_else(|_| desired.full_name.name.clone()),
+            hostname: host_files::kernel_hostname(pod, &context.facts.cluster_domain)
+                .unwrap_or_else(|_| desired.full_name.name.clone()),
             namespaces: pod_namespaces(pod),
             qos: qos_class(pod),
             resources,

@@ -35,6 +35,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row { from: "network", to: &["config", "pod", "sys", "telemetry"] },
     // `runtime`: probes by exec run in containers.
     Row { from: "probe", to: &["pod", "runtime", "sys", "telemetry"] },
+    // `status`: it is told what is published of pods.
+    Row { from: "dns", to: &["config", "mux", "pod", "status", "sys", "telemetry"] },
     Row { from: "status", to: &["manifest", "mux", "pod", "runtime", "source"] },
     Row {
         from: "worker",
@@ -67,6 +69,7 @@ pub(crate) const ROWS: &[Row] = &[
         to: &[
             "api",
             "config",
+            "dns",
             "image",
             "manifest",
             "mux",

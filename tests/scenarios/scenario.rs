@@ -176,6 +176,7 @@ fn definition(spec: &PodSpec, objects: &Objects) -> PodDefinition {
         fingerprint_key: FingerprintKey::new([7; 32]),
         facts: EnvFacts {
             node_name: NodeName::new("node"),
+            cluster_domain: "cluster.local".into(),
             host_ips: Vec::new(),
             pod_ips: Vec::new(),
             allocatable_cpu_milli: 2000,

@@ -7,6 +7,7 @@
 //! ```
 
 use super::age_key::AgeKeys;
+use super::dns::DnsSockets;
 use super::node;
 use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources, upstream};
@@ -32,7 +33,7 @@ use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey, PULL_SECRETS};
 use crate::sys::mounts;
 use crate::telemetry::logging::LevelControl;
 use crate::telemetry::{EventLog, error_chain};
-use crate::volume::{NodeFiles, Volumes};
+use crate::volume::Volumes;
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::{HostAddresses, PodWorkers, Services};
 use anyhow::{Context as _, anyhow, bail};
@@ -78,7 +79,9 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         ..ShimRuntimeOptions::new(paths.clone())
     })?);
     let lifecycle = runtime.take_events().ok_or_else(|| anyhow!("the runtime's events are taken already"))?;
-    let volumes = Arc::new(Volumes::new(paths.clone(), NodeFiles::default()));
+    // Early: questions of pods that run wait in there instead of being lost.
+    let dns = DnsSockets::open(&config, &events);
+    let volumes = Arc::new(Volumes::new(paths.clone(), dns.node_files(&config)));
     let sources: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
 
     if !is_in_memory(&paths.run) {
@@ -91,7 +94,8 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
     let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
     let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
     let (poke, pokes) = mpsc::unbounded_channel();
-    let (network, builtin) = open_network(&config, events.clone(), poke.clone()).await;
+    let (network, builtin) = open_network(&config, dns.port(), events.clone(), poke.clone()).await;
+    let (resolver, statuses) = dns.resolver(&config, published.clone(), builtin.as_ref());
     let clock = Clock::system();
     let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
     let services = Arc::new(Services {
@@ -100,7 +104,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         volumes,
         network,
         probes: Arc::new(probes),
-        statuses: published.clone(),
+        statuses,
         events: events.clone(),
         incarnations: Arc::new(incarnations.clone()),
         clock,
@@ -160,6 +164,12 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         stages.spawn(async move {
             builtin.watch().await;
             "the watch over packet rules"
+        });
+    }
+    if let Some(resolver) = resolver {
+        stages.spawn(async move {
+            resolver.run().await;
+            "the resolver of pods"
         });
     }
     let preload = images.run_preload();
@@ -257,6 +267,7 @@ fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
 /// The network of pods, plugins before all; the builtin one also to be watched.
 async fn open_network(
     config: &Config,
+    dns_port: Option<u16>,
     events: Arc<EventLog>,
     pokes: mpsc::UnboundedSender<PodUid>,
 ) -> (Arc<dyn PodNetwork>, Option<BuiltinNetwork>) {
@@ -264,7 +275,7 @@ async fn open_network(
     let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
         NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
-            let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events };
+            let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events, dns_port };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }

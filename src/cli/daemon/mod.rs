@@ -4,6 +4,7 @@
 
 mod age_key;
 mod assembly;
+mod dns;
 pub(in crate::cli) mod node;
 mod roster;
 mod sources;

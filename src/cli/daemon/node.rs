@@ -9,6 +9,7 @@ pub(in crate::cli) fn facts(config: &Config) -> EnvFacts {
     let disk = rustix::fs::statvfs(&config.paths.state).map_or(0, |stat| stat.f_blocks * stat.f_frsize);
     EnvFacts {
         node_name: config.node_name.clone(),
+        cluster_domain: config.network.dns.domain.clone(),
         host_ips: Vec::new(),
         pod_ips: Vec::new(),
         allocatable_cpu_milli: std::thread::available_parallelism().map_or(1000, |cpus| cpus.get() as u64 * 1000),

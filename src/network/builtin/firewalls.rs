@@ -5,6 +5,7 @@
 //! owners of that chain wrote go before it. A table that somebody wrote for nftables is not touched; that it drops is told.
 
 use super::Shared;
+use super::rules::Way;
 use crate::sys::netlink::nftables::{BaseChain, IPV4, IPV6};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
@@ -28,7 +29,7 @@ impl Shared {
         if self.state().ranges.is_none() {
             return;
         }
-        let chains = match self.rules().dropping_chains() {
+        let chains = match self.rules().dropping_chains(Way::Through) {
             Ok(chains) => chains,
             Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
         };
@@ -50,6 +51,23 @@ impl Shared {
                 "chain {name} of table {family} {table} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host"
             );
             self.tell_once(EventType::Warning, "ForwardingBlocked", &message);
+        }
+        self.look_for_blocked_questions();
+    }
+
+    /// Tells chains that keep pods from the resolver: who may reach the host is for its owner to say.
+    fn look_for_blocked_questions(&self) {
+        let Some(port) = self.links.dns_port else { return };
+        let chains = self.rules().dropping_chains(Way::In).unwrap_or_else(|error| {
+            tracing::warn!(error = %error_chain(&error), "cannot look at packet rules");
+            Vec::new()
+        });
+        for chain in chains {
+            let (name, table, family, prefix) = (&chain.name, &chain.table, family_of(&chain), &self.names.prefix);
+            let message = format!(
+                "chain {name} of table {family} {table} drops what it does not accept: it has to accept what comes from interfaces {prefix}* to port {port} of UDP and TCP, or pods cannot look up names"
+            );
+            self.tell_once(EventType::Warning, "DnsBlocked", &message);
         }
     }
 }

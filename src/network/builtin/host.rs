@@ -89,7 +89,8 @@ impl Shared {
         for uid in pods.keys() {
             state.leases.hold(uid);
         }
-        let switches = Switches { guards_ipv4: thrown.ipv4, guards_ipv6: thrown.ipv6, sees_listeners: false };
+        let switches =
+            Switches { guards_ipv4: thrown.ipv4, guards_ipv6: thrown.ipv6, sees_listeners: false, dns_port: self.links.dns_port };
         self.rules().begin(switches, pods).map_err(PrepareError::Rules)?;
         let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
         tracing::info!(ranges = texts.join(" "), "pods are connected");

@@ -19,8 +19,8 @@ pub(super) struct Listener {
 const LISTENING: &str = "0A";
 const UNCONNECTED: &str = "07";
 
-/// The listener in the way of a port; `None` if there is none. `root` is `/proc`.
-pub(super) fn in_the_way(root: &Path, port: &HostPort) -> io::Result<Option<Listener>> {
+/// The listener in the way of a port; `None` if there is none. `root` is `/proc`; `is_own` tells sockets that are in nobody's way.
+pub(super) fn in_the_way(root: &Path, port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> io::Result<Option<Listener>> {
     let files = match port.protocol {
         Protocol::Tcp => ["tcp", "tcp6"],
         Protocol::Udp => ["udp", "udp6"],
@@ -34,7 +34,8 @@ pub(super) fn in_the_way(root: &Path, port: &HostPort) -> io::Result<Option<List
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        let found = listeners(&table, port.protocol).into_iter().find(|listener| is_in_the_way(listener, port));
+        let is_obstacle = |listener: &Listener| is_in_the_way(listener, port) && !is_own(listener.address, listener.port);
+        let found = listeners(&table, port.protocol).into_iter().find(is_obstacle);
         if found.is_some() {
             return Ok(found);
         }
@@ -88,7 +89,7 @@ fn hex_address(text: &str) -> Option<IpAddr> {
 
 /// The name of the listener in the way of a port; `None` if there is none, or if that cannot be told.
 pub(in crate::network) fn owner_of(root: &Path, port: &HostPort) -> Option<String> {
-    let listener = in_the_way(root, port).ok().flatten()?;
+    let listener = in_the_way(root, port, |_, _| false).ok().flatten()?;
     Some(owner(root, &listener).unwrap_or_else(|| "a service of this host".to_owned()))
 }
 
@@ -120,7 +121,7 @@ mod tests {
     }
 
     fn found(port: &HostPort) -> Option<Listener> {
-        in_the_way(Path::new("/proc"), port).unwrap()
+        in_the_way(Path::new("/proc"), port, |_, _| false).unwrap()
     }
 
     #[test]
@@ -134,6 +135,8 @@ mod tests {
         assert!(found(&port(Protocol::Tcp, Some("0.0.0.0"), number)).is_some());
         assert_eq!(found(&port(Protocol::Tcp, Some("192.0.2.1"), number)), None);
         assert_eq!(found(&port(Protocol::Udp, None, number)), None);
+        let is_own = |address: IpAddr, port: u16| address.is_loopback() && port == number;
+        assert_eq!(in_the_way(Path::new("/proc"), &port(Protocol::Tcp, None, number), is_own).unwrap(), None);
 
         let udp = UdpSocket::bind("[::]:0").unwrap();
         let number = udp.local_addr().unwrap().port();

@@ -22,7 +22,7 @@ mod ruleset;
 mod switches;
 mod watch;
 
-pub(super) use names::GATEWAY_V6;
+pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
 
 use super::{NetworkError, PodNetwork, PodNetworkStatus, host_ips};
 use crate::config::{AddressRange, NetworkConfig, Paths};
@@ -51,6 +51,8 @@ pub struct NetworkLinks {
     pub config: NetworkConfig,
     /// Where collisions and the like are told.
     pub events: Arc<dyn EventRecorder>,
+    /// The port of the resolver at [`super::GATEWAYS`], which pods ask at port 53; `None` without a resolver.
+    pub dns_port: Option<u16>,
 }
 
 /// podstead's own network.
@@ -92,6 +94,11 @@ impl BuiltinNetwork {
     /// Keeps the packet rules in force until the daemon ends: whoever flushes them has them back at once.
     pub async fn watch(self) {
         watch::watch(&self.shared).await;
+    }
+
+    /// Whether this is the address of a pod: no packet of a pod has another source.
+    pub fn is_address_of_pod(&self, address: IpAddr) -> bool {
+        self.shared.state().leases.iter().any(|(_, lease)| lease.addresses.contains(&address))
     }
 
     async fn blocking<T: Send + 'static>(
@@ -224,7 +231,10 @@ impl Shared {
 
     fn check_free(&self, port: &HostPort) -> Result<(), NetworkError> {
         let proc = Path::new("/proc");
-        match listeners::in_the_way(proc, port) {
+        match listeners::in_the_way(proc, port, |address, port| {
+            // Packets to the resolver are told apart before ports of the host are looked up.
+            self.links.dns_port == Some(port) && super::GATEWAYS.contains(&address) || address == super::RESOLVER_ON_HOST
+        }) {
             Ok(None) => Ok(()),
             Ok(Some(listener)) => {
                 let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service of this host".to_owned());

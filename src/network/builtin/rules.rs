@@ -6,6 +6,15 @@ use crate::pod::PodUid;
 use crate::sys::netlink::nftables::{self, BaseChain};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, accepting};
 
+/// Which way packets go (`NF_INET_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the host.
+    In = 1,
+    /// Through it.
+    Through = 2,
+}
+
 /// The rules, and the socket that they are changed through. One at a time has it, so that what is in the kernel is what is in here.
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -84,15 +93,14 @@ impl Rules {
         socket.transact(request, |_| {})
     }
 
-    /// Everybody's chains through which passing packets go and that drop what they do not know.
-    pub(super) fn dropping_chains(&mut self) -> Result<Vec<BaseChain>, NetlinkError> {
-        const FORWARD: u32 = 2;
+    /// Everybody's chains of a hook that drop what they do not know.
+    pub(super) fn dropping_chains(&mut self, hook: Way) -> Result<Vec<BaseChain>, NetlinkError> {
         let mut request = Request::new();
         nftables::list_chains(&mut request);
         let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
         let mut chains = Vec::new();
         socket.dump(&request, |answer| chains.extend(nftables::base_chain(&answer)))?;
-        let is_dropping = |chain: &BaseChain| chain.hook == FORWARD && chain.drops && chain.table != self.names.table;
+        let is_dropping = |chain: &BaseChain| chain.hook == hook as u32 && chain.drops && chain.table != self.names.table;
         // 1: inet, 2: ip, 10: ip6. ARP and bridges are another matter.
         Ok(chains.into_iter().filter(|chain| matches!(chain.family, 1 | 2 | 10) && is_dropping(chain)).collect())
     }

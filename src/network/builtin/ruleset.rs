@@ -2,7 +2,7 @@
 //!
 //! A pod that comes or goes changes elements of sets, whatever the number of pods; no rule is about one pod.
 
-use super::names::Names;
+use super::names::{GATEWAY_V4, GATEWAY_V6, Names, RESOLVER_ON_HOST};
 use crate::pod::PodUid;
 use crate::pod::host_ports::HostPort;
 use crate::sys::netlink::Request;
@@ -37,6 +37,8 @@ pub(super) struct Switches {
     pub(super) guards_ipv6: bool,
     /// The kernel can tell whether somebody listens (`nft_socket`).
     pub(super) sees_listeners: bool,
+    /// Where questions for names that pods send to port 53 of the host, as they see it, are answered.
+    pub(super) dns_port: Option<u16>,
 }
 
 /// The sets of one family.
@@ -45,6 +47,8 @@ struct Family {
     is_ipv4: bool,
     source: Field,
     destination: Field,
+    /// The host, as pods see it.
+    gateway: IpAddr,
     /// Addresses of pods.
     pods: SetSpec<'static>,
     /// Interface and address of pods: what a pod sends comes from both.
@@ -60,12 +64,13 @@ struct Family {
 }
 
 macro_rules! family {
-    ($number:expr, $is_ipv4:expr, $source:expr, $destination:expr, $type:ident, $digit:literal) => {
+    ($number:expr, $is_ipv4:expr, $source:expr, $destination:expr, $gateway:expr, $type:ident, $digit:literal) => {
         Family {
             number: $number,
             is_ipv4: $is_ipv4,
             source: $source,
             destination: $destination,
+            gateway: $gateway,
             pods: SetSpec { name: concat!("pods", $digit), key: &[Datatype::$type], value: &[] },
             sources: SetSpec { name: concat!("sources", $digit), key: &[Datatype::Interface, Datatype::$type], value: &[] },
             selves: SetSpec { name: concat!("selves", $digit), key: &[Datatype::$type, Datatype::$type], value: &[] },
@@ -84,8 +89,10 @@ macro_rules! family {
     };
 }
 
-const FAMILIES: [Family; 2] =
-    [family!(IPV4, true, IPV4_SOURCE, IPV4_DESTINATION, Ipv4, "4"), family!(IPV6, false, IPV6_SOURCE, IPV6_DESTINATION, Ipv6, "6")];
+const FAMILIES: [Family; 2] = [
+    family!(IPV4, true, IPV4_SOURCE, IPV4_DESTINATION, IpAddr::V4(GATEWAY_V4), Ipv4, "4"),
+    family!(IPV6, false, IPV6_SOURCE, IPV6_DESTINATION, IpAddr::V6(GATEWAY_V6), Ipv6, "6"),
+];
 
 /// Kinds of virtual interfaces behind which somebody else's containers and machines are: whoever made them knows what is passed on.
 const VIRTUAL: SetSpec<'static> = SetSpec { name: "virtual", key: &[Datatype::Interface], value: &[] };
@@ -183,6 +190,9 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
     batch.add_base_chain("outgoing", "nat", Hook::Postrouting, 100);
     batch.add_base_chain("passing", "filter", Hook::Forward, 0);
 
+    if let Some(port) = switches.dns_port {
+        add_guard_of_resolver(batch, &pod, port);
+    }
     batch.add_rule("from_pods", |rule| {
         rule.is_not(Meta::InputGroup, &pod);
         rule.verdict(Verdict::Accept);
@@ -216,6 +226,9 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
         });
     }
 
+    if let Some(port) = switches.dns_port {
+        add_resolver(batch, &pod, port);
+    }
     for chain in ["incoming", "own"] {
         // Root's services win, whichever came first: who listens below 1024 is asked for each connection.
         if switches.sees_listeners && chain == "incoming" {
@@ -263,6 +276,49 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
     }
 
     add_passing_rules(batch, &pod, switches);
+}
+
+/// TCP and UDP.
+const OF_RESOLVER: [u8; 2] = [6, 17];
+
+/// Nobody but pods and this host asks the resolver, whichever port they find it at.
+fn add_guard_of_resolver(batch: &mut Batch<'_>, pod: &[u8], port: u16) {
+    for (family, protocol) in FAMILIES.iter().flat_map(|family| OF_RESOLVER.map(|protocol| (family, protocol))) {
+        batch.add_rule("from_pods", |rule| {
+            rule.is_not(Meta::InputGroup, pod);
+            rule.is_not(Meta::InputName, &name_bytes("lo"));
+            rule.is(Meta::Family, &[family.number]);
+            rule.field_is(family.destination, &octets(family.gateway));
+            rule.is(Meta::Protocol, &[protocol]);
+            rule.field_is(DESTINATION_PORT, &port.to_be_bytes());
+            rule.count();
+            rule.verdict(Verdict::Drop);
+        });
+    }
+}
+
+/// Questions to port 53 of the host, as pods see it, go to the resolver before anything else is tried with them: whoever else has that port,
+/// a service of the host or a pod that serves names to the site, has it still.
+fn add_resolver(batch: &mut Batch<'_>, pod: &[u8], port: u16) {
+    const DOMAIN: u16 = 53;
+    for (family, protocol) in FAMILIES.iter().flat_map(|family| OF_RESOLVER.map(|protocol| (family, protocol))) {
+        batch.add_rule("incoming", |rule| {
+            rule.is(Meta::InputGroup, pod);
+            rule.is(Meta::Family, &[family.number]);
+            rule.field_is(family.destination, &octets(family.gateway));
+            rule.is(Meta::Protocol, &[protocol]);
+            rule.field_is(DESTINATION_PORT, &DOMAIN.to_be_bytes());
+            let words = family.destination.length / 4;
+            rule.load_constant(&octets(family.gateway), REGISTER);
+            rule.load_constant(&port.to_be_bytes(), REGISTER + words);
+            rule.rewrite_destination(family.number, REGISTER, REGISTER + words);
+        });
+    }
+    batch.add_rule("own", |rule| {
+        rule.is(Meta::Family, &[IPV4]);
+        rule.field_is(IPV4_DESTINATION, &RESOLVER_ON_HOST.octets());
+        rule.verdict(Verdict::Return);
+    });
 }
 
 /// Destinations are rewritten: what one address of the host has goes before what all have.

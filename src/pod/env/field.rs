@@ -110,6 +110,7 @@ mod tests {
         .unwrap();
         let facts = EnvFacts {
             node_name: NodeName::new("edge"),
+            cluster_domain: "cluster.local".into(),
             host_ips: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
             pod_ips: vec!["10.0.0.7".parse().unwrap(), "fd00::7".parse().unwrap()],
             allocatable_cpu_milli: 1,

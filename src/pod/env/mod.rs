@@ -30,6 +30,8 @@ use std::net::IpAddr;
 pub struct EnvFacts {
     /// `spec.nodeName`.
     pub node_name: NodeName,
+    /// What names of pods end in.
+    pub cluster_domain: String,
     /// `status.hostIPs`, primary first.
     pub host_ips: Vec<IpAddr>,
     /// `status.podIPs`, primary first; those of the host for a pod on the host's network. Empty for a pod that has only `lo`.
@@ -199,6 +201,7 @@ mod tests {
     fn facts() -> EnvFacts {
         EnvFacts {
             node_name: NodeName::new("edge"),
+            cluster_domain: "cluster.local".into(),
             host_ips: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
             pod_ips: vec!["10.0.0.7".parse().unwrap()],
             allocatable_cpu_milli: 3500,

@@ -102,6 +102,7 @@ mod tests {
             allocatable_memory_bytes: 4 << 30,
             allocatable_ephemeral_storage_bytes: 1 << 30,
             node_name: NodeName::new("edge"),
+            cluster_domain: "cluster.local".into(),
             host_ips: vec![],
             pod_ips: vec![],
         };

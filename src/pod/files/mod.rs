@@ -143,6 +143,7 @@ mod tests {
     fn facts() -> EnvFacts {
         EnvFacts {
             node_name: NodeName::new("edge"),
+            cluster_domain: "cluster.local".into(),
             host_ips: vec![],
             pod_ips: vec![],
             allocatable_cpu_milli: 3500,

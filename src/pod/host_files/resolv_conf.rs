@@ -13,12 +13,14 @@ const MAX_SEARCH_CHARS: usize = 2048;
 /// glibc 2.28 aborts on a longer search domain.
 const MAX_DOMAIN: usize = 253;
 
-/// The name servers of a cluster, where there is one.
+/// The name servers that know pods: those of a cluster, or podstead's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterDns {
-    /// Addresses of its name servers.
+    /// Their addresses; empty without any.
     pub servers: Vec<IpAddr>,
-    /// Its domain, e.g. `cluster.local`; may be empty.
+    /// Where pods on the host's network find them; empty if these do not.
+    pub servers_on_host: Vec<IpAddr>,
+    /// The domain of names of pods, e.g. `cluster.local`; may be empty.
     pub domain: String,
 }
 
@@ -72,18 +74,19 @@ impl fmt::Display for ResolvConf {
     }
 }
 
-/// The pod's settings. `node_file` is the node's own resolv.conf; without a cluster, `ClusterFirst` means the node's, too.
+/// The pod's settings. `node_file` is the node's own resolv.conf; without name servers that know pods, `ClusterFirst` means the node's, too.
 pub fn resolv_conf(pod: &Pod, node_file: &str, cluster: Option<&ClusterDns>) -> ResolvConf {
     let spec = spec(pod);
     let node = ResolvConf::parse(node_file);
     let on_host_network = spec.host_network == Some(true);
-    let cluster = cluster.filter(|cluster| !cluster.servers.is_empty());
+    let servers = cluster.map(|cluster| if on_host_network { &cluster.servers_on_host } else { &cluster.servers });
+    let cluster = cluster.zip(servers.filter(|servers| !servers.is_empty()));
     let mut settings = match (text(&spec.dns_policy), cluster) {
         ("None", _) => ResolvConf::default(),
-        ("ClusterFirstWithHostNet", Some(cluster)) => of_cluster(pod, &node, cluster),
+        ("ClusterFirstWithHostNet", Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, servers),
         ("Default", _) | (_, None) => node,
         (_, Some(_)) if on_host_network => node,
-        (_, Some(cluster)) => of_cluster(pod, &node, cluster),
+        (_, Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, servers),
     };
     if let Some(config) = &spec.dns_config {
         settings.nameservers.extend(list(&config.nameservers).iter().cloned());
@@ -98,16 +101,15 @@ pub fn resolv_conf(pod: &Pod, node_file: &str, cluster: Option<&ClusterDns>) -> 
     settings
 }
 
-fn of_cluster(pod: &Pod, node: &ResolvConf, cluster: &ClusterDns) -> ResolvConf {
-    let domain = &cluster.domain;
+fn of_cluster(pod: &Pod, node: &ResolvConf, domain: &str, servers: &[IpAddr]) -> ResolvConf {
     let mut searches = if domain.is_empty() {
         Vec::new()
     } else {
-        vec![format!("{}.svc.{domain}", text(&pod.metadata.namespace)), format!("svc.{domain}"), domain.clone()]
+        vec![format!("{}.svc.{domain}", text(&pod.metadata.namespace)), format!("svc.{domain}"), domain.to_owned()]
     };
     searches.extend(node.searches.iter().cloned());
     ResolvConf {
-        nameservers: cluster.servers.iter().map(IpAddr::to_string).collect(),
+        nameservers: servers.iter().map(IpAddr::to_string).collect(),
         searches,
         options: vec!["ndots:5".to_owned()],
         dropped: Vec::new(),
@@ -174,7 +176,11 @@ mod tests {
     }
 
     fn cluster() -> ClusterDns {
-        ClusterDns { servers: vec!["10.96.0.10".parse().unwrap()], domain: "cluster.local".into() }
+        ClusterDns {
+            servers: vec!["10.96.0.10".parse().unwrap()],
+            servers_on_host: vec!["127.0.0.9".parse().unwrap()],
+            domain: "cluster.local".into(),
+        }
     }
 
     const OF_THE_NODE: &str = "search example.org corp.example .\nnameserver 192.0.2.53\noptions timeout:2 rotate\n";
@@ -185,7 +191,11 @@ mod tests {
         for (fields, with_cluster, without) in [
             ("dnsPolicy: ClusterFirst", OF_THE_CLUSTER, OF_THE_NODE),
             ("dnsPolicy: ClusterFirst, hostNetwork: true", OF_THE_NODE, OF_THE_NODE),
-            ("dnsPolicy: ClusterFirstWithHostNet, hostNetwork: true", OF_THE_CLUSTER, OF_THE_NODE),
+            (
+                "dnsPolicy: ClusterFirstWithHostNet, hostNetwork: true",
+                &OF_THE_CLUSTER.replace("10.96.0.10", "127.0.0.9"),
+                OF_THE_NODE,
+            ),
             ("dnsPolicy: Default", OF_THE_NODE, OF_THE_NODE),
             ("dnsPolicy: None", "", ""),
         ] {

@@ -75,6 +75,7 @@ pub(super) fn pod_with_uid(name: &str, uid: &str, spec: &str) -> Arc<DesiredPod>
 fn facts() -> EnvFacts {
     EnvFacts {
         node_name: NodeName::new("node"),
+        cluster_domain: "cluster.local".into(),
         host_ips: Vec::new(),
         pod_ips: Vec::new(),
         allocatable_cpu_milli: 2000,

@@ -238,6 +238,14 @@ impl<'r, 'b> Rule<'r, 'b> {
         });
     }
 
+    /// Loads a constant into the registers from this one on.
+    pub fn load_constant(&mut self, value: &[u8], register: u32) {
+        self.expression("immediate", |body| {
+            body.be32(1, register);
+            body.nest(2, |field| field.bytes(1, value));
+        });
+    }
+
     /// Rewrites the destination to the address and the port in these registers.
     pub fn rewrite_destination(&mut self, family: u8, address: u32, port: u32) {
         self.expression("nat", |body| {

@@ -5,6 +5,7 @@ mod crash;
 mod host_ports;
 mod isolation;
 mod lan;
+mod names;
 mod neighbours;
 mod probes;
 mod reach;
