@@ -98,7 +98,7 @@ const SPEC: &[(&str, Support)] = &[
     ("dnsConfig.options[].name", YES),
     ("dnsConfig.options[].value", YES),
     ("dnsConfig.searches", YES),
-    ("dnsPolicy", Honoured("without name servers of a cluster, `ClusterFirst` is `Default`: the host's")),
+    ("dnsPolicy", Honoured("`ClusterFirst` is podstead's own resolver where it connects pods, else `Default`: the host's")),
     ("enableServiceLinks", ignored_unless("there are no services", &["true", "false"])),
     ("ephemeralContainers", refused("a manifest cannot have them", "use podstead exec")),
     ("hostAliases", YES),

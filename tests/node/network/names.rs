@@ -5,7 +5,11 @@ use crate::support::{TestHost, eventually};
 
 /// What `dig` prints in short form for a question from a pod's network namespace, from its gateway unless `words` say otherwise.
 fn dig(site: &Site, pod: &str, words: &str) -> String {
-    let pid = site.host.container_pid(&site.host.pod(pod).unwrap(), "main").to_string();
+    dig_by(site.host.container_pid(&site.host.pod(pod).unwrap(), "main"), words)
+}
+
+/// The same from the network namespace of a process.
+fn dig_by(pid: u32, words: &str) -> String {
     let at = if words.contains('@') { "" } else { "@169.254.0.1 " };
     let words = format!("nsenter -t {pid} -n dig +time=2 +tries=3 {at}{words}");
     let words: Vec<&str> = words.split(' ').collect();
@@ -23,7 +27,7 @@ fn digs(site: &Site, pod: &str, words: &str, what: &str) -> String {
 /// What a program of the image finds for a name, as programs do: with the search list of the pod.
 fn looks_up(host: &TestHost, pod: &str, namespace: &str, name: &str, address: &str) {
     eventually(&format!("pod {pod} to find {address} for {name}"), || {
-        let out = host.cli(&["exec", "-n", namespace, pod, "-c", "main", "--", "ping", "-c", "1", "-W", "2", name]);
+        let out = host.cli(&["exec", "-n", namespace, pod, "-c", "main", "--", "ping", "-4", "-c", "1", "-W", "2", name]);
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         if text.contains(&format!("({address})")) { Ok(()) } else { Err(text + &String::from_utf8_lossy(&out.stderr)) }
     });
@@ -116,8 +120,9 @@ fn names_come_back_with_the_daemon_and_nobody_outside_may_ask() {
             assert!(!out.status.success(), "{at}: {}", String::from_utf8_lossy(&out.stdout));
         }
     }
+    let two = site.host.container_pid(&site.host.pod("two").unwrap(), "main");
     site.host.kill_daemon();
-    let gone = dig(&site, "two", "+tries=1 one.default.svc.cluster.local");
+    let gone = dig_by(two, "+tries=1 one.default.svc.cluster.local");
     assert!(!gone.contains("status:"), "{gone}");
     site.host.start_daemon();
     digs(&site, "two", "+short one.default.svc.cluster.local", &one[0]);

@@ -1,0 +1,55 @@
+//! Whatever a pod or a name server sends is answered, passed on or dropped without a panic, and an answer is one.
+#![no_main]
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "only a part of the crate is compiled")]
+
+mod dns {
+    #[path = "../../../../src/dns/exchange.rs"]
+    mod exchange;
+    #[path = "../../../../src/dns/message.rs"]
+    mod message;
+    #[path = "../../../../src/dns/zone.rs"]
+    mod zone;
+
+    use exchange::Verdict;
+    use hickory_proto::op::Message;
+    use message::{Decision, Transport};
+    use zone::{Zone, ZonePod};
+
+    /// `query` comes from a pod; `answer` from a name server that it was passed on to.
+    pub(super) fn exchange(query: &[u8], answer: &[u8], turn: usize) {
+        let pod = ZonePod {
+            namespace: "shop".into(),
+            names: vec!["web".into()],
+            hostname: "web".into(),
+            subdomain: Some("s".into()),
+            addresses: vec!["10.201.0.7".parse().unwrap(), "fd00::7".parse().unwrap()],
+            is_ready: true,
+            owns_addresses: true,
+        };
+        let zone = Zone::new("c.l", &[], 1, [&pod].into_iter());
+        for transport in [Transport::Udp, Transport::Tcp] {
+            let reply = match message::decide(query, &zone, transport, turn) {
+                Decision::Drop => continue,
+                Decision::Reply(reply) => reply,
+                Decision::Forward => {
+                    let sent = exchange::renumbered(query, 7);
+                    if exchange::judge(&sent, answer) != Verdict::Unrelated {
+                        assert_eq!(&answer[..2], &[0, 7]);
+                    }
+                    assert_ne!(exchange::judge(query, query), Verdict::Answer, "a question is no answer");
+                    message::failure(query, transport)
+                }
+            };
+            assert_eq!(&reply[..2], &query[..2]);
+            assert!(Message::from_vec(&reply).is_ok());
+            assert!(transport == Transport::Tcp || reply.len() <= 1232);
+        }
+    }
+}
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (usize, &[u8], &[u8])| {
+    let (turn, query, answer) = input;
+    dns::exchange(query, answer, turn);
+});
