@@ -30,6 +30,9 @@ const ROUNDS: usize = 2;
 /// No answer by UDP is longer than what the question allows, which is rarely more than this.
 const DATAGRAM: usize = 4096;
 
+/// What a name server said, and what that is worth.
+type Judged = (Verdict, Vec<u8>);
+
 /// Name servers of the host.
 #[derive(Debug)]
 pub(super) struct Forwarder {
@@ -51,7 +54,7 @@ impl Forwarder {
         let order = self.standing().order(&servers, self.started.elapsed());
         let mut waiting = order.iter().copied().cycle().take(order.len() * ROUNDS);
         let deadline = Instant::now() + DEADLINE;
-        let mut asked: JoinSet<(SocketAddr, io::Result<(Verdict, Vec<u8>)>)> = JoinSet::new();
+        let mut asked: JoinSet<(SocketAddr, io::Result<Judged>)> = JoinSet::new();
         let mut unable = None;
         loop {
             if let Some(server) = waiting.next() {
@@ -102,14 +105,14 @@ fn restored(answer: &[u8], question: &[u8]) -> Vec<u8> {
     exchange::renumbered(answer, id)
 }
 
-async fn ask_one(server: SocketAddr, question: &[u8], transport: Transport) -> io::Result<(Verdict, Vec<u8>)> {
+async fn ask_one(server: SocketAddr, question: &[u8], transport: Transport) -> io::Result<Judged> {
     match transport {
         Transport::Udp => by_datagram(server, question).await,
         Transport::Tcp => by_stream(server, question).await,
     }
 }
 
-async fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<(Verdict, Vec<u8>)> {
+async fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Judged> {
     let any = match server {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -134,7 +137,7 @@ async fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<(Verdict
     }
 }
 
-async fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<(Verdict, Vec<u8>)> {
+async fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Judged> {
     let mut stream = TcpStream::connect(server).await?;
     write_message(&mut stream, question).await?;
     let mut answer = vec![0; stream.read_u16().await?.into()];
