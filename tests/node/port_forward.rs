@@ -13,7 +13,7 @@ fn manifest(text: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - name: main\n      \
          image: localhost/busybox:1\n      ports: [{{name: http, containerPort: 80}}]\n      command: [/bin/sh, -c, 'mkdir -p /www && echo {text} > \
-         /www/index.html && nc -ll -p 9000 -e cat & exec httpd -f -p 127.0.0.1:80 -h /www']\n"
+         /www/index.html; nc -ll -p 9000 -e cat & exec httpd -f -p 127.0.0.1:80 -h /www']\n"
     )
 }
 
