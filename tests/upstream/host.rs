@@ -84,6 +84,11 @@ impl Host {
         self
     }
 
+    pub(crate) fn with_clock(mut self, now: fn() -> Timestamp) -> Self {
+        self.links.now = now;
+        self
+    }
+
     pub(crate) fn names(&self) -> Vec<String> {
         self.pods.keys().cloned().collect()
     }

@@ -240,6 +240,50 @@ async fn of_two_agents_with_one_name_one_speaks_and_the_other_takes_over_when_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kubelet_that_renews_the_lease_is_noticed_although_it_keeps_every_word_of_it() {
+    let (server, transport) = cluster();
+    let mut host = host_with(&transport, &server, &["default/web"]).await;
+    for second in 0..30 {
+        let mut lease = server.store().get("leases", "kube-node-lease", NODE).unwrap();
+        lease["spec"]["renewTime"] = format!("2026-01-01T00:00:{second:02}.000000Z").into();
+        server.store().put("leases", lease);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        if second >= 2 {
+            assert_eq!(host.status.borrow().node, NodeStanding::StandBy);
+        }
+    }
+    let silent = server.store().version();
+    host.set_content("default/web");
+    server.store().remove("pods", "default", "web");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(server.store().version(), silent + 1, "nothing was written but by the other one");
+    assert!(host.settle(&server, PATIENCE).await > Duration::from_secs(10), "the other one has to be silent for a while");
+    assert_eq!(host.status.borrow().node, NodeStanding::Registered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_years_behind_changes_nothing() {
+    fn years_ago() -> jiff::Timestamp {
+        jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 3650)
+    }
+    let (server, transport) = cluster();
+    let mut first = host_with(&transport, &server, &["default/web"]).await;
+    let mut other = Host::new(&transport, "b").with_clock(years_ago);
+    other.set_content("default/other");
+    other.start();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(other.status.borrow().node, NodeStanding::StandBy);
+    other.kill().await;
+    first.kill().await;
+    let mut again = Host::new(&transport, "a").with_clock(years_ago);
+    again.set_content("default/web");
+    again.start();
+    assert!(again.settle(&server, PATIENCE).await < Duration::from_secs(2));
+    again.set_status("default/web", "Running");
+    assert!(again.settle(&server, PATIENCE).await < Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_are_posted_once_counted_up_and_no_faster_than_allowed() {
     let (server, transport) = cluster();
     let host = host_with(&transport, &server, &["default/web"]).await;

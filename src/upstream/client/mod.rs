@@ -40,7 +40,14 @@ const MAX_BODY: usize = 16 << 20;
 pub struct HttpCluster {
     path: PathBuf,
     context: Option<String>,
-    current: tokio::sync::Mutex<Option<Arc<Identity>>>,
+    current: tokio::sync::Mutex<Current>,
+}
+
+#[derive(Debug, Default)]
+struct Current {
+    identity: Option<Arc<Identity>>,
+    /// Why it could not be read again, as it was told.
+    told: Option<String>,
 }
 
 impl HttpCluster {
@@ -52,7 +59,7 @@ impl HttpCluster {
     /// The identity of now: made anew if a file changed or it is about to expire.
     async fn identity(&self) -> Result<Arc<Identity>, ApiError> {
         let mut current = self.current.lock().await;
-        if let Some(identity) = current.as_ref()
+        if let Some(identity) = current.identity.as_ref()
             && identity.is_current()
         {
             return Ok(identity.clone());
@@ -60,25 +67,31 @@ impl HttpCluster {
         match Identity::load(&self.path, self.context.as_deref()).await {
             Ok(identity) => {
                 let identity = Arc::new(identity);
-                *current = Some(identity.clone());
+                *current = Current { identity: Some(identity.clone()), told: None };
                 Ok(identity)
             }
             // A file that is being replaced: what was there before may still do.
-            Err(error) => match current.as_ref() {
-                Some(identity) if !identity.is_expired() => {
-                    tracing::warn!(error = %error_chain(&error), "the identity for the cluster cannot be read again; the earlier one is used");
-                    Ok(identity.clone())
+            Err(error) => {
+                let why = error_chain(&error).to_string();
+                match current.identity.clone() {
+                    Some(identity) if !identity.is_expired() => {
+                        if current.told.as_ref() != Some(&why) {
+                            tracing::warn!(error = %why, "the identity for the cluster cannot be read again; the earlier one is used");
+                            current.told = Some(why);
+                        }
+                        Ok(identity)
+                    }
+                    Some(_) | None => Err(ApiError::Credentials(why)),
                 }
-                Some(_) | None => Err(ApiError::Credentials(error_chain(&error).to_string())),
-            },
+            }
         }
     }
 
     /// What the server does not know any more is not used again.
     async fn forget(&self, identity: &Arc<Identity>) {
         let mut current = self.current.lock().await;
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity)) {
-            *current = None;
+        if current.identity.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity)) {
+            current.identity = None;
         }
     }
 
@@ -167,7 +180,7 @@ impl Cluster for HttpCluster {
     }
 
     async fn address(&self) -> Option<String> {
-        self.current.lock().await.as_ref().map(|identity| identity.server.to_string())
+        self.current.lock().await.identity.as_ref().map(|identity| identity.server.to_string())
     }
 }
 

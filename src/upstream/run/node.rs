@@ -184,10 +184,12 @@ impl Keeper<'_> {
                 true
             }
             None => {
-                // Long over, if this host's clock is right; and if it is not, the other one's next renewal is noticed.
-                let is_old = at
-                    .parse::<Timestamp>()
-                    .is_ok_and(|at| (self.links.now)().duration_since(at) > SignedDuration::from_secs(2 * counts.as_secs() as i64));
+                // Long over, if both clocks are right; and if one is not, the other agent's next renewal is noticed. Whoever wrote it since
+                // this host did is there, whatever its clock says.
+                let is_old = self.written.is_empty()
+                    && at.parse::<Timestamp>().is_ok_and(|at| {
+                        (self.links.now)().duration_since(at) > SignedDuration::from_secs(2 * counts.as_secs() as i64)
+                    });
                 self.other = Some((at, Instant::now()));
                 !is_old
             }
