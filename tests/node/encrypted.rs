@@ -131,6 +131,68 @@ fn an_encrypted_secret_reaches_environment_and_volume_and_its_last_good_version_
     }
 }
 
+/// Writes a manifest into a directory of the source, by rename.
+fn write_in_layer(host: &TestHost, path: &str, text: &str) {
+    let new = host.path("new-manifest");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, host.path("manifests").join(path)).unwrap();
+}
+
+fn patch(name: &str, more: &str) -> String {
+    let head = "apiVersion: podstead.dev/v1alpha1\nkind: Patch\nmetadata:\n  name: ";
+    format!("{head}{name}\ntarget:\n  kind: Secret\n  name: db\n{more}")
+}
+
+#[test]
+fn patches_in_clear_and_encrypted_ones_change_an_encrypted_secret_once_it_is_open() {
+    let mut host = TestHost::prepare("    layers: [base, host]\nageKeyFile: KEY\n");
+    let (key, config) = (host.path("age.key"), host.path("config.yaml"));
+    fs::write(&config, fs::read_to_string(&config).unwrap().replace("KEY", &key.display().to_string())).unwrap();
+    let recipient = keygen(&key);
+    for layer in ["base", "host"] {
+        fs::create_dir(host.path("manifests").join(layer)).unwrap();
+    }
+    write_in_layer(&host, "base/db.yaml", &secret("hunter2", &[&recipient]));
+    write_in_layer(&host, "base/web.yaml", POD);
+    let note = patch("note", "strategicMerge:\n  stringData:\n    note: of this host\n    empty: null\n");
+    write_in_layer(&host, "host/note.yaml", &note);
+    let sealed = patch("password", "json:\n- op: replace\n  path: /stringData/password\n  value: hunter3\n");
+    let options = ["--encrypted-regex", "^value$", "--age", &recipient];
+    write_in_layer(&host, "host/password.yaml", &encrypt(&sealed, &options));
+    host.start_daemon();
+    host.wait_running("web");
+    wait_seen(&host, "hunter3 hunter3");
+    assert_eq!(host.exec("web", "main", &["/bin/sh", "-c", "cat /db/note; ls /db"]), "of this hostnote\npassword\n");
+
+    assert!(!host.daemon_log().contains("is in clear on this host's disk"), "{}", host.daemon_log());
+
+    // A patch for somebody else stays closed, and what was there stays; so with one that does not fit, which tells no value.
+    let other = keygen(&host.path("other.key"));
+    let for_another = encrypt(&sealed.replace("hunter3", "hunter5"), &["--encrypted-regex", "^value$", "--age", &other]);
+    write_in_layer(&host, "host/password.yaml", &for_another);
+    wait_logged(&host, &format!("is encrypted with SOPS for {other}, and this host is {recipient}"));
+    wait_seen(&host, "hunter3 hunter3");
+    write_in_layer(&host, "host/password.yaml", &encrypt(&sealed, &options));
+    let unfit = "json:\n- {op: test, path: /stringData/password, value: hunter4}\n- {op: remove, path: /stringData/note}\n";
+    write_in_layer(&host, "host/note.yaml", &patch("note", unfit));
+    wait_logged(&host, "the test failed: another value is at /stringData/password");
+    wait_seen(&host, "hunter3 hunter3");
+    fs::remove_file(host.path("manifests/host/note.yaml")).unwrap();
+    fs::remove_file(host.path("manifests/host/password.yaml")).unwrap();
+    wait_seen(&host, "hunter2 hunter2");
+    write_in_layer(&host, "host/password.yaml", &encrypt(&sealed, &options));
+    wait_seen(&host, "hunter3 hunter3");
+    host.kill_daemon();
+    host.start_daemon();
+    wait_seen(&host, "hunter3 hunter3");
+
+    let shown = host.cli_ok(&["diff"]) + &host.cli_ok(&["history", "-o", "json"]) + &host.daemon_log();
+    assert!(!shown.contains("hunter"), "{shown}");
+    for content in ["hunter", "aHVudGVy"] {
+        assert!(!holds(&host.path("state"), content.as_bytes()), "{content} is in clear on disk");
+    }
+}
+
 #[test]
 fn checks_without_a_key_tell_what_they_did_not_see_and_find_what_is_wrong_beside() {
     let host = TestHost::prepare("");
@@ -148,6 +210,23 @@ fn checks_without_a_key_tell_what_they_did_not_see_and_find_what_is_wrong_beside
     host.write_manifest("db.yaml", &secret("hunter2", &[&recipient]).replace("metadata:", "imutable: true\nmetadata:"));
     let out = command(&host, &["validate", &path]);
     assert!(!out.status.success() && String::from_utf8_lossy(&out.stdout).contains("imutable"), "{out:?}");
+}
+
+#[test]
+fn the_key_may_be_a_credential_of_systemd() {
+    let mut host = TestHost::prepare("");
+    let credentials = host.path("credentials");
+    fs::create_dir(&credentials).unwrap();
+    let recipient = keygen(&credentials.join("podstead.age-key"));
+    host.write_manifest("db.yaml", &secret("hunter2", &[&recipient]));
+    host.write_manifest("web.yaml", POD);
+    host.start_daemon();
+    wait_logged(&host, "and this host has no age identity");
+    host.kill_daemon();
+    host.credentials = Some(credentials);
+    host.start_daemon();
+    host.wait_running("web");
+    wait_seen(&host, "hunter2 hunter2");
 }
 
 #[test]

@@ -173,3 +173,106 @@ fn hosts_share_a_repository_in_layers_and_differ_in_variables() {
     repository.commit("roles/kiosk/web.yaml", &pod("role again"));
     host.wait_log("web", "web", "role again");
 }
+
+/// Makes the host another one than `edge-1`.
+fn called(host: TestHost, name: &str) -> TestHost {
+    let config = host.path("config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap().replace("nodeName: edge-1\n", &format!("nodeName: {name}\n"));
+    std::fs::write(config, text).unwrap();
+    host
+}
+
+/// shows: spec.containers[].env
+#[test]
+fn each_host_runs_the_shared_pod_with_its_own_patch() {
+    let repository = Repository::new();
+    repository.commit("base/web.yaml", &pod("$WORD"));
+    let strategic = "strategicMerge:\n  spec:\n    containers:\n    - name: web\n      env: [{name: WORD, value: left}]\n";
+    let json = "json:\n- {op: add, path: /spec/containers/0/env, value: [{name: WORD, value: right}]}\n";
+    let patch = |how: &str| {
+        format!("apiVersion: podstead.dev/v1alpha1\nkind: Patch\nmetadata: {{name: word}}\ntarget: {{kind: Pod, name: web}}\n{how}")
+    };
+    repository.commit("hosts/left/patch.yaml", &patch(strategic));
+    repository.commit("hosts/right/patch.yaml", &patch(json));
+    let source = format!(
+        "  - name: fleet\n    git: {{url: '{}', branch: main, intervalSeconds: 1}}\n    layers: [base, 'hosts/${{NODE_NAME}}']\n",
+        repository.path().display()
+    );
+    let hosts = ["left", "right", "plain"].map(|name| {
+        let mut host = called(TestHost::prepare(&source), name);
+        host.start_daemon();
+        (host, name)
+    });
+    let says = |host: &TestHost, word: &str| {
+        eventually(&format!("the container to say {word:?}"), || {
+            let out = host.cli(&["logs", "web", "-c", "web"]);
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            let last = text.lines().last().map(str::to_owned);
+            if last.as_deref() == Some(word) { Ok(()) } else { Err(format!("{text:?} {}", host.daemon_log())) }
+        });
+    };
+    for ((host, _), word) in hosts.iter().zip(["left", "right", ""]) {
+        says(host, word);
+    }
+    // Another patch of one host concerns that host alone.
+    let container = |host: &TestHost, name: &str| {
+        let pods: serde_json::Value = serde_json::from_str(&host.cli_ok(&["get", "pods", "-o", "json"])).unwrap();
+        pods["items"][0]["status"]["containerStatuses"][0]["containerID"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{name}: {pods}"))
+            .to_owned()
+    };
+    let before = hosts.each_ref().map(|(host, name)| container(host, name));
+    repository.commit("hosts/left/patch.yaml", &patch(&strategic.replace("left", "another")));
+    says(&hosts[0].0, "another");
+    for (host, _) in &hosts {
+        assert!(host.cli_ok(&["sync", "fleet", "--wait"]).contains("in force, 1 pod"));
+    }
+    let after = hosts.each_ref().map(|(host, name)| container(host, name));
+    assert_ne!(before[0], after[0]);
+    assert_eq!(before[1..], after[1..]);
+}
+
+/// What stands in the README between this line and the next end of a block.
+fn block_of_the_readme(first: &str) -> String {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let blocks = readme.split("```yaml\n").skip(1).map(|block| block.split("```").next().unwrap());
+    blocks.filter(|block| block.contains(first)).map(str::to_owned).next().unwrap_or_else(|| panic!("no block with {first:?}"))
+}
+
+/// The words of the README, on a repository of this machine and with an image that is here.
+#[test]
+fn the_quick_start_of_the_readme_holds_and_what_runs_outlives_its_repository() {
+    let repository = Repository::new();
+    let config = block_of_the_readme("kind: Config");
+    let url = "https://git.example.com/shop/fleet.git";
+    assert!(config.contains(url), "{config}");
+    let sources = config.split_once("sources:\n").unwrap().1.replace(url, repository.path().to_str().unwrap());
+    let pod = block_of_the_readme("kind: Pod");
+    let (image, port) = ("image: docker.io/library/nginx:1.27\n", "          hostPort: 8080\n");
+    assert!(pod.contains(image) && pod.contains(port), "{pod}");
+    // The image would be pulled, and the port may be in use on this machine.
+    let pod = pod.replace(image, "image: localhost/busybox:1\n      command: [sleep, '1000000']\n").replace(port, "");
+
+    let first_commit = repository.commit("pods/web.yaml", &pod);
+    let mut host = TestHost::start_with(&sources);
+    let first = host.wait_running("web");
+    assert!(host.cli_ok(&["status"]).contains(&first_commit[..7]), "{}", host.cli_ok(&["status"]));
+
+    let changed = pod.replace("      command:", "      env: [{name: WORD, value: two}]\n      command:");
+    repository.commit("pods/web.yaml", &changed);
+    assert!(host.cli_ok(&["sync", "fleet", "--wait"]).contains("in force, 1 pod"));
+    let second = host.wait_for_pod("web", "the changed container to run", |pod| {
+        pod.runs("nginx") && pod.container_id("nginx") != first.container_id("nginx")
+    });
+    assert_eq!(host.exec("web", "nginx", &["/bin/sh", "-c", "echo $WORD"]), "two\n");
+
+    std::fs::remove_dir_all(repository.path()).unwrap();
+    host.kill_daemon();
+    host.start_daemon();
+    eventually("the repository to be missed", || {
+        let status = host.cli_ok(&["status"]);
+        if status.contains("is not found") { Ok(()) } else { Err(status) }
+    });
+    assert_eq!(host.wait_running("web").container_id("nginx"), second.container_id("nginx"), "it was never touched");
+}

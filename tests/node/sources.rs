@@ -1,8 +1,10 @@
 //! Sources that are added, changed, removed and asked while pods run.
 
 use crate::support::{TestHost, eventually};
+use jiff::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -147,6 +149,84 @@ fn sync_waits_until_what_the_server_has_is_in_force() {
     let out = host.cli(&["sync", "web", "--wait"]);
     assert!(String::from_utf8_lossy(&out.stdout).contains("1 object is refused"), "{out:?}");
     assert_eq!(host.wait_running("one").container_id("main"), first.container_id("main"));
+}
+
+#[test]
+fn all_that_is_known_of_a_source_is_told_together() {
+    let server = Server::start();
+    server.serve(Some(pod("one")));
+    let host = TestHost::start_with(&http_source("web", &server));
+    host.wait_running("one");
+    let status = || -> Value {
+        let shown: Value = serde_json::from_str(&host.cli_ok(&["get", "sources", "web", "-o", "json"])).unwrap();
+        assert_eq!((shown["kind"].as_str(), shown["metadata"]["name"].as_str()), (Some("Source"), Some("web")), "{shown}");
+        assert_eq!(
+            (shown["spec"]["kind"].as_str(), shown["spec"]["location"].as_str()),
+            (Some("http"), Some(server.url().as_str()))
+        );
+        shown["status"].clone()
+    };
+    let time = |status: &Value, field: &str| -> Timestamp {
+        status[field]
+            .as_str()
+            .unwrap_or_else(|| panic!("{field}: {status}"))
+            .parse()
+            .unwrap_or_else(|error| panic!("{field}: {error}"))
+    };
+    let told = |what: &str, is_so: &dyn Fn(&Value) -> bool| {
+        eventually(what, || {
+            let status = status();
+            if is_so(&status) { Ok(status) } else { Err(status.to_string()) }
+        })
+    };
+
+    // All well: one revision, fetched, accepted and applied in this order, and the next look within the interval.
+    let good =
+        told("the first revision to be applied", &|status| status["nextLookAt"].is_string() && status["appliedAt"].is_string());
+    let revision = good["fetchedRevision"].as_str().unwrap();
+    assert!(revision.starts_with("sha256:"), "{good}");
+    assert_eq!((&good["acceptedRevision"], &good["appliedRevision"]), (&good["fetchedRevision"], &good["fetchedRevision"]));
+    let (fetched, accepted, applied) = (time(&good, "fetchedAt"), time(&good, "acceptedAt"), time(&good, "appliedAt"));
+    assert!(fetched <= accepted && accepted <= applied && applied <= Timestamp::now(), "{good}");
+    let next = time(&good, "nextLookAt");
+    assert!(next > fetched && next <= fetched + jiff::SignedDuration::from_secs(3960), "an hour and a tenth at most: {good}");
+    assert_eq!(
+        (&good["lastError"], &good["problems"], &good["hold"], &good["pods"]),
+        (&Value::Null, &json!([]), &Value::Null, &json!(1))
+    );
+
+    // The place fails: the error is told, the next try comes sooner, and nothing else changes.
+    server.serve(None);
+    host.cli(&["sync", "web", "--wait"]);
+    let failing = told("the failure to be told", &|status| status["lastError"].is_string() && status["nextLookAt"].is_string());
+    let error = failing["lastError"].as_str().unwrap();
+    assert!(
+        error.contains("answered 503") && error.contains(&format!("what revision {revision} says stays in force (1 pod)")),
+        "{error}"
+    );
+    assert!(time(&failing, "nextLookAt") < Timestamp::now() + jiff::SignedDuration::from_secs(60), "{failing}");
+    for field in ["fetchedRevision", "acceptedRevision", "acceptedAt", "appliedRevision", "appliedAt", "pods"] {
+        assert_eq!(failing[field], good[field], "{field}");
+    }
+
+    // While it is held, what is fetched and what is in force differ.
+    host.cli_ok(&["suspend", "web"]);
+    server.serve(Some(format!("{}---\n{}", pod("one"), pod("two"))));
+    host.cli(&["sync", "web", "--wait"]);
+    let held = told("another revision to be fetched", &|status| status["fetchedRevision"] != good["fetchedRevision"]);
+    assert_eq!((&held["acceptedRevision"], &held["appliedRevision"]), (&good["acceptedRevision"], &good["appliedRevision"]));
+    assert_eq!(
+        (held["hold"]["kind"].as_str(), held["hold"]["command"].as_str()),
+        (Some("suspended"), Some("podstead suspend web"))
+    );
+    assert_eq!(held["lastError"], Value::Null, "{held}");
+
+    // And once it is resumed, everything moves on together.
+    host.cli_ok(&["resume", "web"]);
+    host.wait_running("two");
+    let moved = told("the other revision to be applied", &|status| status["appliedRevision"] == held["fetchedRevision"]);
+    assert_eq!((&moved["acceptedRevision"], &moved["pods"], &moved["hold"]), (&held["fetchedRevision"], &json!(2), &Value::Null));
+    assert!(time(&moved, "appliedAt") >= time(&moved, "acceptedAt") && time(&moved, "acceptedAt") > accepted, "{moved}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(in crate::manifest) fn conceal(node: &mut Node) -> bool {
     !holds_sealed(node)
 }
 
-/// Whether an object that is no Secret has sealed values.
+/// Whether an object that is neither a Secret nor a patch of Secrets has sealed values.
 pub(in crate::manifest) fn holds_sealed_beside_secrets(node: &mut Node) -> bool {
     let beside_metadata = |object: &Node| match &object.value {
         Value::Map(entries) => entries.iter().any(|entry| entry.key != MARK && holds_sealed(&entry.value)),
@@ -43,13 +43,13 @@ pub(in crate::manifest) fn holds_sealed_beside_secrets(node: &mut Node) -> bool 
 fn objects(node: &mut Node) -> Vec<(&mut Node, bool)> {
     let is_secret_list = kind(node) == Some("SecretList");
     if !kind(node).is_some_and(|kind| kind.ends_with("List")) {
-        let is_secret = kind(node) == Some("Secret");
+        let is_secret = is_kept_secret(node);
         return vec![(node, is_secret)];
     }
     let Value::Map(entries) = &mut node.value else { return Vec::new() };
     match entries.iter_mut().find(|entry| entry.key == "items").map(|entry| &mut entry.value.value) {
         Some(Value::List(items)) => {
-            let told = |item: &mut Node| kind(item).map_or(is_secret_list, |kind| kind == "Secret");
+            let told = |item: &mut Node| is_kept_secret(item) || is_secret_list && kind(item).is_none();
             items
                 .iter_mut()
                 .map(|item| {
@@ -59,6 +59,15 @@ fn objects(node: &mut Node) -> Vec<(&mut Node, bool)> {
                 .collect()
         }
         Some(_) | None => Vec::new(),
+    }
+}
+
+/// Whether what is in the object is kept as a Secret is: it is one, or a patch of Secrets, which itself is not kept on disk.
+fn is_kept_secret(node: &Node) -> bool {
+    match kind(node) {
+        Some("Secret") => true,
+        Some("Patch") => node.entry("target").and_then(|target| kind(&target.value)) == Some("Secret"),
+        Some(_) | None => false,
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct TestHost {
     daemon: Option<Child>,
     /// The network namespace that the daemon takes for the host's; `None` for this machine's.
     netns: Option<String>,
+    /// The directory of the daemon's systemd credentials.
+    pub(crate) credentials: Option<PathBuf>,
 }
 
 /// Path of a binary under test.
@@ -70,7 +72,7 @@ impl TestHost {
              preloadPath: {at}/preload\n{network}sources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
-        Self { root, daemon: None, netns }
+        Self { root, daemon: None, netns, credentials: None }
     }
 
     /// Starts the daemon, and waits for nothing.
@@ -85,6 +87,7 @@ impl TestHost {
                 command
             }
         };
+        command.envs(self.credentials.iter().map(|path| ("CREDENTIALS_DIRECTORY", path)));
         command.args(["daemon", "--config"]).arg(self.root.join("config.yaml"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.daemon = Some(command.spawn().unwrap());

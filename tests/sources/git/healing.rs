@@ -155,6 +155,20 @@ async fn what_a_crash_left_is_removed_at_start() {
 }
 
 #[tokio::test]
+async fn locks_that_a_dead_process_left_hold_nobody_up() {
+    let bench = Bench::new();
+    drop(bench.started().await);
+    for name in ["HEAD.lock", "config.lock", "index.lock", "packed-refs.lock", "shallow.lock", "refs/heads/main.lock"] {
+        let path = bench.copy().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    let mut source = bench.started().await;
+    bench.repository.commit(&[("web.yaml", "two")]);
+    assert_eq!(shown(&source.polled_artifact().await), "db.yaml=x web.yaml=two");
+}
+
+#[tokio::test]
 async fn a_source_that_takes_over_waits_for_the_one_before() {
     let bench = Bench::new();
     let first = bench.started().await;

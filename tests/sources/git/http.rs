@@ -162,3 +162,13 @@ async fn a_commit_is_delivered_within_a_moment() {
     // Of which up to half a second is the pause between two polls that are wished for.
     assert!(medians.iter().all(|median| *median < Duration::from_secs(3)), "{medians:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configured_proxy_is_asked_for_the_repository_behind_it() {
+    let (proxy, state) = (crate::http_server::Server::start(), tempfile::tempdir().unwrap());
+    let mut options = options("http://git.invalid/fleet.git", state.path());
+    options.http.proxy = Some(proxy.url("/").parse().unwrap());
+    let text = start(options).failure().await;
+    let requests = proxy.requests();
+    assert!(requests.iter().any(|request| request.contains("git.invalid/fleet.git/info/refs")), "{text}: {requests:?}");
+}
