@@ -16,6 +16,7 @@ mod git;
 mod idle;
 mod latency;
 mod memory;
+mod network;
 mod peers;
 mod probes;
 #[path = "../node/support/mod.rs"]
@@ -27,13 +28,14 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 7] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
         ("probes", probes::many_pods_with_probes),
         ("git", git::push_to_running),
+        ("network", network::of_pods),
     ];
     // `make bench PARTS=idle` runs one of them.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
