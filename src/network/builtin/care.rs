@@ -1,7 +1,7 @@
 //! What is looked after while pods run: rules that somebody removed, things without an owner, what is in the way.
 
-use super::Shared;
 use super::ranges::{self, Collision};
+use super::{Shared, uplink};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
 
@@ -20,6 +20,10 @@ impl Shared {
         };
         if let Err(error) = swept {
             tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");
+        }
+        match uplink::mtu(&self.names) {
+            Ok(mtu) => self.state().mtu = mtu,
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the uplink"),
         }
         match ranges::used_networks(&self.names) {
             Ok(used) => self.tell_collisions(&ranges::collisions(&ranges, &used)),

@@ -4,7 +4,7 @@ use super::lease::Leases;
 use super::links::{self, LinkError};
 use super::record::{self, RecordError};
 use super::ruleset::{PodsRules, Switches};
-use super::{Shared, ranges, rules_of, switches};
+use super::{Shared, ranges, rules_of, switches, uplink};
 use crate::config::AddressRange;
 use crate::pod::PodUid;
 use crate::sys::netlink::NetlinkError;
@@ -95,6 +95,7 @@ impl Shared {
         let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
         tracing::info!(ranges = texts.join(" "), "pods are connected");
         state.ranges = Some(decision.ranges.clone());
+        state.mtu = uplink::mtu(&self.names).map_err(PrepareError::Look)?;
         drop(state);
         self.tell_collisions(&decision.collisions);
         self.look_at_firewalls();

@@ -44,16 +44,25 @@ struct Pair {
     there: u32,
 }
 
+/// What a pod's interface depends on beside its lease.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Ports at 127.0.0.1 of the host lead to the pod.
+    pub(super) reaches_loopback: bool,
+    /// Largest packet, for an interface that is made.
+    pub(super) mtu: Option<u32>,
+}
+
 /// Connects a pod as its lease says. What is there already stays as it is, and so do connections through it.
-pub(super) fn connect(names: &Names, lease: &Lease, slot: u32, netns: &Path, reaches_loopback: bool) -> Result<(), LinkError> {
+pub(super) fn connect(names: &Names, lease: &Lease, slot: u32, netns: &Path, wanted: Wanted) -> Result<(), LinkError> {
     let netns = File::open(netns).map_err(|source| LinkError::Namespace { path: netns.to_owned(), source })?;
     let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;
     let mut pod = NetlinkSocket::open_in(&netns, Protocol::Route).map_err(LinkError::Pod)?;
     let pair = match living_pair(names, slot, &mut host, &mut pod)? {
         Some(pair) => pair,
-        None => make_pair(names, slot, &mut host, &mut pod, &netns)?,
+        None => make_pair(names, slot, &mut host, &mut pod, &netns, wanted.mtu)?,
     };
-    host.transact(&host_side(lease, slot, pair.here, reaches_loopback), |_| {}).map_err(LinkError::Host)?;
+    host.transact(&host_side(lease, slot, pair.here, wanted.reaches_loopback), |_| {}).map_err(LinkError::Host)?;
     pod.transact(&pod_side(lease, slot, pair.there), |_| {}).map_err(LinkError::Pod)
 }
 
@@ -142,12 +151,19 @@ fn living_pair(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut Net
     Ok(None)
 }
 
-fn make_pair(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut NetlinkSocket, netns: &File) -> Result<Pair, LinkError> {
+fn make_pair(
+    names: &Names,
+    slot: u32,
+    host: &mut NetlinkSocket,
+    pod: &mut NetlinkSocket,
+    netns: &File,
+    mtu: Option<u32>,
+) -> Result<Pair, LinkError> {
     let (name, (host_mac, pod_mac)) = (names.interface(slot), macs(slot));
     let mut request = Request::new();
     let here = VethEnd { name: &name, mac: host_mac };
     let there = VethEnd { name: POD_INTERFACE, mac: pod_mac };
-    rtnetlink::make_veth(&mut request, here, names.group, there, netns.as_raw_fd());
+    rtnetlink::make_veth(&mut request, here, names.group, there, netns.as_raw_fd(), mtu);
     rtnetlink::get_link(&mut request, &name);
     let mut made = None;
     host.transact(&request, |answer| made = rtnetlink::link(&answer).or(made.take())).map_err(LinkError::Host)?;

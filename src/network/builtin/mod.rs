@@ -20,6 +20,8 @@ mod record;
 mod rules;
 mod ruleset;
 mod switches;
+mod tracked;
+mod uplink;
 mod watch;
 
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
@@ -74,6 +76,8 @@ struct State {
     /// What pods get addresses from; `None` until the host is prepared.
     ranges: Option<Vec<AddressRange>>,
     leases: Leases,
+    /// Largest packet that the uplink takes; `None` without one.
+    mtu: Option<u32>,
     /// Problems that were told, so that each is told once.
     told: BTreeSet<String>,
 }
@@ -197,10 +201,12 @@ impl Shared {
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         // The rules come first: they are there before the pod can send or be sent anything.
         if let Some(rules) = rules_of(&self.names, lease) {
-            self.rules().publish(uid, rules).map_err(|error| failed(&PrepareError::Rules(error)))?;
+            let moved = self.rules().publish(uid, rules).map_err(|error| failed(&PrepareError::Rules(error)))?;
+            self.forget_datagrams(&moved);
         }
+        let mtu = self.state().mtu;
         let reaches_loopback = lease.ports.iter().any(is_on_loopback);
-        links::connect(&self.names, lease, slot, netns, reaches_loopback).map_err(|error| failed(&error))
+        links::connect(&self.names, lease, slot, netns, links::Wanted { reaches_loopback, mtu }).map_err(|error| failed(&error))
     }
 
     /// Gives a pod addresses and ports, and records it. Whether the record is a new one.
@@ -251,7 +257,8 @@ impl Shared {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         let slot = self.state().leases.get(uid).and_then(|lease| lease.slot);
-        self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
+        let moved = self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
+        self.forget_datagrams(&moved);
         if let Some(slot) = slot
             && let Some(link) = links::find_host_end(&self.names, slot).map_err(|error| failed(&error))?
         {
@@ -277,6 +284,15 @@ impl Shared {
         removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
         self.state().leases.release(uid);
         Ok(())
+    }
+
+    /// What is remembered about these ports of UDP is about another pod.
+    fn forget_datagrams(&self, ports: &BTreeSet<u16>) {
+        let ranges = self.state().ranges.clone().unwrap_or_default();
+        let own = host_ips().unwrap_or_default();
+        if let Err(error) = tracked::forget(ports, &ranges, &own) {
+            tracing::warn!(error = %error_chain(&error), "cannot forget where datagrams went: clients that go on sending may reach nobody");
+        }
     }
 
     fn forget_lease(&self, uid: &PodUid) {

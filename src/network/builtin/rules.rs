@@ -2,9 +2,11 @@
 
 use super::names::Names;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
+use super::tracked::moved_ports;
 use crate::pod::PodUid;
 use crate::sys::netlink::nftables::{self, BaseChain};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, accepting};
+use std::collections::BTreeSet;
 
 /// Which way packets go (`NF_INET_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +62,21 @@ impl Rules {
         result
     }
 
-    /// Puts a pod's rules into force. Nothing happens if they are.
-    pub(super) fn publish(&mut self, uid: &PodUid, rules: PodRules) -> Result<(), NetlinkError> {
+    /// Puts a pod's rules into force. Nothing happens if they are. Ports of UDP that lead somewhere else than before.
+    pub(super) fn publish(&mut self, uid: &PodUid, rules: PodRules) -> Result<BTreeSet<u16>, NetlinkError> {
         let before = self.pods.insert(uid.clone(), rules.clone());
-        self.replace(before.as_ref(), Some(&rules))
+        self.replace(before.as_ref(), Some(&rules))?;
+        Ok(moved_ports(before.as_ref(), Some(&rules)))
     }
 
-    /// Takes a pod's rules away.
-    pub(super) fn withdraw(&mut self, uid: &PodUid) -> Result<(), NetlinkError> {
+    /// Takes a pod's rules away. Ports of UDP that led to it.
+    pub(super) fn withdraw(&mut self, uid: &PodUid) -> Result<BTreeSet<u16>, NetlinkError> {
         match self.pods.remove(uid) {
-            Some(before) => self.replace(Some(&before), None),
-            None => Ok(()),
+            Some(before) => {
+                self.replace(Some(&before), None)?;
+                Ok(moved_ports(Some(&before), None))
+            }
+            None => Ok(BTreeSet::new()),
         }
     }
 

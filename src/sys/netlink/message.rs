@@ -25,7 +25,7 @@ pub const ERROR: u16 = 2;
 /// `NLMSG_DONE`: the end of a dump.
 pub const DONE: u16 = 3;
 /// `NLA_F_NESTED`, and the mask that leaves an attribute's type without flags.
-const NESTED: u16 = 0x8000;
+pub(super) const NESTED: u16 = 0x8000;
 const TYPE_MASK: u16 = 0x3fff;
 /// `NLM_F_CAPPED`: an error does not repeat the whole message that it is about.
 const CAPPED: u16 = 0x100;

@@ -4,6 +4,7 @@
 //! In: requests built by the network; out: acknowledgements, dumps and notifications of the kernel.
 
 pub mod accepting;
+pub mod conntrack;
 pub mod expressions;
 pub mod message;
 pub mod nftables;

@@ -54,13 +54,17 @@ pub struct VethEnd<'a> {
     pub mac: Mac,
 }
 
-/// Makes a veth pair: one end here, in an interface group, the other one in the namespace of the descriptor.
-pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: VethEnd<'_>, netns: i32) {
+/// Makes a veth pair: one end here, in an interface group, the other one in the namespace of the descriptor. Without `mtu`, packets have
+/// up to 1500 bytes.
+pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: VethEnd<'_>, netns: i32, mtu: Option<u32>) {
     request.message(format!("make interface {}", here.name), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, here.name);
         body.bytes(LINK_MAC, &here.mac);
         body.u32(LINK_GROUP, group);
+        if let Some(mtu) = mtu {
+            body.u32(LINK_MTU, mtu);
+        }
         body.nest(LINK_KIND, |kind| {
             kind.text(1, "veth");
             kind.nest(2, |veth| {
@@ -69,6 +73,9 @@ pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: Ve
                     peer.raw(&link_header(0, 0));
                     peer.text(LINK_NAME, there.name);
                     peer.bytes(LINK_MAC, &there.mac);
+                    if let Some(mtu) = mtu {
+                        peer.u32(LINK_MTU, mtu);
+                    }
                     peer.u32(LINK_NETNS_FD, netns.cast_unsigned());
                 });
             });
@@ -301,6 +308,14 @@ pub fn route(answer: &Answer<'_>) -> Option<Reached> {
     (prefix > 0).then_some(Reached { network: network?, prefix, interface })
 }
 
+/// The interface of a default route; `None` for any other message.
+pub fn default_route(answer: &Answer<'_>) -> Option<u32> {
+    if answer.kind != NEW_ROUTE || *answer.body.get(7)? != UNICAST || *answer.body.get(1)? != 0 {
+        return None;
+    }
+    attributes(answer.body.get(ROUTE_HEADER..)?).find(|(kind, _)| *kind == 4).and_then(|(_, value)| u32_at(value, 0))
+}
+
 /// The bytes of an address.
 pub fn octets(address: IpAddr) -> Vec<u8> {
     match address {
@@ -309,7 +324,7 @@ pub fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
+pub(super) fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }

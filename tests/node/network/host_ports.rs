@@ -137,3 +137,40 @@ fn a_pod_on_the_hosts_network_has_its_ports_like_others() {
     site.host.wait_running("two");
     site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am two");
 }
+
+/// A client of UDP that keeps its port, and prints the answers.
+const CHATTER: &str = "import socket,sys,time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 4242))\ns.settimeout(0.2)\n\
+                       while True:\n  s.sendto(b'hello', (sys.argv[1], 5353))\n  try: print(s.recvfrom(100)[0].decode(), flush=True)\n  \
+                       except OSError: pass\n";
+
+#[test]
+fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
+    use std::io::{BufRead, BufReader};
+    let site = Site::start();
+    let mut client = site.outside.command(&["python3", "-c", CHATTER, HOST_V4]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let (sender, answers) = std::sync::mpsc::channel();
+    let lines = BufReader::new(client.stdout.take().unwrap()).lines();
+    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    // It began before there was a pod, and there is always another one.
+    for name in ["one", "two", "three"] {
+        site.web(name, "", "{containerPort: 53, hostPort: 5353, protocol: UDP}");
+        let pid = site.host.container_pid(&site.host.pod(name).unwrap(), "main").to_string();
+        let server = format!(
+            "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 53))\nwhile True: s.sendto(b'I am {name}', s.recvfrom(100)[1])\n"
+        );
+        let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "python3", "-c", &server]).spawn().unwrap();
+        let answered = (0..1000).any(|_| {
+            answers.recv_timeout(std::time::Duration::from_secs(30)).is_ok_and(|answer| answer == format!("I am {name}"))
+        });
+        drop(server.kill());
+        drop(server.wait());
+        if !answered {
+            drop(client.kill());
+        }
+        assert!(answered, "{name} was never heard");
+        site.host.remove_manifest(&format!("{name}.yaml"));
+        site.host.wait_gone(name);
+    }
+    client.kill().unwrap();
+    client.wait().unwrap();
+}

@@ -81,3 +81,91 @@ fn iptables_is_left_alone_where_the_configuration_says_so() {
     site.outside.get(&format!("http://{HOST_V4}:8080/")).unwrap_err();
     assert_eq!(site.machine.run("nft list table ip filter"), before);
 }
+
+/// The largest packet of a pod's interface and of its other end.
+fn mtus(site: &Site, name: &str) -> Vec<String> {
+    let pid = site.host.container_pid(&site.host.pod(name).unwrap(), "main").to_string();
+    let out = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "cat", "/sys/class/net/eth0/mtu"]).output().unwrap();
+    let mut found = vec![String::from_utf8_lossy(&out.stdout).trim().to_owned()];
+    let here = site.machine.run("ip -o link show type veth");
+    let ours = here.lines().filter(|line| line.contains(": ps"));
+    found.extend(ours.filter_map(|line| line.split("mtu ").nth(1)?.split(' ').next().map(str::to_owned)));
+    found
+}
+
+#[test]
+fn packets_of_pods_are_as_large_as_the_uplink_takes() {
+    let mut site = Site::prepare("");
+    site.machine.run("ip link set uplink mtu 1380");
+    site.host.start_daemon();
+    site.web("one", "", "");
+    assert_eq!(mtus(&site, "one"), ["1380", "1380"]);
+}
+
+#[test]
+fn one_family_of_the_uplink_is_enough() {
+    for (gone, kept) in [("-6", OUTSIDE_V4.to_owned()), ("-4", format!("[{}]", super::lan::OUTSIDE_V6))] {
+        let mut site = Site::prepare("");
+        site.machine.run(&format!("ip {gone} address flush dev uplink scope global"));
+        site.host.start_daemon();
+        let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+        assert!(one.iter().all(|ip| !ip.is_empty()), "both families inside: {one:?}");
+        let _server = WebServer::start(&site.outside, "[::]:7000", "I am outside");
+        site.pod_gets("one", &format!("http://{kept}:7000/"), "I am outside");
+        let host = if gone == "-6" { HOST_V4.to_owned() } else { format!("[{}]", super::lan::HOST_V6) };
+        site.outside.gets(&format!("http://{host}:8080/"), "I am one");
+    }
+}
+
+#[test]
+fn an_uplink_that_comes_and_goes_and_has_another_address_then_is_taken_as_it_is() {
+    let site = Site::start();
+    let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+    let _server = WebServer::start(&site.outside, "0.0.0.0:7000", "I am outside");
+    let outside = format!("http://{OUTSIDE_V4}:7000/");
+    site.pod_gets("one", &outside, "I am outside");
+    site.machine.run("ip link set uplink down");
+    site.pod_get("one", &outside).unwrap_err();
+    site.machine.gets(&format!("http://{}/", one[0]), "I am one");
+    site.machine.gets("http://127.0.0.1:8080/", "I am one");
+    site.machine.run("ip link set uplink up");
+    site.machine.run(&format!("ip address del {HOST_V4}/24 dev uplink"));
+    site.machine.address("uplink", "192.0.2.77/24");
+    site.outside.gets("http://192.0.2.77:8080/", "I am one");
+    site.pod_gets("one", &outside, "I am outside");
+    // The interface itself goes, as that of a modem does, and another one comes.
+    site.machine.run("ip link del uplink");
+    let modem = Machine::new("modem");
+    site.machine.join("wwan0", &modem, "lan0");
+    site.machine.address("wwan0", "198.51.100.2/24");
+    modem.address("lan0", "198.51.100.1/24");
+    let _server = WebServer::start(&modem, "0.0.0.0:7000", "I am another");
+    site.pod_gets("one", "http://198.51.100.1:7000/", "I am another");
+    modem.gets("http://198.51.100.2:8080/", "I am one");
+}
+
+#[test]
+fn a_router_between_two_hosts_keeps_their_pods_apart_and_their_ports_together() {
+    // Both have the same range of pods.
+    let (router, other) = (Machine::new("router"), Machine::new("other"));
+    let site = Site::start();
+    site.machine.join("side", &router, "left");
+    other.join("uplink", &router, "right");
+    site.machine.address("side", "198.51.100.2/24");
+    router.address("left", "198.51.100.1/24");
+    router.address("right", "203.0.113.1/24");
+    other.address("uplink", "203.0.113.2/24");
+    router.run("sysctl -q -w net.ipv4.ip_forward=1");
+    site.machine.run("ip route add 203.0.113.0/24 via 198.51.100.1");
+    other.run("ip route add default via 203.0.113.1");
+    let mut second = TestHost::prepare_in(&other.netns, "");
+    second.start_daemon();
+    second.write_manifest("two.yaml", &web("two", "", "{containerPort: 80, hostPort: 8080}"));
+    let two = second.wait_running("two").0["status"]["podIP"].as_str().unwrap().to_owned();
+    let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+    assert_eq!(one[0], two, "what the address of a pod is matters on its host alone");
+    site.pod_gets("one", "http://203.0.113.2:8080/", "I am two");
+    site.pod_gets("one", &format!("http://{two}/"), "I am one");
+    let answer = second.exec("two", "main", &["timeout", "5", "wget", "-q", "-O", "-", "http://198.51.100.2:8080/"]);
+    assert!(answer.contains("I am one"), "{answer}");
+}
