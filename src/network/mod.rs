@@ -10,6 +10,7 @@ mod cni;
 mod host_addresses;
 mod host_or_loopback;
 
+pub use builtin::diagnosis;
 pub use builtin::{BuiltinNetwork, NetworkLinks};
 pub use cni::{CniLinks, CniNetwork};
 pub use host_addresses::host_ips;

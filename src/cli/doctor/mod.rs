@@ -13,6 +13,7 @@ mod finding;
 mod host;
 mod kernel;
 mod limits;
+mod network;
 mod pods;
 mod remains;
 mod secrets;
@@ -60,6 +61,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("disk", disk::check),
     ("clock", clock::check),
     ("limits", limits::check),
+    ("network", network::check),
     ("agents", agents::check),
     ("secrets", secrets::check),
     ("sources", sources::check),

@@ -15,6 +15,11 @@ fn is_of_iptables(chain: &BaseChain) -> bool {
     chain.table == "filter" && chain.name == "FORWARD" && matches!(chain.family, IPV4 | IPV6)
 }
 
+/// The chain in words.
+pub(super) fn described(chain: &BaseChain) -> String {
+    format!("chain {} of table {} {}", chain.name, family_of(chain), chain.table)
+}
+
 fn family_of(chain: &BaseChain) -> &'static str {
     match chain.family {
         IPV4 => "ip",
@@ -34,21 +39,20 @@ impl Shared {
             Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
         };
         for chain in chains {
-            let family = family_of(&chain);
-            let (name, table, prefix) = (&chain.name, &chain.table, &self.names.prefix);
+            let (described, prefix) = (described(&chain), &self.names.prefix);
             if is_of_iptables(&chain) && !self.links.config.leaves_iptables {
                 let opened = self.rules().open(&chain);
                 match opened {
                     Ok(true) => {
-                        tracing::info!("chain {name} of table {family} {table} drops what passes: it accepts {prefix}+ now");
+                        tracing::info!("{described} drops what passes: it accepts {prefix}+ now");
                         continue;
                     }
                     Ok(false) => continue,
-                    Err(error) => tracing::warn!(error = %error_chain(&error), "cannot have chain {name} accept pods"),
+                    Err(error) => tracing::warn!(error = %error_chain(&error), "cannot have {described} accept pods"),
                 }
             }
             let message = format!(
-                "chain {name} of table {family} {table} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host"
+                "{described} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host"
             );
             self.tell_once(EventType::Warning, "ForwardingBlocked", &message);
         }

@@ -9,6 +9,7 @@
 //! All of it carries podstead's name: `ip link show group 0x70737464`, `ip route show proto 112`, `nft list table inet podstead`.
 
 mod care;
+pub mod diagnosis;
 mod firewalls;
 mod host;
 mod lease;

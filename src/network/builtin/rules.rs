@@ -17,6 +17,9 @@ pub(super) enum Way {
     Through = 2,
 }
 
+/// Rules in a chain of others: one for what comes from pods, one for what goes to them.
+const DIRECTIONS: usize = 2;
+
 /// The rules, and the socket that they are changed through. One at a time has it, so that what is in the kernel is what is in here.
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -114,17 +117,37 @@ impl Rules {
     /// Has a chain of iptables accept what comes from and goes to pods, at its end: before its policy, and after all rules of its owners.
     /// Whether it did not do so yet.
     pub(super) fn open(&mut self, chain: &BaseChain) -> Result<bool, NetlinkError> {
+        let own = self.own_rules_of(chain)?;
+        if own.len() == DIRECTIONS {
+            return Ok(false);
+        }
+        self.commit(&accepting::accept(chain, &own, &self.names.prefix, &self.names.table))?;
+        Ok(true)
+    }
+
+    /// Handles of the rules that [`Rules::open`] made in a chain.
+    fn own_rules_of(&self, chain: &BaseChain) -> Result<Vec<u64>, NetlinkError> {
         let mut request = Request::new();
         accepting::list_rules(&mut request, chain);
         let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
         let mut own = Vec::new();
         socket.dump(&request, |answer| own.extend(accepting::handle_of(&answer, chain, &self.names.table)))?;
-        // One for each direction.
-        if own.len() == 2 {
-            return Ok(false);
-        }
-        self.commit(&accepting::accept(chain, &own, &self.names.prefix, &self.names.table))?;
-        Ok(true)
+        Ok(own)
+    }
+
+    /// Whether a chain has the rules of [`Rules::open`].
+    pub(super) fn accepts_pods(&self, chain: &BaseChain) -> Result<bool, NetlinkError> {
+        Ok(self.own_rules_of(chain)?.len() == DIRECTIONS)
+    }
+
+    /// Whether a table of that name, of any family, has a chain that packets come to.
+    pub(super) fn has_base_chain_of(&self, table: &str) -> Result<bool, NetlinkError> {
+        let mut request = Request::new();
+        nftables::list_chains(&mut request);
+        let mut found = false;
+        NetlinkSocket::open(Protocol::Netfilter)?
+            .dump(&request, |answer| found |= nftables::base_chain(&answer).is_some_and(|chain| chain.table == table))?;
+        Ok(found)
     }
 
     /// Whether the table is in the kernel, with all its chains.

@@ -147,7 +147,8 @@ const CHATTER: &str = "import socket,sys,time\ns = socket.socket(socket.AF_INET,
 fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
     use std::io::{BufRead, BufReader};
     let site = Site::start();
-    let mut client = site.outside.command(&["python3", "-c", CHATTER, HOST_V4]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut client =
+        site.outside.command(&["python3", "-c", CHATTER, HOST_V4]).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let (sender, answers) = std::sync::mpsc::channel();
     let lines = BufReader::new(client.stdout.take().unwrap()).lines();
     std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
@@ -159,9 +160,8 @@ fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
             "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 53))\nwhile True: s.sendto(b'I am {name}', s.recvfrom(100)[1])\n"
         );
         let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "python3", "-c", &server]).spawn().unwrap();
-        let answered = (0..1000).any(|_| {
-            answers.recv_timeout(std::time::Duration::from_secs(30)).is_ok_and(|answer| answer == format!("I am {name}"))
-        });
+        let answered = (0..1000)
+            .any(|_| answers.recv_timeout(std::time::Duration::from_secs(30)).is_ok_and(|answer| answer == format!("I am {name}")));
         drop(server.kill());
         drop(server.wait());
         if !answered {

@@ -1,0 +1,49 @@
+//! Whatever bytes come instead of the kernel's answers, they are read without a panic, and nothing is read twice.
+#![no_main]
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "only a part of the crate is compiled")]
+
+mod sys {
+    pub(crate) mod netlink {
+        #[path = "../../../../../../src/sys/netlink/accepting.rs"]
+        pub(crate) mod accepting;
+        #[path = "../../../../../../src/sys/netlink/conntrack.rs"]
+        pub(crate) mod conntrack;
+        #[path = "../../../../../../src/sys/netlink/expressions.rs"]
+        pub(crate) mod expressions;
+        #[path = "../../../../../../src/sys/netlink/message.rs"]
+        pub(crate) mod message;
+        #[path = "../../../../../../src/sys/netlink/nftables.rs"]
+        pub(crate) mod nftables;
+        #[path = "../../../../../../src/sys/netlink/rtnetlink.rs"]
+        pub(crate) mod rtnetlink;
+
+        pub(crate) use message::{Answer, Body, Request, answers, attributes};
+    }
+}
+
+use libfuzzer_sys::fuzz_target;
+use sys::netlink::{accepting, answers, attributes, conntrack, nftables, rtnetlink};
+
+fuzz_target!(|bytes: &[u8]| {
+    let forward = nftables::BaseChain { family: 2, table: "filter".into(), name: "FORWARD".into(), hook: 2, drops: true };
+    let mut read = 0;
+    for answer in answers(bytes) {
+        read += 16 + answer.body.len();
+        let (_, explanation) = (answer.error(), answer.explanation());
+        assert!(explanation.is_none_or(|text| text.len() <= 3 * answer.body.len()));
+        rtnetlink::link(&answer);
+        rtnetlink::address(&answer);
+        rtnetlink::route(&answer);
+        rtnetlink::default_route(&answer);
+        nftables::base_chain(&answer);
+        nftables::is_removal(&answer, "podstead");
+        accepting::handle_of(&answer, &forward, "podstead");
+        accepting::concerns_passing(&answer);
+        if let Some(connection) = conntrack::connection(&answer) {
+            conntrack::forget(&mut sys::netlink::Request::new(), &connection);
+        }
+        let within: usize = attributes(answer.body).map(|(_, value)| 4 + value.len()).sum();
+        assert!(within <= answer.body.len());
+    }
+    assert!(read <= bytes.len());
+});
