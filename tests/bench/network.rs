@@ -201,7 +201,7 @@ impl Builtin {
         }
         let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let events = Arc::new(EventLog::new(0, Timestamp::now));
-        let links = NetworkLinks { paths, config: NetworkConfig::default(), events };
+        let links = NetworkLinks { paths, config: NetworkConfig::default(), events, dns_port: None };
         let network = tokio.block_on(BuiltinNetwork::open(links));
         Self { tokio, network, _root: root }
     }

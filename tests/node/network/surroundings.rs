@@ -94,11 +94,12 @@ fn iptables_is_left_alone_where_the_configuration_says_so() {
 /// The largest packet of a pod's interface and of its other end.
 fn mtus(site: &Site, name: &str) -> Vec<String> {
     let pid = site.host.container_pid(&site.host.pod(name).unwrap(), "main").to_string();
-    let out = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "cat", "/sys/class/net/eth0/mtu"]).output().unwrap();
-    let mut found = vec![String::from_utf8_lossy(&out.stdout).trim().to_owned()];
+    let out = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "ip", "-o", "link", "show", "eth0"]).output().unwrap();
+    let mtu = |line: &str| line.split("mtu ").nth(1)?.split(' ').next().map(str::to_owned);
+    let mut found: Vec<String> = mtu(&String::from_utf8_lossy(&out.stdout)).into_iter().collect();
     let here = site.machine.run("ip -o link show type veth");
     let ours = here.lines().filter(|line| line.contains(": ps"));
-    found.extend(ours.filter_map(|line| line.split("mtu ").nth(1)?.split(' ').next().map(str::to_owned)));
+    found.extend(ours.filter_map(mtu));
     found
 }
 
