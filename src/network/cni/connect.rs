@@ -80,7 +80,7 @@ impl Shared {
         }
         let Ok(_) = seat.work.try_lock().map(drop) else { return Err(NetworkError::UnderWay) };
         let name = full_name(pod);
-        self.claim_ports(uid, &name, &wishes.ports, false)?;
+        self.claim_ports(uid, &name, wishes.ports.clone(), false).await?;
         let cancel = CancellationToken::new();
         *lock(&seat.cancel) = cancel.clone();
         let connection = Connection { uid: uid.clone(), name, pod: pod.clone(), wishes, netns: netns.to_owned(), base };
@@ -147,13 +147,21 @@ impl Shared {
     }
 
     /// Gives ports of the host to a pod. `listens`: it is on the host's network, and takes them itself.
-    pub(super) fn claim_ports(
-        &self,
+    pub(super) async fn claim_ports(
+        self: &Arc<Self>,
         uid: &PodUid,
         name: &PodFullName,
-        ports: &[HostPort],
+        ports: Vec<HostPort>,
         listens: bool,
     ) -> Result<(), NetworkError> {
+        let (shared, owner, name) = (Arc::clone(self), uid.clone(), name.clone());
+        match tokio::task::spawn_blocking(move || shared.claim_ports_now(&owner, &name, &ports, listens)).await {
+            Ok(claimed) => claimed,
+            Err(error) => Err(failed(uid, &error)),
+        }
+    }
+
+    fn claim_ports_now(&self, uid: &PodUid, name: &PodFullName, ports: &[HostPort], listens: bool) -> Result<(), NetworkError> {
         let mut records = lock(&self.records);
         for (other, record) in records.iter().filter(|(other, _)| *other != uid) {
             if let Some(port) = ports.iter().find(|port| record.ports.iter().any(|held| held.collides(port))) {

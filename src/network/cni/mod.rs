@@ -142,7 +142,11 @@ impl CniNetwork {
     /// A pod on the host's network, which listens at its ports itself.
     async fn setup_on_host(&self, uid: &PodUid, pod: &Pod) -> Result<PodNetworkStatus, NetworkError> {
         if self.shared.links.config.kind == NetworkKind::Cni {
-            self.shared.claim_ports(uid, &full_name(pod), &host_ports(pod), true)?;
+            self.shared.claim_ports(uid, &full_name(pod), host_ports(pod), true).await?;
+        }
+        if let Some(annotation) = wish::asks_for_networks(pod) {
+            let message = format!("annotation {annotation} has no effect on a pod that is on the host's network");
+            self.shared.warn(uid, &full_name(pod), "NetworksIgnored", &message);
         }
         self.base.setup(uid, pod, None).await
     }

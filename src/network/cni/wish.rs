@@ -129,6 +129,12 @@ impl Wishes {
     }
 }
 
+/// The annotation by which a pod asks for networks; `None` if it asks for none.
+pub(super) fn asks_for_networks(pod: &Pod) -> Option<&'static str> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    [NETWORKS, DEFAULT_NETWORK].into_iter().find(|key| annotations.get(*key).is_some_and(|value| !value.trim().is_empty()))
+}
+
 /// As the kubelet's runtimes say who the pod is.
 fn arguments(uid: &PodUid, name: &PodFullName) -> Vec<(String, String)> {
     let PodFullName { name, namespace } = name;

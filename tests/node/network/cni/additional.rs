@@ -98,6 +98,9 @@ fn what_a_pod_asks_for_and_cannot_have_is_told() {
         r#"[{"name": "fixed", "ips": ["10.7.0.9/24"]}]"#,
         &["the pod cannot have the address 10.7.0.9/24: no plugin of network fixed has the capability ips"],
     );
+    let on_host = plant_web("plant").replace("spec:\n", "spec:\n  hostNetwork: true\n").replace("name: one", "name: two");
+    cni.site.host.write_manifest("two.yaml", &on_host.replace(", hostPort: 8081", ""));
+    cni.tells(SOON, &["NetworksIgnored", "two-edge-1", "annotation k8s.v1.cni.cncf.io/networks has no effect"]);
     // The network that is missing comes.
     cni.write("plant.conflist", &network("plant", "macvlan", &master, ""));
     cni.site.host.write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"]}]"#));
