@@ -7,7 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
-use super::{Backend, discovery, exec, forward, images, log, objects, own, revisions, sync};
+use super::{Backend, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -19,6 +19,11 @@ pub(super) async fn answer(backend: &Backend, peer: Peer, request: Request<Incom
     let response = route(backend, peer, request).await.unwrap_or_else(|failure| respond::failure(&failure));
     tracing::debug!(%peer, %method, path, code = response.status().as_u16(), "answered");
     response
+}
+
+/// The answer where only some paths are open.
+pub(super) fn refuse(request: &Request<Incoming>) -> Response<Body> {
+    respond::failure(&ApiFailure::no_such_path(request.uri().path()))
 }
 
 async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Answer {
@@ -55,6 +60,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         (route, &Method::GET) => match route {
             Route::Healthz => respond::text("ok"),
             Route::Readyz => own::readyz(backend),
+            Route::Metrics(page) => metrics::page(backend, page).await,
             Route::Version => respond::json(&discovery::version()),
             Route::CoreVersions => respond::json(&discovery::core_versions()),
             Route::Groups => respond::json(&discovery::groups()),

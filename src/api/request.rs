@@ -23,6 +23,11 @@ pub(super) struct Peer {
     pub(super) pid: Option<i32>,
 }
 
+impl Peer {
+    /// Somebody over TCP, of whom the kernel says nothing: the user that owns nothing.
+    pub(super) const REMOTE: Self = Self { uid: 65534, pid: None };
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pid {

@@ -17,6 +17,7 @@ pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub(super) type Answer = Result<Response<Body>, ApiFailure>;
 
 const JSON: &str = "application/json";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 fn with_body(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
@@ -50,6 +51,11 @@ pub(super) fn json_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) ->
 /// 200 with text.
 pub(super) fn text(text: impl Into<Bytes>) -> Answer {
     Ok(with_body(StatusCode::OK, TEXT, whole(text)))
+}
+
+/// 200 with metrics in Prometheus' text format.
+pub(super) fn metrics(text: String) -> Answer {
+    Ok(with_body(StatusCode::OK, METRICS, whole(text)))
 }
 
 /// 200 with text in pieces.

@@ -1,5 +1,6 @@
 //! From a path to what it asks for. **Pure**.
 
+use super::metrics::Page;
 use crate::pod::objects::ObjectKind;
 
 /// What a path asks for.
@@ -9,6 +10,8 @@ pub(super) enum Route {
     Healthz,
     /// `/readyz`: every source has delivered.
     Readyz,
+    /// What monitoring reads.
+    Metrics(Page),
     /// `/version`.
     Version,
     /// `/api`: versions of the core group.
@@ -89,6 +92,12 @@ impl Route {
         match segments.as_slice() {
             ["healthz" | "livez"] => Some(Self::Healthz),
             ["readyz"] => Some(Self::Readyz),
+            ["metrics"] => Some(Self::Metrics(Page::Own)),
+            ["metrics", "resource"] => Some(Self::Metrics(Page::Resource)),
+            ["metrics", "cadvisor"] => Some(Self::Metrics(Page::Cadvisor)),
+            ["stats", "summary"] => Some(Self::Metrics(Page::Summary)),
+            // As the kubelet has it.
+            ["pods"] => Some(Self::Pods(None)),
             ["version"] => Some(Self::Version),
             ["api"] => Some(Self::CoreVersions),
             ["apis"] => Some(Self::Groups),

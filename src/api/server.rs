@@ -17,11 +17,11 @@ use tokio::task::JoinSet;
 /// Connections at one time. Each watch, log or exec holds one; more than this is a runaway client.
 const MAX_CONNECTIONS: usize = 256;
 /// Longest time for the head of a request to arrive; also how long an idle connection is kept.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest head of a request; an exec with a long command is the biggest.
 const MAX_HEAD_BYTES: usize = 128 << 10;
 /// Pause after a failed accept (out of file descriptors), so that the error is not a hot loop.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves requests until the future is dropped; then all connections are closed.
 pub async fn serve(socket: ApiSocket, backend: Backend) -> Infallible {

@@ -32,6 +32,7 @@ mod support_bundle;
 mod suspend;
 mod sync;
 mod table;
+mod top;
 mod tree;
 mod validate;
 mod version;
@@ -95,6 +96,8 @@ enum Command {
     Get(get::GetArgs),
     /// Show everything about one pod
     Describe(describe::DescribeArgs),
+    /// Show what pods use
+    Top(top::TopArgs),
     /// Show what a container wrote
     Logs(logs::LogsArgs),
     /// Run a program in a container
@@ -167,6 +170,7 @@ pub fn main() -> ExitCode {
         Command::Suspend(args) => suspend::run(&args, &context),
         Command::Resume(args) => resume::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
+        Command::Top(args) => top::run(&args, &context),
         Command::Stop(args) => stop::run(&args, &context),
         Command::SupportBundle(args) => support_bundle::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),

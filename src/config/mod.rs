@@ -33,6 +33,7 @@ use crate::source::webhook::WebhookOptions;
 use crate::telemetry::logging::LogFormat;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -76,6 +77,8 @@ pub struct Config {
     pub max_parallel_layer_pulls: usize,
     /// Where git hosts say that something was pushed.
     pub webhook: Option<WebhookOptions>,
+    /// Where monitoring may read over TCP, if anywhere.
+    pub monitoring: Option<SocketAddr>,
     /// How pods that are not on the host's network are connected.
     pub network: NetworkConfig,
     /// The cluster that is shown what runs here.

@@ -62,6 +62,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         allowed_unsafe_sysctls,
         max_parallel_layer_pulls,
         webhook,
+        monitoring,
         network,
         upstream,
         logging,
@@ -82,6 +83,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         ("allowedUnsafeSysctls", *allowed_unsafe_sysctls != new.allowed_unsafe_sysctls),
         ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
         ("webhook", *webhook != new.webhook),
+        ("monitoring", *monitoring != new.monitoring),
         ("network", *network != new.network),
         ("upstream", *upstream != new.upstream),
         // The level counts at once.

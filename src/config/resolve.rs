@@ -2,7 +2,7 @@
 
 use super::check::{Check, is_subdomain};
 use super::variables::Variables;
-use super::written::{WrittenConfig, WrittenWebhook, invalid};
+use super::written::{WrittenConfig, WrittenMonitoring, WrittenWebhook, invalid};
 use super::{Config, ConfigError, LogRotation, Logging, Paths, size, source};
 use crate::image::RegistryConfig;
 use crate::pod::NodeName;
@@ -108,6 +108,7 @@ impl WrittenConfig {
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
             logging: self.logging(path)?,
             webhook: self.webhook.as_ref().map(|written| check.webhook(written)).transpose()?,
+            monitoring: self.monitoring.as_ref().map(|written| check.monitoring(written)).transpose()?,
             paths,
         })
     }
@@ -152,6 +153,11 @@ impl Check<'_> {
             listen: SocketAddr::new(address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port),
             secret_file: self.file("webhook.secretFile", secret_file)?,
         })
+    }
+
+    fn monitoring(&self, written: &WrittenMonitoring) -> Result<SocketAddr, ConfigError> {
+        let port = self.range("monitoring.port", written.port, 1, u16::MAX)?;
+        Ok(SocketAddr::new(written.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port))
     }
 
     fn registries(&self, written: &[RegistryConfig]) -> Result<Vec<RegistryConfig>, ConfigError> {

@@ -115,6 +115,9 @@ pub struct WrittenConfig {
     /// Where git hosts say that something was pushed. Default: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WrittenWebhook>,
+    /// Where monitoring may read over TCP. Default: nowhere, only the API socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitoring: Option<WrittenMonitoring>,
     /// How pods that are not on the host's network are connected.
     #[serde(default)]
     pub network: WrittenNetwork,
@@ -124,6 +127,17 @@ pub struct WrittenConfig {
     /// The daemon's own log.
     #[serde(default)]
     pub logging: WrittenLogging,
+}
+
+/// `monitoring`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenMonitoring {
+    /// Address to listen at. Default: 127.0.0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// TCP port, 1 to 65535. The kubelet's for reading is 10255.
+    pub port: u16,
 }
 
 /// `webhook`.
@@ -223,6 +237,7 @@ impl WrittenConfig {
                 port: webhook.listen.port(),
                 secret_file: webhook.secret_file.clone(),
             }),
+            monitoring: config.monitoring.map(|listen| WrittenMonitoring { address: Some(listen.ip()), port: listen.port() }),
             network: WrittenNetwork::of(&config.network),
             upstream: config.upstream.as_ref().map(WrittenUpstream::of),
             logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },

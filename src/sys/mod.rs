@@ -20,6 +20,7 @@ pub mod netlink;
 pub mod netns_socket;
 pub mod overlay;
 pub mod pidfd;
+pub mod proc_stat;
 pub mod process;
 pub mod remove_tree;
 pub mod sd_notify;

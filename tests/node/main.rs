@@ -20,6 +20,7 @@ mod identity;
 mod image_volumes;
 mod lifecycle;
 mod many_pods;
+mod monitoring;
 mod network;
 mod objects;
 mod persistent;

@@ -198,6 +198,10 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         upstream,
         now,
     };
+    if let Some(address) = config.monitoring {
+        let backend = backend.clone();
+        stages.spawn(async move { match api::serve_monitoring(address, backend).await {} });
+    }
     stages.spawn(async move { match api::serve(socket, backend).await {} });
 
     let inputs = SyncInputs {

@@ -1,0 +1,57 @@
+//! What monitoring reads: the pages that a kubelet has, so that what scrapes a kubelet scrapes podstead.
+//!
+//! In: what was published, and the kernel's counters. Out: text for Prometheus, and `/stats/summary`. Everything is read when somebody asks;
+//! nothing is counted or kept in between.
+
+mod doors;
+mod exposition;
+mod own;
+mod resource;
+mod summary;
+mod usage;
+
+pub use doors::serve_monitoring;
+
+use super::Backend;
+use super::failure::ApiFailure;
+use super::respond::{self, Answer};
+use crate::sys::proc_stat::process_usage;
+use k8s_openapi::api::core::v1::Pod;
+use usage::Snapshot;
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    /// `/metrics`.
+    Own,
+    /// `/metrics/resource`.
+    Resource,
+    /// `/metrics/cadvisor`.
+    Cadvisor,
+    /// `/stats/summary`.
+    Summary,
+}
+
+/// Answers with a page.
+pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
+    match page {
+        Page::Own => {
+            let (_, published) = backend.published.pods().list();
+            let pods: Vec<Pod> = published.iter().map(|pod| pod.object()).collect();
+            let process = process_usage().map_err(|error| ApiFailure::internal(format!("read /proc: {error}")))?;
+            let sources = backend.published.sources();
+            let observed = own::Own { sources: &sources, pods: &pods, process, started_at: backend.started_at };
+            respond::metrics(own::own(&observed))
+        }
+        Page::Resource => respond::metrics(resource::resource(&look(backend).await?)),
+        Page::Cadvisor => respond::metrics(resource::cadvisor(&look(backend).await?)),
+        Page::Summary => respond::json(&summary::summary(&look(backend).await?)),
+    }
+}
+
+async fn look(backend: &Backend) -> Result<Snapshot, ApiFailure> {
+    let backend = backend.clone();
+    let looked = tokio::task::spawn_blocking(move || usage::look(&backend)).await;
+    let failed = |error: &dyn std::fmt::Display| ApiFailure::internal(format!("read what pods use: {error}"));
+    looked.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+}

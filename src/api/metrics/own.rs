@@ -1,0 +1,105 @@
+//! `/metrics`: how podstead itself is, and its pods in names that existing alerts know. **Pure**.
+
+use super::exposition::{Exposition, Kind};
+use crate::status::SourceStatus;
+use crate::sys::proc_stat::ProcessUsage;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+
+const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
+
+/// What the page tells of.
+#[derive(Debug)]
+pub(super) struct Own<'a> {
+    pub(super) sources: &'a [SourceStatus],
+    pub(super) pods: &'a [Pod],
+    pub(super) process: ProcessUsage,
+    pub(super) started_at: Timestamp,
+}
+
+fn since_1970(at: Timestamp) -> f64 {
+    at.as_millisecond() as f64 / 1e3
+}
+
+fn containers(status: Option<&PodStatus>) -> impl Iterator<Item = &ContainerStatus> {
+    let lists = status.map(|status| [&status.init_container_statuses, &status.container_statuses]);
+    lists.into_iter().flatten().flatten().flatten()
+}
+
+fn is_running(status: &ContainerStatus) -> bool {
+    status.state.as_ref().is_some_and(|state| state.running.is_some())
+}
+
+/// The page.
+pub(super) fn own(observed: &Own<'_>) -> String {
+    let Own { sources, pods, process, started_at } = observed;
+    let mut out = Exposition::default();
+    out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    sources_of(&mut out, sources);
+    pods_of(&mut out, pods);
+    out.family("process_cpu_seconds_total", Kind::Counter, "Processor time that the daemon used.")
+        .sample(&[], process.cpu_nanos as f64 / 1e9);
+    out.family("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the daemon.")
+        .sample(&[], process.resident_bytes as f64);
+    out.family("process_open_fds", Kind::Gauge, "Open files of the daemon.").sample(&[], process.open_files as f64);
+    out.family("process_start_time_seconds", Kind::Gauge, "When the daemon was started, in seconds since 1970.")
+        .sample(&[], since_1970(*started_at));
+    out.finish()
+}
+
+fn sources_of(out: &mut Exposition, sources: &[SourceStatus]) {
+    let mut family = out.family("podstead_source_info", Kind::Gauge, "Revisions of a source.");
+    for source in sources {
+        let revision = |revision: &Option<crate::source::Revision>| revision.as_ref().map_or(String::new(), ToString::to_string);
+        let (fetched, accepted, applied) = (revision(&source.fetched), revision(&source.accepted), revision(&source.applied));
+        let labels = [("source", source.id.as_str()), ("fetched", &fetched), ("accepted", &accepted), ("applied", &applied)];
+        family.sample(&labels, 1.0);
+    }
+    let mut family =
+        out.family("podstead_source_fetched_timestamp_seconds", Kind::Gauge, "When a source was read last, in seconds since 1970.");
+    for source in sources {
+        if let Some(at) = source.fetched_at {
+            family.sample(&[("source", source.id.as_str())], since_1970(at));
+        }
+    }
+    let mut family = out.family("podstead_source_failing", Kind::Gauge, "1 while a source cannot be read, else 0.");
+    for source in sources {
+        family.sample(&[("source", source.id.as_str())], f64::from(u8::from(source.last_error.is_some())));
+    }
+    let mut family = out.family("podstead_manifest_errors", Kind::Gauge, "Objects of a source that are refused.");
+    for source in sources {
+        family.sample(&[("source", source.id.as_str())], source.problems.len() as f64);
+    }
+    let mut family = out.family("podstead_source_held", Kind::Gauge, "1 while a source is held (rollback, suspend), else 0.");
+    for source in sources {
+        family.sample(&[("source", source.id.as_str())], f64::from(u8::from(source.hold.is_some())));
+    }
+}
+
+fn pods_of(out: &mut Exposition, pods: &[Pod]) {
+    let running = |pod: &&Pod| containers(pod.status.as_ref()).any(is_running);
+    let count = pods.iter().filter(running).count();
+    out.family("kubelet_running_pods", Kind::Gauge, "Pods with a container that runs.").sample(&[], count as f64);
+    let count = pods.iter().flat_map(|pod| containers(pod.status.as_ref())).filter(|status| is_running(status)).count();
+    out.family("kubelet_running_containers", Kind::Gauge, "Containers that run.")
+        .sample(&[("container_state", "running")], count as f64);
+    let names = |pod: &Pod| (pod.metadata.namespace.clone().unwrap_or_default(), pod.metadata.name.clone().unwrap_or_default());
+    let mut family = out.family("kube_pod_status_phase", Kind::Gauge, "1 for the phase that a pod is in, else 0.");
+    for pod in pods {
+        let (namespace, name) = names(pod);
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        for other in PHASES {
+            let labels = [("namespace", namespace.as_str()), ("pod", &name), ("phase", other)];
+            family.sample(&labels, f64::from(u8::from(phase == Some(other))));
+        }
+    }
+    let help = "How often a container was restarted.";
+    let mut family = out.family("kube_pod_container_status_restarts_total", Kind::Counter, help);
+    for pod in pods {
+        let (namespace, name) = names(pod);
+        for status in containers(pod.status.as_ref()) {
+            let labels = [("namespace", namespace.as_str()), ("pod", &name), ("container", &status.name)];
+            family.sample(&labels, f64::from(status.restart_count));
+        }
+    }
+}
