@@ -148,6 +148,81 @@ fn a_name_server_of_the_host_and_one_in_a_pod_keep_their_port() {
     digs(&site, "one", "+short two.default.svc.cluster.local", &site.addresses("two")[0]);
 }
 
+/// A real name server on another machine; it ends with this.
+struct NameServer {
+    child: std::process::Child,
+    _root: tempfile::TempDir,
+}
+
+impl NameServer {
+    fn start(site: &Site) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let mut config = String::from(
+            "server:\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n pidfile: \"\"\n use-syslog: no\n interface: 0.0.0.0\n interface: ::0\n \
+             access-control: 0.0.0.0/0 allow\n access-control: ::0/0 allow\n local-zone: \"site.test.\" static\n \
+             local-data: \"printer.site.test. A 198.51.100.9\"\nremote-control:\n control-enable: no\nserver:\n",
+        );
+        for number in 0..100 {
+            config += &format!(" local-data: \"many.site.test. A 198.51.100.{number}\"\n");
+        }
+        let file = root.path().join("unbound.conf");
+        std::fs::write(&file, config).unwrap();
+        let mut command = site.outside.command(&["unbound", "-d", "-c"]);
+        let child = command.arg(file).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let server = Self { child, _root: root };
+        eventually("the name server to listen", || {
+            let sockets = site.outside.run("ss -Hlun");
+            sockets.contains(":53 ").then_some(()).ok_or(sockets)
+        });
+        server
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn other_names_come_from_the_hosts_name_servers_whichever_these_are_at_the_moment() {
+    let settings = tempfile::tempdir().unwrap();
+    let file = settings.path().join("resolv.conf");
+    let put = |text: &str| {
+        std::fs::write(settings.path().join("new"), text).unwrap();
+        std::fs::rename(settings.path().join("new"), &file).unwrap();
+    };
+    let mut site = Site::prepare(&format!("network: {{dns: {{resolvConf: {}}}}}\n", file.display()));
+    let _server = NameServer::start(&site);
+    site.host.start_daemon();
+    let one = site.web("one", "", "");
+    let answers_itself = || digs(&site, "one", "+short one.default.svc.cluster.local", &one[0]);
+    // None at all.
+    let begun = std::time::Instant::now();
+    digs(&site, "one", "printer.site.test", "status: SERVFAIL");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "at once: {:?}", begun.elapsed());
+    answers_itself();
+    // One that comes, and has a long answer.
+    put("nameserver 192.0.2.1\n");
+    digs(&site, "one", "+short printer.site.test", "198.51.100.9");
+    digs(&site, "one", "nobody.site.test", "status: NXDOMAIN");
+    digs(&site, "one", "+notcp +ignore +noedns many.site.test", " tc rd ra");
+    let many = digs(&site, "one", "+short many.site.test", "198.51.100.99");
+    assert_eq!(many.lines().filter(|line| line.starts_with("198.51.100.")).count(), 100, "{many}");
+    // A dead one before it, another family, and a symlink.
+    put("nameserver 192.0.2.77\nnameserver 192.0.2.1\n");
+    digs(&site, "one", "+short printer.site.test", "198.51.100.9");
+    std::fs::write(settings.path().join("other"), "nameserver 2001:db8::1\n").unwrap();
+    std::os::unix::fs::symlink("other", settings.path().join("link")).unwrap();
+    std::fs::rename(settings.path().join("link"), &file).unwrap();
+    digs(&site, "one", "+short printer.site.test", "198.51.100.9");
+    answers_itself();
+    std::fs::remove_file(&file).unwrap();
+    digs(&site, "one", "printer.site.test", "status: SERVFAIL");
+    answers_itself();
+}
+
 const WILDCARD: &str = "import socket, time\nu = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\nu.bind(('::', 53))\n\
                         t = socket.socket(socket.AF_INET6)\nt.bind(('::', 53))\nt.listen()\ntime.sleep(100000)\n";
 
