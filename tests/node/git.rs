@@ -182,7 +182,7 @@ fn called(host: TestHost, name: &str) -> TestHost {
     host
 }
 
-/// shows: spec.containers[].env
+/// shows: spec.containers[].env[].name, spec.containers[].env[].value
 #[test]
 fn each_host_runs_the_shared_pod_with_its_own_patch() {
     let repository = Repository::new();
