@@ -2,24 +2,8 @@
 #![no_main]
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "only a part of the crate is compiled")]
 
-mod sys {
-    pub(crate) mod netlink {
-        #[path = "../../../../../../src/sys/netlink/accepting.rs"]
-        pub(crate) mod accepting;
-        #[path = "../../../../../../src/sys/netlink/conntrack.rs"]
-        pub(crate) mod conntrack;
-        #[path = "../../../../../../src/sys/netlink/expressions.rs"]
-        pub(crate) mod expressions;
-        #[path = "../../../../../../src/sys/netlink/message.rs"]
-        pub(crate) mod message;
-        #[path = "../../../../../../src/sys/netlink/nftables.rs"]
-        pub(crate) mod nftables;
-        #[path = "../../../../../../src/sys/netlink/rtnetlink.rs"]
-        pub(crate) mod rtnetlink;
-
-        pub(crate) use message::{Answer, Body, Request, answers, attributes};
-    }
-}
+#[path = "netlink_modules/sys.rs"]
+mod sys;
 
 use libfuzzer_sys::fuzz_target;
 use sys::netlink::{accepting, answers, attributes, conntrack, nftables, rtnetlink};

@@ -1,0 +1,16 @@
+//! The pure part of `sys::netlink`.
+
+#[path = "../../../../src/sys/netlink/accepting.rs"]
+pub(crate) mod accepting;
+#[path = "../../../../src/sys/netlink/conntrack.rs"]
+pub(crate) mod conntrack;
+#[path = "../../../../src/sys/netlink/expressions.rs"]
+pub(crate) mod expressions;
+#[path = "../../../../src/sys/netlink/message.rs"]
+pub(crate) mod message;
+#[path = "../../../../src/sys/netlink/nftables.rs"]
+pub(crate) mod nftables;
+#[path = "../../../../src/sys/netlink/rtnetlink.rs"]
+pub(crate) mod rtnetlink;
+
+pub(crate) use message::{Answer, Body, Request, answers, attributes};
