@@ -25,7 +25,7 @@
 //! * [`sync`] is the loop: it owns the pod workers and feeds them.
 //! * [`worker`] serialises all work on one pod; its plan is a pure function from desired and observed state to actions.
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
-//! * [`image`], [`volume`] and [`network`] prepare what a container needs.
+//! * [`image`], [`volume`] and [`network`] prepare what a container needs; [`probe`] asks it how it is.
 //! * [`dns`] answers pods that ask for names, from what [`status`] says of pods.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
 //! * [`upstream`] shows the pods of this host to a cluster, where one is configured.

@@ -55,6 +55,7 @@ pub(super) fn own_resources() -> Value {
     let resources = [
         resource("sources", "source", "Source", false, &["get", "list"], &[]),
         resource("sources/prune", "", "Source", false, &["create"], &[]),
+        resource("persistentvolumeclaims/prune", "", "PersistentVolumeClaim", true, &["create"], &[]),
         resource("images", "image", "Image", false, &["list"], &[]),
     ];
     let group_version = format!("{OWN_GROUP}/{OWN_VERSION}");

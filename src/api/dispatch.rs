@@ -7,7 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
-use super::{Backend, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
+use super::{Backend, claims, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -48,6 +48,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
         (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
         (Route::SourcePrune(name), &Method::POST) => own::prune(backend, name).await,
+        (Route::ClaimPrune(path), &Method::POST) => claims::prune(backend, path).await,
         (Route::SourceRollback(name), &Method::POST) => {
             revisions::roll_back(backend, &name, read_json(request.into_body()).await?).await
         }
@@ -74,6 +75,8 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
                 let events = Arc::new(Events { log: Arc::clone(&backend.events), node: backend.node.clone() });
                 list_or_watch(backend, events, namespace, &query, form)
             }
+            Route::Claims(namespace) => claims::list(backend, namespace.as_deref(), &query, form).await,
+            Route::Claim(path) => claims::get(backend, path, &query, form).await,
             Route::Objects(kind, namespace) => objects::list(backend, kind, namespace.as_deref(), form),
             Route::Object(kind, path) => objects::get(backend, kind, path, form),
             Route::Daemon => own::daemon(backend),
@@ -85,6 +88,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             Route::PodExec(_)
             | Route::PodAttach(_)
             | Route::PodPortForward(_)
+            | Route::ClaimPrune(_)
             | Route::SourcePrune(_)
             | Route::SourceRollback(_)
             | Route::SourceSuspend(_)

@@ -1,10 +1,11 @@
 //! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach, portforward; and podstead's own
-//! resources: sources, images. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
+//! resources: sources, images, data of claims that are gone. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
 //!
 //! In: requests on [`ApiSocket`]. Out: answers. The daemon spawns [`serve`] once; dropping the future closes all connections.
 //! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
 //! can delay the sync loop. Watches share one bounded history ([`crate::telemetry::journal`]).
 
+mod claims;
 mod collection;
 mod discovery;
 mod dispatch;
@@ -31,6 +32,7 @@ mod sync;
 mod table;
 mod upgrade;
 
+pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
@@ -53,6 +55,7 @@ use crate::runtime::Runtime;
 use crate::source::{SourceControl, Wakers};
 use crate::status::UpstreamStatus;
 use crate::telemetry::EventLog;
+use crate::volume::ClaimStore;
 use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -70,6 +73,8 @@ pub struct Backend {
     pub images: Arc<dyn ImageService>,
     /// ConfigMaps and Secrets.
     pub objects: Arc<ObjectView>,
+    /// Persistent volumes.
+    pub claims: Arc<dyn ClaimStore>,
     /// Where logs are.
     pub paths: Paths,
     /// Name of this host.

@@ -1,4 +1,4 @@
-//! ConfigMaps, Secrets and PersistentVolumeClaims, to be read. What a Secret holds is not told: only its keys, and how much stands under each.
+//! ConfigMaps and Secrets, to be read. What a Secret holds is not told: only its keys, and how much stands under each.
 
 use super::Backend;
 use super::failure::ApiFailure;
@@ -6,7 +6,6 @@ use super::published::SOURCE_ANNOTATION;
 use super::respond::{self, Answer};
 use super::route::PodPath;
 use super::table::{self, Column, IncludeObject};
-use crate::pod::claims::{ClaimName, ClaimTerms, RECLAIM_POLICY_ANNOTATION};
 use crate::pod::objects::{Held, Object, ObjectKind, ObjectName};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
@@ -23,89 +22,75 @@ const SECRET_COLUMNS: &[Column] = &[
     Column::text("Source", "Where it comes from").wide(),
 ];
 
-const CLAIM_COLUMNS: &[Column] = &[
-    Column::name(),
-    Column::text("Status", "Whether its directory is there"),
-    Column::text("Capacity", "What it asks for"),
-    Column::text("Access Modes", "Who may use it at once"),
-    Column::text("Reclaim Policy", "What becomes of the data when it goes"),
-    Column::text("Source", "Where it comes from").wide(),
-];
+/// What is told here. Claims have a door of their own, which knows their data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListedKind {
+    /// `ConfigMap`.
+    ConfigMap,
+    /// `Secret`.
+    Secret,
+}
+
+impl ListedKind {
+    const fn object_kind(self) -> ObjectKind {
+        match self {
+            ListedKind::ConfigMap => ObjectKind::ConfigMap,
+            ListedKind::Secret => ObjectKind::Secret,
+        }
+    }
+
+    const fn plural(self) -> &'static str {
+        match self {
+            ListedKind::ConfigMap => "configmaps",
+            ListedKind::Secret => "secrets",
+        }
+    }
+
+    const fn columns(self) -> &'static [Column] {
+        match self {
+            ListedKind::ConfigMap => CONFIG_MAP_COLUMNS,
+            ListedKind::Secret => SECRET_COLUMNS,
+        }
+    }
+}
 
 /// Objects of one kind, of one namespace or of all.
-pub(super) fn list(backend: &Backend, kind: ObjectKind, namespace: Option<&str>, form: Option<IncludeObject>) -> Answer {
+pub(super) fn list(backend: &Backend, kind: ListedKind, namespace: Option<&str>, form: Option<IncludeObject>) -> Answer {
     let objects = backend.objects.get();
-    let is_asked_for = |name: &ObjectName| name.kind == kind && namespace.is_none_or(|namespace| namespace == name.namespace);
+    let is_of_kind = |name: &ObjectName| name.kind == kind.object_kind();
+    let is_asked_for = |name: &ObjectName| is_of_kind(name) && namespace.is_none_or(|namespace| namespace == name.namespace);
     let asked: Vec<_> = objects.iter().filter(|(name, _)| is_asked_for(name)).collect();
     let Some(include) = form else {
-        let items: Vec<Value> = asked.iter().map(|(name, held)| shown(backend, name, held)).collect();
+        let items: Vec<Value> = asked.iter().map(|(name, held)| shown(name, held)).collect();
         return respond::json(
-            &json!({"kind": format!("{}List", kind.as_str()), "apiVersion": "v1", "metadata": {}, "items": items}),
+            &json!({"kind": format!("{}List", kind.object_kind().as_str()), "apiVersion": "v1", "metadata": {}, "items": items}),
         );
     };
-    let rows = asked.iter().map(|(name, held)| row(backend, name, held, include)).collect();
-    respond::json(&table::table(columns(kind), rows, 0))
+    let rows = asked.iter().map(|(name, held)| row(name, held, include)).collect();
+    respond::json(&table::table(kind.columns(), rows, 0))
 }
 
 /// One object.
-pub(super) fn get(backend: &Backend, kind: ObjectKind, path: PodPath, form: Option<IncludeObject>) -> Answer {
+pub(super) fn get(backend: &Backend, kind: ListedKind, path: PodPath, form: Option<IncludeObject>) -> Answer {
     let objects = backend.objects.get();
-    let name = ObjectName { kind, namespace: path.namespace, name: path.name };
-    let held = objects.find(&name).map_err(|error| {
-        let plural = match kind {
-            ObjectKind::ConfigMap => "configmaps",
-            ObjectKind::Secret => "secrets",
-            ObjectKind::PersistentVolumeClaim => "persistentvolumeclaims",
-        };
-        ApiFailure { message: error.to_string(), ..ApiFailure::not_found(plural, &name.name) }
-    })?;
+    let name = ObjectName { kind: kind.object_kind(), namespace: path.namespace, name: path.name };
+    let held = objects
+        .find(&name)
+        .map_err(|error| ApiFailure { message: error.to_string(), ..ApiFailure::not_found(kind.plural(), &name.name) })?;
     match form {
-        Some(include) => respond::json(&table::table(columns(kind), vec![row(backend, &name, held, include)], 0)),
-        None => respond::json(&shown(backend, &name, held)),
+        Some(include) => respond::json(&table::table(kind.columns(), vec![row(&name, held, include)], 0)),
+        None => respond::json(&shown(&name, held)),
     }
 }
 
-const fn columns(kind: ObjectKind) -> &'static [Column] {
-    match kind {
-        ObjectKind::ConfigMap => CONFIG_MAP_COLUMNS,
-        ObjectKind::Secret => SECRET_COLUMNS,
-        ObjectKind::PersistentVolumeClaim => CLAIM_COLUMNS,
+fn row(name: &ObjectName, held: &Held, include: IncludeObject) -> Value {
+    let mut cells = vec![json!(name.name)];
+    if let Object::Secret(secret) = &held.object {
+        cells.push(json!(type_of(secret)));
     }
-}
-
-fn row(backend: &Backend, name: &ObjectName, held: &Held, include: IncludeObject) -> Value {
-    let (count, source) = (json!(held.object.files().len().to_string()), json!(held.source.as_str()));
-    let cells = match &held.object {
-        Object::ConfigMap(_) => vec![json!(name.name), count, source],
-        Object::Secret(secret) => vec![json!(name.name), json!(type_of(secret)), count, source],
-        Object::PersistentVolumeClaim(claim) => {
-            let ClaimTerms { access_modes, capacity, reclaim_policy } = ClaimTerms::of(claim);
-            let modes = access_modes.iter().map(|mode| short_mode(mode)).collect::<Vec<_>>().join(",");
-            let phase = phase(backend, name);
-            vec![json!(name.name), json!(phase), json!(capacity), json!(modes), json!(reclaim_policy.as_str()), source]
-        }
-    };
-    let object = shown(backend, name, held);
+    cells.extend([json!(held.object.files().len().to_string()), json!(held.source.as_str())]);
+    let object = shown(name, held);
     table::row(cells, include, || object["metadata"].clone(), || object.clone())
-}
-
-const BOUND: &str = "Bound";
-
-/// A claim is bound when its directory is there.
-fn phase(backend: &Backend, name: &ObjectName) -> &'static str {
-    let claim = ClaimName { namespace: name.namespace.clone(), name: name.name.clone() };
-    if backend.paths.persistent_data(&claim).is_dir() { BOUND } else { "Pending" }
-}
-
-/// As kubectl shows access modes.
-fn short_mode(mode: &str) -> &str {
-    match mode {
-        "ReadWriteOnce" => "RWO",
-        "ReadOnlyMany" => "ROX",
-        "ReadWriteMany" => "RWX",
-        "ReadWriteOncePod" => "RWOP",
-        other => other,
-    }
 }
 
 fn type_of(secret: &Secret) -> &str {
@@ -113,20 +98,10 @@ fn type_of(secret: &Secret) -> &str {
 }
 
 /// The object as it is told: with its source, and a Secret without its data.
-fn shown(backend: &Backend, name: &ObjectName, held: &Held) -> Value {
+fn shown(name: &ObjectName, held: &Held) -> Value {
     let mut value = match &held.object {
         Object::ConfigMap(config_map) => json!(config_map),
-        Object::PersistentVolumeClaim(claim) => {
-            let ClaimTerms { access_modes, capacity, reclaim_policy } = ClaimTerms::of(claim);
-            let phase = phase(backend, name);
-            let mut value = json!(claim);
-            value["status"] = match phase {
-                BOUND => json!({"phase": phase, "accessModes": access_modes, "capacity": {"storage": capacity}}),
-                _ => json!({"phase": phase}),
-            };
-            value["metadata"]["annotations"][RECLAIM_POLICY_ANNOTATION] = json!(reclaim_policy.as_str());
-            value
-        }
+        Object::PersistentVolumeClaim(claim) => json!(claim),
         Object::Secret(secret) => {
             let keys = held.object.files().into_iter().map(|(key, value)| format!("{key} ({} bytes)", value.len()));
             let keys = keys.collect::<Vec<_>>().join(", ");

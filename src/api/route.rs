@@ -1,7 +1,7 @@
 //! From a path to what it asks for. **Pure**.
 
 use super::metrics::Page;
-use crate::pod::objects::ObjectKind;
+use super::objects::ListedKind;
 
 /// What a path asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +39,15 @@ pub(super) enum Route {
     /// Events, of one namespace or of all.
     Events(Option<String>),
     /// ConfigMaps or Secrets, of one namespace or of all.
-    Objects(ObjectKind, Option<String>),
+    Objects(ListedKind, Option<String>),
     /// One ConfigMap or Secret.
-    Object(ObjectKind, PodPath),
+    Object(ListedKind, PodPath),
+    /// PersistentVolumeClaims, of one namespace or of all.
+    Claims(Option<String>),
+    /// One PersistentVolumeClaim.
+    Claim(PodPath),
+    /// Delete the data of one.
+    ClaimPrune(PodPath),
     /// The daemon itself.
     Daemon,
     /// All sources.
@@ -113,14 +119,13 @@ impl Route {
             [] => Some(Self::CoreResources),
             ["pods"] => Some(Self::Pods(None)),
             ["events"] => Some(Self::Events(None)),
-            ["configmaps"] => Some(Self::Objects(ObjectKind::ConfigMap, None)),
-            ["secrets"] => Some(Self::Objects(ObjectKind::Secret, None)),
-            ["persistentvolumeclaims"] => Some(Self::Objects(ObjectKind::PersistentVolumeClaim, None)),
-            ["namespaces", namespace, plural @ ("configmaps" | "secrets" | "persistentvolumeclaims"), ref rest @ ..] => {
+            ["configmaps"] => Some(Self::Objects(ListedKind::ConfigMap, None)),
+            ["secrets"] => Some(Self::Objects(ListedKind::Secret, None)),
+            ["persistentvolumeclaims"] => Some(Self::Claims(None)),
+            ["namespaces", namespace, plural @ ("configmaps" | "secrets"), ref rest @ ..] => {
                 let kind = match plural {
-                    "secrets" => ObjectKind::Secret,
-                    "configmaps" => ObjectKind::ConfigMap,
-                    _ => ObjectKind::PersistentVolumeClaim,
+                    "secrets" => ListedKind::Secret,
+                    _ => ListedKind::ConfigMap,
                 };
                 let namespace = namespace.to_owned();
                 match *rest {
@@ -128,6 +133,10 @@ impl Route {
                     [name] => Some(Self::Object(kind, PodPath { namespace, name: name.to_owned() })),
                     _ => None,
                 }
+            }
+            ["namespaces", namespace, "persistentvolumeclaims"] => Some(Self::Claims(Some(namespace.to_owned()))),
+            ["namespaces", namespace, "persistentvolumeclaims", name] => {
+                Some(Self::Claim(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             ["namespaces", namespace, "pods"] => Some(Self::Pods(Some(namespace.to_owned()))),
             ["namespaces", namespace, "events"] => Some(Self::Events(Some(namespace.to_owned()))),
@@ -159,6 +168,9 @@ impl Route {
             ["sources", name, "suspend"] => Some(Self::SourceSuspend(name.to_owned())),
             ["sources", name, "resume"] => Some(Self::SourceResume(name.to_owned())),
             ["sources", name, "sync"] => Some(Self::SourceSync(name.to_owned())),
+            ["namespaces", namespace, "persistentvolumeclaims", name, "prune"] => {
+                Some(Self::ClaimPrune(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),
@@ -191,10 +203,17 @@ mod tests {
             ("/api/v1/namespaces/default/pods/web-edge/exec", Some(Route::PodExec(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/portforward", Some(Route::PodPortForward(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/proxy", None),
-            ("/api/v1/configmaps", Some(Route::Objects(ObjectKind::ConfigMap, None))),
-            ("/api/v1/namespaces/x/secrets", Some(Route::Objects(ObjectKind::Secret, Some("x".into())))),
-            ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(ObjectKind::Secret, web()))),
+            ("/api/v1/configmaps", Some(Route::Objects(ListedKind::ConfigMap, None))),
+            ("/api/v1/namespaces/x/secrets", Some(Route::Objects(ListedKind::Secret, Some("x".into())))),
+            ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(ListedKind::Secret, web()))),
             ("/api/v1/namespaces/default/secrets/web-edge/data", None),
+            ("/api/v1/persistentvolumeclaims", Some(Route::Claims(None))),
+            ("/api/v1/namespaces/default/persistentvolumeclaims/web-edge", Some(Route::Claim(web()))),
+            ("/api/v1/namespaces/default/persistentvolumeclaims/web-edge/prune", None),
+            (
+                "/apis/podstead.dev/v1alpha1/namespaces/default/persistentvolumeclaims/web-edge/prune",
+                Some(Route::ClaimPrune(web())),
+            ),
             ("/api/v1/nodes", None),
             ("/apis/podstead.dev/v1alpha1/sources/a+b=%41&", Some(Route::Source("a+b=A&".into()))),
             ("/apis/apps/v1", None),

@@ -34,6 +34,13 @@ fn credential() -> Option<PathBuf> {
     path.symlink_metadata().is_ok().then_some(path)
 }
 
+/// Whether the file has keys that can be used.
+pub(super) fn check(path: &Path) -> anyhow::Result<()> {
+    let identities = read(path)?;
+    anyhow::ensure!(!identities.recipients().is_empty(), "{} holds no key", path.display());
+    Ok(())
+}
+
 fn read(path: &Path) -> anyhow::Result<Identities> {
     let size = fs::metadata(path).with_context(|| format!("read age key file {}", path.display()))?.len();
     anyhow::ensure!(size <= MAX_BYTES, "age key file {} has more than {MAX_BYTES} bytes", path.display());

@@ -3,6 +3,7 @@
 use super::client::{OWN, Target};
 use super::get::short_revision;
 use super::output::OutputFormat;
+use super::printable::printable;
 use super::table::Style;
 use super::{Context, EXIT_FAILED, source_name};
 use crate::manifest::to_yaml;
@@ -85,10 +86,10 @@ fn write_text(text: &mut String, source: &str, diff: &RevisionDiff, color: bool)
 }
 
 fn write_field(text: &mut String, change: &FieldChange, color: bool) -> std::fmt::Result {
-    writeln!(text, "    {}", shown(&change.field))?;
+    writeln!(text, "    {}", printable(&change.field))?;
     for (sign, style, value) in [("-", Style::Bad, &change.before), ("+", Style::Good, &change.after)] {
         for line in value.iter().flat_map(lines) {
-            writeln!(text, "      {}", style.paint(&format!("{sign} {}", shown(&line)), color))?;
+            writeln!(text, "      {}", style.paint(&format!("{sign} {}", printable(&line)), color))?;
         }
     }
     Ok(())
@@ -99,11 +100,6 @@ fn lines(value: &Value) -> Vec<String> {
         Value::String(text) => text.lines().map(str::to_owned).collect(),
         other => to_yaml(other).lines().map(str::to_owned).collect(),
     }
-}
-
-/// What comes from manifests must not steer the terminal.
-fn shown(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

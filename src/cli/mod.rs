@@ -21,6 +21,7 @@ mod plan;
 mod pod_name;
 mod pods;
 mod port_forward;
+mod printable;
 mod render;
 mod resume;
 mod rollback;
@@ -34,8 +35,10 @@ mod sync;
 mod table;
 mod top;
 mod tree;
+mod trouble;
 mod validate;
 mod version;
+mod volume;
 mod watch;
 
 use context::Context;
@@ -108,6 +111,8 @@ enum Command {
     PortForward(port_forward::PortForwardArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
+    /// List and delete the data of persistent volumes
+    Volume(volume::VolumeArgs),
     /// Run the daemon
     Daemon(daemon::DaemonArgs),
     /// Check manifests without a daemon
@@ -160,6 +165,7 @@ pub fn main() -> ExitCode {
         Command::Attach(args) => session::attach::run(&args, &context),
         Command::PortForward(args) => port_forward::run(&args, &context),
         Command::Image(args) => image::run(&args, &context),
+        Command::Volume(args) => volume::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),
         Command::Sync(args) => sync::run(&args, &context),

@@ -112,6 +112,22 @@ pub(super) fn namespace_of(pod: &Pod) -> &str {
     pod.metadata.namespace.as_deref().unwrap_or_default()
 }
 
+/// As people read it: the namespace goes before the name unless it is the default one.
+pub(super) fn shown_name(pod: &Pod) -> String {
+    match namespace_of(pod) {
+        "default" => name_of(pod).to_owned(),
+        namespace => format!("{namespace}/{}", name_of(pod)),
+    }
+}
+
+/// As the arguments of a subcommand.
+pub(super) fn name_on_command_line(pod: &Pod) -> String {
+    match namespace_of(pod) {
+        "default" => name_of(pod).to_owned(),
+        namespace => format!("{} -n {namespace}", name_of(pod)),
+    }
+}
+
 /// The source that it comes from.
 pub(super) fn source_of(pod: &Pod) -> &str {
     annotation(pod, SOURCE_ANNOTATION).unwrap_or("<none>")

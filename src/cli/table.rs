@@ -1,5 +1,6 @@
 //! Columns of text, as kubectl lays them out. **Pure** but for the writing.
 
+use super::printable::printable;
 use std::io::{self, Write};
 
 /// Space between columns.
@@ -54,22 +55,13 @@ pub(super) struct Cell {
 impl Cell {
     /// A coloured cell.
     pub(super) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: one_line(text.into()), style }
+        Self { text: printable(&text.into()), style }
     }
 }
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
         Self::styled(text, Style::Plain)
-    }
-}
-
-/// What comes from manifests and images must neither break lines nor steer the terminal.
-fn one_line(text: String) -> String {
-    if text.chars().any(char::is_control) {
-        text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-    } else {
-        text
     }
 }
 

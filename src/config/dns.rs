@@ -43,10 +43,10 @@ pub struct WrittenDns {
     /// What names of pods end in. Default: cluster.local.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Name servers for all other names, as `address` or `address:port`. Default: those of the host.
+    /// Name servers for all other names, up to 8: `address`, `address:port` or `[address]:port`. Default: those of the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwarders: Vec<String>,
-    /// The host's resolver settings. Default: /etc/resolv.conf.
+    /// File with the host's name servers and search list. Default: /etc/resolv.conf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolv_conf: Option<PathBuf>,
 }

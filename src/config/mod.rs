@@ -7,22 +7,26 @@ mod check;
 mod dns;
 mod network;
 pub mod paths;
+mod pressure;
 mod range;
 pub mod reload;
 mod resolve;
 mod size;
 mod source;
 mod upstream;
+mod user_namespaces;
 mod variables;
 mod written;
 
 pub use dns::DnsConfig;
-pub use network::{CniConfig, NetworkConfig, NetworkKind};
+pub use network::{CniConfig, NetworkConfig, NetworkKind, NetworkMode};
 pub use paths::Paths;
+pub use pressure::{PressureThresholds, Threshold};
 pub use range::AddressRange;
 pub use resolve::HostFacts;
 pub use source::{Allow, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 pub use upstream::{Taint, TaintEffect, UpstreamConfig};
+pub use user_namespaces::{Clash, IdRange};
 pub use variables::NODE_NAME;
 pub use written::{ConfigError, WrittenConfig};
 
@@ -75,6 +79,8 @@ pub struct Config {
     pub allowed_unsafe_sysctls: AllowedSysctls,
     /// Layers fetched and unpacked at the same time, over all pulls.
     pub max_parallel_layer_pulls: usize,
+    /// Ids of the host for the users of pods with `hostUsers: false`.
+    pub user_namespaces: IdRange,
     /// Where git hosts say that something was pushed.
     pub webhook: Option<WebhookOptions>,
     /// Where monitoring may read over TCP, if anywhere.

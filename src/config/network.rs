@@ -30,6 +30,26 @@ pub enum NetworkKind {
     None,
 }
 
+/// How the builtin network connects pods with each other and with the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkMode {
+    /// Each pod hangs on a cable of its own, and the host routes.
+    #[default]
+    Routed,
+    /// All pods are on one bridge: they hear each other's broadcasts.
+    Bridge,
+}
+
+impl std::fmt::Display for NetworkMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Routed => "routed",
+            Self::Bridge => "bridge",
+        })
+    }
+}
+
 /// Where CNI configurations and plugins are. With every kind of network: pods may ask for additional interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CniConfig {
@@ -56,6 +76,8 @@ impl Default for CniConfig {
 pub struct NetworkConfig {
     /// Who connects pods.
     pub kind: NetworkKind,
+    /// How podstead connects them, if it does.
+    pub mode: NetworkMode,
     /// Where IPv4 addresses are taken from; `None` for a default range that is free on this host.
     pub ipv4: Option<AddressRange>,
     /// Where IPv6 addresses are taken from; `None` as above.
@@ -72,16 +94,22 @@ pub struct NetworkConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenNetwork {
-    /// `builtin`, `cni` or `none`. Default: builtin.
+    /// podstead connects pods, CNI plugins do, or nobody: then pods that are not on the host's network have `lo` and nothing else. Default:
+    /// builtin.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<NetworkKind>,
+    /// With type `builtin`: the host routes between pods, or they are on a bridge, for those that need each other's broadcasts. Default:
+    /// routed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<NetworkMode>,
     /// Range of IPv4 addresses for pods. Default: the first of podstead's ranges that nothing else on this host uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4_range: Option<String>,
     /// Range of IPv6 addresses for pods. Default: as for IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_range: Option<String>,
-    /// Have a chain FORWARD of iptables whose policy is DROP accept what comes from and goes to pods. Default: true.
+    /// Have chains FORWARD and INPUT of iptables whose policy is DROP accept what comes from and goes to pods, and their questions for names.
+    /// Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_in_iptables: Option<bool>,
     /// Where CNI configurations and plugins are.
@@ -99,10 +127,10 @@ pub struct WrittenCni {
     /// Directory of `.conflist`, `.conf` and `.json` files. Default: `/etc/cni/net.d`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<PathBuf>,
-    /// Directories of plugins. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
+    /// Directories of plugins; the first one that has a plugin counts. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bin_dirs: Option<Vec<PathBuf>>,
-    /// How many seconds one call of one plugin may take. Default: 60.
+    /// How many seconds one call of one plugin may take, 1 to 600. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
@@ -148,6 +176,9 @@ fn bin_directory(check: &Check<'_>, field: &str, path: &Path) -> Result<PathBuf,
 impl WrittenNetwork {
     pub(super) fn resolve(&self, check: &Check<'_>) -> Result<NetworkConfig, ConfigError> {
         let kind = self.kind.unwrap_or_default();
+        if self.mode.is_some() && kind != NetworkKind::Builtin {
+            return Err(check.invalid("network.mode", "needs type builtin".to_owned()));
+        }
         let range = |field: &str, written: &Option<String>, is_ipv4: bool| -> Result<Option<AddressRange>, ConfigError> {
             let Some(text) = written else { return Ok(None) };
             let invalid = |message: String| Err(check.invalid(&format!("network.{field}"), message));
@@ -169,6 +200,7 @@ impl WrittenNetwork {
         };
         Ok(NetworkConfig {
             kind,
+            mode: self.mode.unwrap_or_default(),
             ipv4: range("ipv4Range", &self.ipv4_range, true)?,
             ipv6: range("ipv6Range", &self.ipv6_range, false)?,
             cni: self.cni.as_ref().map_or_else(|| Ok(CniConfig::default()), |written| written.resolve(check))?,
@@ -184,6 +216,7 @@ impl WrittenNetwork {
         let accept_in_iptables = (config.kind == NetworkKind::Builtin).then_some(!config.leaves_iptables);
         Self {
             kind: Some(config.kind),
+            mode: (config.kind == NetworkKind::Builtin).then_some(config.mode),
             ipv4_range: text(&config.ipv4),
             ipv6_range: text(&config.ipv6),
             accept_in_iptables,

@@ -121,6 +121,11 @@ impl Paths {
         self.pod(uid).join("pod.json")
     }
 
+    /// Since when the pod's conditions are as they are.
+    pub fn pod_conditions(&self, uid: &PodUid) -> PathBuf {
+        self.pod(uid).join("conditions.json")
+    }
+
     /// The sandbox's record.
     pub fn sandbox_record(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("sandbox.json")

@@ -23,6 +23,11 @@ impl AddressRange {
         Some(Self { network: address_of(number(address) & mask, address.is_ipv4()), prefix })
     }
 
+    /// Its first address.
+    pub const fn network(&self) -> IpAddr {
+        self.network
+    }
+
     /// Whether it is one of IPv4.
     pub const fn is_ipv4(&self) -> bool {
         self.network.is_ipv4()

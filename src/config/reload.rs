@@ -45,7 +45,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
     // A new field has to be put on one side or the other.
     let Config {
         node_name,
-        // They count where sources use them.
+        // They count where sources and the cluster use them.
         labels: _,
         variables: _,
         paths,
@@ -61,6 +61,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         age_key_file,
         allowed_unsafe_sysctls,
         max_parallel_layer_pulls,
+        user_namespaces,
         webhook,
         monitoring,
         network,
@@ -82,6 +83,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         ("ageKeyFile", *age_key_file != new.age_key_file),
         ("allowedUnsafeSysctls", *allowed_unsafe_sysctls != new.allowed_unsafe_sysctls),
         ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
+        ("userNamespaces", *user_namespaces != new.user_namespaces),
         ("webhook", *webhook != new.webhook),
         ("monitoring", *monitoring != new.monitoring),
         ("network", *network != new.network),

@@ -104,6 +104,7 @@ impl WrittenConfig {
                 1,
                 16,
             )?,
+            user_namespaces: self.user_namespaces.resolve(&check)?,
             network: self.network.resolve(&check)?,
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
             logging: self.logging(path)?,
@@ -209,8 +210,8 @@ mod tests {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
              registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
-             network: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
-             upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: []}\n\
+             userNamespaces: {firstId: 655360, maxPods: 10}\nnetwork: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
+             upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: [], pressure: {memoryAvailable: 5%}}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
         ))
         .unwrap();
@@ -259,6 +260,15 @@ mod tests {
                 "allowedUnsafeSysctls: [net.*, kernel.pid_max]\n",
                 "config.yaml:3:31: allowedUnsafeSysctls[1]: \"kernel.pid_max\" is of no namespace that a pod has",
             ),
+            (
+                "userNamespaces: {firstId: 70000}\n",
+                "config.yaml:3:27: userNamespaces.firstId: is 70000, which is no multiple of 65536",
+            ),
+            ("userNamespaces: {firstId: 0}\n", "userNamespaces.firstId: is 0, must be at least 65536"),
+            (
+                "userNamespaces: {firstId: 4294836224, maxPods: 2}\n",
+                "userNamespaces.maxPods: is 2, but from 4294836224 on there is room for 1",
+            ),
             ("webhook: {port: 80}\n", "missing field `secretFile`"),
             ("webhook: {port: 80, secretFile: s}\n", "webhook.secretFile: \"s\" is not an absolute path"),
             ("webhook: {address: lan, port: 80, secretFile: /s}\n", "webhook.address: "),
@@ -268,6 +278,7 @@ mod tests {
             ("upstream: {kubeconfig: /k, taints: [{key: a, effect: Never}]}\n", "unknown variant `Never`"),
             ("upstream: {kubeconfig: /k, taints: [{key: '', effect: NoSchedule}]}\n", "upstream.taints[0].key: is no key"),
             ("upstream: {kubeconfig: /k, maxPods: 0}\n", "upstream.maxPods: is 0, must be at least 1"),
+            ("upstream: {kubeconfig: /k, pressure: {pidsAvailable: few}}\n", "upstream.pressure.pidsAvailable: is \"few\""),
             ("upstream: {kubeconfig: /k, insecure: true}\n", "unknown field \"insecure\""),
             ("nodeName: a\nnodeName: b\n", "duplicate"),
         ];

@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::check::Check;
+use super::pressure::{PressureThresholds, WrittenPressure};
 use super::variables::label;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct UpstreamConfig {
     pub taints: Vec<Taint>,
     /// Pods that the Node says to have room for.
     pub max_pods: u32,
+    /// Below what the Node says to be under pressure.
+    pub pressure: PressureThresholds,
 }
 
 /// `upstream` as written.
@@ -74,6 +77,9 @@ pub struct WrittenUpstream {
     /// Pods that the Node says to have room for, 1 to 10000. Default: 110.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pods: Option<u32>,
+    /// Below what the Node says to be under pressure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<WrittenPressure>,
 }
 
 impl WrittenUpstream {
@@ -95,11 +101,20 @@ impl WrittenUpstream {
             labels: self.labels.clone(),
             taints: self.taints.clone().unwrap_or_else(static_pods_only),
             max_pods: check.range("upstream.maxPods", self.max_pods.unwrap_or(DEFAULT_MAX_PODS), 1, 10_000)?,
+            pressure: self.pressure.clone().unwrap_or_default().resolve(check)?,
         })
     }
 
     pub(super) fn of(config: &UpstreamConfig) -> Self {
-        let UpstreamConfig { kubeconfig, context, register_node, labels, taints, max_pods } = config.clone();
-        Self { kubeconfig, context, register_node: Some(register_node), labels, taints: Some(taints), max_pods: Some(max_pods) }
+        let UpstreamConfig { kubeconfig, context, register_node, labels, taints, max_pods, pressure } = config.clone();
+        Self {
+            kubeconfig,
+            context,
+            register_node: Some(register_node),
+            labels,
+            taints: Some(taints),
+            max_pods: Some(max_pods),
+            pressure: Some(WrittenPressure::of(pressure)),
+        }
     }
 }

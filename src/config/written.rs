@@ -3,6 +3,7 @@
 use super::network::WrittenNetwork;
 use super::source::WrittenSource;
 use super::upstream::WrittenUpstream;
+use super::user_namespaces::WrittenUserNamespaces;
 use super::{Config, size};
 use crate::image::RegistryConfig;
 use crate::manifest::{Position, locate};
@@ -61,7 +62,7 @@ pub struct WrittenConfig {
     /// `Config`; must be there when the file has any content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Name of this host: a lower-case RFC 1123 subdomain. Default: the host name in lower case.
+    /// Name of this host: a lower-case RFC 1123 subdomain. Pods are called `<name>-<node>`. Default: the host name in lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
     /// Labels of this host by key: variables `LABEL_<KEY>`. Default: none.
@@ -100,18 +101,23 @@ pub struct WrittenConfig {
     /// Group that may use the API socket. Default: none, root alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_socket_group: Option<String>,
-    /// Registries that are not reached the default way: over https, without credentials. Default: none.
+    /// Registries that are not reached the default way: over https, without credentials. What is said here is for every pod; a pod's own
+    /// credentials are its `imagePullSecrets`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
-    /// File with age identities, for manifests that SOPS has encrypted. Default: none, only the credential `podstead.age-key`.
+    /// File with age identities, for manifests that SOPS has encrypted; mode 0600. Default: none, only the credential `podstead.age-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_key_file: Option<PathBuf>,
-    /// Sysctls that pods may set beside those that Kubernetes calls safe: names, or beginnings with a final `*`. Default: none.
+    /// Sysctls that pods may set beside those that Kubernetes calls safe: names, or beginnings with a final `*`; only of
+    /// network and IPC namespaces. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_unsafe_sysctls: Vec<String>,
     /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
+    /// Ids of the host for the users of pods with `hostUsers: false`.
+    #[serde(default)]
+    pub user_namespaces: WrittenUserNamespaces,
     /// Where git hosts say that something was pushed. Default: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WrittenWebhook>,
@@ -181,10 +187,10 @@ pub struct WrittenCrashLoopBackOff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenLogging {
-    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. Default: info.
+    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. A change counts at once; `PODSTEAD_LOG` goes before. Default: info.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// `text` or `journal` (text without time stamps). Default: text; under systemd always journal.
+    /// Lines of text on stderr, or messages to systemd's journal with fields. Default: text; under systemd always journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<LogFormat>,
 }
@@ -232,6 +238,7 @@ impl WrittenConfig {
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
+            user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),
                 port: webhook.listen.port(),

@@ -42,7 +42,7 @@ impl PodNetwork for HostOrLoopback {
                 reason: format!("list addresses of the host: {error}"),
             })?,
         };
-        Ok(PodNetworkStatus { ips, report: None })
+        Ok(PodNetworkStatus { ips, ..PodNetworkStatus::default() })
     }
 }
 

@@ -9,6 +9,7 @@ mod builtin;
 mod cni;
 mod host_addresses;
 mod host_or_loopback;
+mod record;
 
 pub use builtin::diagnosis;
 pub use builtin::{BuiltinNetwork, NetworkLinks};
@@ -16,6 +17,7 @@ pub use cni::{CniLinks, CniNetwork};
 pub use host_addresses::host_ips;
 pub use host_or_loopback::HostOrLoopback;
 
+use crate::pod::host_files::ResolvConf;
 use crate::pod::{Pod, PodUid};
 use async_trait::async_trait;
 use std::fmt;
@@ -34,7 +36,12 @@ pub struct PodNetworkStatus {
     pub ips: Vec<IpAddr>,
     /// All interfaces, as the annotation `k8s.v1.cni.cncf.io/network-status` tells them; `None` where there is nothing to tell beside the addresses.
     pub report: Option<String>,
+    /// What the network says of name servers; `None` where podstead made the pod's first interface, from which its own resolver is reached.
+    pub dns: Option<ResolvConf>,
 }
+
+/// A network, the length of its prefix, and the router that leads there.
+pub type OwnRoute = ((IpAddr, u8), IpAddr);
 
 /// Why a pod's network is not there.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +71,12 @@ pub trait PodNetwork: Send + Sync + fmt::Debug + 'static {
     /// Sets the namespace up. Idempotent. `netns` is `None` for a pod on the host's network.
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError>;
 
+    /// Waits until what [`PodNetwork::setup`] gave the pod outlives a power cut. Called before a process of the pod starts, which might
+    /// tell somebody of its addresses. Setup does not wait for disks: they do their work while the rest of the pod is being made.
+    async fn settle(&self, _uid: &PodUid) -> Result<(), NetworkError> {
+        Ok(())
+    }
+
     /// The pod's sandbox ends: takes its connection away. Its addresses stay its own, for its next sandbox. NotFound is success.
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError>;
 
@@ -75,9 +88,21 @@ pub trait PodNetwork: Send + Sync + fmt::Debug + 'static {
     /// Looks whether what pods need is still there, and repairs it. Called now and then, and cheap.
     async fn look_after(&self) {}
 
+    /// Why pods cannot be connected at present, in the kubelet's words; `None` while nothing is known to be in the way. Tries nothing, may read
+    /// small files.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// Whether something happened, since this was asked last, for which the pod should be set up or taken down again at once.
     fn has_news(&self, _uid: &PodUid) -> bool {
         false
+    }
+
+    /// Networks that pods reach by the interface that this network makes, each with its router: a default route elsewhere must not take
+    /// them away.
+    fn own_routes(&self) -> Vec<OwnRoute> {
+        Vec::new()
     }
 
     /// What a pod that was set up before a restart of the daemon has.

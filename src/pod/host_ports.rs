@@ -2,6 +2,8 @@
 
 use super::Pod;
 use super::containers::{self, ContainerKind, list, spec};
+use super::networks::{DEFAULT_NETWORK, NETWORKS};
+use super::quantity::Amount;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
@@ -14,8 +16,11 @@ pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";
 /// Annotation that limits what a pod sends, in bits per second.
 pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
 /// Annotations that say what a pod asks of its network.
-const NETWORK_ANNOTATIONS: [&str; 4] =
-    [INGRESS_BANDWIDTH, EGRESS_BANDWIDTH, "k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network"];
+const NETWORK_ANNOTATIONS: [&str; 4] = [INGRESS_BANDWIDTH, EGRESS_BANDWIDTH, NETWORKS, DEFAULT_NETWORK];
+
+/// Bits in a second that the kubelet's ecosystem takes for reasonable.
+const LEAST_BANDWIDTH: i64 = 1_000;
+const MOST_BANDWIDTH: i64 = 1_000_000_000_000_000;
 
 /// Protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,15 +80,6 @@ impl HostPort {
         };
         self.protocol == other.protocol && self.host_port == other.host_port && same_ip
     }
-
-    /// Whether it is the port of an address.
-    pub fn covers(&self, address: IpAddr) -> bool {
-        match self.host_ip {
-            None => true,
-            Some(ip) if ip.is_unspecified() => ip.is_ipv4() == address.is_ipv4(),
-            Some(ip) => ip == address,
-        }
-    }
 }
 
 impl fmt::Display for HostPort {
@@ -121,6 +117,15 @@ pub fn host_ports(pod: &Pod) -> Vec<HostPort> {
     ports.sort_unstable();
     ports.dedup();
     ports
+}
+
+/// Bits in a second, as an annotation limits them; what is wrong with it, in words that follow the annotation's name.
+pub fn bandwidth(text: &str) -> Result<u64, String> {
+    match text.parse::<Amount>().map_err(|error| format!("{text:?} {error}"))?.value() {
+        bits @ LEAST_BANDWIDTH..=MOST_BANDWIDTH => Ok(bits.unsigned_abs()),
+        ..LEAST_BANDWIDTH => Err(format!("{text:?} is unreasonably small (< 1kbit/s)")),
+        _ => Err(format!("{text:?} is unreasonably large (> 1Pbit/s)")),
+    }
 }
 
 /// Whether other pods shall not reach the pod, nor it them.
@@ -182,6 +187,5 @@ mod tests {
             assert_eq!(port(other).collides(&port(one)), collide, "{other:?} {one:?}");
         }
         assert!(!port(None).collides(&HostPort { protocol: Protocol::Udp, ..port(None) }));
-        assert!(port(Some("::")).covers("::1".parse().unwrap()) && !port(Some("::")).covers("127.0.0.1".parse().unwrap()));
     }
 }

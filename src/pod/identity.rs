@@ -1,5 +1,6 @@
 //! The names of things, as types.
 
+use super::Pod;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -78,6 +79,16 @@ pub struct PodFullName {
     pub name: String,
     /// `metadata.namespace`, never empty.
     pub namespace: String,
+}
+
+impl PodFullName {
+    /// Of a pod as its worker has it: admitted, so that both are there.
+    pub fn of(pod: &Pod) -> Self {
+        Self {
+            name: pod.metadata.name.clone().unwrap_or_default(),
+            namespace: pod.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned()),
+        }
+    }
 }
 
 impl fmt::Display for PodFullName {

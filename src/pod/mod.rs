@@ -24,6 +24,7 @@ pub mod hash;
 pub mod host_files;
 pub mod host_ports;
 pub mod identity;
+pub mod networks;
 pub mod objects;
 pub mod pull_secrets;
 pub mod quantity;

@@ -206,7 +206,7 @@ fn ask_all(pod: &Pod) {
     resources::burstable_cpu_milli(pod);
     let name = host_files::hostname(pod, "cluster.local");
     host_files::hosts_file(pod, &name, &ips, "").lines().count();
-    host_files::resolv_conf(pod, "search a\n", None);
+    host_files::resolv_conf(pod, "search a\n", None, None);
     for (_, container) in containers::all(pod) {
         container_hash(pod, container);
         resources::container_cgroup(pod, container);

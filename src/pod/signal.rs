@@ -61,6 +61,21 @@ pub fn signal_number(text: &str) -> Option<i32> {
     NAMED.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
+/// The name of a signal as Kubernetes lists them: `SIGQUIT`, `SIGRTMIN+3`, `SIGRTMAX-1`. `None` for what is no signal.
+pub fn signal_name(number: i32) -> Option<String> {
+    // Between the ends of their range they are named by the nearer one.
+    const UPPER_HALF: i32 = RT_MIN + 16;
+    if number == RT_MAX {
+        Some("SIGRTMAX".to_owned())
+    } else if (RT_MIN + 1..UPPER_HALF).contains(&number) {
+        Some(format!("SIGRTMIN+{}", number - RT_MIN))
+    } else if (UPPER_HALF..RT_MAX).contains(&number) {
+        Some(format!("SIGRTMAX-{}", RT_MAX - number))
+    } else {
+        NAMED.iter().find(|(_, known)| *known == number).map(|(name, _)| (*name).to_owned())
+    }
+}
+
 /// Whether `lifecycle.stopSignal` may say it: a full upper-case name, as Kubernetes lists them.
 pub(super) fn is_stop_signal(text: &str) -> bool {
     text.starts_with("SIG") && !text.bytes().any(|byte| byte.is_ascii_lowercase()) && signal_number(text).is_some()
@@ -97,6 +112,17 @@ mod tests {
         ] {
             assert_eq!(signal_number(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn every_signal_has_a_name_that_a_manifest_could_say() {
+        for number in (1..=31).chain(34..=64) {
+            let name = signal_name(number).unwrap();
+            assert!(is_stop_signal(&name) && signal_number(&name) == Some(number), "{number} {name}");
+        }
+        let names = [6, 15, 49, 50].map(|number| signal_name(number).unwrap());
+        assert_eq!(names, ["SIGABRT", "SIGTERM", "SIGRTMIN+15", "SIGRTMAX-14"]);
+        assert_eq!([0, -1, 32, 33, 65].map(signal_name), [const { None }; 5]);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::schedule::{Answer, Check, ProbeId, ProbedPod, Schedule};
 use crate::pod::PodUid;
 use crate::runtime::Runtime;
 use crate::sys::clock::Clock;
+use crate::sys::random::any_number;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -98,15 +98,6 @@ pub struct Prober {
     random: fn() -> u32,
 }
 
-/// Any number; where the system gives none, one in the middle.
-fn random() -> u32 {
-    let mut bytes = [0; 4];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => u32::from_ne_bytes(bytes),
-        Err(_) => u32::MAX / 2,
-    }
-}
-
 impl Prober {
     /// A prober, and what workers need of it. `pokes` is told of each pod of which something changed that its worker acts on or shows.
     pub fn new(
@@ -127,7 +118,7 @@ impl Prober {
             events,
             clock,
             pokes,
-            random,
+            random: any_number,
         };
         (prober, ProberHandle { requests: request, health })
     }

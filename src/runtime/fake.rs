@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// An operation that can be made to fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FakeOperation {
+    /// [`Runtime::observe`].
+    Observe,
     /// [`Runtime::create_sandbox`].
     CreateSandbox,
     /// [`Runtime::start_container`] of this container, before its program is executed.
@@ -289,7 +291,11 @@ impl Runtime for FakeRuntime {
     }
 
     async fn observe(&self, uid: &PodUid) -> Result<Option<ObservedPod>, RuntimeError> {
-        Ok(self.observed(uid))
+        let failure = self.state().failures.get_mut(&FakeOperation::Observe).and_then(VecDeque::pop_front);
+        match failure {
+            Some(reason) => Err(failed("observe", reason)),
+            None => Ok(self.observed(uid)),
+        }
     }
 
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus, StartError> {
@@ -321,21 +327,7 @@ impl Runtime for FakeRuntime {
                 message: None,
             },
         };
-        let container = ContainerStatus {
-            id: spec.id.clone(),
-            name: spec.name.clone(),
-            kind: spec.kind,
-            attempt: spec.attempt,
-            sandbox_attempt: spec.sandbox_attempt,
-            hash: spec.hash.clone(),
-            image_ref: spec.image_ref.clone(),
-            image_id: spec.image.digest.clone(),
-            user: Some(spec.user.clone()),
-            stop_signal: spec.stop_signal,
-            created_at,
-            log_path: spec.log_path.clone(),
-            state: state_after,
-        };
+        let container = ContainerStatus::of(spec, created_at, state_after);
         pod.containers.push(container.clone());
         pod.specs.insert(spec.id.clone(), spec.clone());
         let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };

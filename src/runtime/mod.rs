@@ -5,14 +5,20 @@
 //! [`Runtime::recover`]. Exits are told as [`PodLifecycleEvent`]s and are durable before they are told.
 
 pub mod client;
+mod error;
+mod exec;
 #[cfg(any(test, feature = "testing"))]
 pub mod fake;
+mod observed;
 pub mod oci;
 pub mod protocol;
 pub mod record;
-pub mod types;
+mod spec;
 
-pub use types::*;
+pub use error::*;
+pub use exec::*;
+pub use observed::*;
+pub use spec::*;
 
 use crate::pod::{ContainerId, PodUid};
 use async_trait::async_trait;

@@ -3,7 +3,7 @@
 //! The shim writes container records: durably before a container's program is executed and before its exit is told, atomically in
 //! between. The client writes sandbox records, and rewrites container records only when the shim is dead.
 
-use crate::runtime::types::{ContainerStatus, SandboxStatus};
+use crate::runtime::{ContainerStatus, SandboxStatus};
 use crate::sys::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -143,7 +143,7 @@ fn write_json<T: Serialize>(path: &Path, record: &T, durability: Durability) -> 
 mod tests {
     use super::*;
     use crate::pod::{ContainerId, ContainerName};
-    use crate::runtime::types::{ContainerKind, ContainerState};
+    use crate::runtime::{ContainerKind, ContainerState};
     use jiff::Timestamp;
 
     fn record() -> ContainerRecord {

@@ -36,6 +36,8 @@ pub(super) struct Container {
     pub(super) record_due: Option<Instant>,
     /// What is told of it until the record of its end is written.
     pub(super) told: Option<ContainerStatus>,
+    /// Requests to kill it that are answered when its end is told.
+    pub(super) kills: Vec<(ClientKey, u64)>,
 }
 
 /// Where its first process is.
@@ -78,6 +80,8 @@ pub(super) enum Stopping {
     Sleeping(Instant),
     /// Its `preStop` hook runs; it is over when the process is gone.
     InHook(ExecKey),
+    /// Its `preStop` hook asks; it is over when that process is gone.
+    Asking(u32),
     /// Its hook is over: it waits for its turn.
     Waiting,
     /// It has its stop signal.
@@ -126,21 +130,7 @@ impl Container {
     pub(super) fn new(key: ContainerKey, spec: &ContainerSpec, log_limits: LogLimits, now: Timestamp) -> Self {
         Self {
             key,
-            status: ContainerStatus {
-                id: spec.id.clone(),
-                name: spec.name.clone(),
-                kind: spec.kind,
-                attempt: spec.attempt,
-                sandbox_attempt: spec.sandbox_attempt,
-                hash: spec.hash.clone(),
-                image_ref: spec.image_ref.clone(),
-                image_id: spec.image.digest.clone(),
-                user: Some(spec.user.clone()),
-                stop_signal: spec.stop_signal,
-                created_at: now,
-                log_path: spec.log_path.clone(),
-                state: ContainerState::Created,
-            },
+            status: ContainerStatus::of(spec, now, ContainerState::Created),
             process: Process::Awaited,
             streams: Streams::default(),
             log: LogFile::new(spec.log_path.clone(), log_limits),
@@ -160,6 +150,7 @@ impl Container {
             attached: Vec::new(),
             record_due: None,
             told: None,
+            kills: Vec::new(),
         }
     }
 

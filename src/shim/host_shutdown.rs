@@ -3,12 +3,16 @@
 //!
 //! As in the kubelet (rule D12): the `preStop` hooks of all containers begin at once; a main container gets its signal when its hook is
 //! over, a sidecar when moreover all main containers and the sidecars after it are gone. Hook, turn and signal share the grace period; there
-//! are two seconds at least between signal and SIGKILL. Of hooks, `exec` and `sleep` are done.
+//! are two seconds at least between signal and SIGKILL. Of hooks, all are done but `httpGet` over HTTPS.
 
 use super::container::{Container, Stopping};
 use super::event_loop::{PodShim, RETRY, complain};
 use super::poller::{ClientKey, ContainerKey};
+use crate::pod::ContainerId;
 use crate::runtime::{ContainerKind, ExecSpec, ShutdownHook};
+use crate::sys::self_exec::OWN_BINARY;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Between stop signal and SIGKILL, however short the grace period is.
@@ -34,7 +38,9 @@ impl PodShim {
     fn begin_hook(&mut self, key: ContainerKey, now: Instant) {
         let Some(container) = self.containers.get(&key) else { return };
         let (id, hook) = (container.id().clone(), container.shutdown.hook.clone());
+        let asks = container.shutdown.request.is_some();
         let stopping = match hook {
+            None if asks => self.ask(&id),
             None => Stopping::Waiting,
             Some(ShutdownHook::Sleep(seconds)) => Stopping::Sleeping(now + Duration::from_secs(seconds)),
             Some(ShutdownHook::Exec(args)) => {
@@ -59,6 +65,26 @@ impl PodShim {
         }
     }
 
+    /// Has a process ask. Reaped like every other child.
+    fn ask(&self, id: &ContainerId) -> Stopping {
+        let mut command = Command::new(OWN_BINARY);
+        command.arg("ask").arg(self.config.paths().shim_config(&self.config.spec.uid)).arg(id.as_str());
+        command.env_clear().current_dir(Path::new("/")).stdin(Stdio::null()).stdout(Stdio::null());
+        match command.spawn() {
+            Ok(child) => Stopping::Asking(child.id()),
+            Err(error) => {
+                complain("preStop hook", &error);
+                Stopping::Waiting
+            }
+        }
+    }
+
+    /// A child has ended: whether it was one that asked. How it ended is of no matter: a failed hook delays nothing.
+    pub(super) fn asker_ended(&mut self, pid: u32) -> bool {
+        let asking = self.containers.values_mut().find(|container| container.stopping == Stopping::Asking(pid));
+        asking.map(|container| container.stopping = Stopping::Waiting).is_some()
+    }
+
     /// Takes the next steps, if the host shuts down.
     pub(super) fn go_on_with_host_shutdown(&mut self, now: Instant) {
         let Some(deadline) = self.host_shutdown else { return };
@@ -67,7 +93,7 @@ impl PodShim {
             let is_over = match container.stopping {
                 Stopping::Sleeping(until) => until <= now,
                 Stopping::InHook(exec) => !execs.contains_key(&exec),
-                Stopping::NotYet | Stopping::Waiting | Stopping::Signalled => false,
+                Stopping::NotYet | Stopping::Asking(_) | Stopping::Waiting | Stopping::Signalled => false,
             };
             if is_over {
                 container.stopping = Stopping::Waiting;
@@ -111,7 +137,7 @@ impl PodShim {
         let deadline = self.host_shutdown?;
         let sleeping = self.living().filter_map(|container| match container.stopping {
             Stopping::Sleeping(until) => Some(until),
-            Stopping::NotYet | Stopping::InHook(_) | Stopping::Waiting | Stopping::Signalled => None,
+            Stopping::NotYet | Stopping::InHook(_) | Stopping::Asking(_) | Stopping::Waiting | Stopping::Signalled => None,
         });
         sleeping.chain([deadline]).min()
     }

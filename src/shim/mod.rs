@@ -5,6 +5,7 @@
 //! podstead-shim helper start ...  creates one container with libcontainer, as the shim's child, and ends (helper)
 //! podstead-shim helper exec ...   starts one process in a container, as the shim's child, and ends (helper)
 //! podstead-shim compress FILE...  compresses rotated log files ([`log`])
+//! podstead-shim ask CONFIG ID     makes the request of a preStop hook while the host shuts down, and ends (asker)
 //! podstead-shim init              process 1 of a PID namespace that a pod's containers share (init)
 //! ```
 //!
@@ -16,6 +17,7 @@
 //!
 //! The work that needs much code or memory is done by helpers: short-lived processes of the same binary.
 
+mod asker;
 mod client;
 mod container;
 mod event_loop;
@@ -47,6 +49,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         ["pod", config, _name] => launch::run(Path::new(config)).map_err(|error| explain(&error)),
         ["helper", job @ ..] => return helper::run(job),
         ["compress", ..] => log::compress(&arguments[2..]).map_err(|error| explain(&error)),
+        ["ask", config, container] => asker::run(Path::new(config), container).map_err(|error| explain(&error)),
         ["init"] => init::run().map_err(|error| explain(&error)).map(|never| match never {}),
         ["--version"] => {
             let _closed = writeln!(std::io::stdout(), "podstead-shim {}", env!("CARGO_PKG_VERSION"));

@@ -69,6 +69,9 @@ impl PodShim {
             }
             return;
         }
+        if self.asker_ended(pid) {
+            return;
+        }
         if self.shared_pid.as_ref().is_some_and(|init| init.pid() == pid) {
             // The kernel kills all that were in its namespace, and no process can be made in it any more: the sandbox is broken. The shim
             // ends with the last of them, and the daemon sees the sandbox lost.

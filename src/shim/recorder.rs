@@ -196,7 +196,7 @@ impl PodShim {
     fn tell_end(&mut self, key: ContainerKey, reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending>) {
         let Some(container) = self.containers.get_mut(&key) else { return };
         container.told = None;
-        let status = container.status.clone();
+        let (status, kills) = (container.status.clone(), std::mem::take(&mut container.kills));
         self.announce(ShimEvent { kind: ShimEventKind::Died, container: status.clone() });
         if let Some(ending) = ending {
             attached.into_iter().for_each(|client| self.end_session(client, ending));
@@ -204,6 +204,7 @@ impl PodShim {
         if let Some(Reply { client, id, refusal }) = reply {
             self.respond(client, id, refusal.map_or_else(|| Ok(Answer::Container(Box::new(status))), Err));
         }
+        kills.into_iter().for_each(|(client, id)| self.respond(client, id, Ok(Answer::Done)));
     }
 }
 

@@ -80,13 +80,13 @@ impl PodShim {
                 let result = self.signal(&container, signal);
                 self.respond(client, id, result);
             }
-            Operation::Kill { container } => {
-                let result = self.known(&container).map(|key| {
+            Operation::Kill { container } => match self.known(&container) {
+                Ok(key) => {
                     self.kill(key);
-                    Answer::Done
-                });
-                self.respond(client, id, result);
-            }
+                    self.answer_kill(key, client, id);
+                }
+                Err(refusal) => self.respond(client, id, Err(refusal)),
+            },
             Operation::Resize { container, columns, rows } => {
                 let result = self.known(&container).map(|key| {
                     if let Some(container) = self.containers.get(&key).filter(|container| container.has_terminal) {
@@ -150,6 +150,14 @@ impl PodShim {
             complain("kill container", &error);
         }
         self.abandon_helper_of(key);
+    }
+
+    /// What had no program yet is dead at once; it can be removed when that is on disk, and so the answer waits for it.
+    fn answer_kill(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
+        match self.containers.get_mut(&key).filter(|container| container.told.is_some()) {
+            Some(container) => container.kills.push((client, id)),
+            None => self.respond(client, id, Ok(Answer::Done)),
+        }
     }
 
     fn remove(&mut self, id: &ContainerId) -> Result<Answer, Refusal> {

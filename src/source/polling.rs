@@ -6,9 +6,9 @@ use super::poll::next_delay;
 use super::wake::Wishes;
 use super::{Artifact, SourceReport};
 use crate::pod::SourceId;
+use crate::sys::random::any_number;
 use async_trait::async_trait;
 use jiff::Timestamp;
-use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -81,7 +81,7 @@ pub async fn poll_forever(
             return;
         }
         let ended = Instant::now();
-        let delay = next_delay(interval, failures, retry_after.flatten(), random());
+        let delay = next_delay(interval, failures, retry_after.flatten(), any_number());
         wishes.tell_next_look(Timestamp::now().checked_add(delay).ok());
         // Cancel-safe: a wish is taken out only when it wins.
         tokio::select! {
@@ -92,15 +92,6 @@ pub async fn poll_forever(
             }
             () = reports.closed() => return,
         }
-    }
-}
-
-/// Any number; where the system gives none, one that keeps everything at its middle.
-fn random() -> u32 {
-    let mut bytes = [0; 4];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => u32::from_ne_bytes(bytes),
-        Err(_) => u32::MAX / 2,
     }
 }
 

@@ -1,4 +1,5 @@
-//! Conditions of a pod (kubelet rule D16).
+//! Conditions of a pod (kubelet rule D16). A pod that is evicted because it uses more than its own limits is not disrupted: there is no
+//! `DisruptionTarget`, as on a kubelet.
 
 use super::input::{Resize, StatusInput};
 use super::phase::PodPhase;
@@ -69,7 +70,6 @@ pub(super) fn conditions(
         ("PodScheduled", Verdict::TRUE),
     ]
     .into_iter()
-    .chain(disruption(input).map(|verdict| ("DisruptionTarget", verdict)))
     .chain(resize(input))
     .map(|(kind, verdict)| condition(input, kind, verdict))
     .collect()
@@ -86,12 +86,6 @@ fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
             ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
         }
     })
-}
-
-/// A pod that was ended for the sake of the host, not by itself.
-fn disruption(input: &StatusInput<'_>) -> Option<Verdict> {
-    let result = input.result.filter(|result| result.reason.as_deref() == Some(reason::EVICTED))?;
-    Some(Verdict { holds: true, reason: Some(reason::TERMINATION_BY_KUBELET), message: result.message.clone() })
 }
 
 /// Nothing on this host sets the conditions that readiness gates name: a pod with gates is never ready, as on a kubelet without whoever

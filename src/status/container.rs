@@ -3,8 +3,9 @@
 use super::input::{Resize, StatusInput, Waiting};
 use super::reason;
 use crate::pod::ContainerName;
-use crate::pod::containers::ContainerKind;
+use crate::pod::containers::{self, ContainerKind};
 use crate::pod::resources::DeclaredAmounts;
+use crate::pod::signal::signal_name;
 use crate::runtime::{ContainerState, ContainerStatus as Observed};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -19,13 +20,8 @@ use std::collections::BTreeMap;
 pub const UNKNOWN_EXIT_CODE: i32 = 255;
 const SCHEME: &str = "podstead://";
 
-/// The status of one container; `waits_for_init` tells whether init containers come first.
-pub(super) fn container_status(
-    input: &StatusInput<'_>,
-    kind: ContainerKind,
-    container: &Container,
-    waits_for_init: bool,
-) -> ContainerStatus {
+/// The status of one container.
+pub(super) fn container_status(input: &StatusInput<'_>, kind: ContainerKind, container: &Container) -> ContainerStatus {
     let name = ContainerName::new(&container.name);
     let mut runs: Vec<&Observed> =
         input.observed.iter().flat_map(|pod| &pod.containers).filter(|run| run.name == name && run.kind == kind).collect();
@@ -33,21 +29,24 @@ pub(super) fn container_status(
     let latest = runs.pop();
     let before = runs.pop();
 
-    let waiting = || {
-        let reason = if waits_for_init { reason::POD_INITIALIZING } else { reason::CONTAINER_CREATING };
-        Waiting { reason, message: String::new() }
+    // The kubelet's word for all that has not started in a pod with init containers, these included: kubectl counts `Init:0/2` by it.
+    let has_init = containers::init(&input.desired.pod).next().is_some();
+    let in_words = |waiting: &Waiting| match waiting.reason {
+        reason::CONTAINER_CREATING if has_init => Waiting { reason: reason::POD_INITIALIZING, message: waiting.message.clone() },
+        _ => waiting.clone(),
     };
-    let particular = input.waiting.get(&name);
+    let waiting = || in_words(&Waiting { reason: reason::CONTAINER_CREATING, message: String::new() });
+    let particular = input.waiting.get(&name).map(in_words);
     let (state, last_state) = match latest {
-        None => (waiting_state(particular.cloned().unwrap_or_else(waiting)), None),
+        None => (waiting_state(particular.unwrap_or_else(waiting)), None),
         Some(run) => match &run.state {
             ContainerState::Running { started_at, .. } => {
-                let starting = input.starting.get(&name).cloned().map(waiting_state);
+                let starting = input.starting.get(&name).map(|starting| waiting_state(in_words(starting)));
                 (starting.unwrap_or_else(|| running_state(*started_at)), before.map(terminated_state))
             }
-            ContainerState::Created => (waiting_state(particular.cloned().unwrap_or_else(waiting)), before.map(terminated_state)),
+            ContainerState::Created => (waiting_state(particular.unwrap_or_else(waiting)), before.map(terminated_state)),
             ContainerState::Exited { .. } | ContainerState::Unknown { .. } => match particular {
-                Some(particular) => (waiting_state(particular.clone()), Some(terminated_state(run))),
+                Some(particular) => (waiting_state(particular), Some(terminated_state(run))),
                 None => (terminated_state(run), before.map(terminated_state)),
             },
         },
@@ -80,6 +79,7 @@ pub(super) fn container_status(
         last_state: Some(last_state.unwrap_or_default()),
         user: latest.and_then(container_user),
         volume_mounts: volume_mounts(container),
+        stop_signal: latest.and_then(|run| signal_name(run.stop_signal)),
         resources: resources(given.as_ref().unwrap_or(&wanted)),
         allocated_resources: quantities(allocated),
         ..ContainerStatus::default()

@@ -44,11 +44,13 @@ impl Counted<'_> {
 }
 
 /// The phase of a pod with these containers. `inits` are init containers without sidecars. A `result` that was decided stays, whatever is
-/// seen later. A pod of which something runs is not over, as for the kubelet's status manager: who sees that it is may take what it had.
+/// seen later. `is_initialized`: a main container was started in the present sandbox; init containers that run in a new one, after a reboot
+/// for one, make the pod pending again. A pod of which something runs is not over, as for the kubelet's status manager: who sees that it is may take what it had.
 pub(super) fn pod_phase(
     inits: &[Counted<'_>],
     sidecars: &[Counted<'_>],
     mains: &[Counted<'_>],
+    is_initialized: bool,
     result: Option<&PodResult>,
 ) -> PodPhase {
     let runs = |containers: &[Counted<'_>]| containers.iter().any(|container| is_running(container.status));
@@ -56,12 +58,11 @@ pub(super) fn pod_phase(
     if let Some(result) = result.filter(|_| !is_alive) {
         return if result.succeeded { PodPhase::Succeeded } else { PodPhase::Failed };
     }
-    let main_has_run = mains.iter().any(|main| is_running(main.status) || ended(main.status).is_some());
     let init_pending = inits.iter().any(|init| terminated(init.status).is_none_or(|terminated| terminated.exit_code != 0));
     if !is_alive && inits.iter().any(|init| init.after_exit() == Some(AfterExit::Failed)) {
         return PodPhase::Failed;
     }
-    if init_pending && !main_has_run {
+    if init_pending && !is_initialized {
         return PodPhase::Pending;
     }
     if mains.iter().any(|main| !is_running(main.status) && ended(main.status).is_none()) {
@@ -134,7 +135,8 @@ mod tests {
         let statuses: Vec<ContainerStatus> = inits.chars().chain(mains.chars()).map(status).collect();
         let counted: Vec<Counted<'_>> = statuses.iter().zip(&exits).map(|(status, exits)| Counted { status, exits }).collect();
         let (inits, mains) = counted.split_at(inits.len());
-        pod_phase(inits, &[], mains, None)
+        let is_initialized = mains.iter().any(|main| is_running(main.status) || ended(main.status).is_some());
+        pod_phase(inits, &[], mains, is_initialized, None)
     }
 
     /// The phase of a pod with a sidecar.
@@ -146,7 +148,7 @@ mod tests {
         let exits: Vec<ExitPolicy> = containers::all(&pod).map(|(kind, container)| ExitPolicy::of(&pod, kind, container)).collect();
         let (sidecar, main) = (status(sidecar), status(main));
         let counted = |status, exits| [Counted { status, exits }];
-        pod_phase(&[], &counted(&sidecar, &exits[0]), &counted(&main, &exits[1]), None)
+        pod_phase(&[], &counted(&sidecar, &exits[0]), &counted(&main, &exits[1]), false, None)
     }
 
     fn phase(policy: &str, inits: &str, mains: &str) -> PodPhase {
@@ -249,7 +251,7 @@ mod tests {
         let exits = ExitPolicy::of(&pod, ContainerKind::Main, &pod.spec.as_ref().unwrap().containers[0]);
         let phase = |letter, result| {
             let status = status(letter);
-            pod_phase(&[], &[], &[Counted { status: &status, exits: &exits }], Some(&result))
+            pod_phase(&[], &[], &[Counted { status: &status, exits: &exits }], true, Some(&result))
         };
         assert_eq!(phase('r', PodResult::failed()), PodPhase::Running);
         assert_eq!(phase('w', PodResult::failed()), PodPhase::Failed);

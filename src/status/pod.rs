@@ -16,13 +16,10 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     let pod = &input.desired.pod;
     let mut inits: Vec<(ContainerKind, ContainerStatus)> = Vec::new();
     for (kind, container) in containers::init(pod) {
-        // The first init container that is not done is the one that is being worked at; the others wait for it.
-        let waits = inits.iter().any(|(kind, status)| !is_done(*kind, status));
-        inits.push((kind, container_status(input, kind, container, waits)));
+        inits.push((kind, container_status(input, kind, container)));
     }
-    let waits = inits.iter().any(|(kind, status)| !is_done(*kind, status));
     let mut mains: Vec<ContainerStatus> =
-        containers::main(pod).map(|container| container_status(input, ContainerKind::Main, container, waits)).collect();
+        containers::main(pod).map(|container| container_status(input, ContainerKind::Main, container)).collect();
 
     let total = inits.len() + mains.len();
     for status in inits.iter_mut().map(|(_, status)| status).chain(&mut mains) {
@@ -35,9 +32,8 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     let of_kind = |wanted| counted.clone().filter(move |(kind, _)| *kind == wanted).map(|(_, counted)| counted).collect::<Vec<_>>();
     let [init_containers, sidecars, main_containers] =
         [ContainerKind::Init, ContainerKind::Sidecar, ContainerKind::Main].map(of_kind);
-    let phase = pod_phase(&init_containers, &sidecars, &main_containers, input.result);
-
-    let main_has_run = mains.iter().any(|status| status.container_id.is_some());
+    let main_has_run = has_started_main(input);
+    let phase = pod_phase(&init_containers, &sidecars, &main_containers, main_has_run, input.result);
     let uninitialized: Vec<&str> = inits
         .iter()
         .filter(|(kind, status)| !main_has_run && !is_done(*kind, status))
@@ -46,8 +42,12 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     let sidecars = inits.iter().filter(|(kind, _)| *kind == ContainerKind::Sidecar).map(|(_, status)| status);
     let waited_for: Vec<&ContainerStatus> = sidecars.chain(&mains).collect();
 
+    let conditions = conditions(input, phase, &waited_for, &uninitialized);
+
     let is_over = matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
     let result = input.result.filter(|_| is_over);
+    // As the kubelet lists them, whatever the order of the spec; init containers stay in theirs.
+    mains.sort_by(|one, other| one.name.cmp(&other.name));
     let pod_ips: Vec<String> = if is_over { Vec::new() } else { input.pod_ips.iter().map(ToString::to_string).collect() };
     let host_ips: Vec<String> = input.host_ips.iter().map(ToString::to_string).collect();
     let qos = match qos_class(pod) {
@@ -59,7 +59,7 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
         phase: Some(phase.as_str().to_owned()),
         reason: result.and_then(|result| result.reason.clone()),
         message: result.and_then(|result| result.message.clone()),
-        conditions: Some(conditions(input, phase, &waited_for, &uninitialized)),
+        conditions: Some(conditions),
         start_time: input.started_at.map(Time),
         qos_class: Some(qos.to_owned()),
         host_ip: host_ips.first().cloned(),
@@ -70,6 +70,15 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
         container_statuses: Some(mains),
         ..PodStatus::default()
     }
+}
+
+/// Whether a main container was started in the present sandbox, so that init containers are over. What is known of a sandbox that is gone
+/// says nothing about the one that came after it.
+fn has_started_main(input: &StatusInput<'_>) -> bool {
+    let Some(observed) = input.observed else { return false };
+    let present = observed.sandbox.as_ref().map(|sandbox| sandbox.spec.attempt);
+    let mut mains = observed.containers.iter().filter(|run| run.kind == ContainerKind::Main);
+    mains.any(|run| present.is_none_or(|present| run.sandbox_attempt == present))
 }
 
 /// Whether the next container may start after this init container or sidecar.

@@ -1,8 +1,8 @@
 //! The kubelet's words for why something is as it is.
 
-/// Waiting: before a container's first start, in a pod without init containers left to run.
+/// Waiting: before a container's first start, in a pod without init containers.
 pub const CONTAINER_CREATING: &str = "ContainerCreating";
-/// Waiting: init containers have to finish first.
+/// Waiting: before a container's first start, in a pod with init containers; also of these.
 pub const POD_INITIALIZING: &str = "PodInitializing";
 /// Waiting: the image could not be fetched just now.
 pub const ERR_IMAGE_PULL: &str = "ErrImagePull";
@@ -42,9 +42,6 @@ pub const CONTAINER_STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 /// Pod: it used more of the host's disk than it may.
 pub const EVICTED: &str = "Evicted";
-/// Condition: the host ended the pod; the word of the kubelet for itself.
-pub const TERMINATION_BY_KUBELET: &str = "TerminationByKubelet";
-
 /// Condition: containers are not ready.
 pub const CONTAINERS_NOT_READY: &str = "ContainersNotReady";
 /// Condition: init containers are not done.

@@ -5,8 +5,10 @@ use super::{PodResult, StatusInput, Unready, Waiting, pod_status, reason};
 use crate::manifest::{Origin, Position};
 use crate::mux::DesiredPod;
 use crate::pod::containers;
+use crate::pod::resources::{pod_cgroup, qos_class};
+use crate::pod::security::pod_namespaces;
 use crate::pod::{ContainerId, ContainerName, Pod, PodFullName, PodUid, SourceId};
-use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, ProcessUser};
+use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, ProcessUser, SandboxSpec, SandboxState, SandboxStatus};
 use crate::source::Revision;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
@@ -53,6 +55,8 @@ fn run(pod: &Pod, text: &str) -> ContainerStatus {
 
 /// What is known beside the runs.
 struct Known {
+    /// The attempt of the present sandbox; runs are of the first one.
+    sandbox: Option<u32>,
     waiting: BTreeMap<ContainerName, Waiting>,
     starting: BTreeMap<ContainerName, Waiting>,
     result: Option<PodResult>,
@@ -65,6 +69,7 @@ struct Known {
 impl Default for Known {
     fn default() -> Self {
         Self {
+            sandbox: None,
             waiting: BTreeMap::new(),
             starting: BTreeMap::new(),
             result: None,
@@ -76,12 +81,29 @@ impl Default for Known {
     }
 }
 
+fn sandbox(attempt: u32) -> SandboxStatus {
+    let pod = Pod::default();
+    let spec = SandboxSpec {
+        uid: PodUid::new("uid-1"),
+        full_name: PodFullName { name: "web-edge".into(), namespace: "shop".into() },
+        attempt,
+        hostname: "web".into(),
+        namespaces: pod_namespaces(&pod),
+        qos: qos_class(&pod),
+        resources: pod_cgroup(&pod),
+        sysctls: Vec::new(),
+        own_users: false,
+        first_host_id: None,
+    };
+    SandboxStatus { spec, state: SandboxState::Ready, created_at: at(8), shim_pid: Some(7), netns: None }
+}
+
 /// The status of a pod with this spec, of which these runs are seen.
 fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
     let pod: Pod = serde_yaml::from_str(&format!("{{metadata: {{name: web-edge, namespace: shop}}, spec: {{{spec}}}}}")).unwrap();
     let observed = ObservedPod {
         uid: PodUid::new("uid-1"),
-        sandbox: None,
+        sandbox: known.sandbox.map(sandbox),
         containers: runs.iter().map(|text| run(&pod, text)).collect(),
         given: BTreeMap::new(),
     };
@@ -207,22 +229,16 @@ fn a_pod_without_a_sandbox_is_not_ready_to_start_containers() {
 }
 
 #[test]
-fn an_evicted_pod_is_disrupted() {
+fn a_pod_that_is_evicted_for_its_own_limits_is_not_disrupted() {
     let result = PodResult {
         succeeded: false,
         reason: Some(reason::EVICTED.to_owned()),
         message: Some("Pod ephemeral local storage usage exceeds the total limit of containers 2Mi.".to_owned()),
     };
     let status = status_with(TWO, &["a:137", "b:137"], &Known { result: Some(result), ..Known::default() });
-    assert!(
-        summary(&status).ends_with("DisruptionTarget=True TerminationByKubelet Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."),
-        "{}",
-        summary(&status)
-    );
     assert_eq!(status.reason.as_deref(), Some("Evicted"));
-    let deadline = PodResult { reason: Some(reason::DEADLINE_EXCEEDED.to_owned()), ..PodResult::failed() };
-    let status = status_with(TWO, &["a:137", "b:137"], &Known { result: Some(deadline), ..Known::default() });
-    assert!(!summary(&status).contains("DisruptionTarget"), "that is the pod's own end");
+    let kinds: Vec<_> = status.conditions.iter().flatten().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!(kinds, ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]);
 }
 
 #[test]
@@ -251,9 +267,25 @@ fn a_container_status_has_user_and_mounts() {
     let a = &status.container_statuses.as_deref().unwrap()[0];
     let user = a.user.clone().unwrap().linux.unwrap();
     assert_eq!((user.uid, user.gid, user.supplemental_groups), (1000, 2000, Some(vec![2000, 3000])));
+    assert_eq!(a.stop_signal.as_deref(), Some("SIGTERM"), "what it is asked to end by");
     let mounts: Vec<_> =
         a.volume_mounts.iter().flatten().map(|mount| (&*mount.name, mount.recursive_read_only.as_deref())).collect();
     assert_eq!(mounts, [("v", None), ("r", Some("Disabled")), ("d", Some("Enabled"))]);
+}
+
+/// After a reboot, for one: kubectl then shows `Init:0/2` and not how the containers of before were lost.
+#[test]
+fn d14_init_containers_that_run_in_a_new_sandbox_make_the_pod_pending_again() {
+    let with =
+        |sandbox, runs: &[&str]| summary(&status_with(WITH_INIT, runs, &Known { sandbox: Some(sandbox), ..Known::default() }));
+    let before = ["i:0", "j:0", "a:lost"];
+    assert!(with(0, &before).starts_with("Running; Ready=False"), "{}", with(0, &before));
+    let again = with(1, &["i:running/1", "j:0", "a:lost"]);
+    assert!(
+        again
+            .starts_with("Pending; Initialized=False ContainersNotInitialized containers with incomplete status: [i]; Ready=False"),
+        "{again}"
+    );
 }
 
 #[test]
@@ -264,14 +296,43 @@ fn addresses_class_and_start_are_those_of_the_pod() {
     assert_eq!(status.start_time.unwrap().0, at(5));
 }
 
+/// The reasons for which containers wait, init containers first.
+fn reasons(status: &PodStatus) -> Vec<String> {
+    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    all.map(|container| container.state.clone().unwrap().waiting.and_then(|waiting| waiting.reason).unwrap_or_default()).collect()
+}
+
+/// kubectl counts `Init:0/2` only while init containers, too, wait with this word.
 #[test]
-fn a_container_that_waits_says_whether_init_containers_come_first() {
-    let waiting = |status: &PodStatus, index: usize| {
-        let state = status.container_statuses.as_ref().unwrap()[index].state.clone().unwrap();
-        state.waiting.unwrap().reason.unwrap()
+fn what_has_not_started_says_whether_the_pod_has_init_containers() {
+    assert_eq!(reasons(&status(TWO, &["b:running"])), ["ContainerCreating", ""]);
+    assert_eq!(reasons(&status(WITH_INIT, &[])), ["PodInitializing"; 3]);
+    assert_eq!(reasons(&status(WITH_INIT, &["i:0", "j:0"])), ["", "", "PodInitializing"]);
+    assert_eq!(reasons(&status(WITH_SIDECAR, &["s:running"])), ["", "PodInitializing"]);
+    let because = |reason| Waiting { reason, message: "no such volume".into() };
+    let waiting = BTreeMap::from([
+        (ContainerName::new("i"), because(reason::CONTAINER_CREATING)),
+        (ContainerName::new("a"), because(reason::ERR_IMAGE_PULL)),
+    ]);
+    let status = status_with(WITH_INIT, &[], &Known { waiting, ..Known::default() });
+    assert_eq!(reasons(&status), ["PodInitializing", "PodInitializing", "ErrImagePull"]);
+    let first = status.init_container_statuses.unwrap().remove(0).state.unwrap().waiting.unwrap();
+    assert_eq!(first.message.as_deref(), Some("no such volume"));
+}
+
+#[test]
+fn containers_are_listed_by_name_and_init_containers_in_their_order() {
+    let spec = "initContainers: [{name: z, image: x}, {name: i, image: x}], containers: [{name: c, image: x}, {name: a, image: x}]";
+    let status = status(spec, &["z:0", "i:0", "c:running", "a:1"]);
+    let names = |list: &Option<Vec<k8s_openapi::api::core::v1::ContainerStatus>>| -> Vec<String> {
+        list.iter().flatten().map(|container| container.name.clone()).collect()
     };
-    assert_eq!(waiting(&status(TWO, &[]), 0), "ContainerCreating");
-    assert_eq!(waiting(&status(WITH_INIT, &["i:0"]), 0), "PodInitializing");
+    assert_eq!(
+        (names(&status.container_statuses), names(&status.init_container_statuses)),
+        (vec!["a".into(), "c".into()], vec!["z".into(), "i".into()])
+    );
+    let ready: Vec<bool> = status.container_statuses.iter().flatten().map(|container| container.ready).collect();
+    assert_eq!(ready, [false, true]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! The sign of life for the service manager's watchdog (`WatchdogSec=`): given by the sync loop itself, so that a loop that hangs is
-//! restarted. Pods do not notice (promise P1).
+//! The sign of life for the service manager's watchdog (`WatchdogSec=`), and for a cluster that is told whether this host is well: given by the
+//! sync loop itself, so that a loop that hangs is noticed, and restarted. Pods do not notice (promise P1).
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
@@ -51,6 +52,40 @@ impl fmt::Debug for Heartbeat {
     }
 }
 
+/// When the loop gave its last sign of life. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Pulse(Arc<Mutex<Instant>>);
+
+impl Pulse {
+    /// A loop that sees to its [`Heartbeat`] beats at least this often.
+    pub const PERIOD: Duration = Duration::from_secs(30);
+    /// A loop that is silent for longer hangs: its turns take milliseconds.
+    const SILENCE: Duration = Duration::from_secs(120);
+
+    /// A loop that lives now.
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    /// A sign of life.
+    pub fn beat(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Why the loop is thought to hang.
+    pub fn trouble(&self) -> Option<String> {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (last.elapsed() > Self::SILENCE)
+            .then(|| format!("the sync loop has given no sign of life for {} s", Self::SILENCE.as_secs()))
+    }
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// The watchdog's timeout, from the values of `WATCHDOG_USEC` and `WATCHDOG_PID`; `None` when there is none, or when it watches another
 /// process than `pid`.
 pub fn watchdog_timeout(microseconds: Option<&OsStr>, watched: Option<&OsStr>, pid: u32) -> Option<Duration> {
@@ -81,6 +116,17 @@ mod tests {
         }
         assert_eq!(begin.elapsed(), Duration::from_secs(120));
         assert_eq!(beats.load(Ordering::Relaxed), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_is_silent_for_two_minutes_hangs_until_it_beats_again() {
+        let pulse = Pulse::new();
+        tokio::time::advance(Duration::from_secs(120)).await;
+        assert_eq!(pulse.trouble(), None);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(pulse.trouble().is_some());
+        pulse.beat();
+        assert_eq!(pulse.trouble(), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
-pub use heartbeat::Heartbeat;
+pub use heartbeat::{Heartbeat, Pulse};
 pub use housekeeping::Housekeeping;
 pub use iteration::{Ended, SyncInputs, sync_loop_iteration};
 pub use recover::{RecoverError, Recovered};

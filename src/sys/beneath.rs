@@ -3,6 +3,7 @@
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, fchmod, mkdirat, openat2};
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -37,6 +38,12 @@ pub fn make_beneath(base: impl AsFd, path: &Path, mode: u32) -> io::Result<Owned
         }
     }
     open_beneath(&base, path)
+}
+
+/// Opens a directory for reading, if it is one and nothing else is mounted there: no symlink is followed.
+pub(super) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS)
 }
 
 const MAX_RACES: usize = 100;

@@ -4,13 +4,13 @@
 //! tree or onto another file system, memory and work are bounded, and what goes beyond the bounds is not counted. So the sum is never too
 //! high.
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
-use rustix::io::Errno;
+use super::beneath::open_directory;
+use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -33,6 +33,11 @@ impl WalkBudget {
     /// So many entries.
     pub const fn of(entries: u64) -> Self {
         Self { entries }
+    }
+
+    /// Whether nothing is left: what was counted may not be all.
+    pub const fn is_spent(&self) -> bool {
+        self.entries == 0
     }
 
     fn spend(&mut self) -> bool {
@@ -106,14 +111,10 @@ impl Walk<'_> {
     }
 }
 
-fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat2(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{Mode, OFlags};
     use std::fs;
     use std::os::unix::fs::symlink;
 

@@ -20,6 +20,11 @@ pub(super) fn in_netns<T: Send>(netns: &File, work: impl FnOnce() -> T + Send) -
     })
 }
 
+/// Moves this process, which must have one thread and end soon, into the network namespace pinned at `netns`.
+pub fn enter(netns: &Path) -> io::Result<()> {
+    Ok(move_into_link_name_space(File::open(netns)?.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
 /// Makes a TCP socket that does not block and is not connected, fit for `address`, in the namespace pinned at `netns`. Blocks for about the
 /// time that starting a thread takes.
 pub fn tcp_socket_in(netns: &Path, address: SocketAddr) -> io::Result<TcpStream> {

@@ -1,12 +1,13 @@
 //! Deleting a directory whose content somebody else controls: without following a symlink, without leaving the file system mount,
 //! with bounded memory, descriptors and stack whatever the depth.
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, renameat, unlinkat};
+use super::beneath::open_directory;
+use rustix::fs::{AtFlags, Dir, FileType, renameat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Directories opened inside each other before what lies deeper is moved up to the top first.
@@ -77,12 +78,6 @@ fn move_up(directory: &OwnedFd, name: &CStr, top: &OwnedFd, moved: &mut u64) -> 
     }
 }
 
-/// Opens a directory for reading, if it is one and nothing else is mounted there.
-fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat2(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS)
-}
-
 fn ignore_absent(result: Result<(), Errno>) -> io::Result<()> {
     match result {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -94,6 +89,7 @@ fn ignore_absent(result: Result<(), Errno>) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::sys::mounts::tests::in_private_mounts;
+    use rustix::fs::Mode;
     use std::fs;
     use std::os::unix::fs::symlink;
 

@@ -1,12 +1,14 @@
 //! Logging and events.
 
 mod correlator;
+mod duration;
 pub mod event_log;
 pub mod events;
 pub mod journal;
 mod journald;
 pub mod logging;
 
+pub use duration::kubernetes_duration;
 pub use event_log::EventLog;
 pub use logging::error_chain;
 

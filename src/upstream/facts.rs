@@ -1,58 +1,59 @@
 //! What this host is, asked of the kernel and of a few files. Nothing here fails: what cannot be learnt is empty.
 
-use super::plan::node::{HostFacts, HostIdentity, Pressure};
+use super::plan::node::{Health, HostFacts, HostIdentity, Pressure};
+use crate::config::PressureThresholds;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Available memory below which there is too little, as the kubelet's threshold of eviction.
-const LEAST_MEMORY: u64 = 100 << 20;
-/// Part of the disk that has to be free, as the kubelet's.
-const LEAST_DISK_PERCENT: u64 = 10;
-/// Part of the inodes that has to be free, as the kubelet's.
-const LEAST_INODES_PERCENT: u64 = 5;
-/// Part of the process ids that has to be free.
-const LEAST_PIDS_PERCENT: u64 = 10;
+/// Asks podstead how it is.
+pub type AskHealth = Box<dyn Fn() -> Health + Send + Sync>;
 
 /// Looks at the host.
-#[derive(Debug)]
 pub struct HostView {
     state: PathBuf,
     addresses: fn() -> Vec<IpAddr>,
+    health: AskHealth,
+    thresholds: PressureThresholds,
     identity: HostIdentity,
+}
+
+impl fmt::Debug for HostView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostView").field("state", &self.state).field("identity", &self.identity).finish_non_exhaustive()
+    }
 }
 
 impl HostView {
     /// `state` is the directory of the durable state; `addresses` asks for the host's addresses, the primary one first.
-    pub fn new(state: PathBuf, addresses: fn() -> Vec<IpAddr>) -> Self {
-        Self { state, addresses, identity: identity() }
+    pub fn new(state: PathBuf, addresses: fn() -> Vec<IpAddr>, health: AskHealth, thresholds: PressureThresholds) -> Self {
+        Self { state, addresses, health, thresholds, identity: identity() }
     }
 
     /// The host as it is now.
     pub fn look(&self) -> HostFacts {
         let disk = rustix::fs::statvfs(&self.state).ok();
+        let memory_bytes = crate::sys::memory::memory_bytes();
+        let PressureThresholds { memory, storage, inodes, pids } = self.thresholds;
         HostFacts {
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             addresses: (self.addresses)(),
             cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
-            memory_bytes: crate::sys::memory::memory_bytes(),
+            memory_bytes,
             storage_bytes: disk.as_ref().map_or(0, |disk| disk.f_blocks * disk.f_frsize),
             identity: self.identity.clone(),
+            health: (self.health)(),
             pressure: Pressure {
-                memory: available_memory(&text("/proc/meminfo")).is_some_and(|bytes| bytes < LEAST_MEMORY),
+                memory: available_memory(&text("/proc/meminfo")).is_some_and(|free| memory.is_short(free, memory_bytes)),
                 disk: disk.is_some_and(|disk| {
-                    is_short(disk.f_bavail, disk.f_blocks, LEAST_DISK_PERCENT)
-                        || is_short(disk.f_favail, disk.f_files, LEAST_INODES_PERCENT)
+                    let (free, all) = (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize);
+                    storage.is_short(free, all) || inodes.is_short(disk.f_favail, disk.f_files)
                 }),
                 pids: free_pids(&text("/proc/loadavg"), &text("/proc/sys/kernel/pid_max"))
-                    .is_some_and(|(free, all)| is_short(free, all, LEAST_PIDS_PERCENT)),
+                    .is_some_and(|(free, all)| pids.is_short(free, all)),
             },
         }
     }
-}
-
-/// Less than `percent` of `all` is free; file systems that do not count have nothing.
-fn is_short(free: u64, all: u64, percent: u64) -> bool {
-    all > 0 && u128::from(free) * 100 < u128::from(all) * u128::from(percent)
 }
 
 fn available_memory(meminfo: &str) -> Option<u64> {
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_host_is_seen_as_it_is() {
-        let facts = HostView::new("/".into(), Vec::new).look();
+        let facts = HostView::new("/".into(), Vec::new, Box::new(Health::default), PressureThresholds::default()).look();
         assert!(facts.cpus > 0 && facts.memory_bytes > 0 && facts.storage_bytes > 0);
         assert!(!facts.identity.boot_id.is_empty() && !facts.identity.kernel_version.is_empty());
     }
@@ -112,7 +113,6 @@ mod tests {
     fn pressure_is_read_from_what_the_kernel_says() {
         assert_eq!(available_memory("MemTotal: 9 kB\nMemAvailable:   2048 kB\n"), Some(2 << 20));
         assert_eq!(free_pids("0.1 0.1 0.1 2/300 4711", "1000\n"), Some((700, 1000)));
-        assert!(is_short(9, 100, 10) && !is_short(10, 100, 10) && !is_short(0, 0, 10));
         assert_eq!(os_image("NAME=x\nPRETTY_NAME=\"Debian 12\"\n"), "Debian 12");
     }
 }

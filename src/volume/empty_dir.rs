@@ -7,14 +7,12 @@ use crate::pod::resources::{pod_cgroup, pod_limits};
 use crate::sys::mounts::{MountEntry, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::EmptyDirVolumeSource;
 use rustix::mount::{MountFlags, mount, mount_remount};
+use rustix::param::page_size;
 use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-
-/// The kernel rounds the size of a tmpfs up to pages, and shows it in KiB.
-const PAGE_BYTES: u64 = 4096;
 
 /// Makes the directory, and in it the tmpfs that the medium asks for. What is there is kept.
 pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path) -> Result<(), String> {
@@ -70,7 +68,8 @@ fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
     match present {
         None => mount("tmpfs", directory, "tmpfs", MountFlags::empty(), data.as_c_str())
             .map_err(|error| format!("mount tmpfs on {directory:?}: {error}")),
-        Some(present) if shown_size(present) == limit.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_BYTES) => Ok(()),
+        // The kernel rounds the size of a tmpfs up to its pages, which have 16 or 64 KiB on some 64-bit ARM, and shows it in KiB.
+        Some(present) if shown_size(present) == limit.map(|bytes| bytes.next_multiple_of(page_size() as u64)) => Ok(()),
         Some(_) => mount_remount(directory, MountFlags::empty(), data.as_c_str())
             .map_err(|error| format!("resize tmpfs on {directory:?}: {error}")),
     }

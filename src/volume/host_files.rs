@@ -36,8 +36,15 @@ impl Default for NodeFiles {
 const RESOLVED_STUBS: [&str; 2] = ["127.0.0.53", "127.0.0.54"];
 
 /// Writes hosts, hostname and resolv.conf into `directory` (kubelet rules D21 to D23). A file whose content has changed is
-/// rewritten in place and not replaced: containers that run have the file itself mounted.
-pub(super) fn write(pod: &Pod, directory: &Path, node: &NodeFiles, pod_ips: &[IpAddr]) -> Result<(), String> {
+/// rewritten in place and not replaced: containers that run have the file itself mounted. Returns what was left out of resolv.conf, in
+/// the kubelet's words.
+pub(super) fn write(
+    pod: &Pod,
+    directory: &Path,
+    node: &NodeFiles,
+    pod_ips: &[IpAddr],
+    dns: Option<&ResolvConf>,
+) -> Result<Vec<String>, String> {
     fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
     let domain = node.cluster_dns.as_ref().map_or(DEFAULT_CLUSTER_DOMAIN, |cluster| cluster.domain.as_str());
     let name = hostname(pod, domain);
@@ -49,8 +56,9 @@ pub(super) fn write(pod: &Pod, directory: &Path, node: &NodeFiles, pod_ips: &[Ip
     };
     put(&directory.join("hosts"), &hosts_file(pod, &name, pod_ips, &read(&node.hosts)?))?;
     put(&directory.join("hostname"), &format!("{own_name}\n"))?;
-    let settings = resolv_conf(pod, &node_resolv_conf(node)?, node.cluster_dns.as_ref());
-    put(&directory.join("resolv.conf"), &settings.to_string())
+    let settings = resolv_conf(pod, &node_resolv_conf(node)?, node.cluster_dns.as_ref(), dns);
+    put(&directory.join("resolv.conf"), &settings.to_string())?;
+    Ok(settings.exceeded)
 }
 
 /// Makes an empty file for the termination message of one run of a container, which any user may write, and drops those of runs
@@ -136,18 +144,18 @@ mod tests {
         let node = node(root.path());
         let directory = root.path().join("pod/etc");
         let content = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
-        write(&pod(""), &directory, &node, &["10.0.0.7".parse().unwrap()]).unwrap();
+        write(&pod(""), &directory, &node, &["10.0.0.7".parse().unwrap()], None).unwrap();
         assert!(content("hosts").ends_with("10.0.0.7\tweb-edge\n"), "{}", content("hosts"));
         assert_eq!(content("hostname"), "web-edge\n");
         assert_eq!(content("resolv.conf"), "search example.org\nnameserver 192.0.2.53\n");
 
         let inode = fs::metadata(directory.join("hosts")).unwrap().ino();
-        write(&pod(""), &directory, &node, &[]).unwrap();
+        write(&pod(""), &directory, &node, &[], None).unwrap();
         assert!(!content("hosts").contains("10.0.0.7"));
         assert_eq!(fs::metadata(directory.join("hosts")).unwrap().ino(), inode, "running containers have this inode mounted");
         assert_eq!(fs::metadata(directory.join("hosts")).unwrap().mode() & 0o777, 0o644);
 
-        write(&pod("hostNetwork: true"), &directory, &node, &[]).unwrap();
+        write(&pod("hostNetwork: true"), &directory, &node, &[], None).unwrap();
         assert!(content("hosts").ends_with("192.0.2.1 node\n"));
         assert_eq!(content("hostname").trim(), rustix::system::uname().nodename().to_str().unwrap());
     }
@@ -171,7 +179,7 @@ mod tests {
     fn a_name_that_the_kernel_does_not_take_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let fields = format!("hostname: {}, subdomain: s, setHostnameAsFQDN: true", "a".repeat(60));
-        let error = write(&pod(&fields), &root.path().join("etc"), &node(root.path()), &[]).unwrap_err();
+        let error = write(&pod(&fields), &root.path().join("etc"), &node(root.path()), &[], None).unwrap_err();
         assert!(error.contains("is too long"), "{error}");
     }
 

@@ -1,4 +1,4 @@
-//! `hostPath`: something of the host's, checked when a container that mounts it starts.
+//! `hostPath`: something of the host's, checked before a pod's containers are touched, and again when one that mounts it starts.
 
 use k8s_openapi::api::core::v1::HostPathVolumeSource;
 use std::fs;

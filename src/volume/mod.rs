@@ -17,6 +17,7 @@
 //! and what was found is what the container gets, whatever a container of the pod renames in between.
 
 mod atomic_writer;
+mod claim_store;
 pub mod claims;
 mod empty_dir;
 mod env_file;
@@ -34,6 +35,7 @@ mod trim;
 mod usage;
 mod volumes;
 
+pub use claim_store::{ClaimStore, PruneClaimError};
 pub use host_files::NodeFiles;
 pub use usage::UsageRequest;
 pub use volumes::Volumes;
@@ -43,6 +45,7 @@ use crate::mux::DesiredPod;
 use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::Projection;
+use crate::pod::host_files::ResolvConf;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
@@ -112,6 +115,8 @@ pub struct ContainerMounts {
     pub termination_log: PathBuf,
     /// Bytes of `/dev/shm`, if a Memory emptyDir is not mounted there; `None` for the default.
     pub shm_size: Option<u64>,
+    /// What did not fit into `/etc/resolv.conf`, in the kubelet's words; for events.
+    pub dns_exceeded: Vec<String>,
 }
 
 /// What the volumes of a pod are made from beside its spec.
@@ -138,7 +143,8 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
     async fn reclaim(&self, objects: &Objects) -> Result<(), VolumeError>;
 
     /// Writes the host files for one container and resolves its mounts (subPath included).
-    /// `attempt` numbers the termination log, `pod_ips` go into `/etc/hosts` (kubelet rule D21).
+    /// `attempt` numbers the termination log, `pod_ips` go into `/etc/hosts` (kubelet rule D21), `dns` is what the pod's network says of
+    /// name servers, if plugins made it (D22).
     /// `environment` is the container's expanded environment, for `subPathExpr`.
     async fn container_mounts(
         &self,
@@ -146,6 +152,7 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
         container: &ContainerName,
         attempt: u32,
         pod_ips: &[IpAddr],
+        dns: Option<&ResolvConf>,
         environment: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError>;
 

@@ -9,6 +9,7 @@ use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
 use crate::pod::claims::claim_of;
 use crate::pod::files::is_projected;
+use crate::pod::host_files::ResolvConf;
 use crate::runtime::{Mount, Propagation};
 use crate::sys::mounts::{mount_of, mounts};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
@@ -26,6 +27,7 @@ pub(super) struct Request<'a> {
     pub(super) container: &'a Container,
     pub(super) attempt: u32,
     pub(super) pod_ips: &'a [IpAddr],
+    pub(super) dns: Option<&'a ResolvConf>,
     pub(super) environment: &'a [(String, String)],
 }
 
@@ -36,7 +38,7 @@ impl Request<'_> {
         let mut list =
             own.iter().enumerate().map(|(index, mount)| self.volume_mount(index, mount)).collect::<Result<Vec<_>, _>>()?;
         let directory = self.paths.host_files(&self.pod.uid);
-        host_files::write(&self.pod.pod, &directory, self.node, self.pod_ips)
+        let dns_exceeded = host_files::write(&self.pod.pod, &directory, self.node, self.pod_ips, self.dns)
             .map_err(|reason| VolumeError::not_ready("host files", reason))?;
         let log = host_files::termination_log(&directory.join("termination").join(&self.container.name), self.attempt)
             .map_err(|reason| VolumeError::not_ready("termination log", reason))?;
@@ -62,7 +64,7 @@ impl Request<'_> {
                 });
             }
         }
-        Ok(ContainerMounts { mounts: list, termination_log: log, shm_size: None })
+        Ok(ContainerMounts { mounts: list, termination_log: log, shm_size: None, dns_exceeded })
     }
 
     fn volume_mount(&self, index: usize, mount: &VolumeMount) -> Result<Mount, VolumeError> {

@@ -58,7 +58,7 @@ impl Store {
 
     fn mounts(&self, pod: &DesiredPod, attempt: u32) -> Result<ContainerMounts, VolumeError> {
         let environment = [("NAME".to_owned(), "web".to_owned())];
-        self.executor.block_on(self.volumes.container_mounts(pod, &ContainerName::new("c"), attempt, &[], &environment))
+        self.executor.block_on(self.volumes.container_mounts(pod, &ContainerName::new("c"), attempt, &[], None, &environment))
     }
 
     fn remove(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
@@ -271,6 +271,16 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
             told("{name: h, mountPath: /h}"),
             "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, a directory is wanted"
         );
+        let unready = |mounts: &str| {
+            store.prepare(&store.pod(&format!(
+                "{{containers: {}, volumes: [{}]}}",
+                container(mounts),
+                "{name: v, emptyDir: {}}, {name: h, hostPath: {path: /nowhere/at/all, type: Directory}}"
+            )))
+        };
+        let told_before = unready("{name: h, mountPath: /h}").unwrap_err().to_string();
+        assert_eq!(told_before, "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, a directory is wanted");
+        unready("{name: v, mountPath: /v}").unwrap();
         assert_eq!(told("{name: s, mountPath: /s}"), "volume \"s\": its files are not written");
         assert_eq!(told("{name: n, mountPath: /n}"), "volume \"n\": its type is not supported");
         assert_eq!(told("{name: x, mountPath: /x}"), "volume mount \"x\" of container c: the pod has no such volume");

@@ -4,7 +4,7 @@ use crate::config::Paths;
 use crate::pod::PodUid;
 use crate::pod::storage::StorageUsage;
 use crate::sys::disk_usage::{WalkBudget, disk_usage};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Entries looked at in one measurement; what is beyond them is not counted.
 const MAX_ENTRIES: u64 = 2_000_000;
@@ -33,4 +33,10 @@ pub(super) fn measure(paths: &Paths, request: &UsageRequest) -> StorageUsage {
     let volumes = volumes.iter().map(|volume| (volume.clone(), of(paths.empty_dir(uid, volume)))).collect();
     let containers = containers.iter().map(|(name, places)| (name.clone(), places.iter().cloned().map(&mut of).sum())).collect();
     StorageUsage { volumes, containers }
+}
+
+/// Bytes of one directory; `None` if it has more entries than are looked at, or cannot be read.
+pub(super) fn whole(directory: &Path) -> Option<u64> {
+    let mut budget = WalkBudget::of(MAX_ENTRIES);
+    disk_usage(directory, &mut budget).ok().filter(|_| !budget.is_spent())
 }

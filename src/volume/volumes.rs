@@ -3,17 +3,18 @@
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
 use super::{
-    ContainerMounts, NodeFiles, VolumeContents, VolumeError, VolumeService, claims, empty_dir, env_file, image_volume, projected,
-    removal, trim,
+    ContainerMounts, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file, host_path,
+    image_volume, projected, removal, trim,
 };
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::containers;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::is_projected;
+use crate::pod::host_files::ResolvConf;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
-use crate::pod::{ContainerName, PodUid};
+use crate::pod::{ContainerName, Pod, PodUid};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,25 +26,29 @@ use tokio::sync::Semaphore;
 /// [`VolumeService`] on the real host. All work is done on blocking threads: a disk, or a hung network mount, may take its time.
 #[derive(Clone, Debug)]
 pub struct Volumes {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    paths: Paths,
+pub(super) struct Shared {
+    pub(super) paths: Paths,
     node: NodeFiles,
-    measuring: Semaphore,
+    /// Held by whoever walks to measure.
+    pub(super) measuring: Semaphore,
     /// Held by whoever takes or deletes a claim's data: what nobody uses must not be taken while it is deleted.
-    claims: Mutex<()>,
+    pub(super) claims: Mutex<()>,
+    /// Held by whoever empties the trash.
+    pub(super) trash: Mutex<()>,
 }
 
 impl Volumes {
     /// A store under `paths`. Nothing is made yet.
     pub fn new(paths: Paths, node: NodeFiles) -> Self {
-        Self { shared: Arc::new(Shared { paths, node, measuring: Semaphore::new(1), claims: Mutex::default() }) }
+        let (claims, trash) = Default::default();
+        Self { shared: Arc::new(Shared { paths, node, measuring: Semaphore::new(1), claims, trash }) }
     }
 
-    async fn blocking<T: Send + 'static>(
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, VolumeError> + Send + 'static,
     ) -> Result<T, VolumeError> {
@@ -68,16 +73,18 @@ impl VolumeService for Volumes {
         container: &ContainerName,
         attempt: u32,
         pod_ips: &[IpAddr],
+        dns: Option<&ResolvConf>,
         environment: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError> {
         let (pod, name) = (pod.clone(), container.clone());
-        let (pod_ips, environment) = (pod_ips.to_vec(), environment.to_vec());
+        let (pod_ips, dns, environment) = (pod_ips.to_vec(), dns.cloned(), environment.to_vec());
         self.blocking(move |shared| {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node, measuring: _, claims: _ } = shared;
-            let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, environment: &environment };
+            let Shared { paths, node, measuring: _, claims: _, trash: _ } = shared;
+            let (dns, environment) = (dns.as_ref(), environment.as_slice());
+            let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
             request.resolve()
         })
         .await
@@ -110,7 +117,7 @@ impl VolumeService for Volumes {
             let held = shared.claims.lock().unwrap_or_else(PoisonError::into_inner);
             let reclaimed = claims::reclaim(&shared.paths, &wanted);
             drop(held);
-            let emptied = claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")));
+            let emptied = claim_store::empty_trash(shared);
             reclaimed.and(emptied)
         })
         .await
@@ -148,11 +155,12 @@ impl Shared {
                 // Mounts are listed by their real path.
                 let real = real_path(&directory).map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
                 empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
-            } else if volume.host_path.is_none()
-                && volume.persistent_volume_claim.is_none()
-                && volume.image.is_none()
-                && !is_projected(volume)
-            {
+            } else if let Some(source) = &volume.host_path {
+                // Before anything is stopped for it, as the kubelet does. What has no type is made for the container that mounts it.
+                if source.type_.as_deref().is_some_and(|kind| !kind.is_empty()) && is_mounted(&pod.pod, &volume.name) {
+                    host_path::check(source).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
+                }
+            } else if volume.persistent_volume_claim.is_none() && volume.image.is_none() && !is_projected(volume) {
                 return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));
             }
         }
@@ -214,4 +222,9 @@ fn real_path(directory: &std::path::Path) -> io::Result<std::path::PathBuf> {
     };
     fs::DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
     Ok(fs::canonicalize(parent)?.join(name))
+}
+
+/// Whether any container of the pod mounts the volume.
+fn is_mounted(pod: &Pod, volume: &str) -> bool {
+    containers::all(pod).any(|(_, container)| containers::list(&container.volume_mounts).iter().any(|mount| mount.name == volume))
 }

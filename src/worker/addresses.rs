@@ -14,7 +14,9 @@ impl PodWorker {
         let Some(sandbox) = living.filter(|_| self.memory.pod_ips.is_empty()) else { return };
         let desired = &self.definition.desired;
         match services.network.status(&desired.uid, &desired.pod, sandbox.netns.as_deref()).await {
-            Ok(PodNetworkStatus { ips, report }) => (self.memory.pod_ips, self.memory.network_report) = (ips, report),
+            Ok(PodNetworkStatus { ips, report, dns }) => {
+                (self.memory.pod_ips, self.memory.network_report, self.memory.network_dns) = (ips, report, dns);
+            }
             Err(error) => tracing::debug!(pod = %desired.full_name, error = %error_chain(&error), "addresses are not known yet"),
         }
     }

@@ -11,16 +11,17 @@ use crate::mux::DesiredPod;
 use crate::pod::ContainerId;
 use crate::pod::containers::{self, TerminationMessagePolicy};
 use crate::pod::env::{self, EnvFacts, SkippedKeys};
+use crate::pod::host_files::ResolvConf;
 use crate::pod::objects::Objects;
 use crate::pod::resources::oom_score_adj;
 use crate::pod::security::{container_security, run_as};
-use crate::probe::action::Action as Check;
-use crate::runtime::{ContainerSpec, SandboxStatus, ShutdownHook, ShutdownTurn};
+use crate::probe::action::{Action as Check, HttpGet, http};
+use crate::runtime::{ContainerSpec, SandboxStatus, ShutdownHook, ShutdownRequest, ShutdownTurn};
 use crate::status::reason;
 use crate::telemetry::events::EventType;
 use crate::volume::{ContainerMounts, VolumeError};
 use k8s_openapi::api::core::v1::Container;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// Why a container cannot be made as its definition says.
@@ -87,6 +88,8 @@ pub(super) struct Start<'a> {
     pub(super) round: u32,
     /// Addresses of its pod.
     pub(super) pod_ips: &'a [IpAddr],
+    /// What its network says of name servers.
+    pub(super) dns: Option<&'a ResolvConf>,
 }
 
 impl Start<'_> {
@@ -109,23 +112,53 @@ impl Start<'_> {
             .map_err(AssembleError::NonRoot)?;
         let mounts = services
             .volumes
-            .container_mounts(self.desired, name, self.attempt, self.pod_ips, &declared)
+            .container_mounts(self.desired, name, self.attempt, self.pod_ips, self.dns, &declared)
             .await
             .map_err(AssembleError::Mounts)?;
+        for exceeded in &mounts.dns_exceeded {
+            services.events.record(&subject(self.desired, None), EventType::Warning, "DNSConfigForming", exceeded);
+        }
         let injected = self.devices(services, &user).await?;
         self.put_together(services, container, &declared, user, mounts, injected)
     }
 
-    fn shutdown_turn(&self) -> ShutdownTurn {
+    fn shutdown_turn(&self, services: &Services) -> ShutdownTurn {
         let position =
             containers::all(&self.desired.pod).position(|(_, container)| container.name == self.definition.name.as_str());
         let hook = match &self.definition.pre_stop {
             Some(Hook::Check(Check::Exec(args))) => Some(ShutdownHook::Exec(args.clone())),
             Some(Hook::Sleep(time)) => Some(ShutdownHook::Sleep(time.as_secs())),
-            // Asked of a network that may be gone by then, by a daemon that may be gone, too.
             Some(Hook::Check(Check::Http(_) | Check::Tcp(_) | Check::Grpc(_)) | Hook::Unusable(_)) | None => None,
         };
-        ShutdownTurn { position: position.and_then(|at| u32::try_from(at).ok()).unwrap_or_default(), hook }
+        let request = match &self.definition.pre_stop {
+            Some(Hook::Check(Check::Http(request))) => self.shutdown_request(services, request),
+            Some(Hook::Check(Check::Exec(_) | Check::Tcp(_) | Check::Grpc(_)) | Hook::Sleep(_) | Hook::Unusable(_)) | None => None,
+        };
+        ShutdownTurn { position: position.and_then(|at| u32::try_from(at).ok()).unwrap_or_default(), hook, request }
+    }
+
+    /// What a shim can ask alone: all but HTTPS, for which a shim is too small.
+    fn shutdown_request(&self, services: &Services, request: &HttpGet) -> Option<ShutdownRequest> {
+        let HttpGet { is_tls, host, port, path, headers: _ } = request;
+        if *is_tls {
+            return None;
+        }
+        // One that cannot be sent fails there as it would here.
+        let headers = http::headers(request, http::Asker::Hook).ok()?;
+        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let is_own_network = !self.sandbox.spec.namespaces.host_network;
+        let address = match is_own_network {
+            true => self.pod_ips.first().copied(),
+            false => services.host_addresses.get(services.clock.now().moment).first().copied(),
+        };
+        let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
+        Some(ShutdownRequest {
+            in_pod: is_own_network && host.is_none(),
+            host: host.clone().unwrap_or(address),
+            port: *port,
+            path: path.clone(),
+            headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
+        })
     }
 
     /// Tells what an `envFrom` leaves out (the kubelet's event).
@@ -208,7 +241,7 @@ impl Start<'_> {
             stdin_once: container.stdin_once.unwrap_or(false),
             stop_signal: process::stop_signal(containers::stop_signal(container), image),
             grace_secs: containers::termination_grace_secs(pod).max(1),
-            shutdown: self.shutdown_turn(),
+            shutdown: self.shutdown_turn(services),
         })
     }
 }

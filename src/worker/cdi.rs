@@ -2,8 +2,10 @@
 
 use crate::image::ProcessUser;
 use crate::pod::Pod;
-use crate::pod::cdi::{self, CdiSpec, ContainerEdits, DeviceNode, DeviceType, MAX_SPEC_BYTES, ResolveError, SpecError, SpecFile};
-use crate::runtime::{BoundDirectory, GivenDevice, GivenDevices};
+use crate::pod::cdi::{
+    self, CdiSpec, ContainerEdits, DeviceNode, DeviceType, HookName, MAX_SPEC_BYTES, ResolveError, SpecError, SpecFile, SpecHook,
+};
+use crate::runtime::{BoundDirectory, GivenDevice, GivenDevices, GivenHook, HookTime};
 use nix::sys::stat::{SFlag, major, minor, stat};
 use std::fs;
 use std::io::{self, Read};
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Files of one directory that are looked at.
 const MAX_FILES: usize = 256;
+/// A hook that does not say how long it may take: a start must come to an end.
+const HOOK_TIMEOUT_SECS: u32 = 60;
 
 /// Why a container cannot have its devices; lasting until somebody changes something.
 #[derive(Debug, thiserror::Error)]
@@ -51,11 +55,12 @@ pub(super) fn inject(pod: &Pod, directories: &[PathBuf], user: &ProcessUser) -> 
         read_directory(directory, number, &mut files).map_err(|error| CdiError::List(directory.clone(), error))?;
     }
     let mut injected = Injected::default();
-    for ContainerEdits { env, device_nodes, mounts, additional_gids, .. } in
+    for ContainerEdits { env, device_nodes, mounts, additional_gids, hooks, .. } in
         cdi::resolve(&devices, &files).map_err(CdiError::Resolve)?
     {
         injected.env.extend(env);
         injected.gids.extend(additional_gids);
+        injected.devices.hooks.extend(hooks.into_iter().filter_map(hook));
         for node in &device_nodes {
             injected.devices.nodes.push(given(node, user)?);
         }
@@ -66,6 +71,19 @@ pub(super) fn inject(pod: &Pod, directories: &[PathBuf], user: &ProcessUser) -> 
         }));
     }
     Ok(injected)
+}
+
+/// A hook that is run; specs with others are refused.
+fn hook(hook: SpecHook) -> Option<GivenHook> {
+    let SpecHook { hook_name, path, args, env, timeout } = hook;
+    let time = match hook_name {
+        HookName::Prestart => HookTime::Prestart,
+        HookName::CreateRuntime => HookTime::CreateRuntime,
+        HookName::CreateContainer => HookTime::CreateContainer,
+        HookName::StartContainer => HookTime::StartContainer,
+        HookName::Poststart | HookName::Poststop => return None,
+    };
+    Some(GivenHook { time, path, args, env, timeout_secs: timeout.unwrap_or(HOOK_TIMEOUT_SECS) })
 }
 
 /// Adds the files of a directory, by name. One that is not there has none.

@@ -3,7 +3,7 @@
 use super::assemble::Start;
 use super::definition::PodDefinition;
 use super::hook_mark::{self, Mark};
-use super::memory::{ImageWork, PodMemory};
+use super::memory::{ImageWork, PodMemory, PreStop};
 use super::plan::{Action, StopReason};
 use super::record::{self, PodRecord};
 use super::remains;
@@ -88,16 +88,17 @@ impl Executor<'_> {
         match action {
             Action::WriteRecord => self.write_record().await,
             // The worker fetches and does hooks beside its turns.
-            Action::EnsureImage { .. }
-            | Action::EnsureVolumeImage { .. }
-            | Action::RunPostStart { .. }
-            | Action::RunPreStop { .. } => Outcome::Pending,
+            Action::EnsureImage { .. } | Action::EnsureVolumeImage { .. } | Action::RunPostStart { .. } => Outcome::Pending,
+            Action::RunPreStop { container, why, .. } => {
+                self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
+                Outcome::Pending
+            }
             Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired, self.contents()).await {
                 Ok(()) => Outcome::Done,
                 Err(error) => self.volumes_failed(&error),
             },
             Action::StopContainer { container, id, signal, why, .. } => self.signal(container, id, *signal, *why).await,
-            Action::KillContainer { id, .. } => done(runtime.kill_container(uid, id).await),
+            Action::KillContainer { id, .. } => self.gone(runtime.kill_container(uid, id).await),
             Action::StopSandbox => self.stop_sandbox().await,
             Action::CreateSandbox { attempt, .. } => self.create_sandbox(*attempt).await,
             Action::ResizeSandbox(resources) => {
@@ -120,18 +121,20 @@ impl Executor<'_> {
                 }
             }
             Action::SetUpNetwork => self.set_up_network().await,
-            Action::RemoveContainer { id, .. } => done(runtime.remove_container(uid, id).await),
+            Action::RemoveContainer { id, .. } => self.gone(runtime.remove_container(uid, id).await),
             Action::StartContainer { container, attempt, round, .. } => self.start(container, *attempt, *round).await,
             Action::Finish(result) => {
-                if result.reason.as_deref() == Some(reason::EVICTED) {
-                    let message = result.message.as_deref().unwrap_or_default();
-                    self.tell(None, EventType::Warning, reason::EVICTED, message);
+                let message = result.message.as_deref().unwrap_or_default();
+                match result.reason.as_deref() {
+                    Some(reason::EVICTED) => self.tell(None, EventType::Warning, reason::EVICTED, message),
+                    Some(reason::DEADLINE_EXCEEDED) => self.tell(None, EventType::Normal, reason::DEADLINE_EXCEEDED, message),
+                    Some(_) | None => {}
                 }
                 Outcome::Done
             }
             Action::TrimVolumes => match self.services.volumes.trim(&self.definition.desired).await {
                 Ok(()) => Outcome::Done,
-                Err(error) => Outcome::failed("FailedUnMount", &error),
+                Err(error) => self.unmount_failed(&error),
             },
             // The worker measures beside its turns.
             Action::MeasureStorage => Outcome::Done,
@@ -141,7 +144,7 @@ impl Executor<'_> {
             }
             Action::RemoveVolumes => match self.services.volumes.remove(uid).await {
                 Ok(()) => Outcome::Done,
-                Err(error) => Outcome::failed("FailedUnMount", &error),
+                Err(error) => self.unmount_failed(&error),
             },
             Action::ForgetPod => self.forget().await,
         }
@@ -183,7 +186,13 @@ impl Executor<'_> {
 
     fn volumes_failed(&self, error: &VolumeError) -> Outcome {
         let message = error_chain(error).to_string();
-        self.tell(None, EventType::Warning, "FailedMount", &message);
+        let told = match error {
+            VolumeError::NotReady { volume, reason } => format!("MountVolume.SetUp failed for volume \"{volume}\" : {reason}"),
+            VolumeError::BadMount { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. } => {
+                message.clone()
+            }
+        };
+        self.tell(None, EventType::Warning, "FailedMount", &told);
         let reason = match error {
             VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. } => {
                 reason::CONTAINER_CREATING
@@ -194,7 +203,10 @@ impl Executor<'_> {
     }
 
     async fn signal(&self, container: &ContainerName, id: &ContainerId, signal: i32, why: StopReason) -> Outcome {
-        self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
+        // Of one that has a preStop hook, it was told before that.
+        if self.memory.stops.get(id).is_none_or(|stop| stop.pre_stop == PreStop::None) {
+            self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
+        }
         if let Err(error) = self.services.runtime.signal_container(&self.definition.desired.uid, id, signal).await {
             // SIGKILL follows at the deadline, whatever became of the signal.
             tracing::warn!(pod = %self.definition.desired.full_name, %container, error = %error_chain(&error), "cannot signal container");
@@ -214,9 +226,26 @@ impl Executor<'_> {
         if problems.is_empty() {
             return Outcome::Done;
         }
-        let message = problems.join("; ");
-        self.tell(None, EventType::Warning, "FailedKillPod", &message);
+        self.kill_failed(problems.join("; "))
+    }
+
+    /// NotFound is success: what shall go is gone.
+    fn gone(&self, result: Result<(), RuntimeError>) -> Outcome {
+        match result {
+            Ok(()) | Err(RuntimeError::NotFound(_)) => Outcome::Done,
+            Err(error) => self.kill_failed(error_chain(&error).to_string()),
+        }
+    }
+
+    fn kill_failed(&self, message: String) -> Outcome {
+        self.tell(None, EventType::Warning, "FailedKillPod", &format!("error killing pod: {message}"));
         Outcome::Failed { reason: "FailedKillPod", message }
+    }
+
+    fn unmount_failed(&self, error: &VolumeError) -> Outcome {
+        let message = error_chain(error).to_string();
+        self.tell(None, EventType::Warning, "FailedUnMount", &message);
+        Outcome::Failed { reason: "FailedUnMount", message }
     }
 
     fn sandbox_spec(&self, attempt: u32) -> SandboxSpec {
@@ -252,7 +281,7 @@ impl Executor<'_> {
 
     fn sandbox_failed(&self, error: &(dyn Error + 'static)) -> Outcome {
         let message = error_chain(error).to_string();
-        self.tell(None, EventType::Warning, "FailedCreatePodSandBox", &message);
+        self.tell(None, EventType::Warning, "FailedCreatePodSandBox", &format!("Failed to create pod sandbox: {message}"));
         Outcome::Failed { reason: reason::CONTAINER_CREATING, message }
     }
 
@@ -264,7 +293,8 @@ impl Executor<'_> {
             return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "what it needs is gone".to_owned() };
         };
         let PodDefinition { desired, objects, .. } = self.definition;
-        let start = Start { desired, definition, objects, sandbox, image, attempt, round, pod_ips: &self.memory.pod_ips };
+        let (pod_ips, dns) = (self.memory.pod_ips.as_slice(), self.memory.network_dns.as_ref());
+        let start = Start { desired, definition, objects, sandbox, image, attempt, round, pod_ips, dns };
         let spec = match start.assemble(self.services).await {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),
@@ -272,6 +302,9 @@ impl Executor<'_> {
         if definition.post_start.is_some() {
             let owes = Mark::OwesPostStart(spec.id.clone());
             hook_mark::set(&self.services.paths, &desired.uid, name, Some(owes)).await;
+        }
+        if let Err(error) = self.services.network.settle(&desired.uid).await {
+            return self.start_failed(name, reason::CONTAINER_CREATING, error_chain(&error).to_string());
         }
         match self.services.runtime.start_container(&spec).await {
             Ok(_) => {
@@ -313,16 +346,19 @@ impl Executor<'_> {
         }
         let uid = &self.definition.desired.uid;
         // Its record goes with the pod's directory: it has to know before.
-        if let Err(error) = self.services.network.release(uid).await {
-            return Outcome::failed("FailedKillPod", &error);
+        match self.services.network.release(uid).await {
+            Ok(()) => {}
+            // That comes to its end by itself.
+            Err(error @ NetworkError::UnderWay) => return Outcome::failed("FailedKillPod", &error),
+            Err(error) => return self.kill_failed(error_chain(&error).to_string()),
         }
         if let Err(error) = self.services.runtime.remove_pod(uid).await {
-            return Outcome::failed("FailedKillPod", &error);
+            return self.kill_failed(error_chain(&error).to_string());
         }
         let (paths, uid) = (self.services.paths.clone(), uid.clone());
         match tokio::task::spawn_blocking(move || record::remove(&paths, &uid)).await {
             Ok(Ok(())) => Outcome::Done,
-            Ok(Err(error)) => Outcome::failed("FailedKillPod", &error),
+            Ok(Err(error)) => self.kill_failed(error_chain(&error).to_string()),
             Err(error) => Outcome::failed("FailedKillPod", &error),
         }
     }
@@ -340,12 +376,4 @@ pub(super) fn subject(desired: &DesiredPod, container: Option<&ContainerName>) -
         Some((ContainerKind::Main, _)) | None => format!("spec.containers{{{name}}}"),
     };
     Subject::Pod { uid: desired.uid.clone(), full_name: desired.full_name.clone(), field_path: container.map(field_path) }
-}
-
-/// NotFound is success: what shall go is gone.
-fn done(result: Result<(), RuntimeError>) -> Outcome {
-    match result {
-        Ok(()) | Err(RuntimeError::NotFound(_)) => Outcome::Done,
-        Err(error) => Outcome::failed("FailedKillPod", &error),
-    }
 }

@@ -8,6 +8,7 @@ use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
 use crate::pod::env::EnvFiles;
 use crate::pod::files::VolumeFiles;
+use crate::pod::host_files::ResolvConf;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
@@ -127,6 +128,8 @@ impl ImageService for FakeImages {
 pub struct FakeVolumes {
     pods: Mutex<BTreeSet<PodUid>>,
     failures: Mutex<VecDeque<String>>,
+    removal_failures: Mutex<VecDeque<String>>,
+    dns_exceeded: Mutex<Vec<String>>,
     files: Mutex<BTreeMap<(PodUid, String), VolumeFiles>>,
     usage: Mutex<StorageUsage>,
     trimmed: Mutex<Vec<PodUid>>,
@@ -155,6 +158,16 @@ impl FakeVolumes {
         lock(&self.failures).push_back(reason.to_owned());
     }
 
+    /// What does not fit into resolver settings from now on.
+    pub fn set_dns_exceeded(&self, told: &str) {
+        *lock(&self.dns_exceeded) = vec![told.to_owned()];
+    }
+
+    /// The next removal fails.
+    pub fn fail_removal(&self, reason: &str) {
+        lock(&self.removal_failures).push_back(reason.to_owned());
+    }
+
     /// Pods with volumes.
     pub fn pods(&self) -> Vec<PodUid> {
         lock(&self.pods).iter().cloned().collect()
@@ -181,16 +194,21 @@ impl VolumeService for FakeVolumes {
         container: &ContainerName,
         attempt: u32,
         _: &[IpAddr],
+        _: Option<&ResolvConf>,
         _: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError> {
         if !lock(&self.pods).contains(&pod.uid) {
             return Err(VolumeError::NotReady { volume: "fake".to_owned(), reason: "not prepared".to_owned() });
         }
         let termination_log = PathBuf::from(format!("/fake/{container}/{attempt}"));
-        Ok(ContainerMounts { mounts: Vec::new(), termination_log, shm_size: None })
+        let dns_exceeded = lock(&self.dns_exceeded).clone();
+        Ok(ContainerMounts { mounts: Vec::new(), termination_log, shm_size: None, dns_exceeded })
     }
 
     async fn remove(&self, uid: &PodUid) -> Result<(), VolumeError> {
+        if let Some(reason) = lock(&self.removal_failures).pop_front() {
+            return Err(VolumeError::Removal { uid: uid.clone(), reason });
+        }
         lock(&self.pods).remove(uid);
         Ok(())
     }
@@ -234,7 +252,7 @@ impl FakeNetwork {
 impl PodNetwork for FakeNetwork {
     async fn setup(&self, uid: &PodUid, _: &Pod, _: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         lock(&self.pods).insert(uid.clone());
-        Ok(PodNetworkStatus { ips: vec![IpAddr::from([10, 0, 0, 7])], report: None })
+        Ok(PodNetworkStatus { ips: vec![IpAddr::from([10, 0, 0, 7])], ..PodNetworkStatus::default() })
     }
 
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {

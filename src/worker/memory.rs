@@ -7,7 +7,9 @@ use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::{ContainerDefinition, PodDefinition};
 use super::health::RunState;
 use super::hook::{HookEnded, HookKind};
+use super::plan::StopReason;
 use crate::image::ResolvedImage;
+use crate::pod::host_files::ResolvConf;
 use crate::pod::host_ports::ask_the_same;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerId, ContainerName, pull_secrets};
@@ -54,6 +56,8 @@ pub struct Stop {
     pub pre_stop: PreStop,
     /// When SIGKILL was sent last.
     pub killed: Option<Moment>,
+    /// Why it was begun.
+    pub why: StopReason,
 }
 
 /// Where the preStop hook of a container that is being stopped is.
@@ -135,6 +139,8 @@ pub struct PodMemory {
     pub pod_ips: Vec<IpAddr>,
     /// All interfaces of the pod, where there is more to tell than addresses.
     pub network_report: Option<String>,
+    /// What the pod's network says of name servers, where plugins made it.
+    pub network_dns: Option<ResolvConf>,
     /// Why the sandbox could not be made or changed.
     pub sandbox: Option<Failure>,
     /// How often the sandbox was lost, and when last.
@@ -232,15 +238,22 @@ impl PodMemory {
         }
     }
 
-    /// Derives back-off from the records of a pod that an earlier daemon ran.
+    /// Derives back-off from the records of a pod that an earlier daemon ran. Not from runs in a sandbox that is gone: the host was booted
+    /// anew or all pods were stopped, which says nothing against a container.
     pub fn adopt(&mut self, observed: &ObservedPod, policy: &BackoffPolicy, now: Now) {
         self.observe(observed, now);
         let present = observed.sandbox.as_ref().filter(|sandbox| sandbox.state == SandboxState::Ready);
-        self.had_volumes =
-            observed.containers.iter().any(|run| Some(run.sandbox_attempt) == present.map(|sandbox| sandbox.spec.attempt));
-        for container in &observed.containers {
-            let ContainerState::Exited { started_at, finished_at, .. } = &container.state else { continue };
-            let (started, finished) = (now.moment_of(started_at.unwrap_or(*finished_at)), now.moment_of(*finished_at));
+        let runs_of_present =
+            || observed.containers.iter().filter(|run| Some(run.sandbox_attempt) == present.map(|sandbox| sandbox.spec.attempt));
+        self.had_volumes = runs_of_present().next().is_some();
+        for container in runs_of_present() {
+            let (started, finished) = match &container.state {
+                ContainerState::Exited { started_at, finished_at, .. } => (started_at.unwrap_or(*finished_at), *finished_at),
+                // Whether it is forgiven is seen when it ends.
+                ContainerState::Running { started_at, .. } => (*started_at, *started_at),
+                ContainerState::Created | ContainerState::Unknown { .. } => continue,
+            };
+            let (started, finished) = (now.moment_of(started), now.moment_of(finished));
             if let Some(backoff) = policy.derive(container.attempt, started, finished) {
                 self.container_mut(&container.name).crash_loop = Some(CrashLoop { hash: container.hash.clone(), backoff });
             }
@@ -267,7 +280,8 @@ impl PodMemory {
     /// What the pod's definition refers to changed, or the definition did: forgets what concerned the old state of containers that are
     /// affected, so that what waited for it is tried at once.
     pub fn reassess(&mut self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod) {
-        if new.has_files {
+        // What was missing, a claim for one, has not been prepared with the rest.
+        if new.has_files || old.missing_files != new.missing_files {
             self.volumes = Step::Open;
         }
         let is_current =
@@ -280,7 +294,9 @@ impl PodMemory {
             self.forget_failed_pulls();
         }
         self.stops.retain(|id, stop| {
-            stop.pre_stop != PreStop::None || !observed.containers.iter().any(|run| run.id == *id && is_current(run))
+            !stop.why.is_edit()
+                || stop.pre_stop != PreStop::None
+                || !observed.containers.iter().any(|run| run.id == *id && is_current(run))
         });
         self.containers.retain(|name, _| new.container(name).is_some());
         for container in &new.containers {

@@ -32,6 +32,7 @@ mod addresses;
 mod annotated;
 mod assemble;
 mod cdi;
+mod conditions_file;
 mod execute;
 mod fetch;
 mod health_file;
@@ -46,6 +47,7 @@ mod pod_workers;
 mod process;
 mod references;
 mod services;
+mod show;
 
 pub use host_addresses::HostAddresses;
 pub use pod_workers::PodWorkers;

@@ -37,9 +37,10 @@ impl PodMemory {
                 self.had_volumes |= self.volumes == Step::Done;
             }
             Action::SetUpNetwork => {
-                if let Outcome::Network(PodNetworkStatus { ips, report }) = &outcome {
+                if let Outcome::Network(PodNetworkStatus { ips, report, dns }) = &outcome {
                     self.pod_ips.clone_from(ips);
                     self.network_report.clone_from(report);
+                    self.network_dns.clone_from(dns);
                 }
                 self.network.take_in(outcome, moment);
             }
@@ -49,7 +50,8 @@ impl PodMemory {
                 self.post_starts.insert(id.clone(), PostStart::Running);
             }
             Action::RunPreStop { id, grace, why, .. } => {
-                let stop = Stop { deadline: moment + *grace, not_before: moment, pre_stop: PreStop::Running, killed: None };
+                let stop =
+                    Stop { deadline: moment + *grace, not_before: moment, pre_stop: PreStop::Running, killed: None, why: *why };
                 self.stops.insert(id.clone(), stop);
                 self.stopping(id, *why);
             }
@@ -57,7 +59,7 @@ impl PodMemory {
                 let had_hook = self.stops.get(id).is_some_and(|stop| stop.pre_stop != PreStop::None);
                 let pre_stop = if had_hook { PreStop::Over } else { PreStop::None };
                 let not_before = moment + LEAST_GRACE.min(*grace);
-                self.stops.insert(id.clone(), Stop { deadline: moment + *grace, not_before, pre_stop, killed: None });
+                self.stops.insert(id.clone(), Stop { deadline: moment + *grace, not_before, pre_stop, killed: None, why: *why });
                 self.stopping(id, *why);
             }
             Action::KillContainer { id, .. } => {

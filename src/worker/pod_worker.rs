@@ -3,15 +3,16 @@
 //! A turn never waits for what may take long (a pull, a container that stops): that goes on in the background and asks for another turn.
 
 use super::annotated::Annotated;
+use super::conditions_file;
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
-use super::fetch::{Fetch, Fetched, ImageUser, image_reason};
+use super::fetch::{Fetch, Fetched, ImageUser, image_message, image_reason};
 use super::health_file::{self, KeptHealth};
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
 use super::memory::{ImageWork, PodMemory, Step};
-use super::phase::{Cause, Termination, WorkPhase};
-use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped, resize_state};
+use super::phase::{Cause, WorkPhase};
+use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
 use super::queue::Work;
 use super::record::PodRecord;
 use super::services::Services;
@@ -20,14 +21,13 @@ use crate::mux::DesiredPod;
 use crate::pod::objects::references;
 use crate::pod::{ContainerName, pull_secrets};
 use crate::probe::ProbedPod;
-use crate::runtime::{ObservedPod, SandboxState};
-use crate::status::{StatusInput, Waiting, pod_status, reason};
+use crate::runtime::ObservedPod;
+use crate::status::{Waiting, reason};
 use crate::sys::clock::Moment;
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::PodStatus;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,20 +65,22 @@ pub(super) struct PodWorker {
     pub(super) hooks: Hooks,
     /// Arrivals of images when it was last looked for those that could not be had.
     arrivals: u64,
-    waiting: BTreeMap<ContainerName, Waiting>,
+    pub(super) waiting: BTreeMap<ContainerName, Waiting>,
     /// Containers whose start is not done.
-    starting: BTreeMap<ContainerName, Waiting>,
+    pub(super) starting: BTreeMap<ContainerName, Waiting>,
     /// What was told to be missing from volumes.
     told_missing: Option<String>,
-    shown: Option<PodStatus>,
+    pub(super) shown: Option<PodStatus>,
+    /// The conditions that a next daemon would find.
+    pub(super) kept_conditions: Option<PodStatus>,
     /// What the prober was told last.
     pub(super) probed: Option<ProbedPod>,
     /// What was kept for the next daemon last.
     pub(super) kept_health: KeptHealth,
     /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
-    deleted: Option<Arc<DesiredPod>>,
+    pub(super) deleted: Option<Arc<DesiredPod>>,
     /// What is shown where there is more to tell of its network than addresses.
-    annotated: Annotated,
+    pub(super) annotated: Annotated,
 }
 
 impl PodWorker {
@@ -117,6 +119,7 @@ impl PodWorker {
             memory.health = kept.unwrap_or_default();
         }
         let mut worker = Self::with(definition, record, phase, memory);
+        worker.kept_conditions = conditions_file::read(&services.paths, &worker.definition.desired.uid);
         worker.adopt_active_time(services);
         worker
     }
@@ -142,6 +145,7 @@ impl PodWorker {
             starting: BTreeMap::new(),
             told_missing: None,
             shown: None,
+            kept_conditions: None,
             probed: None,
             kept_health: KeptHealth::new(),
             deleted: None,
@@ -159,7 +163,7 @@ impl PodWorker {
         if self.shown.is_none() {
             let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
             self.recall_addresses(services, &observed).await;
-            self.show(services, &observed);
+            self.show(services, &observed).await;
         }
         for _ in 0..MAX_ROUNDS {
             self.take_in_images(services);
@@ -186,7 +190,7 @@ impl PodWorker {
                 return TurnEnd::Gone;
             }
             if plan.actions.is_empty() {
-                self.show(services, &observed);
+                self.show(services, &observed).await;
                 self.keep_health(services).await;
                 return TurnEnd::Wait(plan.wake);
             }
@@ -253,7 +257,8 @@ impl PodWorker {
                 Ok(observed)
             }
             Err(error) => {
-                tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "cannot observe pod");
+                let message = format!("error determining status: {}", error_chain(&error));
+                self.tell(services, None, EventType::Warning, "FailedSync", &message);
                 Err(TurnEnd::Wait(Some(now.moment + PAUSE)))
             }
         }
@@ -337,7 +342,7 @@ impl PodWorker {
         while let Ok(Fetched { user, reference, result }) = self.results.1.try_recv() {
             let outcome = match result {
                 Ok(image) => Outcome::Image(image),
-                Err(error) => Outcome::Failed { reason: image_reason(&error), message: error_chain(&error).to_string() },
+                Err(error) => Outcome::Failed { reason: image_reason(&error), message: image_message(&error) },
             };
             let now = services.clock.now().moment;
             // Another definition may have come in between.
@@ -415,8 +420,8 @@ impl PodWorker {
             }
             match waiting.reason {
                 reason::CRASH_LOOP_BACK_OFF => {
-                    let name = &self.definition.desired.full_name;
-                    let message = format!("Back-off restarting failed container {container} in pod {name}");
+                    let DesiredPod { full_name, uid, .. } = &*self.definition.desired;
+                    let message = format!("Back-off restarting failed container {container} in pod {full_name}({uid})");
                     self.tell(services, Some(container), EventType::Warning, "BackOff", &message);
                 }
                 reason::CREATE_CONTAINER_CONFIG_ERROR
@@ -425,62 +430,20 @@ impl PodWorker {
                     self.tell(services, Some(container), EventType::Warning, "Failed", &format!("Error: {}", waiting.message));
                 }
                 reason::IMAGE_PULL_BACK_OFF => {
-                    self.tell(services, Some(container), EventType::Normal, "BackOff", &waiting.message);
+                    // Why it could not be pulled was told when it was tried.
+                    let what = waiting.message.split(": ErrImagePull: ").next().unwrap_or_default();
+                    self.tell(services, Some(container), EventType::Normal, "BackOff", what);
+                    self.tell(services, Some(container), EventType::Warning, "Failed", "Error: ImagePullBackOff");
+                }
+                reason::ERR_IMAGE_PULL
+                | reason::ERR_IMAGE_NEVER_PULL
+                | reason::INVALID_IMAGE_NAME
+                | reason::IMAGE_INSPECT_ERROR => {
+                    self.tell(services, Some(container), EventType::Warning, "Failed", &format!("Error: {}", waiting.reason));
                 }
                 _ => {}
             }
         }
-    }
-
-    /// The definition to be published: that of a pod which is being removed has `deletionTimestamp`, computed once.
-    fn as_shown(&mut self, services: &Arc<Services>) -> &Arc<DesiredPod> {
-        let WorkPhase::Terminating(termination @ Termination { cause: Cause::Removed(_), .. }) = &self.phase else {
-            return self.deleted.as_ref().unwrap_or(&self.definition.desired);
-        };
-        let now = services.clock.now();
-        let left = (termination.began + termination.grace).since(now.moment);
-        self.deleted.get_or_insert_with(|| {
-            let mut desired = (*self.definition.desired).clone();
-            let metadata = &mut Arc::make_mut(&mut desired.pod).metadata;
-            metadata.deletion_timestamp = Some(Time(now.wall + left));
-            metadata.deletion_grace_period_seconds = i64::try_from(termination.grace.as_secs()).ok();
-            Arc::new(desired)
-        })
-    }
-
-    /// Computes the status and publishes it.
-    fn show(&mut self, services: &Arc<Services>, observed: &ObservedPod) {
-        let is_ready = observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
-        let host_ips = services.host_addresses.get(services.clock.now().moment);
-        // Those of a pod on the host's network change with the host's.
-        let pod_ips = if self.definition.sandbox.namespaces.host_network { &host_ips } else { &self.memory.pod_ips };
-        let resize = resize_state(&PlanInput {
-            definition: &self.definition,
-            observed,
-            phase: &self.phase,
-            memory: &self.memory,
-            crash_loop: &services.crash_loop,
-            now: services.clock.now(),
-        });
-        let status = pod_status(&StatusInput {
-            desired: &self.definition.desired,
-            observed: Some(observed),
-            waiting: &self.waiting,
-            starting: &self.starting,
-            result: self.record.result.as_ref(),
-            unready: &self.memory.unready(observed),
-            sandbox_ready: is_ready && self.memory.is_connected(),
-            pod_ips,
-            host_ips: &host_ips,
-            resize: resize.as_ref(),
-            started_at: self.memory.started_at,
-            previous: self.shown.as_ref(),
-            now: services.clock.now().wall,
-        });
-        let shown = Arc::clone(self.as_shown(services));
-        let shown = self.annotated.of(&shown, self.memory.network_report.as_deref());
-        services.statuses.publish(&shown, status.clone());
-        self.shown = Some(status);
     }
 }
 

@@ -82,14 +82,6 @@ impl<D> WorkQueue<D> {
     pub const fn is_removed(&self) -> bool {
         self.is_removed
     }
-
-    /// The definition that waits for a turn.
-    pub fn pending_definition(&self) -> Option<&D> {
-        match &self.pending {
-            Some(Work::Sync(definition)) => Some(definition),
-            Some(Work::Look | Work::Remove) | None => None,
-        }
-    }
 }
 
 impl<D> Default for WorkQueue<D> {

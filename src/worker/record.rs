@@ -183,6 +183,8 @@ pub fn read_all(paths: &Paths) -> Result<Records, RecordError> {
 pub fn remove(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
     let path = paths.pod_record(uid);
     fs::remove_file(path.with_extension("json.bad")).ok();
+    // If it stays, so does the directory, which is looked at again.
+    fs::remove_file(paths.pod_conditions(uid)).ok();
     let removed = match fs::remove_file(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

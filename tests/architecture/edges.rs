@@ -21,9 +21,10 @@ pub(crate) const ROWS: &[Row] = &[
     // Connections to other hosts: trust, secrets, what went wrong.
     Row { from: "outbound", to: &[] },
     // `image` and `source` for what the configuration says about registries and about places that manifests come from.
-    Row { from: "config", to: &["image", "manifest", "pod", "source", "sys", "telemetry"] },
-    // The flow.
+    // `trust` for what signatures are for unless the configuration says so.
+    Row { from: "config", to: &["image", "manifest", "pod", "source", "sys", "telemetry", "trust"] },
     Row { from: "trust", to: &[] },
+    // The flow.
     // `trust`: a source refuses a revision before it reports it.
     Row { from: "source", to: &["outbound", "pod", "sys", "telemetry", "trust"] },
     Row { from: "store", to: &["config", "manifest", "pod", "sops", "source", "status", "sys", "telemetry"] },
@@ -61,7 +62,10 @@ pub(crate) const ROWS: &[Row] = &[
         from: "sync",
         to: &["config", "image", "mux", "network", "pod", "runtime", "status", "sys", "telemetry", "volume", "worker"],
     },
-    Row { from: "api", to: &["config", "image", "manifest", "mux", "pod", "runtime", "source", "status", "sys", "telemetry"] },
+    Row {
+        from: "api",
+        to: &["config", "image", "manifest", "mux", "pod", "runtime", "source", "status", "sys", "telemetry", "volume"],
+    },
     // `api` for the pods as they are published.
     Row { from: "upstream", to: &["api", "config", "outbound", "pod", "status", "sys", "telemetry"] },
     Row {

@@ -1,19 +1,16 @@
-//! The network of pods: what it costs to connect one, to change ports among many, and what goes through; against the CNI plugins that podman and
-//! containerd call, and against netavark.
+//! The network of pods: what it costs to connect one, to change ports among many, and what goes through; against the CNI plugins that containerd
+//! calls, and against netavark, which podman calls; throughput against containers of podman.
 //!
-//! All of it happens in network namespaces of the bench's own. `PODSTEAD_BENCH_PODS` is the number of pods, 250 unless told otherwise.
+//! All of it happens in network namespaces of the bench's own, with the daemon as it is built: its log says how long its work took.
+//! `PODSTEAD_BENCH_PODS` is the number of pods, 250 unless told otherwise.
 
 use crate::figures::{Series, row};
-use jiff::Timestamp;
-use podstead::config::{NetworkConfig, Paths};
-use podstead::network::{BuiltinNetwork, NetworkLinks, PodNetwork};
-use podstead::pod::{Pod, PodUid};
-use podstead::telemetry::EventLog;
+use crate::peers::Podman;
+use crate::support::{TestHost, eventually_within};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often what is slow is measured.
@@ -38,10 +35,15 @@ impl Netns {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--net={}", self.path().display())).arg(program).stdin(Stdio::null());
-        command
+        command_in(&self.path(), program)
     }
+}
+
+/// A command in the network namespace of this file.
+fn command_in(netns: &Path, program: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net={}", netns.display())).arg(program).stdin(Stdio::null());
+    command
 }
 
 impl Drop for Netns {
@@ -86,15 +88,6 @@ impl Site {
     }
 }
 
-fn pod(number: usize, ports: &[(u16, u16)]) -> (PodUid, Pod) {
-    let ports: Vec<_> = ports.iter().map(|(host, pod)| serde_json::json!({"containerPort": pod, "hostPort": host})).collect();
-    let pod = serde_json::json!({
-        "metadata": {"name": format!("p{number}"), "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "image": "x", "ports": ports}]},
-    });
-    (PodUid::new(format!("00000000-0000-0000-0000-{number:012}")), serde_json::from_value(pod).unwrap())
-}
-
 fn port(number: usize) -> u16 {
     20_000 + u16::try_from(number).unwrap()
 }
@@ -123,7 +116,7 @@ impl Cni {
         directory.join("bridge").is_file().then(|| Self { directory, state: tempfile::tempdir().unwrap() })
     }
 
-    fn run(&self, verb: &str, netns: &Netns, number: usize) -> Option<String> {
+    fn run(&self, verb: &str, netns: &Netns, number: usize) {
         let environment = HashMap::from([
             ("CNI_COMMAND", verb.to_owned()),
             ("CNI_CONTAINERID", format!("psbench{number}")),
@@ -149,12 +142,15 @@ impl Cni {
         if verb == "DEL" {
             call("portmap", &environment, portmap(&serde_json::Value::Null));
             call("bridge", &environment, bridge);
-            return None;
+            return;
         }
         let result = call("bridge", &environment, bridge);
         call("portmap", &environment, portmap(&result));
-        Some(result["ips"][0]["address"].as_str().unwrap().split('/').next().unwrap().to_owned())
     }
+}
+
+fn netavark_address(number: usize) -> String {
+    format!("10.98.{}.{}", (number + 2) / 256, (number + 2) % 256)
 }
 
 /// Podman's own network program.
@@ -167,7 +163,7 @@ impl Netavark {
     }
 
     fn run(&self, verb: &str, netns: &Netns, number: usize) {
-        let address = format!("10.98.{}.{}", (number + 2) / 256, (number + 2) % 256);
+        let address = netavark_address(number);
         let input = serde_json::json!({
             "container_id": format!("psbench{number}"), "container_name": format!("p{number}"),
             "port_mappings": [{"container_port": 80, "host_ip": "", "host_port": port(number), "protocol": "tcp", "range": 1}],
@@ -184,38 +180,63 @@ impl Netavark {
     }
 }
 
-/// The bench of the builtin network, with a daemon's state of its own.
-struct Builtin {
-    tokio: tokio::runtime::Runtime,
-    network: BuiltinNetwork,
-    _root: tempfile::TempDir,
-}
+/// What the daemon's log says of its network. These are lines of the level `debug`.
+const SET_UP: &str = "network is set up";
+const TAKEN_DOWN: &str = "network is taken down";
+const RULES: &str = "packet rules lead to the pod";
+/// The kernel takes a while for the last of many pods.
+const PATIENCE: Duration = Duration::from_secs(120);
 
-impl Builtin {
-    /// In the network of the calling thread.
-    fn open() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
-        for path in [&paths.state, &paths.run, &paths.logs] {
-            std::fs::create_dir(path).unwrap();
-        }
-        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let events = Arc::new(EventLog::new(0, Timestamp::now));
-        let links = NetworkLinks { paths, config: NetworkConfig::default(), events, dns_port: None };
-        let network = tokio.block_on(BuiltinNetwork::open(links));
-        Self { tokio, network, _root: root }
+/// podstead with pods on a site.
+struct Shipped(TestHost);
+
+impl Shipped {
+    fn start(site: &Site) -> Self {
+        let mut host = TestHost::prepare_in(&site.host.0, "logging: {level: 'info,podstead::network=debug'}\n");
+        host.start_daemon();
+        Self(host)
     }
 
-    fn set_up(&self, (uid, pod): &(PodUid, Pod), netns: &Netns) -> (Duration, String) {
-        let start = Instant::now();
-        let status = self.tokio.block_on(self.network.setup(uid, pod, Some(&netns.path()))).unwrap();
-        (start.elapsed(), status.ips[0].to_string())
+    /// How long each piece of work of a kind took so far.
+    fn took(&self, what: &str) -> Vec<Duration> {
+        let log = self.0.daemon_log();
+        let of = |line: &str| line.split("took_us=").nth(1)?.split_ascii_whitespace().next()?.parse().ok();
+        log.lines().filter(|line| line.contains(what)).filter_map(of).map(Duration::from_micros).collect()
     }
 
-    fn take_down(&self, uid: &PodUid) -> Duration {
-        let start = Instant::now();
-        self.tokio.block_on(self.network.release(uid)).unwrap();
-        start.elapsed()
+    /// Does something that leads to one more piece of work of a kind, and returns how long that took.
+    fn one_more(&self, what: &str, begin: impl FnOnce()) -> Duration {
+        let before = self.took(what).len();
+        begin();
+        eventually_within(PATIENCE, what, || self.took(what).get(before).copied().ok_or_else(|| format!("{before} times")))
+    }
+
+    fn write(&self, number: usize, ports: &[(u16, u16)]) {
+        let ports: Vec<_> = ports.iter().map(|(host, pod)| serde_json::json!({"containerPort": pod, "hostPort": host})).collect();
+        let manifest = serde_json::json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{number}")},
+            "spec": {"terminationGracePeriodSeconds": 0, "containers": [
+                {"name": "main", "image": "localhost/busybox:1", "command": ["/bin/sleep", "1000000"], "ports": ports},
+            ]},
+        });
+        self.0.write_manifest(&format!("p{number}.yaml"), &manifest.to_string());
+    }
+
+    /// Runs a pod with a port of the host; how long its network took.
+    fn run(&self, number: usize) -> Duration {
+        let took = self.one_more(SET_UP, || self.write(number, &[(port(number), 80)]));
+        self.0.wait_running(&format!("p{number}"));
+        took
+    }
+
+    /// A command in the network of a pod.
+    fn command(&self, number: usize, program: &str) -> Command {
+        let pid = self.0.container_pid(&self.0.pod(&format!("p{number}")).unwrap(), "main");
+        command_in(Path::new(&format!("/proc/{pid}/ns/net")), program)
+    }
+
+    fn address(&self, number: usize) -> String {
+        self.0.pod(&format!("p{number}")).unwrap().0["status"]["podIP"].as_str().unwrap().to_owned()
     }
 }
 
@@ -243,32 +264,32 @@ pub(crate) fn of_pods() {
 
 fn connecting(count: usize) {
     let (site, peers) = (Site::new("own"), Site::new("cni"));
-    let namespaces: Vec<Netns> = (0..count).map(|number| Netns::new(&format!("p{number}"))).collect();
     let mut own = [Series::default(), Series::default()];
     let mut changes = Vec::new();
     let mut all = Duration::ZERO;
     let mut rules_at = Vec::new();
-    site.on_host(|| {
-        let builtin = Builtin::open();
-        for (number, netns) in namespaces.iter().enumerate() {
-            let took = builtin.set_up(&pod(number, &[(port(number), 80)]), netns).0;
-            own[0].push(took);
-            all += took;
-            if [1, 10, 50, count].contains(&(number + 1)) {
-                // The first pod gets one more port, and loses it.
-                let mut series = Series::default();
-                for round in 0..10 {
-                    let ports: &[(u16, u16)] = if round % 2 == 0 { &[(port(0), 80), (19_999, 81)] } else { &[(port(0), 80)] };
-                    series.push(builtin.set_up(&pod(0, ports), &namespaces[0]).0);
-                }
-                changes.push(format!("{} pods {}", number + 1, series.text()));
-                rules_at.push(format!("{} with {}", rules(&site), number + 1));
+    let podstead = Shipped::start(&site);
+    for number in 0..count {
+        let took = podstead.run(number);
+        own[0].push(took);
+        all += took;
+        if [1, 10, 50, count].contains(&(number + 1)) {
+            // The first pod gets one more port, and loses it.
+            let mut series = Series::default();
+            for round in 0..PEER_RUNS {
+                let ports: &[(u16, u16)] = if round % 2 == 0 { &[(port(0), 80), (19_999, 81)] } else { &[(port(0), 80)] };
+                series.push(podstead.one_more(RULES, || podstead.write(0, ports)));
             }
+            changes.push(format!("{} pods {}", number + 1, series.text()));
+            rules_at.push(format!("{} with {}", rules(&site), number + 1));
         }
-        for number in 0..count {
-            own[1].push(builtin.take_down(&pod(number, &[]).0));
-        }
-    });
+    }
+    for number in 0..count.min(PEER_RUNS) {
+        let name = format!("p{number}");
+        own[1].push(podstead.one_more(TAKEN_DOWN, || podstead.0.remove_manifest(&format!("{name}.yaml"))));
+        podstead.0.wait_gone(&name);
+    }
+    drop(podstead);
     let runs = count.min(PEER_RUNS);
     let fresh = |name: &str| -> Vec<Netns> { (0..runs).map(|number| Netns::new(&format!("{name}{number}"))).collect() };
     let mut cni_series = [Series::default(), Series::default()];
@@ -276,10 +297,10 @@ fn connecting(count: usize) {
         let namespaces = fresh("c");
         peers.on_host(|| {
             for (number, netns) in namespaces.iter().enumerate() {
-                cni_series[0].push(timed(|| drop(cni.run("ADD", netns, number))));
+                cni_series[0].push(timed(|| cni.run("ADD", netns, number)));
             }
             for (number, netns) in namespaces.iter().enumerate() {
-                cni_series[1].push(timed(|| drop(cni.run("DEL", netns, number))));
+                cni_series[1].push(timed(|| cni.run("DEL", netns, number)));
             }
         });
     }
@@ -300,14 +321,9 @@ fn connecting(count: usize) {
             row(&format!("{what}; {peer}"), &own[index].text(), &series[index].text(), &own[index].ratio_to(&series[index]));
         }
     }
-    row(
-        &format!("connect {count} pods with a hostPort each, one after the other"),
-        &format!("{:.2} s", all.as_secs_f64()),
-        "-",
-        "-",
-    );
+    row(&format!("connect {count} pods with a hostPort each, all in all"), &format!("{:.2} s", all.as_secs_f64()), "-", "-");
     row("packet rules", &rules_at.join(", "), "-", "-");
-    row("one more port, one less, while there are", &changes.join("; "), "-", "-");
+    row("packet rules changed, a port more or less, while there are", &changes.join("; "), "-", "-");
 }
 
 /// A process that ends with this.
@@ -320,14 +336,13 @@ impl Drop for Running {
     }
 }
 
-/// Gigabits per second that `client` sends to a server in `server`, which listens on port 80.
-fn gigabits(server: &Netns, client: &Netns, address: &str, port: u16) -> Option<f64> {
-    let listening = server.command("iperf3").args(["-s", "-1", "-p", "80"]).stdout(Stdio::null()).spawn().ok()?;
+/// Gigabits per second that `client` sends to a server, which listens on port 80.
+fn gigabits(mut server: Command, client: impl Fn() -> Command, address: &str, port: u16) -> Option<f64> {
+    let listening = server.args(["-s", "-1", "-p", "80"]).stdout(Stdio::null()).spawn().ok()?;
     let _listening = Running(listening);
     let end = Instant::now() + Duration::from_secs(20);
     loop {
-        let mut command = client.command("iperf3");
-        let out = command.args(["-c", address, "-p", &port.to_string(), "-t", &FLOW_SECONDS.to_string(), "-J"]).output().ok()?;
+        let out = client().args(["-c", address, "-p", &port.to_string(), "-t", &FLOW_SECONDS.to_string(), "-J"]).output().ok()?;
         let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
         match report["end"]["sum_received"]["bits_per_second"].as_f64() {
             Some(bits) => return Some(bits / 1e9),
@@ -339,32 +354,30 @@ fn gigabits(server: &Netns, client: &Netns, address: &str, port: u16) -> Option<
 }
 
 fn throughput(what: &str, through_port: bool) {
-    let measured = |site: &Site, connect: &(dyn Fn(&Netns, usize) -> String + Sync)| {
-        let (one, two) = (Netns::new("one"), Netns::new("two"));
-        let address = site.on_host(|| {
-            let address = connect(&one, 0);
-            connect(&two, 1);
-            address
-        });
-        match through_port {
-            true => gigabits(&one, &site.outside, "192.0.2.2", port(0)),
-            false => gigabits(&one, &two, &address, 80),
-        }
-    };
-    let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1} Gbit/s"));
+    const PROGRAM: &str = "iperf3";
+    const HOST: &str = "192.0.2.2";
     let site = Site::new("own");
-    // Kept until all has been measured: its state goes with it.
-    let builtin = std::sync::Mutex::new(None);
-    let own = measured(&site, &|netns, number| {
-        let mut builtin = builtin.lock().unwrap();
-        builtin.get_or_insert_with(Builtin::open).set_up(&pod(number, &[(port(number), 80)]), netns).1
+    let podstead = Shipped::start(&site);
+    podstead.run(0);
+    podstead.run(1);
+    let own = match through_port {
+        true => gigabits(podstead.command(0, PROGRAM), || site.outside.command(PROGRAM), HOST, port(0)),
+        false => gigabits(podstead.command(0, PROGRAM), || podstead.command(1, PROGRAM), &podstead.address(0), 80),
+    };
+    drop(podstead);
+    let site = Site::new("pm");
+    let root = tempfile::tempdir().unwrap();
+    let peer = Podman::prepare(&root.path().join("podman")).and_then(|podman| {
+        let pods = site.on_host(|| podman.run_connected("one", Some(port(0))).zip(podman.run_connected("two", None)));
+        let of = |pid: u32| command_in(Path::new(&format!("/proc/{pid}/ns/net")), PROGRAM);
+        let flow = pods.and_then(|((one, address), (two, _))| match through_port {
+            true => gigabits(of(one), || site.outside.command(PROGRAM), HOST, port(0)),
+            false => gigabits(of(one), || of(two), &address, 80),
+        });
+        site.on_host(|| podman.disconnect(&["one", "two"]));
+        flow
     });
-    let site = Site::new("cni");
-    let peer = Cni::find().and_then(|cni| {
-        let value = measured(&site, &|netns, number| cni.run("ADD", netns, number).unwrap());
-        drop(cni);
-        value
-    });
+    let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1} Gbit/s"));
     let ratio = own.zip(peer).map_or("-".to_owned(), |(own, peer)| format!("{:.2}", own / peer));
-    row(&format!("{what}: throughput; CNI bridge, as podman has it"), &text(own), &text(peer), &ratio);
+    row(&format!("{what}: throughput; podman"), &text(own), &text(peer), &ratio);
 }

@@ -47,6 +47,25 @@ impl Podman {
         command
     }
 
+    /// Runs a container that waits, on podman's own network of the namespace that the caller is in, and has a port of the host lead to its port 80 if
+    /// there is one; its process and its address.
+    pub(crate) fn run_connected(&self, name: &str, port: Option<u16>) -> Option<(u32, String)> {
+        let publish = port.map(|port| ["-p".to_owned(), format!("{port}:80")]);
+        let mut run = self.command();
+        run.args(["run", "-d", "--name", name]).args(publish.iter().flatten()).args(["localhost/busybox:1", "sleep", "1000000"]);
+        run.status().ok().filter(std::process::ExitStatus::success)?;
+        let format = "{{.State.Pid}} {{.NetworkSettings.IPAddress}}";
+        let out = self.command().args(["inspect", "--format", format, name]).stdout(Stdio::piped()).output().ok()?;
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let (pid, address) = text.trim().split_once(' ')?;
+        Some((pid.parse().ok()?, address.to_owned()))
+    }
+
+    /// Removes containers at once, with what is of them in the network of the namespace that the caller is in.
+    pub(crate) fn disconnect(&self, names: &[&str]) {
+        self.command().args(["rm", "-f", "-t", "0"]).args(names).status().unwrap();
+    }
+
     /// Starts `podman kube play`.
     pub(crate) fn play(&self, manifest: &Path) -> Child {
         self.command().args(["kube", "play"]).arg(manifest).spawn().unwrap()

@@ -15,6 +15,7 @@ use podstead::runtime::{
 use podstead::source::{Revision, Wakers};
 use podstead::status::{PodStatusSink, SourceStatus, SourceStatusSink};
 use podstead::telemetry::EventLog;
+use podstead::volume::{NodeFiles, Volumes};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -72,6 +73,7 @@ impl Host {
             runtime: Arc::clone(&host.runtime) as _,
             images: Arc::clone(&host.images) as _,
             objects: Arc::clone(&host.objects),
+            claims: Arc::new(Volumes::new(host.paths.clone(), NodeFiles::default())),
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
             config,

@@ -14,6 +14,7 @@ mod http;
 mod kubectl;
 mod logs;
 mod port_forward;
+mod reference;
 mod revisions;
 mod stub;
 mod watches;

@@ -8,6 +8,8 @@ mod power_cut;
 mod preload;
 mod pulls;
 mod real_registry;
+#[path = "../node/support/registry.rs"]
+mod registry;
 mod support;
 mod torture;
 mod tree;

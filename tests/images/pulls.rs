@@ -29,7 +29,7 @@ impl Bench {
         configure(&test, &mut config);
         let store = test.open_with(ImageStoreConfig {
             registries: vec![config],
-            stall_timeout: Duration::from_millis(500),
+            stall_timeout: Duration::from_secs(2),
             ..Default::default()
         });
         Self { test, registry, store }

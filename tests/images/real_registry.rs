@@ -3,9 +3,9 @@
 use crate::support::{TestStore, run};
 use podstead::image::{ImageService, ImageStoreConfig, PullPolicy, PullSecrets, RegistryConfig, digest::Digest, platform};
 use podstead::telemetry::events::EventType;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 /// bcrypt of `open sesame`.
 const HTPASSWD: &str = "me:$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu\n";
@@ -73,23 +73,7 @@ impl Registry {
                 config += &format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", shown("htpasswd"));
             }
         }
-        std::fs::write(at("config.yml"), config).unwrap();
-        let mut command = Command::new("docker-registry");
-        command.arg("serve").arg(at("config.yml")).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut log = BufReader::new(process.stderr.take().unwrap());
-        let mut said = String::new();
-        let port = loop {
-            let mut line = String::new();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the registry ended: {said}");
-            said += &line;
-            if let Some((_, rest)) = line.split_once("listening on 127.0.0.1:") {
-                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-                break digits.parse::<u16>().unwrap();
-            }
-        };
-        // It stops when nobody takes its log.
-        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
+        let (process, port) = crate::registry::serve(directory.path(), &config);
         Self { process, host: format!("127.0.0.1:{port}"), secure: authority.is_some(), directory }
     }
 

@@ -141,3 +141,31 @@ fn what_a_source_may_use_is_judged_when_the_source_is_named() {
     let unknown = judged("nobody");
     assert!(stderr(&unknown).contains("no source \"nobody\" is configured"), "{}", stderr(&unknown));
 }
+
+#[test]
+fn the_examples_of_networks_can_run() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = validate(repository, &["manifests/network", "manifests/plant-vlan.yaml"]);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn mistakes_in_annotations_about_networks_have_file_line_and_field() {
+    let directory = tempfile::tempdir().unwrap();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: one\n  annotations:\n    kubernetes.io/egress-bandwidth: fast\n    \
+               k8s.v1.cni.cncf.io/networks: |\n      [{\"name\": \"plant\", \"ips\": [\"ten\"]}]\nspec:\n  containers: [{name: a, image: x}]\n";
+    std::fs::write(directory.path().join("one.yaml"), pod).unwrap();
+    let output = validate(directory.path(), &["one.yaml"]);
+    let text = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(!output.status.success(), "{text}");
+    for (line, words) in [
+        (6, "metadata.annotations[kubernetes.io/egress-bandwidth]: invalid value \"fast\": must be a quantity"),
+        (
+            7,
+            "metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"[{\\\"name\\\": \\\"plant\\\", \\\"ips\\\": [\\\"ten\\\"]}]\": [0]: \"ten\" is no address",
+        ),
+    ] {
+        let has = text.lines().any(|told| told.starts_with(&format!("one.yaml:{line}:")) && told.contains(words));
+        assert!(has, "{line} {words}: {text}");
+    }
+}

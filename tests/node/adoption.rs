@@ -148,7 +148,10 @@ fn the_manifests_directory_going_away_keeps_everything_running() {
 #[test]
 fn all_pods_are_stopped_by_one_command_and_run_again_with_the_next_daemon() {
     let mut host = TestHost::start();
+    // A minute of grace, which nobody needs: what is asked ends.
     let polite = MANIFEST
+        .replace("Seconds: 1", "Seconds: 60")
+        .replace("'i=0;", r#"'trap "exit 0" TERM; i=0;"#)
         .replace("'echo up; exec sleep 1000000'", r#"'trap "echo bye; exit 3" TERM; echo up; while true; do sleep 0.05; done'"#);
     host.write_manifest("ticker.yaml", &polite);
     let before = host.wait_running("ticker");

@@ -22,9 +22,11 @@ fn change_record(host: &TestHost, uid: &str, change: impl Fn(&mut Value)) {
 #[test]
 fn d13_a_pod_that_was_active_too_long_has_failed_and_stays_so() {
     let mut host = TestHost::start();
-    host.write_manifest("late.yaml", &manifest("late", "  activeDeadlineSeconds: 2\n", "exec sleep 1000000"));
-    let running = host.wait_for_pod("late", "a container", |pod| pod.container("main")["containerID"].is_string());
+    host.write_manifest("late.yaml", &manifest("late", "", "exec sleep 1000000"));
+    let running = host.wait_running("late");
     let pid = host.container_pid(&running, "main");
+    // It counts from the start of the pod, whenever it was written.
+    host.write_manifest("late.yaml", &manifest("late", "  activeDeadlineSeconds: 2\n", "exec sleep 1000000"));
     let failed = host.wait_for_pod("late", "Failed", |pod| pod.phase() == "Failed");
     assert_eq!(failed.0["status"]["reason"], "DeadlineExceeded");
     host.wait_for_pod("late", "the end of its container", |pod| pod.container("main")["state"]["terminated"].is_object());

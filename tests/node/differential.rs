@@ -1,38 +1,50 @@
 //! The same pods through podstead and through `podman kube play`: what the containers see is the same, but for the differences that
 //! `differential.txt` explains. Skipped, with a line on stderr, where podman is not installed or does not work.
 
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, eventually, make_image};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Prints what a process sees, a line `key=value` for each thing, and then `seen`.
+/// Prints what a process sees, a line `key=value` for each thing, and then `seen`. Of its status all but what is of this one process, or
+/// changes while it runs (`$$` would be Kubernetes' escape for `$`): its name and numbers, its memory, its open files, its turns, and how many signals wait for its user.
 const LOOK: &str = r#"
-grep -E "^(Uid|Gid|Groups|Cap[A-Z][a-z]*|NoNewPrivs|Seccomp):" /proc/self/status | sed "s/:[[:space:]]*/=/; s/[[:space:]]*$//; s/^/status./"
+read me rest < /proc/self/stat
+grep -vE "^(Name|State|Tgid|Ngid|Pid|PPid|TracerPid|FDSize|NStgid|NSpid|NSpgid|NSsid|Vm|Rss|Hugetlb|Threads|SigQ|nonvoluntary|voluntary)" /proc/$me/status | sed "s/:[[:space:]]*/=/; s/[[:space:]]*$//; s/^/status./"
+for number in NStgid NSpid; do echo "status.$number.spaces=$(sed -n "s/^$number:[[:space:]]*//p" /proc/$me/status | wc -w)"; done
+sed -n "s/  */ /g; s/^\(Max [a-z]*\( [a-z]*\)*\) \([0-9u][^ ]*\) \([0-9u][^ ]*\).*/limit.\1=\3 \4/p" /proc/$me/limits
 echo "id=$(id)"
+echo "first=$(head -c 12 /proc/1/cmdline | tr "\0\n" "  ")"
+for file in coredump_filter loginuid timens_offsets; do echo "proc.$file=$(tr "\n" " " < /proc/$me/$file 2>&1)"; done
+for file in kernel/shm_rmid_forced kernel/msgmax kernel/sem net/ipv4/ip_unprivileged_port_start kernel/ngroups_max; do echo "sysctl.$file=$(cat /proc/sys/$file 2>&1)"; done
 env | sed "s/^/env./"
-awk "{ for (i = 7; i <= NF; i++) if (\$i == \"-\") kind = \$(i + 1); print \"mount.\" \$5 \"=\" kind \" \" \$6 }" /proc/self/mountinfo
+awk "{ for (i = 7; i <= NF; i++) if (\$i == \"-\") { kind = \$(i + 1); more = \$(i + 3) } print \"mount.\" \$5 \"=\" kind \" \" \$6; if (kind ~ /^(tmpfs|devpts|mqueue|proc|sysfs)$/) print \"super.\" \$5 \"=\" more }" /proc/self/mountinfo
 for file in /dev/*; do echo "dev.${file#/dev/}=$(stat -c "%F %a" $file)"; done
-for file in /proc/kcore /proc/keys /proc/sysrq-trigger /sys/firmware /proc/sys/kernel/panic; do
+for file in /proc/kcore /proc/keys /proc/sysrq-trigger /sys/firmware /proc/sys/kernel/panic /proc/timer_list /proc/scsi /proc/acpi /proc/irq /proc/bus /proc/fs; do
   if head -c 1 $file >/dev/null 2>&1; then echo "read.$file=yes"; else echo "read.$file=no"; fi
   if (: >> $file) 2>/dev/null; then echo "write.$file=yes"; else echo "write.$file=no"; fi
 done
 sed -n "s/^\([^#].*\)/hosts.\1=/p" /etc/hosts | tr "\t" " "
+sed -n "s/^\([^#].*\)/resolv.\1=/p" /etc/resolv.conf
 echo "hostname=$(hostname)"
 echo "directory=$(pwd)"
 echo "umask=$(umask)"
 echo "oom=$(cat /proc/self/oom_score_adj)"
 echo "volume=$(ls -ld /v 2>/dev/null | cut -c 1-10)"
-if (: > /v/x) 2>/dev/null; then echo "volume-write=yes"; else echo "volume-write=no"; fi
-if (: > /x) 2>/dev/null; then echo "root-write=yes"; else echo "root-write=no"; fi
+for file in /v/x /x /tmp/x /etc/x; do if (: > $file) 2>/dev/null; then echo "write.$file=yes"; else echo "write.$file=no"; fi; done
+for file in /config/* /secret/*; do if test -f $file; then echo "file.$file=$(stat -L -c "%a %u %g" $file) $(cat $file)"; fi; done
+if mount -t tmpfs none /mnt 2>/dev/null; then echo "mounts=yes"; else echo "mounts=no"; fi
+if unshare -U true 2>/dev/null; then echo "unshares=yes"; else echo "unshares=no"; fi
+if chown 5:5 /tmp 2>/dev/null; then echo "chowns=yes"; else echo "chowns=no"; fi
+if mknod /tmp/node c 1 3 2>/dev/null; then echo "mknods=yes"; else echo "mknods=no"; fi
 echo seen
 exec sleep 1000000
 "#;
 
 /// Name of a pod, fields of its spec, fields of its container.
-const PODS: [(&str, &str, &str); 3] = [
+const PODS: [(&str, &str, &str); 9] = [
     ("plain", "", ""),
     (
         "confined",
@@ -46,13 +58,41 @@ const PODS: [(&str, &str, &str); 3] = [
         "  volumes: [{name: v, emptyDir: {}}]\n",
         "      volumeMounts: [{name: v, mountPath: /v}]\n      securityContext: {capabilities: {drop: [ALL]}}\n",
     ),
+    (
+        "memory",
+        "  volumes: [{name: v, emptyDir: {medium: Memory}}]\n",
+        "      volumeMounts: [{name: v, mountPath: /v}]\n      \
+         resources: {requests: {memory: 32Mi, cpu: 200m}, limits: {memory: 64Mi, cpu: 500m}}\n",
+    ),
+    (
+        "config",
+        "  volumes:\n    - {name: c, configMap: {name: settings, defaultMode: 0640}}\n    \
+         - {name: s, configMap: {name: settings, items: [{key: LEVEL, path: level}]}}\n",
+        "      volumeMounts: [{name: c, mountPath: /config}, {name: s, mountPath: /secret, readOnly: true}]\n      \
+         envFrom: [{configMapRef: {name: settings}}, {prefix: P_, configMapRef: {name: settings}}]\n      \
+         env: [{name: ONE, valueFrom: {configMapKeyRef: {name: settings, key: LEVEL}}}, \
+         {name: NONE, valueFrom: {configMapKeyRef: {name: settings, key: NOPE, optional: true}}}, \
+         {name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: BOTH, value: $(ONE)-$$(ONE)-$(NOPE)}]\n",
+    ),
+    ("shared", "  shareProcessNamespace: true\n", "      securityContext: {runAsUser: 99, runAsNonRoot: true}\n"),
+    (
+        "open",
+        "  securityContext: {seccompProfile: {type: Unconfined}}\n",
+        "      securityContext: {capabilities: {add: [SYS_ADMIN]}}\n",
+    ),
+    ("privileged", "", "      securityContext: {privileged: true}\n"),
+    ("group", "", "      securityContext: {runAsUser: 0, runAsGroup: 7}\n"),
 ];
+
+/// What the pods refer to.
+const OBJECTS: &str = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {LEVEL: high, NAME: from map}\n";
 
 fn manifest((name, spec, container): (&str, &str, &str)) -> String {
     let script: String = LOOK.trim().lines().map(|line| format!("            {line}\n")).collect();
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  hostNetwork: true\n  terminationGracePeriodSeconds: 1\n{spec}  containers:\n    \
-         - name: main\n      image: localhost/busybox:1\n      imagePullPolicy: Never\n      command:\n        - /bin/sh\n        - -c\n        - |\n{script}{container}"
+         - name: main\n      image: localhost/busybox:1\n      imagePullPolicy: Never\n      command:\n        - /bin/sh\n        - -c\n        - |\n{script}{container}{}",
+        if name == "config" { OBJECTS } else { "" }
     )
 }
 
@@ -72,10 +112,7 @@ impl Podman {
         fs::write(&runtime, script).unwrap();
         fs::set_permissions(&runtime, fs::Permissions::from_mode(0o755)).unwrap();
         let archive = root.join("busybox.tar");
-        let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/make-image.sh");
-        assert!(
-            Command::new(make).args(["--format", "docker"]).arg(&archive).arg("localhost/busybox:1").status().unwrap().success()
-        );
+        make_image(&["--format".as_ref(), "docker".as_ref()], &archive, "localhost/busybox:1");
         let podman = Self { root };
         match podman.command(&["load", "-i", archive.to_str().unwrap()]).output() {
             Ok(out) if out.status.success() => Some(podman),
@@ -114,10 +151,27 @@ type Seen = BTreeMap<String, String>;
 fn seen(log: &str, pid: u32) -> Seen {
     let lines = log.lines().filter_map(|line| line.split_once('='));
     let mut seen: Seen = lines.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    for (key, controller, v1, v2) in
-        [("cgroup.memory", "memory", "memory.limit_in_bytes", "memory.max"), ("cgroup.cpu", "cpu", "cpu.cfs_quota_us", "cpu.max")]
-    {
-        seen.insert(key.to_owned(), cgroup_file(pid, controller, v1, v2).unwrap_or_default());
+    for (key, controller, v1, v2) in [
+        ("memory", "memory", "memory.limit_in_bytes", "memory.max"),
+        ("swap", "memory", "memory.memsw.limit_in_bytes", "memory.swap.max"),
+        ("cpu", "cpu", "cpu.cfs_quota_us", "cpu.max"),
+        ("period", "cpu", "cpu.cfs_period_us", "cpu.max"),
+        ("shares", "cpu", "cpu.shares", "cpu.weight"),
+        ("pids", "pids", "pids.max", "pids.max"),
+        ("cpus", "cpuset", "cpuset.cpus", "cpuset.cpus.effective"),
+        ("mems", "cpuset", "cpuset.mems", "cpuset.mems.effective"),
+        ("devices", "devices", "devices.list", "cgroup.type"),
+    ] {
+        let content = cgroup_file(pid, controller, v1, v2).unwrap_or_default();
+        let mut lines: Vec<&str> = content.lines().collect();
+        lines.sort_unstable();
+        seen.insert(format!("cgroup.{key}"), lines.join(", "));
+    }
+    // Whether it is in the host's namespaces or in others.
+    for kind in ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"] {
+        let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+        let is_own = of(&pid.to_string()) != of("self");
+        seen.insert(format!("namespace.{kind}"), if is_own { "its own" } else { "the host's" }.to_owned());
     }
     seen
 }

@@ -1,6 +1,7 @@
 //! `podstead doctor` on this machine, with and without a daemon.
 
 use crate::support::{TestHost, binary};
+use nix::mount::{MsFlags, mount};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -39,13 +40,18 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     ] {
         assert!(says(&findings, check, "ok", what), "{check}: {findings:#?}");
     }
+    // What these say depends on the machine; that they say something does not.
+    for check in ["cgroups", "kernel", "disk", "clock"] {
+        assert!(findings.iter().any(|finding| finding["check"] == check), "{check}: {findings:#?}");
+    }
     assert!(findings.iter().any(|finding| finding["check"] == "cgroups" && finding["severity"] == "ok"), "{findings:#?}");
 
+    // First what is told as soon as it is read.
+    host.write_manifest("worse.yaml", &good.replace("good", "worse").replace("image:", "imgae:"));
     host.write_manifest(
         "bad.yaml",
         &good.replace("good", "bad").replace("image:", "imagePullPolicy: Never, image:").replace("busybox:1", "none:1"),
     );
-    host.write_manifest("worse.yaml", &good.replace("good", "worse").replace("image:", "imgae:"));
     host.wait_for_pod("bad", "the missing image", |pod| pod.waiting_reason("c") == "ErrImageNeverPull");
     let (code, findings) = examine(&host);
     assert_eq!(code, Some(1));
@@ -61,6 +67,22 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     assert_eq!(code, Some(1));
     assert!(says(&findings, "daemon", "problem", "nobody listens"), "{findings:#?}");
     assert!(says(&findings, "remains", "note", "nobody (directory)"), "{findings:#?}");
+    // What a crash leaves beside: a mount, a pinned namespace, a group.
+    let volume = orphan.join("volumes/empty-dir/memory");
+    fs::create_dir_all(&volume).unwrap();
+    mount(Some("tmpfs"), &volume, Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
+    let pin = host.path("run/pods/pinned/ns/net");
+    fs::create_dir_all(pin.parent().unwrap()).unwrap();
+    fs::write(&pin, "").unwrap();
+    mount(Some("/proc/self/ns/net"), &pin, None::<&str>, MsFlags::MS_BIND, None::<&str>).unwrap();
+    let paths = podstead::config::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("logs") };
+    for slice in crate::support::cgroups(&paths.cgroup_slice()) {
+        fs::create_dir_all(slice.join("burstable/podgrouped/c")).unwrap();
+    }
+    let (_, findings) = examine(&host);
+    for what in ["nobody (directory, mount)", "pinned (directory, mount)", "grouped (cgroup)"] {
+        assert!(says(&findings, "remains", "note", what), "{what}: {findings:#?}");
+    }
     assert!(!findings.iter().any(|finding| finding["what"].as_str().unwrap().contains(&pod.uid())), "it is known: {findings:#?}");
     fs::write(host.path("config.yaml"), format!("{config}nodeNmae: x\n")).unwrap();
     let (code, findings) = examine(&host);
@@ -70,8 +92,13 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
 
     host.start_daemon();
     host.wait_running("good");
+    host.wait_for_pod("bad", "the missing image", |pod| pod.waiting_reason("c") == "ErrImageNeverPull");
     crate::support::eventually("the orphan to be removed", || {
         if orphan.try_exists().unwrap() { Err("it is there".to_owned()) } else { Ok(()) }
+    });
+    crate::support::eventually("doctor to find nothing left", || {
+        let (_, findings) = examine(&host);
+        if says(&findings, "remains", "ok", "nothing is left") { Ok(()) } else { Err(format!("{findings:#?}")) }
     });
     let mut command = Command::new(binary("podstead"));
     let text = command.arg("--config").arg(host.path("config.yaml")).args(["doctor", "pods", "remains"]).output().unwrap();

@@ -1,7 +1,9 @@
 //! Lifecycle hooks (kubelet rules D8 and D12), on real containers: their order is read from what the containers wrote.
 
 use crate::support::servers::Server;
-use crate::support::{PodView, TestHost, eventually};
+use crate::support::{TestHost, eventually};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,7 +66,7 @@ fn d8_the_next_container_starts_when_the_post_start_hook_is_done() {
     let first = host.wait_for_pod("post", "the first container's hook", |pod| {
         pod.runs("side") && pod.container("first")["containerID"].is_string()
     });
-    assert_eq!((first.waiting_reason("first"), first.phase()), ("ContainerCreating", "Pending"), "{}", first.0["status"]);
+    assert_eq!((first.waiting_reason("first"), first.phase()), ("PodInitializing", "Pending"), "{}", first.0["status"]);
     assert!(first.container("second")["containerID"].is_null(), "{}", first.0["status"]);
     touch(&host, "go-first");
     host.wait_running("post");
@@ -79,8 +81,8 @@ fn d8_a_failed_post_start_hook_ends_the_container_and_says_so() {
     let host = TestHost::start();
     let spec = r#"  restartPolicy: Never
   containers:
-    - {name: main, IMAGE, command: [/bin/sh, -c, "trap 'echo asked >> /work/log; exit 5' TERM; while true; do sleep 0.1; done"],
-       lifecycle: {postStart: {exec: {command: [/bin/sh, -c, 'sleep 0.5; echo wrong; exit 3']}}}}
+    - {name: main, IMAGE, command: [/bin/sh, -c, "trap 'echo asked >> /work/log; exit 5' TERM; touch /work/up; while true; do sleep 0.1; done"],
+       lifecycle: {postStart: {exec: {command: [/bin/sh, -c, 'until [ -e /work/up ]; do sleep 0.1; done; echo wrong; exit 3']}}}}
 "#;
     host.write_manifest("fails.yaml", &manifest(&host, "fails", 10, spec));
     let pod = host.wait_for_pod("fails", "Failed", |pod| pod.phase() == "Failed");
@@ -136,7 +138,7 @@ fn d12_a_pause_before_the_signal_and_after_the_start() {
     let spec = format!(
         "  containers:
     - {{name: main, IMAGE, command: [/bin/sh, -c, \"trap '{}; exit 0' TERM; {}; while true; do sleep 0.05; done\"],
-       lifecycle: {{postStart: {{sleep: {{seconds: 2}}}}, preStop: {{sleep: {{seconds: 2}}}}}}}}
+       lifecycle: {{postStart: {{sleep: {{seconds: 5}}}}, preStop: {{sleep: {{seconds: 5}}}}}}}}
     - {{name: next, IMAGE, command: [/bin/sh, -c, \"trap '{}; exit 0' TERM; {}; while true; do sleep 0.05; done\"]}}
 ",
         note("main-term"),
@@ -154,8 +156,9 @@ fn d12_a_pause_before_the_signal_and_after_the_start() {
         let line = log.iter().find_map(|line| line.strip_prefix(&format!("{what} ")));
         line.unwrap_or_else(|| panic!("no {what} in {log:?}")).parse().unwrap()
     };
-    assert!(at("next") - at("main") >= 1.9, "{log:?}");
-    assert!(at("main-term") - at("next-term") >= 1.5, "{log:?}");
+    // Each notes its time a moment after its start or its signal; how long that moment is, is the machine's matter.
+    assert!(at("next") - at("main") >= 4.0, "{log:?}");
+    assert!(at("main-term") - at("next-term") >= 4.0, "{log:?}");
 }
 
 /// shows: spec.containers[].lifecycle.preStop.httpGet.path, spec.containers[].lifecycle.preStop.httpGet.port
@@ -165,8 +168,8 @@ fn d12_a_pause_before_the_signal_and_after_the_start() {
 #[test]
 fn d12_http_hooks_ask_the_container() {
     let host = TestHost::start();
-    // One request after the other, each line of it into the log. The first may come before the server listens.
-    let server = "while true; do nc -l -p 8080 -e /work/answer; done";
+    // Each line of a request into the log. The first may come before the server listens.
+    let server = "while true; do nc -ll -p 8080 -e /work/answer; done";
     let hook = |kind: &str| {
         format!("{kind}: {{httpGet: {{path: '/{kind}?a=b', port: web, httpHeaders: [{{name: X-Hook, value: told-{kind}}}]}}}}")
     };
@@ -200,6 +203,38 @@ fn d12_http_hooks_ask_the_container() {
         "{:?}",
         written(&host)
     );
+}
+
+#[test]
+fn d12_http_hooks_ask_the_container_when_the_host_shuts_down_without_a_daemon() {
+    let mut host = TestHost::start();
+    let server = "while true; do nc -ll -p 8080 -e /work/answer; done";
+    let spec = format!(
+        "  initContainers:
+    - {{name: prepare, IMAGE, command: [/bin/sh, -c, 'printf \"%s\\\\n\" \"#!/bin/sh\" \"while read -r line; do line=\\$(echo \\$line | tr -d [:cntrl:]); [ -z \\\"\\$line\\\" ] && break; echo \\$line >> /work/log; done; echo HTTP/1.0 200 OK; echo\" > /work/answer; chmod +x /work/answer']}}
+    - {{name: side, IMAGE, restartPolicy: Always, command: [/bin/sh, -c, '{server}']}}
+    - {{name: wait, IMAGE, command: [/bin/sh, -c, 'until echo GET / | nc 127.0.0.1 8080; do sleep 0.1; done; echo > /work/log']}}
+  containers:
+    - {{name: main, IMAGE, ports: [{{name: web, containerPort: 8080}}], command: [/bin/sh, -c, \"trap 'echo signal >> /work/log; exit 0' TERM; touch /work/ready; while true; do sleep 0.1; done\"],
+       lifecycle: {{preStop: {{httpGet: {{path: '/bye?a=b', port: web, httpHeaders: [{{name: X-Hook, value: told}}]}}}}}}}}
+"
+    );
+    host.write_manifest("http.yaml", &manifest(&host, "http", 30, &spec));
+    let pod = host.wait_running("http");
+    eventually("the trap", || host.path("work/ready").try_exists().unwrap().then_some(()).ok_or_else(String::new));
+    let shim = i32::try_from(host.shim_pid(&pod)).unwrap();
+    host.kill_daemon();
+    kill(Pid::from_raw(shim), Signal::SIGTERM).unwrap();
+    eventually("the signal", || {
+        let log = written(&host);
+        if log.iter().any(|line| line == "signal") { Ok(()) } else { Err(format!("{log:?}")) }
+    });
+    let log = written(&host);
+    let at = |wanted: &str| log.iter().position(|line| line.to_lowercase().starts_with(wanted));
+    assert!(at("get /bye?a=b http/1.1").is_some() && at("x-hook: told").is_some(), "{log:?}");
+    assert!(at("user-agent: kube-lifecycle/").is_some(), "{log:?}");
+    assert!(at("x-hook: told") < at("signal"), "{log:?}");
+    host.start_daemon();
 }
 
 /// shows: spec.containers[].lifecycle.preStop.httpGet.host, spec.containers[].lifecycle.preStop.httpGet.scheme
@@ -265,7 +300,8 @@ fn a_hook_that_a_daemon_died_in_is_done_again_and_one_that_is_done_is_not() {
     eventually("the second hook to run", || {
         (written(&host) == ["done", "cut"]).then_some(()).ok_or_else(|| format!("{:?}", written(&host)))
     });
-    let before: PodView = host.pod("twice").unwrap();
+    // What a container's hook writes can be read before its status is shown.
+    let before = host.wait_for_pod("twice", "its second container", |pod| pod.container("cut")["containerID"].is_string());
     host.kill_daemon();
     host.start_daemon();
     eventually("the second hook to run again", || {

@@ -331,7 +331,7 @@ fn a_container_is_asked_to_stop_with_the_signal_that_it_names() {
       command: [/bin/sh, -c, 'trap \"echo usr1; exit 0\" USR1; trap \"echo term; exit 0\" TERM; echo ready; while true; do sleep 0.1; done']
       lifecycle: {stopSignal: SIGUSR1}
 ";
-    host.write_manifest("signal.yaml", &pod("signal", "", spec));
+    host.write_manifest("signal.yaml", &pod("signal", "", spec).replace("PeriodSeconds: 1\n", "PeriodSeconds: 60\n"));
     let running = host.wait_running("signal");
     host.wait_log("signal", "c", "ready");
     // A hard link outlives the pod's log directory, which goes with the pod.

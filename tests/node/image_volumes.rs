@@ -40,8 +40,8 @@ fn an_image_is_mounted_read_only_without_programs_and_is_in_use_as_long_as_the_p
     host.kill_daemon();
     fs::remove_file(host.path("preload/busybox.tar")).unwrap();
     host.start_daemon();
-    assert_eq!(sh(&host, "cmp /image/bin/busybox /bin/busybox && echo same"), "same\n");
     assert_eq!(host.wait_running("web").container_id("c"), pod.container_id("c"));
+    assert_eq!(sh(&host, "cmp /image/bin/busybox /bin/busybox && echo same"), "same\n");
 
     host.remove_manifest("web.yaml");
     host.wait_gone("web");

@@ -8,9 +8,12 @@
 mod adoption;
 mod apparmor;
 mod bad_input;
+mod condition_times;
+mod conformance;
 mod deadline;
 mod devices;
 mod differential;
+mod disk_counters;
 mod doctor;
 mod encrypted;
 mod git;

@@ -17,6 +17,7 @@ spec:
       image: localhost/busybox:1
       command: [sh, -c, 'while true; do i=$((i+1)); [ $((i % 1000)) -gt 0 ] || usleep 1000; done']
       env: [{name: PASSWORD, value: hunter2}]
+      resources: {limits: {cpu: 1, memory: 64Mi}}
 ";
 
 /// A port that was free a moment ago.
@@ -39,8 +40,9 @@ fn get(url: &str) -> Result<String, String> {
     if out.status.success() { Ok(body) } else { Err(format!("{body}{}", String::from_utf8_lossy(&out.stderr))) }
 }
 
+/// Waits for it: who has the port at the moment may have to leave it first.
 fn page(address: &str, path: &str) -> String {
-    get(&format!("http://{address}{path}")).unwrap()
+    eventually(path, || get(&format!("http://{address}{path}")))
 }
 
 /// The value of the sample that begins with these words.
@@ -81,7 +83,16 @@ fn promtool_has_nothing_to_say_about_the_pages_and_they_tell_of_the_pod() {
     let text = page(&address, "/metrics/resource");
     assert!(sample(&text, "pod_memory_working_set_bytes{namespace=\"default\",pod=\"busy-edge-1\"}") > 10_000.0, "{text}");
     assert!(sample(&text, "node_memory_working_set_bytes ") > 1e7, "{text}");
-    assert!(sample(&page(&address, "/metrics/cadvisor"), "container_memory_working_set_bytes{container=\"main\"") > 10_000.0);
+    let text = page(&address, "/metrics/cadvisor");
+    assert!(sample(&text, "container_memory_working_set_bytes{container=\"main\"") > 10_000.0);
+    assert_eq!(sample(&text, "container_spec_memory_limit_bytes{container=\"main\""), f64::from(64 << 20));
+    assert_eq!(
+        sample(&text, "container_spec_cpu_quota{container=\"main\""),
+        sample(&text, "container_spec_cpu_period{container=\"main\"")
+    );
+    let cpu = |kind: &str| sample(&text, &format!("container_cpu_{kind}_seconds_total{{container=\"main\""));
+    let (all, parts) = (cpu("usage"), cpu("user") + cpu("system"));
+    assert!(parts > 0.03 && (all - parts).abs() < 0.5, "{all} {parts}");
 }
 
 #[test]

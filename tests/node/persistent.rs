@@ -37,7 +37,9 @@ fn data(host: &TestHost, claim: &str) -> PathBuf {
 fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &pod("web", "data", "", ""));
-    let waiting = host.wait_for_pod("web", "to wait", |pod| pod.waiting_reason("c") == "ContainerCreating");
+    let waiting = host.wait_for_pod("web", "to wait", |pod| {
+        pod.waiting_reason("c") == "ContainerCreating" && pod.container("c")["state"]["waiting"]["message"].is_string()
+    });
     let told = "MountVolume.SetUp failed for volume \"d\": persistentvolumeclaim \"data\" not found in namespace \"default\" (looked in source manifests)";
     assert_eq!(waiting.container("c")["state"]["waiting"]["message"].as_str(), Some(told));
 
@@ -46,7 +48,8 @@ fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
     sh(&host, "web", "echo one > /data/file");
     let listed = host.cli_ok(&["get", "pvc"]);
     let words: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
-    assert_eq!(words, ["default", "data", "Bound", "1Gi", "ReadWriteOnce", "Retain", "manifests"]);
+    assert_eq!(words[..4], ["default", "data", "Bound", "1Gi"]);
+    assert_eq!(words[5..8], ["ReadWriteOnce", "Retain", "web-edge-1"]);
 
     // Another pod of the same host may share it, and cannot write where it says so.
     host.write_manifest("reader.yaml", &pod("reader", "data", "", ", readOnly: true"));
@@ -75,6 +78,101 @@ fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
     assert_eq!(fs::read_to_string(data(&host, "data").join("file")).unwrap(), "one\n");
 }
 
+/// A host with the data of a claim that no source has any more, used by nobody.
+fn with_released_data() -> TestHost {
+    let host = TestHost::start();
+    host.write_manifest("a-claim.yaml", &claim("data", "ReadWriteOnce", "Retain"));
+    host.write_manifest("web.yaml", &pod("web", "data", "", ""));
+    host.wait_running("web");
+    sh(&host, "web", "mkdir /data/deep; for n in 1 2 3 4 5 6 7 8; do head -c 100000 /dev/zero > /data/deep/$n; done");
+    host.remove_manifest("a-claim.yaml");
+    wait_phase(&host, "Released");
+    host
+}
+
+fn wait_phase(host: &TestHost, phase: &str) {
+    eventually(&format!("the claim to be {phase}"), || {
+        let listed = host.cli_ok(&["get", "pvc"]);
+        if listed.contains(phase) { Ok(()) } else { Err(listed) }
+    });
+}
+
+#[test]
+fn data_of_a_claim_that_is_gone_are_told_and_deleted_on_request() {
+    let host = with_released_data();
+    let claim = |words: &[&str]| -> serde_json::Value { serde_json::from_str(&host.cli_ok(words)).unwrap() };
+    let told = claim(&["get", "pvc", "data", "-n", "default", "-o", "json"]);
+    assert_eq!((&told["status"]["phase"], &told["spec"]["accessModes"][0]), (&"Released".into(), &"ReadWriteOnce".into()));
+    let annotations = &told["metadata"]["annotations"];
+    assert_eq!(annotations["podstead.dev/used-by"], "web-edge-1");
+    let bytes: u64 = annotations["podstead.dev/used-bytes"].as_str().unwrap().parse().unwrap();
+    assert!((800_000..2_000_000).contains(&bytes), "{bytes}");
+    assert!(told["metadata"]["creationTimestamp"].is_string());
+    assert!(host.cli_ok(&["get", "pvc", "-o", "yaml"]).contains("phase: Released"));
+    assert_eq!(host.cli_ok(&["volume", "ls", "-o", "name"]), "persistentvolumeclaim/data\n");
+
+    // The pod still uses them.
+    assert_eq!(
+        host.cli_ok(&["volume", "prune", "--yes"]),
+        "default/data stays: used by web-edge-1\nno claim is released and unused\n"
+    );
+    let refused = host.cli(&["volume", "prune", "data", "--yes"]);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && message.contains("is used by 1 of the pods of this host: web-edge-1"), "{message}");
+    host.remove_manifest("web.yaml");
+    host.wait_gone("web");
+
+    // Without a terminal it is not asked, and nothing is deleted.
+    let asked = host.cli(&["volume", "prune"]);
+    assert!(!asked.status.success() && String::from_utf8_lossy(&asked.stderr).contains("--yes"));
+    assert!(data(&host, "data").join("deep/8").is_file());
+
+    // Nor what a source wants.
+    host.write_manifest("a-claim.yaml", &self::claim("data", "ReadWriteOnce", "Retain"));
+    wait_phase(&host, "Bound");
+    let refused = host.cli(&["volume", "prune", "data", "--yes"]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is wanted by source manifests"));
+    host.remove_manifest("a-claim.yaml");
+    wait_phase(&host, "Released");
+    let said = host.cli_ok(&["volume", "prune", "--yes"]);
+    assert!(said.starts_with("default/data deleted (") && said.lines().count() == 1, "{said}");
+    assert!(!data(&host, "data").is_dir());
+    assert!(!host.cli_ok(&["get", "pvc"]).contains("data"));
+    assert_eq!(fs::read_dir(host.path("state/volumes/.trash")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_deletion_that_the_daemon_dies_in_is_finished_by_the_next() {
+    let mut host = with_released_data();
+    host.remove_manifest("web.yaml");
+    host.wait_gone("web");
+    // Each file takes a second.
+    let log = host.path("strace.log");
+    let options = ["-e", "trace=unlinkat", "-e", "inject=unlinkat:delay_enter=1000000"];
+    let strace = Strace::attach(host.daemon_pid(), &options, log);
+    let trash = host.path("state/volumes/.trash");
+    std::thread::scope(|scope| {
+        let pruning = scope.spawn(|| host.cli(&["volume", "prune", "--yes"]));
+        eventually("the deletion to begin", || {
+            let begun = strace.log().contains("unlinkat") && fs::read_dir(&trash).is_ok_and(|entries| entries.count() == 1);
+            if begun { Ok(()) } else { Err(strace.log()) }
+        });
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(host.daemon_pid().cast_signed()), nix::sys::signal::Signal::SIGKILL)
+            .unwrap();
+        assert!(!pruning.join().unwrap().status.success(), "nobody said that all is deleted");
+    });
+    drop(strace);
+    assert_eq!(fs::read_dir(&trash).unwrap().count(), 1, "it died in the middle");
+    assert!(!data(&host, "data").is_dir(), "one rename took all of it away");
+    host.kill_daemon();
+    host.start_daemon();
+    eventually("the rest to be deleted", || {
+        let left = fs::read_dir(&trash).unwrap().count();
+        if left == 0 { Ok(()) } else { Err(left.to_string()) }
+    });
+    assert!(!host.cli_ok(&["get", "pvc"]).contains("data"));
+}
+
 #[test]
 fn data_are_deleted_with_a_claim_that_says_so_and_not_before_the_last_pod() {
     let mut host = TestHost::start();
@@ -90,6 +188,7 @@ fn data_are_deleted_with_a_claim_that_says_so_and_not_before_the_last_pod() {
     assert_eq!(sh(&host, "web", "ls /data/deep"), "file\n");
     host.kill_daemon();
     host.start_daemon();
+    host.wait_running("web");
     assert_eq!(sh(&host, "web", "ls /data/deep"), "file\n");
     host.remove_manifest("web.yaml");
     host.wait_gone("web");

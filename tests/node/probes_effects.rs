@@ -44,14 +44,17 @@ fn d12_a_container_that_fails_is_restarted_after_the_grace_period_of_its_probe()
 #[test]
 fn d16_a_pod_is_ready_while_its_readiness_probe_succeeds_and_says_why_when_not() {
     let host = TestHost::start();
-    let probe = "readinessProbe: {exec: {command: [/bin/sh, -c, 'test ! -e /sick || { rm /sick; echo ouch; exit 1; }']}, periodSeconds: 4, timeoutSeconds: 30, failureThreshold: 1}";
+    // Sick for one check: with the default threshold nobody would notice. The next one is held until the test has seen it.
+    let check = "if [ -e /sick ]; then mv /sick /held; echo ouch; exit 1; fi; while [ -e /held ]; do sleep 0.1; done";
+    let probe = format!(
+        "readinessProbe: {{exec: {{command: [/bin/sh, -c, '{check}']}}, periodSeconds: 1, timeoutSeconds: 600, failureThreshold: 1}}"
+    );
     let manifest = pod(
         "web",
         &format!("  containers:\n  - name: c\n    image: localhost/busybox:1\n    command: [/bin/sleep, '1000000']\n    {probe}\n"),
     );
     host.write_manifest("web.yaml", &manifest);
     host.wait_for_pod("web", "ready", |pod| condition(pod, "Ready")["status"] == "True");
-    // Sick for one check: with the default threshold nobody would notice.
     host.exec("web", "c", &["/bin/touch", "/sick"]);
     let pod = host.wait_for_pod("web", "not ready", |pod| condition(pod, "Ready")["status"] == "False");
     for kind in ["Ready", "ContainersReady"] {
@@ -59,6 +62,7 @@ fn d16_a_pod_is_ready_while_its_readiness_probe_succeeds_and_says_why_when_not()
         let message = condition(&pod, kind)["message"].as_str().unwrap();
         assert!(message.starts_with("containers with unready status: [c]; c: Readiness probe failed: ouch"), "{message}");
     }
+    host.exec("web", "c", &["/bin/rm", "/held"]);
     let pod = host.wait_for_pod("web", "ready again", |pod| condition(pod, "Ready")["status"] == "True");
     assert_eq!((pod.restarts("c"), pod.container("c")["started"].as_bool()), (0, Some(true)));
     let described = host.cli_ok(&["describe", "pod", "web"]);

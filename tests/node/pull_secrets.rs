@@ -1,11 +1,10 @@
 //! Images of a private registry: pulled with the Secrets that a pod names, and not given to pods without them.
 
-use crate::support::{PodView, TestHost, eventually, image_archive};
+use crate::support::{PodView, TestHost, eventually, image_archive, registry};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 const PASSWORD: &str = "open sesame";
 /// bcrypt of it.
@@ -29,23 +28,7 @@ impl PrivateRegistry {
             at("data"),
             at("htpasswd")
         );
-        std::fs::write(at("config.yml"), config).unwrap();
-        let mut command = Command::new("docker-registry");
-        command.arg("serve").arg(at("config.yml")).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut log = BufReader::new(process.stderr.take().unwrap());
-        let mut said = String::new();
-        let port: u16 = loop {
-            let mut line = String::new();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the registry ended: {said}");
-            said += &line;
-            if let Some((_, rest)) = line.split_once("listening on 127.0.0.1:") {
-                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-                break digits.parse().unwrap();
-            }
-        };
-        // It stops when nobody takes its log.
-        std::thread::spawn(move || drop(std::io::copy(&mut log, &mut std::io::sink())));
+        let (process, port) = registry::serve(directory.path(), &config);
         Self { process, place: format!("127.0.0.1:{port}"), _directory: directory }
     }
 
@@ -240,4 +223,50 @@ fn a_pull_secret_may_be_encrypted() {
     host.write_manifest("pull.yaml", &sealed);
     host.write_manifest("till.yaml", &registry.pod("till", "Always", &["pull"]));
     host.wait_running("till");
+}
+
+#[test]
+fn the_example_with_a_private_image_runs() {
+    let registry = PrivateRegistry::start();
+    registry.push("shop/till:1");
+    let host = registry.host();
+    let example = include_str!("../../manifests/private-image.yaml").replace("registry.lan:5000", &registry.place);
+    host.write_manifest("private-image.yaml", &example);
+    host.wait_running("till");
+    assert!(!host.cli_ok(&["get", "events"]).contains("Failed"), "the more exact entry is tried first");
+}
+
+#[test]
+fn of_entries_for_paths_the_one_that_is_for_the_image_counts() {
+    let registry = PrivateRegistry::start();
+    registry.push("shop/till:1");
+    let host = registry.host();
+    let place = &registry.place;
+    let secret = |entries: &[(&str, &str)]| {
+        let entries: Vec<String> = entries
+            .iter()
+            .map(|(path, password)| format!("\"{place}{path}\":{{\"username\":\"me\",\"password\":\"{password}\"}}"))
+            .collect();
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: paths}}\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: \
+             '{{\"auths\":{{{}}}}}'\n",
+            entries.join(",")
+        )
+    };
+    // Of another path, and of a deeper one: neither is for the image.
+    host.write_manifest("paths.yaml", &secret(&[("/other", PASSWORD), ("/shop/till/deeper", PASSWORD)]));
+    host.write_manifest("till.yaml", &registry.pod("till", "Always", &["paths"]));
+    let pod = wait_refused(&host, "till", NOT_PULLED);
+    assert!(pod.container("main").to_string().contains("401 Unauthorized"), "{}", pod.0["status"]);
+    eventually("the event", || {
+        let events = host.cli_ok(&["get", "events", "-o", "json"]);
+        if events.contains("no entry of imagePullSecrets (default/paths) is for") { Ok(()) } else { Err(events) }
+    });
+    // The more exact one is tried first and refused, then the one of the registry as a whole.
+    host.write_manifest("paths.yaml", &secret(&[("/shop/till", "guess"), ("", PASSWORD)]));
+    host.wait_running("till");
+    // Only the one of the path is right.
+    host.write_manifest("paths.yaml", &secret(&[("", "guess"), ("/other", "guess"), ("/shop", PASSWORD)]));
+    host.write_manifest("second.yaml", &registry.pod("second", "Always", &["paths"]));
+    host.wait_running("second");
 }

@@ -1,6 +1,7 @@
 //! Images that nobody made for the test: nginx from Debian's archive, and a real registry.
 
-use crate::support::{TestHost, eventually, image_archive};
+use crate::support::{TestHost, eventually, image_archive, make_image, registry};
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -44,13 +45,9 @@ fn nginx_archive() -> PathBuf {
         std::fs::create_dir(&root).unwrap();
         run(Command::new("tar").arg("-C").arg(&root).arg("-xf").arg(&tree).arg("--exclude=./dev/*"));
         let made = work.path().join("nginx.tar");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/make-image.sh");
-        run(Command::new(script)
-            .arg("--root")
-            .arg(&root)
-            .args(["--entrypoint", "[\"/usr/sbin/nginx\"]", "--cmd", "[\"-g\",\"daemon off;\"]", "--stop-signal", "SIGQUIT"])
-            .arg(&made)
-            .arg("localhost/nginx:bookworm"));
+        let start = ["--entrypoint", "[\"/usr/sbin/nginx\"]", "--cmd", "[\"-g\",\"daemon off;\"]", "--stop-signal", "SIGQUIT"];
+        let options: Vec<&OsStr> = ["--root".as_ref(), root.as_os_str()].into_iter().chain(start.map(OsStr::new)).collect();
+        make_image(&options, &made, "localhost/nginx:bookworm");
         std::fs::rename(made, &archive).unwrap();
     }
     archive
@@ -115,21 +112,12 @@ struct Registry {
 impl Registry {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = free_port();
         let config = format!(
-            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:{port}'}}\n",
+            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n",
             directory.path().join("data").display()
         );
-        let path = directory.path().join("config.yml");
-        std::fs::write(&path, config).unwrap();
-        let process =
-            Command::new("docker-registry").arg("serve").arg(path).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let registry = Self { process, port, _directory: directory };
-        eventually("the registry to answer", || {
-            let answer = http_get(port, "/v2/")?;
-            if answer.contains("200 OK") { Ok(()) } else { Err(answer) }
-        });
-        registry
+        let (process, port) = registry::serve(directory.path(), &config);
+        Self { process, port, _directory: directory }
     }
 
     fn push(&self, archive: &Path, name: &str) {

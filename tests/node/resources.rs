@@ -115,8 +115,8 @@ fn a_container_restarts_for_the_resource_whose_policy_says_so() {
 #[test]
 fn memory_in_use_is_not_taken_away() {
     let host = TestHost::start();
-    // The shell keeps what it read.
-    let hungry = "held=$(head -c 20000000 /dev/zero | tr '\\\\0' x); echo full; while true; do sleep 1; done";
+    // What is in shared memory cannot be given back.
+    let hungry = "dd if=/dev/zero of=/dev/shm/held bs=1M count=20 2>/dev/null; echo full; exec sleep 1000000";
     let with = |limit: &str| {
         pod("", &[("main", hungry, &format!("resources: {{requests: {{memory: 1Mi}}, limits: {{memory: {limit}}}}}"))])
     };

@@ -86,6 +86,14 @@ fn d5_restart_all_containers_runs_the_whole_pod_again_in_its_sandbox() {
     let has_ended = |pod: &crate::support::PodView| pod.container("done")["state"]["terminated"]["exitCode"] == 0;
     let before = host.wait_for_pod("all", "running", |pod| pod.runs("source") && pod.runs("other") && has_ended(pod));
     let (shim, side) = (host.shim_pid(&before), host.container_pid(&before, "side"));
+    // A container runs before it writes.
+    let written = |lines: usize| {
+        eventually(&format!("{lines} lines"), || {
+            let log = host.exec("all", "other", &["cat", "/work/log"]);
+            if log.lines().count() == lines { Ok(log) } else { Err(log) }
+        })
+    };
+    written(5);
     host.exec("all", "other", &["touch", "/work/go"]);
     let is_again = |pod: &crate::support::PodView| {
         ["init", "side", "source", "done", "other"].iter().all(|name| pod.restarts(name) == 1)
@@ -95,7 +103,7 @@ fn d5_restart_all_containers_runs_the_whole_pod_again_in_its_sandbox() {
     let after = host.wait_for_pod("all", "a second round", |pod| is_again(pod) && has_ended(pod));
     assert!(!process_exists(side), "the sidecar of the first round is gone");
     assert_eq!(host.shim_pid(&after), shim, "the sandbox stays");
-    let log = host.exec("all", "other", &["cat", "/work/log"]);
+    let log = written(10);
     let order: Vec<&str> = log.lines().collect();
     let again = order.iter().rposition(|line| *line == "init").unwrap();
     fn of_round<'a>(lines: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {

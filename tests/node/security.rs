@@ -1,6 +1,6 @@
 //! Each field of the security contexts, seen from inside of the container.
 
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, eventually, make_image};
 use std::fs;
 
 /// A host with a pod `web` that has more fields in its spec and in its container, each a line of YAML flow.
@@ -127,9 +127,7 @@ fn groups_of_the_image_are_added_unless_the_policy_is_strict() {
     fs::write(layer.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n").unwrap();
     fs::write(layer.join("etc/group"), "root:x:0:\nalice:x:1000:\nfriends:x:5555:alice\n").unwrap();
     let archive = host.path("groups.tar");
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/make-image.sh");
-    let made = std::process::Command::new(script).arg("--layer").arg(&layer).arg(&archive).arg("localhost/groups:1").status();
-    assert!(made.unwrap().success());
+    make_image(&["--layer".as_ref(), layer.as_os_str()], &archive, "localhost/groups:1");
     host.cli_ok(&["image", "import", archive.to_str().unwrap()]);
     for (policy, groups) in [("Merge", "1000 7 5555"), ("Strict", "1000 7")] {
         let spec = format!("securityContext: {{runAsUser: 1000, supplementalGroups: [7], supplementalGroupsPolicy: {policy}}}");

@@ -64,6 +64,7 @@ fn a_bundle_tells_of_everything_but_secrets() {
     let host = TestHost::start();
     host.write_manifest("web.yaml", MANIFEST);
     host.wait_running("web");
+    host.wait_log("web", "main", "said by the container");
     let out = bundle(&host, "bundle.tgz", &["--logs", "10"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let archive = host.path("bundle.tgz");

@@ -151,3 +151,30 @@ fn a_run_directory_that_nobody_may_pass_is_named() {
     let message = waiting.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("chmod o+x"), "{message}");
 }
+
+#[test]
+fn the_configuration_says_which_ids_of_the_host_pods_get_and_pods_that_run_keep_theirs() {
+    let mut host = host();
+    host.write_manifest("old.yaml", &manifest("old", "", ""));
+    host.wait_running("old");
+    let old = first_id(&host, "old");
+    let path = host.path("config.yaml");
+    let config = fs::read_to_string(&path).unwrap();
+    host.kill_daemon();
+    fs::write(&path, format!("{config}userNamespaces: {{firstId: 655360000, maxPods: 2}}\n")).unwrap();
+    host.start_daemon();
+    host.write_manifest("one.yaml", &manifest("one", "", ""));
+    host.write_manifest("two.yaml", &manifest("two", "", ""));
+    host.wait_running("one");
+    host.wait_running("two");
+    let mut new = [first_id(&host, "one"), first_id(&host, "two")];
+    new.sort_unstable();
+    assert_eq!(new, [655_360_000, 655_425_536]);
+    assert_eq!(first_id(&host, "old"), old);
+    // There is room for two.
+    host.write_manifest("three.yaml", &manifest("three", "", ""));
+    let told = |host: &TestHost| host.cli_ok(&["get", "events"]).contains("all 2 ranges of ids are in use");
+    crate::support::eventually("the event", || if told(&host) { Ok(()) } else { Err(host.cli_ok(&["get", "events"])) });
+    host.remove_manifest("one.yaml");
+    host.wait_running("three");
+}

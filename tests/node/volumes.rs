@@ -74,6 +74,7 @@ fn variables_come_from_a_file_that_an_init_container_wrote() {
     assert_eq!(sh(&host, "file", "echo $NO_FILE"), "late\n");
     host.kill_daemon();
     host.start_daemon();
+    host.wait_running("file");
     remove(&host, "file");
 }
 

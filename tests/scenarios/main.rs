@@ -9,13 +9,19 @@ use serde::Deserialize;
 use std::fs;
 use std::path::Path;
 
-fn check(file: &str) {
+fn scenarios(file: &str) -> Vec<Scenario> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/cases").join(file);
     let text = fs::read_to_string(&path).unwrap();
+    let documents = serde_yaml::Deserializer::from_str(&text).enumerate();
+    let read =
+        |(at, document)| Scenario::deserialize(document).unwrap_or_else(|error| panic!("{file}, scenario {}: {error}", at + 1));
+    documents.map(read).collect()
+}
+
+fn check(file: &str) {
     let mut wrong = Vec::new();
     let mut count = 0;
-    for document in serde_yaml::Deserializer::from_str(&text) {
-        let scenario = Scenario::deserialize(document).unwrap_or_else(|error| panic!("{file}, scenario {}: {error}", count + 1));
+    for scenario in scenarios(file) {
         count += 1;
         let (expected, found) = (scenario.expected(), scenario.found());
         if expected != found {
@@ -99,4 +105,36 @@ fn probes() {
 #[test]
 fn ends() {
     check("ends.yaml");
+}
+
+/// All node tests, as text.
+fn node_tests(directory: &Path) -> String {
+    let mut text = String::new();
+    for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            text += &node_tests(&path);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text += &fs::read_to_string(path).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn every_row_of_every_table_is_seen_on_real_pods_too() {
+    let tests = node_tests(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node"));
+    let tables = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/cases")).unwrap();
+    let tables: Vec<String> = tables.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(tables.len() >= 15, "{tables:?}");
+    for file in &tables {
+        assert!(tests.contains(&format!("scenarios/cases/{file}")), "no node test reads {file}");
+        for Scenario { name, world, shown_by, .. } in scenarios(file) {
+            match (world, shown_by) {
+                (Some(_), None) => {}
+                (None, Some(test)) => assert!(tests.contains(&format!("fn {test}()")), "{name}: there is no node test {test}"),
+                (Some(_), Some(_)) => panic!("{name}: one of world and shown_by is enough"),
+                (None, None) => panic!("{name}: nobody says what becomes of a real pod"),
+            }
+        }
+    }
 }

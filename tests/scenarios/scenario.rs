@@ -17,7 +17,7 @@ use podstead::worker::definition::{DefinitionContext, PodDefinition};
 use podstead::worker::health::RunState;
 use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, PostStart, PreStop, Step, Stop};
 use podstead::worker::phase::WorkPhase;
-use podstead::worker::plan::{PlanInput, compute_pod_actions};
+use podstead::worker::plan::{PlanInput, StopReason, compute_pod_actions};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,6 +30,17 @@ use std::time::Duration;
 pub(crate) struct Scenario {
     /// A sentence.
     pub(crate) name: String,
+    /// Name of the row of the kubelet's table that it is modelled on; podstead's own unless given.
+    #[expect(dead_code, reason = "for who looks it up")]
+    upstream: Option<String>,
+    /// What becomes of a real pod: `tests/node/conformance` sees to it.
+    pub(crate) world: Option<BTreeMap<String, String>>,
+    /// The node test that shows it, if it cannot be provoked there.
+    pub(crate) shown_by: Option<String>,
+    /// Containers of the real pod that go on when they are asked to end, as those in `stopping` do.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the real pod")]
+    stubborn: Vec<String>,
     /// What the pod shall be.
     pod: PodSpec,
     /// What it was when the observed containers were started; the same unless given.
@@ -370,7 +381,9 @@ impl Scenario {
                 Some(stage @ (Stage::Owed | Stage::Failed)) => panic!("{}: {stage:?}", self.name),
             };
             let deadline = moment(*left);
-            memory.stops.insert(id, Stop { deadline, not_before: deadline.min(now.moment), pre_stop, killed: None });
+            // Any but a resize, which a plan goes on to tell as one; no row has such a stop under way.
+            let why = StopReason::PodEnds;
+            memory.stops.insert(id, Stop { deadline, not_before: deadline.min(now.moment), pre_stop, killed: None, why });
         }
         if self.volumes_failed {
             memory.volumes = Step::Failed(failure("FailedMount"));

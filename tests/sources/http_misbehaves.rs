@@ -1,6 +1,7 @@
 //! A web server that does everything wrong: the last good set stays, and it is told once.
 
 use crate::http_server::{Answer, Following, Server, bytes, ok, options, pod};
+use podstead::source::SourceReport;
 use std::io::Write;
 use std::time::Duration;
 
@@ -84,7 +85,8 @@ async fn stalls(bad: Answer) {
     let mut options = options(&server.url("/m.yaml"), state.path());
     options.timeout = Duration::from_millis(300);
     let mut source = Following::start(options);
-    source.artifact().await;
+    // A machine that is busy may not answer in so little time.
+    while matches!(source.next().await, SourceReport::Failed(_)) {}
     server.serve("/m.yaml", bad);
     assert!(source.failure().await.contains("stopped answering"));
     server.wait_for(3);
@@ -122,7 +124,7 @@ async fn a_server_that_wants_to_be_left_alone_is_left_alone() {
     server.serve("/m.yaml", Answer::Bytes(bytes("503 Service Unavailable", "retry-after: 1\r\n", b"")));
     let mut source = Following::start(options(&server.url("/m.yaml"), state.path()));
     assert!(source.failure().await.contains("503"));
-    let began = std::time::Instant::now();
-    server.wait_for(1);
-    assert!(began.elapsed() > Duration::from_millis(800), "asked again after {:?}", began.elapsed());
+    server.wait_for_all(2);
+    let times = server.times();
+    assert!(times[1] - times[0] >= Duration::from_secs(1), "asked again after {:?}", times[1] - times[0]);
 }

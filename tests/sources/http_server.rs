@@ -53,6 +53,8 @@ struct State {
     answers: HashMap<String, Answer>,
     /// Heads of all requests, in lower case.
     requests: Vec<String>,
+    /// When they came.
+    times: Vec<Instant>,
     stopped: bool,
 }
 
@@ -94,15 +96,25 @@ impl Server {
         lock(&self.state.0).requests.clone()
     }
 
-    /// Waits until so many more requests have come.
-    pub(crate) fn wait_for(&self, more: usize) {
+    /// When all requests came.
+    pub(crate) fn times(&self) -> Vec<Instant> {
+        lock(&self.state.0).times.clone()
+    }
+
+    /// Waits until so many requests have come since the server's start.
+    pub(crate) fn wait_for_all(&self, wanted: usize) {
         let (mutex, news) = &*self.state;
         let state = lock(mutex);
-        let wanted = state.requests.len() + more;
         let (state, timeout) = news.wait_timeout_while(state, DEADLINE, |state| state.requests.len() < wanted).unwrap();
         let (found, in_time) = (state.requests.len(), !timeout.timed_out());
         drop(state);
         assert!(in_time, "{found} requests, not {wanted}");
+    }
+
+    /// Waits until so many more requests have come.
+    pub(crate) fn wait_for(&self, more: usize) {
+        let wanted = lock(&self.state.0).requests.len() + more;
+        self.wait_for_all(wanted);
     }
 }
 
@@ -132,6 +144,7 @@ fn answer(mut connection: &TcpStream, shared: &(Mutex<State>, Condvar)) -> std::
     let answer = {
         let mut state = lock(&shared.0);
         state.requests.push(head.to_lowercase());
+        state.times.push(Instant::now());
         let answer = match state.answers.get_mut(&path) {
             Some(Answer::Turns(turns)) if turns.len() > 1 => turns.remove(0),
             Some(Answer::Turns(turns)) => turns[0].clone(),

@@ -1,15 +1,18 @@
 //! The real daemon against the server over TLS.
 
+use crate::relay::Relay;
 use crate::server::Server;
 use crate::support::{TestHost, eventually};
-use crate::wire::Wire;
+use crate::wire::{NAME, Wire};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// Name of the node of every test host.
-const NODE: &str = "edge-1";
+pub(crate) const NODE: &str = "edge-1";
 
-const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: c\n    \
+pub(crate) const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: c\n    \
                    image: localhost/busybox:1\n    imagePullPolicy: Never\n    command: [/bin/sh, -c, exec sleep 1000000]\n";
 
 fn kubeconfig(wire: &Wire, user: &Value) -> String {
@@ -22,7 +25,7 @@ fn kubeconfig(wire: &Wire, user: &Value) -> String {
     .to_string()
 }
 
-fn host(wire: &Wire, user: &Value) -> TestHost {
+pub(crate) fn host(wire: &Wire, user: &Value) -> TestHost {
     let host = TestHost::prepare("");
     let path = host.path("kubeconfig");
     let config = fs::read_to_string(host.path("config.yaml")).unwrap();
@@ -36,7 +39,7 @@ fn mirror(server: &Server) -> Option<Value> {
     server.store().get("pods", "default", &format!("web-{NODE}"))
 }
 
-fn wait_for_phase(server: &Server, phase: &str) -> Value {
+pub(crate) fn wait_for_phase(server: &Server, phase: &str) -> Value {
     eventually(&format!("a mirror that is {phase}"), || match mirror(server) {
         Some(mirror) if mirror["status"]["phase"] == phase => Ok(mirror),
         other => Err(format!("{other:?}")),
@@ -106,6 +109,15 @@ fn a_server_that_is_not_there_or_knows_nobody_keeps_no_pod_from_running_and_a_ne
 
 #[test]
 fn without_a_cluster_in_the_configuration_there_is_no_thread_for_one_and_with_one_it_costs_less_than_5_mib() {
+    // Of TCP, as the kernel numbers them.
+    let connections = |host: &TestHost| -> usize {
+        let pid = host.daemon_pid();
+        let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+        let rows = table("tcp") + &table("tcp6");
+        let inodes: Vec<&str> = rows.lines().filter_map(|row| row.split_whitespace().nth(9)).collect();
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten().filter_map(|file| fs::read_link(file.path()).ok());
+        open.filter(|file| inodes.iter().any(|inode| file.as_os_str() == format!("socket:[{inode}]").as_str())).count()
+    };
     let threads = |host: &TestHost| -> Vec<String> {
         let tasks = fs::read_dir(format!("/proc/{}/task", host.daemon_pid())).unwrap().flatten();
         tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok()).map(|name| name.trim().to_owned()).collect()
@@ -121,10 +133,15 @@ fn without_a_cluster_in_the_configuration_there_is_no_thread_for_one_and_with_on
     let mut with = host(&wire, &json!({"tokenFile": "token"}));
     fs::write(with.path("token"), "first").unwrap();
     with.start_daemon();
-    assert!(threads(&with).contains(&"upstream".to_owned()));
+    eventually("the thread", || {
+        let threads = threads(&with);
+        if threads.contains(&"upstream".to_owned()) { Ok(()) } else { Err(threads.join(" ")) }
+    });
     with.write_manifest("web.yaml", POD);
     with.wait_running("web");
     wait_for_phase(&server, "Running");
+    assert_eq!(connections(&without), 0);
+    assert!((1..=3).contains(&connections(&with)), "{}", connections(&with));
     let (plain, connected) = (pss_kib(&without), pss_kib(&with));
     eprintln!("PSS of the daemon: {plain} KiB without a cluster, {connected} KiB with one");
     assert!(connected < plain + 5 * 1024, "{connected} KiB with a cluster, {plain} without");
@@ -138,6 +155,85 @@ fn pss_kib(host: &TestHost) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", host.daemon_pid())).unwrap();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_daemon_reaches_its_server_through_the_proxy_of_its_environment() {
+    let server = Server::new(NODE);
+    let wire = Wire::start(server.clone());
+    wire.known.lock().unwrap().token = Some("t".into());
+    let proxy = Relay::start(wire.port, true);
+    let mut host = host(&wire, &json!({"token": "t"}));
+    let text = kubeconfig(&wire, &json!({"token": "t"})).replace(&format!("127.0.0.1:{}", wire.port), &format!("{NAME}:6443"));
+    fs::write(host.path("kubeconfig"), text).unwrap();
+    host.environment.push(("HTTPS_PROXY".into(), format!("http://127.0.0.1:{}", proxy.port)));
+    host.start_daemon();
+    eventually("the Node", || server.store().get("nodes", "", NODE).ok_or_else(|| host.cli_ok(&["status"])));
+    assert!(proxy.tunnels() > 0);
+}
+
+/// Status, reason and message of a condition of the Node.
+fn condition(server: &Server, kind: &str) -> Option<(String, String, String)> {
+    let node = server.store().get("nodes", "", NODE)?;
+    let found = node["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?.clone();
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+#[test]
+fn a_host_without_a_network_for_its_pods_is_a_node_that_is_not_ready_until_there_is_one() {
+    let server = Server::new(NODE);
+    let wire = Wire::start(server.clone());
+    wire.known.lock().unwrap().token = Some("t".into());
+    let mut host = host(&wire, &json!({"token": "t"}));
+    let networks = host.path("net.d");
+    fs::create_dir(&networks).unwrap();
+    let text = fs::read_to_string(host.path("config.yaml")).unwrap();
+    let cni = format!("network: {{type: cni, cni: {{configDir: {}}}}}", networks.display());
+    fs::write(host.path("config.yaml"), text.replace("network: {type: none}", &cni)).unwrap();
+    host.start_daemon();
+    let wait_for = |kind: &str, status: &str, reason: &str| {
+        eventually(&format!("{kind} {status}"), || match condition(&server, kind) {
+            Some((is, why, message)) if is == status && why == reason => Ok(message),
+            other => Err(format!("{other:?}")),
+        })
+    };
+    let said = wait_for("Ready", "False", "KubeletNotReady");
+    assert!(said.contains("NetworkReady=false reason:NetworkPluginNotReady"), "{said}");
+    wait_for("NetworkUnavailable", "True", "NetworkPluginNotReady");
+    let network = r#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "loopback"}]}"#;
+    fs::write(networks.join("10-n.conflist"), network).unwrap();
+    wait_for("Ready", "True", "KubeletReady");
+    wait_for("NetworkUnavailable", "False", "PodNetworkReady");
+}
+
+#[test]
+fn doctor_and_the_support_bundle_tell_of_the_cluster_without_its_secrets() {
+    let server = Server::new(NODE);
+    let wire = Wire::start(server.clone());
+    wire.known.lock().unwrap().token = Some("hunter2".into());
+    let mut host = host(&wire, &json!({"token": "hunter2"}));
+    fs::set_permissions(host.path("kubeconfig"), fs::Permissions::from_mode(0o600)).unwrap();
+    host.start_daemon();
+    let config = host.path("config.yaml").display().to_string();
+    let doctor = || {
+        let out = host.cli(&["--config", &config, "doctor", "upstream"]);
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    eventually("doctor to be content", || {
+        let said = doctor();
+        if said.starts_with("ok       upstream") && said.contains("nothing is wrong") { Ok(()) } else { Err(said) }
+    });
+    fs::set_permissions(host.path("kubeconfig"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(doctor().contains("everybody may read"), "{}", doctor());
+    let bundle = host.path("bundle.tgz");
+    let out = host.cli(&["--config", &config, "support-bundle", "-o", &bundle.display().to_string()]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let unpacked =
+        Command::new("tar").arg("-xzOf").arg(&bundle).arg("--wildcards").args(["*/kubeconfig.yaml", "*/status.txt"]).output();
+    let text = String::from_utf8_lossy(&unpacked.unwrap().stdout).into_owned();
+    assert!(text.contains(&format!("https://127.0.0.1:{}", wire.port)) && text.contains("node registered"), "{text}");
+    assert!(!text.contains("hunter2") && text.contains("<redacted>"), "{text}");
 }
 
 #[test]

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Requests of one host in a minute that nothing explains but a loop without pause; two changes a second at most are made here.
 const MOST_REQUESTS_A_MINUTE: u64 = 400;
 
+/// Windows of two minutes in which the work that the storm left comes to its end.
+const MOST_WINDOWS_TO_REST: u32 = 5;
+
 async fn storm(seed: u64, steps: u32) {
     let server = Server::new(NODE);
     let transport = Unreliable::new(server.clone(), seed);
@@ -59,19 +62,26 @@ async fn storm(seed: u64, steps: u32) {
     transport.set(Weather::Fair);
     // A watch may be half open, which is noticed after three minutes, and a refused pod waits a minute.
     let took = host.settle(&server, Duration::from_secs(400)).await;
-    // And it stays so, without a request for a pod.
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    let before = server.store().version();
-    tokio::time::sleep(Duration::from_secs(120)).await;
+    // A request that hangs, events and pauses after failures may come to their end after that; then the Lease is all that is written.
+    let writes = 'rest: {
+        for _ in 0..MOST_WINDOWS_TO_REST {
+            server.store().writes.clear();
+            tokio::time::sleep(Duration::from_secs(120)).await;
+            let writes = server.store().writes.clone();
+            if writes.keys().eq(["leases"]) {
+                break 'rest writes["leases"];
+            }
+        }
+        panic!("seed {seed}: no rest, at last {:?}", server.store().writes);
+    };
+    assert!(writes <= 13, "seed {seed}: the Lease every ten seconds, not {writes} times in 120 s");
     assert_eq!(host.difference(&server), Ok(()), "seed {seed}, settled after {took:?}");
-    let writes = server.store().version() - before;
-    // The Lease every ten seconds; the status of the Node.
-    assert!(writes <= 15, "seed {seed}: {writes} writes at rest");
+    host.kill().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_day_of_faults_the_mirrors_equal_the_pods() {
-    for seed in 1..=6 {
+    for seed in 1..=12 {
         storm(seed, 500).await;
     }
 }

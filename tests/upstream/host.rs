@@ -27,6 +27,7 @@ pub(crate) struct Host {
     pub(crate) events: Arc<EventLog>,
     pub(crate) ready: watch::Sender<bool>,
     pub(crate) status: watch::Receiver<UpstreamStatus>,
+    pub(crate) labels: watch::Sender<BTreeMap<String, String>>,
     pods: BTreeMap<String, (u32, PodStatus)>,
     serial: u32,
     links: Links,
@@ -46,6 +47,7 @@ impl Host {
         let published = Arc::new(Published::new(1, Timestamp::now));
         let events = Arc::new(EventLog::new(1, Timestamp::now));
         let (ready, sources_ready) = watch::channel(true);
+        let (labels, host_labels) = watch::channel(BTreeMap::new());
         let board = Board::new("test".into());
         let status = board.subscribe();
         let identity = HostIdentity { architecture: "amd64".into(), operating_system: "linux".into(), ..HostIdentity::default() };
@@ -54,6 +56,7 @@ impl Host {
             cluster: Arc::new(transport.clone()),
             published: published.clone(),
             events: events.clone(),
+            host_labels,
             settings: NodeSettings { name: NODE.into(), max_pods: 110, ..NodeSettings::default() },
             register: true,
             agent: agent.into(),
@@ -63,7 +66,7 @@ impl Host {
             sources_ready,
             board,
         };
-        Self { published, events, ready, status, pods: BTreeMap::new(), serial: 0, links, running: None }
+        Self { published, events, ready, status, labels, pods: BTreeMap::new(), serial: 0, links, running: None }
     }
 
     pub(crate) fn start(&mut self) {
@@ -79,12 +82,27 @@ impl Host {
         }
     }
 
+    pub(crate) fn with_labels(mut self, labels: &[(&str, &str)]) -> Self {
+        self.links.settings.labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        self
+    }
+
+    /// Another connection to the server.
+    pub(crate) fn with_cluster(mut self, cluster: Arc<dyn podstead::upstream::cluster::Cluster>) -> Self {
+        self.links.cluster = cluster;
+        self
+    }
+
     pub(crate) fn without_registration(mut self) -> Self {
         self.links.register = false;
         self
     }
 
+    /// A clock for everything; before there are pods and events.
     pub(crate) fn with_clock(mut self, now: fn() -> Timestamp) -> Self {
+        self.published = Arc::new(Published::new(1, now));
+        self.events = Arc::new(EventLog::new(1, now));
+        (self.links.published, self.links.events) = (self.published.clone(), self.events.clone());
         self.links.now = now;
         self
     }
@@ -125,7 +143,9 @@ impl Host {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": pod_name, "namespace": namespace, "annotations": {"kubernetes.io/config.hash": format!("hash-{content}")}},
             "spec": {
-                "containers": [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "s"}}]}],
+                "containers": [{
+                    "name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "s"}}], "livenessProbe": {"grpc": {"port": 1}},
+                }],
                 "volumes": [{"name": "s", "secret": {"secretName": "s"}}],
             },
         }))

@@ -311,6 +311,35 @@ async fn events_are_posted_once_counted_up_and_no_faster_than_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_events_that_wait_for_a_server_the_latest_are_posted() {
+    let (server, transport) = cluster();
+    let host = host_with(&transport, &server, &["default/web"]).await;
+    transport.set(Weather::Down);
+    for number in 0..800 {
+        let full_name = PodFullName { name: format!("pod-{number}"), namespace: "default".into() };
+        let subject = Subject::Pod { uid: PodUid::new("u"), full_name, field_path: None };
+        host.events.record(&subject, EventType::Normal, "Started", "started");
+        if number % 100 == 0 {
+            tokio::time::sleep(Duration::from_secs(600)).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    transport.set(Weather::Fair);
+    tokio::time::sleep(Duration::from_secs(1800)).await;
+    let posted: Vec<String> = server
+        .store()
+        .all("events")
+        .iter()
+        .filter(|event| event["reason"] == "Started")
+        .map(|event| event["involvedObject"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(posted.len(), 500);
+    for number in 0..800 {
+        assert_eq!(posted.contains(&format!("pod-{number}")), number >= 300, "pod-{number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_change_costs_one_request_however_many_pods_there_are() {
     let (server, transport) = cluster();
     let names: Vec<String> = (0..120).map(|number| format!("default/pod-{number}")).collect();

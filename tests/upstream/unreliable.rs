@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use podstead::upstream::cluster::{ApiError, ApiRequest, Cluster, Verb, Watch, WatchEvent, WatchKind};
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -35,12 +36,20 @@ pub(crate) enum Weather {
     Foul,
     /// Nothing is reached.
     Down,
+    /// Everything is taken, and nothing is answered until the client gives up.
+    Stuck,
+    /// Everything is refused by one code.
+    Refusing {
+        code: u16,
+        retry_after: Option<u64>,
+    },
 }
 
 #[derive(Debug)]
 struct Air {
     weather: watch::Sender<Weather>,
     dice: Mutex<Dice>,
+    attempts: AtomicU64,
 }
 
 /// The transport.
@@ -54,18 +63,28 @@ fn unreachable(what: &str) -> ApiError {
     ApiError::Unreachable(what.to_owned())
 }
 
+fn refused(code: u16, retry_after: Option<u64>) -> ApiError {
+    ApiError::of_status(code, &Value::Null, retry_after.map(Duration::from_secs))
+}
+
 fn api_error(Refusal(code, status): Refusal) -> ApiError {
     ApiError::of_status(code, &status, None)
 }
 
 impl Unreliable {
     pub(crate) fn new(server: Server, seed: u64) -> Self {
-        let air = Air { weather: watch::Sender::new(Weather::Fair), dice: Mutex::new(Dice::new(seed)) };
+        let air =
+            Air { weather: watch::Sender::new(Weather::Fair), dice: Mutex::new(Dice::new(seed)), attempts: AtomicU64::new(0) };
         Self { server, air: Arc::new(air) }
     }
 
     pub(crate) fn set(&self, weather: Weather) {
         self.air.weather.send_replace(weather);
+    }
+
+    /// Requests, whether anybody heard them or not.
+    pub(crate) fn attempts(&self) -> u64 {
+        self.air.attempts.load(Ordering::Relaxed)
     }
 
     fn roll(&self, sides: u64) -> u64 {
@@ -78,12 +97,18 @@ impl Unreliable {
 
     /// A fault before the server hears anything.
     async fn meet_fault(&self) -> Result<(), ApiError> {
+        self.air.attempts.fetch_add(1, Ordering::Relaxed);
         match self.weather() {
             Weather::Fair => return Ok(()),
             Weather::Down => {
                 tokio::time::sleep(Duration::from_millis(self.roll(10_000))).await;
                 return Err(unreachable("no connection"));
             }
+            Weather::Stuck => {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                return Err(unreachable("stalled"));
+            }
+            Weather::Refusing { code, retry_after } => return Err(refused(code, retry_after)),
             Weather::Foul => {}
         }
         tokio::time::sleep(Duration::from_millis(self.roll(3000))).await;
@@ -161,6 +186,11 @@ impl Watch for FaultyWatch {
             match present {
                 Weather::Fair => {}
                 Weather::Down => return Some(Err(unreachable("cut off"))),
+                Weather::Stuck => {
+                    tokio::time::sleep(Duration::from_secs(180)).await;
+                    return Some(Err(unreachable("silent")));
+                }
+                Weather::Refusing { code, retry_after } => return Some(Err(refused(code, retry_after))),
                 Weather::Foul => match self.transport.roll(30) {
                     0 => return None,
                     1 => return Some(Err(unreachable("reset"))),

@@ -1,5 +1,7 @@
 //! The server over TLS, as the daemon meets it: HTTP/1.1, bearer tokens or client certificates, watches as chunks of lines.
 
+use crate::malice::{Malice, Mood};
+use crate::relay::Background;
 use crate::server::{Asked, Change, Refusal, Server, refusal};
 use bytes::Bytes;
 use futures_util::stream;
@@ -18,10 +20,13 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// A name of the server that no resolver knows.
+pub(crate) const NAME: &str = "api.cluster.example";
+
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Who is known to the server.
 #[derive(Debug, Default)]
@@ -29,21 +34,34 @@ pub(crate) struct Known {
     pub(crate) token: Option<String>,
     /// The client certificate, DER.
     pub(crate) certificate: Option<Vec<u8>>,
+    /// What everybody is answered.
+    pub(crate) refuses: Option<Refuses>,
+}
+
+/// An answer that is no success, in the terms of HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refuses {
+    pub(crate) code: u16,
+    pub(crate) retry_after: &'static str,
+    pub(crate) body: &'static str,
 }
 
 /// A server that listens; dropping it ends all connections.
 pub(crate) struct Wire {
     pub(crate) port: u16,
     pub(crate) known: Arc<Mutex<Known>>,
+    pub(crate) mood: Mood,
     /// Of everything that is signed here, PEM.
     pub(crate) authority: String,
     issuer: Issuer<'static, KeyPair>,
-    _runtime: tokio::runtime::Runtime,
+    _background: Background,
 }
 
 /// A client certificate with its key, PEM, and the certificate, DER.
 pub(crate) struct ClientPair {
     pub(crate) pem: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
     pub(crate) der: Vec<u8>,
 }
 
@@ -61,7 +79,7 @@ impl Wire {
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).allow_unauthenticated().build();
         let server_key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), NAME.to_owned()]).unwrap();
         let server_certificate = params.signed_by(&server_key, &issuer).unwrap();
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -70,17 +88,15 @@ impl Wire {
             .with_single_cert(vec![server_certificate.der().clone()], PrivateKeyDer::try_from(server_key.serialize_der()).unwrap())
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let port = listener.local_addr().unwrap().port();
         let known = Arc::new(Mutex::new(Known::default()));
-        let for_connections = known.clone();
-        runtime.spawn(async move {
+        let mood = Mood::default();
+        let (for_connections, of_connections) = (known.clone(), mood.clone());
+        let (port, background) = Background::serve(move |listener| async move {
             while let Ok((connection, _)) = listener.accept().await {
-                tokio::spawn(serve(connection, acceptor.clone(), server.clone(), for_connections.clone()));
+                tokio::spawn(serve(connection, acceptor.clone(), server.clone(), for_connections.clone(), of_connections.clone()));
             }
         });
-        Self { port, known, authority: certificate.pem(), issuer, _runtime: runtime }
+        Self { port, known, mood, authority: certificate.pem(), issuer, _background: background }
     }
 
     /// A new client certificate.
@@ -89,17 +105,28 @@ impl Wire {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        ClientPair { pem: format!("{}{}", certificate.pem(), key.serialize_pem()), der: certificate.der().to_vec() }
+        let (certificate_pem, key) = (certificate.pem(), key.serialize_pem());
+        ClientPair { pem: format!("{certificate_pem}{key}"), certificate: certificate_pem, key, der: certificate.der().to_vec() }
     }
 }
 
-async fn serve(connection: TcpStream, acceptor: TlsAcceptor, server: Server, known: Arc<Mutex<Known>>) {
+async fn serve(connection: TcpStream, acceptor: TlsAcceptor, server: Server, known: Arc<Mutex<Known>>, mood: Mood) {
     // A client that does not trust the server ends here.
     let Ok(stream) = acceptor.accept(connection).await else { return };
     let presented = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).map(|certificate| certificate.to_vec());
-    let answer = service_fn(move |request| {
-        let (server, known, presented) = (server.clone(), known.clone(), presented.clone());
-        async move { Ok::<_, Infallible>(answer(request, &server, &known, presented.as_deref()).await) }
+    if mood.get() == Some(Malice::Head) {
+        return mood.send_head(stream).await;
+    }
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let (server, known, presented, mood) = (server.clone(), known.clone(), presented.clone(), mood.clone());
+        async move {
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let malicious = mood.answer(request.uri().path(), is_watch);
+            Ok::<_, Infallible>(match malicious {
+                Some(response) => response,
+                None => answer(request, &server, &known, presented.as_deref()).await,
+            })
+        }
     });
     let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
     drop(served.await);
@@ -107,6 +134,12 @@ async fn serve(connection: TcpStream, acceptor: TlsAcceptor, server: Server, kno
 
 async fn answer(request: Request<Incoming>, server: &Server, known: &Mutex<Known>, presented: Option<&[u8]>) -> Response<Body> {
     let (head, body) = request.into_parts();
+    let refuses = known.lock().unwrap().refuses;
+    if let Some(Refuses { code, retry_after, body }) = refuses {
+        let body = Full::new(Bytes::from(body)).boxed_unsync();
+        let response = Response::builder().status(code).header("location", "/elsewhere");
+        return response.header("retry-after", retry_after).body(body).unwrap();
+    }
     let is_known = {
         let known = known.lock().unwrap();
         let token =

@@ -6,6 +6,7 @@ use super::super::request::Peer;
 use super::super::route::Route;
 use super::super::server::{ACCEPT_PAUSE, HEADER_TIMEOUT};
 use super::super::{Backend, respond};
+use crate::sys::tcp_listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -15,7 +16,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -30,7 +31,11 @@ const RETRY: Duration = Duration::from_secs(10);
 pub async fn serve_monitoring(address: SocketAddr, backend: Backend) -> Infallible {
     let backend = Arc::new(backend);
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let listener = listen(address).await;
+    let listener = tcp_listener::listen(address, RETRY, |error| {
+        tracing::warn!(%address, %error, "monitoring cannot listen yet; it is tried again");
+    })
+    .await;
+    tracing::info!(%address, "serving what monitoring reads");
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -46,25 +51,6 @@ pub async fn serve_monitoring(address: SocketAddr, backend: Backend) -> Infallib
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection of monitoring");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn listen(address: SocketAddr) -> TcpListener {
-    let mut told = false;
-    loop {
-        match TcpListener::bind(address).await {
-            Ok(listener) => {
-                tracing::info!(%address, "serving what monitoring reads");
-                return listener;
-            }
-            Err(error) => {
-                if !told {
-                    tracing::warn!(%address, %error, "monitoring cannot listen yet; it is tried again");
-                    told = true;
-                }
-                tokio::time::sleep(RETRY).await;
             }
         }
     }

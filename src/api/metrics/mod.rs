@@ -3,9 +3,12 @@
 //! In: what was published, and the kernel's counters. Out: text for Prometheus, and `/stats/summary`. Everything is read when somebody asks;
 //! nothing is counted or kept in between.
 
+mod cadvisor;
 mod doors;
 mod exposition;
 mod own;
+#[cfg(test)]
+mod page_test;
 mod resource;
 mod summary;
 mod usage;
@@ -44,7 +47,7 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
             respond::metrics(own::own(&observed))
         }
         Page::Resource => respond::metrics(resource::resource(&look(backend).await?)),
-        Page::Cadvisor => respond::metrics(resource::cadvisor(&look(backend).await?)),
+        Page::Cadvisor => respond::metrics(cadvisor::cadvisor(&look(backend).await?)),
         Page::Summary => respond::json(&summary::summary(&look(backend).await?)),
     }
 }

@@ -1,4 +1,4 @@
-//! `/metrics/resource`: what metrics-server and Prometheus' kubernetes set-ups read from a kubelet, and a part of `/metrics/cadvisor`. **Pure**.
+//! `/metrics/resource`: what metrics-server and Prometheus' kubernetes set-ups read from a kubelet. **Pure**.
 
 use super::exposition::{Exposition, Kind};
 use super::usage::Snapshot;
@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 const NANOS: f64 = 1e9;
 
-fn seconds(nanos: u64) -> f64 {
+pub(super) fn seconds(nanos: u64) -> f64 {
     nanos as f64 / NANOS
 }
 
-fn since_1970(at: Timestamp) -> f64 {
+pub(super) fn since_1970(at: Timestamp) -> f64 {
     at.as_millisecond() as f64 / 1e3
 }
 
@@ -50,52 +50,5 @@ pub(super) fn resource(snapshot: &Snapshot) -> String {
         family.sample(&[("namespace", &pod.namespace), ("pod", &pod.name)], pod.usage.working_set_bytes as f64);
     }
     out.family("resource_scrape_error", Kind::Gauge, "1 if something could not be read, else 0.").sample(&[], 0.0);
-    out.finish()
-}
-
-/// `/metrics/cadvisor`: the names that common dashboards use.
-pub(super) fn cadvisor(snapshot: &Snapshot) -> String {
-    let mut out = Exposition::default();
-    type Value = fn(&super::usage::ContainerUsage, Timestamp) -> Option<f64>;
-    let families: [(&'static str, Kind, &str, Value); 8] = [
-        ("container_cpu_usage_seconds_total", Kind::Counter, "Processor time that was used.", |container, _| {
-            Some(seconds(container.usage.cpu_nanos))
-        }),
-        ("container_memory_usage_bytes", Kind::Gauge, "Memory in use, page cache included.", |container, _| {
-            Some(container.usage.memory_bytes as f64)
-        }),
-        ("container_memory_working_set_bytes", Kind::Gauge, "Memory in use that cannot be dropped at once.", |container, _| {
-            Some(container.usage.working_set_bytes as f64)
-        }),
-        ("container_memory_cache", Kind::Gauge, "Page cache that could be dropped at once.", |container, _| {
-            Some(container.usage.memory_bytes.saturating_sub(container.usage.working_set_bytes) as f64)
-        }),
-        ("container_threads", Kind::Gauge, "Processes and threads.", |container, _| Some(container.usage.pids as f64)),
-        ("container_oom_events_total", Kind::Counter, "Processes killed for want of memory.", |container, _| {
-            Some(container.oom_kills as f64)
-        }),
-        ("container_start_time_seconds", Kind::Gauge, "When it was started, in seconds since 1970.", |container, _| {
-            container.started_at.map(since_1970)
-        }),
-        ("container_last_seen", Kind::Gauge, "When it was looked at last, in seconds since 1970.", |_, at| Some(since_1970(at))),
-    ];
-    for (name, kind, help, value) in families {
-        let mut family = out.family(name, kind, help);
-        for pod in &snapshot.pods {
-            for container in &pod.containers {
-                let labels = [
-                    ("container", container.name.as_str()),
-                    ("id", &container.id),
-                    ("image", &container.image),
-                    ("name", &container.id),
-                    ("namespace", &pod.namespace),
-                    ("pod", &pod.name),
-                ];
-                if let Some(value) = value(container, snapshot.at) {
-                    family.sample(&labels, value);
-                }
-            }
-        }
-    }
     out.finish()
 }

@@ -1,7 +1,8 @@
 //! `/stats/summary`, as the kubelet has it: what telegraf and the OpenTelemetry collector read. **Pure**.
 
-use super::usage::{PodUsage, Snapshot};
+use super::usage::{Filesystem, PodUsage, Snapshot};
 use crate::sys::cgroup::Usage;
+use crate::sys::net_dev::InterfaceCounters;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,6 +12,39 @@ fn cpu(usage: &Usage, at: Timestamp) -> Value {
 
 fn memory(usage: &Usage, at: Timestamp) -> Value {
     json!({"time": at.to_string(), "usageBytes": usage.memory_bytes, "workingSetBytes": usage.working_set_bytes})
+}
+
+fn memory_with(usage: &Usage, anonymous_bytes: u64, at: Timestamp) -> Value {
+    let mut memory = memory(usage, at);
+    memory["rssBytes"] = anonymous_bytes.into();
+    memory
+}
+
+/// The first interface at the top, as the kubelet has its default one; `null` without any.
+fn network(interfaces: &[InterfaceCounters], at: Timestamp) -> Value {
+    let one = |interface: &InterfaceCounters| {
+        let InterfaceCounters { name, received, sent } = interface;
+        json!({
+            "name": name,
+            "rxBytes": received.bytes, "rxErrors": received.errors,
+            "txBytes": sent.bytes, "txErrors": sent.errors,
+        })
+    };
+    let Some(mut network) = interfaces.first().map(one) else { return Value::Null };
+    network["time"] = at.to_string().into();
+    network["interfaces"] = interfaces.iter().map(one).collect();
+    network
+}
+
+fn disk(filesystem: Option<Filesystem>, at: Timestamp) -> Value {
+    let Some(Filesystem { capacity_bytes, available_bytes, used_bytes, inodes, free_inodes }) = filesystem else {
+        return Value::Null;
+    };
+    json!({
+        "time": at.to_string(),
+        "capacityBytes": capacity_bytes, "availableBytes": available_bytes, "usedBytes": used_bytes,
+        "inodes": inodes, "inodesFree": free_inodes, "inodesUsed": inodes.saturating_sub(free_inodes),
+    })
 }
 
 fn time(at: Option<Timestamp>) -> Value {
@@ -23,7 +57,7 @@ fn pod(pod: &PodUsage, at: Timestamp) -> Value {
             "name": container.name,
             "startTime": time(container.started_at),
             "cpu": cpu(&container.usage, at),
-            "memory": memory(&container.usage, at),
+            "memory": memory_with(&container.usage, container.counters.anonymous_bytes, at),
         })
     });
     json!({
@@ -32,13 +66,14 @@ fn pod(pod: &PodUsage, at: Timestamp) -> Value {
         "containers": containers.collect::<Vec<_>>(),
         "cpu": cpu(&pod.usage, at),
         "memory": memory(&pod.usage, at),
+        "network": network(&pod.interfaces, at),
         "process_stats": {"process_count": pod.usage.pids},
     })
 }
 
 /// The whole document. Rates are for the reader to compute: the kubelet's `usageNanoCores` would need somebody who looks all the time.
 pub(super) fn summary(snapshot: &Snapshot) -> Value {
-    let Snapshot { at, node, host, pods } = snapshot;
+    let Snapshot { at, node, host, interfaces, filesystem, pods } = snapshot;
     json!({
         "node": {
             "nodeName": node,
@@ -50,6 +85,8 @@ pub(super) fn summary(snapshot: &Snapshot) -> Value {
                 "usageBytes": host.memory_total.saturating_sub(host.memory_available),
                 "workingSetBytes": host.working_set_bytes(),
             },
+            "network": network(interfaces, *at),
+            "fs": disk(*filesystem, *at),
         },
         "pods": pods.iter().map(|usage| pod(usage, *at)).collect::<Vec<_>>(),
     })

@@ -12,6 +12,7 @@ use super::node;
 use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources, upstream};
 use crate::api::{self, ApiSocket, Backend, Published};
+use crate::cli::doctor::users;
 use crate::config::{Config, NetworkKind};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
@@ -26,7 +27,7 @@ use crate::source::{Wakers, webhook};
 use crate::store::CheckContext;
 use crate::store::intake::{self, Intake};
 use crate::sync::heartbeat::watchdog_timeout;
-use crate::sync::{self, Ended, Heartbeat, Housekeeping, Recovered, SyncInputs};
+use crate::sync::{self, Ended, Heartbeat, Housekeeping, Pulse, Recovered, SyncInputs};
 use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey, PULL_SECRETS};
@@ -76,8 +77,10 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         shim_binary: config.shim.clone(),
         log_limits: LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files },
         cgroup_slice: paths.cgroup_slice(),
+        id_range: config.user_namespaces,
         ..ShimRuntimeOptions::new(paths.clone())
     })?);
+    warn_of_others_ids(&config);
     let lifecycle = runtime.take_events().ok_or_else(|| anyhow!("the runtime's events are taken already"))?;
     // Early: questions of pods that run wait in there instead of being lost.
     let dns = DnsSockets::open(&config, &events);
@@ -101,7 +104,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
     let services = Arc::new(Services {
         runtime: runtime.clone(),
         images: images.clone(),
-        volumes,
+        volumes: volumes.clone(),
         network,
         probes: Arc::new(probes),
         statuses,
@@ -145,6 +148,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         stages.spawn(following);
     }
     let wakers = Wakers::default();
+    let (tell_labels, labels) = watch::channel(config.labels.clone());
     let links = RosterLinks {
         reports: report,
         mux: incarnations.clone(),
@@ -153,6 +157,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         machine_key: machine_key.clone(),
         events: events.clone(),
         log_level,
+        labels: tell_labels,
     };
     let (roster, config_standing) = Roster::start(file.to_owned(), config.clone(), links)?;
     stages.spawn(roster.run());
@@ -172,15 +177,31 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
             "the resolver of pods"
         });
     }
+    let claims = volumes.clone();
+    // It may be much, and nothing waits for it.
+    tokio::spawn(async move {
+        if let Err(error) = volumes.finish_deletions().await {
+            tracing::warn!(%error, "cannot delete all of what an earlier daemon has begun to delete");
+        }
+    });
     let preload = images.run_preload();
     stages.spawn(async move {
         preload.await;
         "the import of preloaded images"
     });
     let (tell_ready, sources_ready) = watch::channel(false);
-    let upstream = config.upstream.as_ref().map(|upstream| {
-        let daemon =
-            upstream::Daemon { config: &config, published: &published, events: &events, machine_key: &machine_key, sources_ready };
+    let pulse = config.upstream.is_some().then(Pulse::new);
+    let upstream = config.upstream.as_ref().zip(pulse.clone()).map(|(upstream, pulse)| {
+        let daemon = upstream::Daemon {
+            config: &config,
+            labels,
+            published: &published,
+            events: &events,
+            machine_key: &machine_key,
+            network: Arc::clone(&services.network),
+            pulse,
+            sources_ready,
+        };
         upstream::start(upstream, daemon)
     });
     let backend = Backend {
@@ -189,6 +210,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         runtime,
         images,
         objects,
+        claims,
         paths,
         node: config.node_name.clone(),
         config: config_standing,
@@ -210,7 +232,7 @@ pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, sh
         pokes,
         arrivals: services.images.arrivals(),
         tick: sync::tick(),
-        heartbeat: watchdog(),
+        heartbeat: heartbeat(pulse),
         shutdown,
     };
     let housekeeping = Housekeeping::new(services, remains);
@@ -252,11 +274,18 @@ fn leave_cgroups(slice: &str) {
     }
 }
 
-/// What feeds the watchdog of the service manager that started this process, if there is one.
-fn watchdog() -> Heartbeat {
+/// What feeds the watchdog of the service manager that started this process, if there is one, and the pulse, if somebody feels it.
+fn heartbeat(pulse: Option<Pulse>) -> Heartbeat {
     let (timeout, watched) = (std::env::var_os("WATCHDOG_USEC"), std::env::var_os("WATCHDOG_PID"));
-    let timeout = watchdog_timeout(timeout.as_deref(), watched.as_deref(), std::process::id());
-    Heartbeat::new(timeout, || notify_manager("WATCHDOG=1"))
+    let watchdog = watchdog_timeout(timeout.as_deref(), watched.as_deref(), std::process::id());
+    // A heart beats twice in the time that is given for one beat.
+    let felt = pulse.as_ref().map(|_| 2 * Pulse::PERIOD);
+    Heartbeat::new(watchdog.into_iter().chain(felt).min(), move || {
+        if watchdog.is_some() {
+            notify_manager("WATCHDOG=1");
+        }
+        pulse.iter().for_each(Pulse::beat);
+    })
 }
 
 fn is_in_memory(directory: &Path) -> bool {
@@ -285,6 +314,15 @@ async fn open_network(
         }
     };
     (Arc::new(CniNetwork::open(plugins, base).await), builtin)
+}
+
+/// Says who else has ids of the host that pods get. It is the admin's matter: what runs goes on.
+fn warn_of_others_ids(config: &Config) {
+    for file in users::FILES {
+        for clash in config.user_namespaces.clashes(&std::fs::read_to_string(file).unwrap_or_default()) {
+            tracing::warn!("{}", users::sentence(config.user_namespaces, file, &clash));
+        }
+    }
 }
 
 fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {

@@ -43,6 +43,8 @@ pub(super) struct RosterLinks {
     pub(super) machine_key: MachineKey,
     pub(super) events: Arc<EventLog>,
     pub(super) log_level: LevelControl,
+    /// The labels of this host, for whoever shows them.
+    pub(super) labels: watch::Sender<BTreeMap<String, String>>,
 }
 
 /// The task before it runs.
@@ -171,6 +173,11 @@ impl Roster {
         let changes = SourceChanges::between(&self.current.sources, &config.sources);
         self.tell(&changes, &restart);
         self.set_log_level(&config.logging.level);
+        self.links.labels.send_if_modified(|labels| {
+            let differs = *labels != config.labels;
+            labels.clone_from(&config.labels);
+            differs
+        });
 
         for name in changes.removed.iter().chain(changes.changed.iter().map(|source| &source.name)) {
             self.stop(name).await;

@@ -2,16 +2,18 @@
 
 use crate::api::Published;
 use crate::config::{Config, UpstreamConfig};
-use crate::network::host_ips;
+use crate::network::{PodNetwork, host_ips};
 use crate::status::UpstreamStatus;
+use crate::sync::Pulse;
 use crate::sys::machine_key::MachineKey;
+use crate::sys::random::any_number;
 use crate::telemetry::{EventLog, error_chain};
 use crate::upstream::client::HttpCluster;
 use crate::upstream::facts::HostView;
-use crate::upstream::plan::node::NodeSettings;
+use crate::upstream::plan::node::{Health, NodeSettings};
 use crate::upstream::run::{Board, Links};
 use jiff::Timestamp;
-use ring::rand::{SecureRandom, SystemRandom};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -24,6 +26,10 @@ pub(super) struct Daemon<'a> {
     pub(super) published: &'a Arc<Published>,
     pub(super) events: &'a Arc<EventLog>,
     pub(super) machine_key: &'a MachineKey,
+    /// Labels of this host, as the configuration file has them at the time.
+    pub(super) labels: watch::Receiver<BTreeMap<String, String>>,
+    pub(super) network: Arc<dyn PodNetwork>,
+    pub(super) pulse: Pulse,
     pub(super) sources_ready: watch::Receiver<bool>,
 }
 
@@ -32,25 +38,25 @@ pub(super) fn start(upstream: &UpstreamConfig, daemon: Daemon<'_>) -> watch::Rec
     let cluster = HttpCluster::new(&upstream.kubeconfig, upstream.context.as_deref());
     let board = Board::new(upstream.kubeconfig.display().to_string());
     let status = board.subscribe();
-    let Daemon { config, published, events, machine_key, sources_ready } = daemon;
-    let view = HostView::new(config.paths.state.clone(), || host_ips().unwrap_or_default());
-    let mut labels = config.labels.clone();
-    labels.extend(upstream.labels.clone());
+    let Daemon { config, published, events, machine_key, labels, network, pulse, sources_ready } = daemon;
+    let health = move || Health { sync: pulse.trouble(), network: network.trouble() };
+    let view = HostView::new(config.paths.state.clone(), || host_ips().unwrap_or_default(), Box::new(health), upstream.pressure);
     let links = Links {
         cluster: Arc::new(cluster),
         published: published.clone(),
         events: events.clone(),
         settings: NodeSettings {
             name: config.node_name.to_string(),
-            labels,
+            labels: upstream.labels.clone(),
             taints: upstream.taints.clone(),
             max_pods: upstream.max_pods,
         },
+        host_labels: labels,
         register: upstream.register_node,
         agent: hex::encode(&machine_key.derive(AGENT)[..8]),
         facts: Arc::new(move || view.look()),
         now: Timestamp::now,
-        random,
+        random: any_number,
         sources_ready,
         board,
     };
@@ -58,13 +64,4 @@ pub(super) fn start(upstream: &UpstreamConfig, daemon: Daemon<'_>) -> watch::Rec
         tracing::error!(error = %error_chain(&error), "the cluster is not told of this host");
     }
     status
-}
-
-/// Any number; where the system gives none, one in the middle.
-fn random() -> u32 {
-    let mut bytes = [0; 4];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => u32::from_ne_bytes(bytes),
-        Err(_) => u32::MAX / 2,
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::writer::Description;
 use crate::api::show::age_since;
+use crate::cli::trouble::ending;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, EnvFromSource, EnvVar, ResourceRequirements};
 
@@ -120,18 +121,8 @@ fn state(state: Option<&ContainerState>, now: Timestamp) -> String {
         return format!("Running for {}", age_since(since, now));
     }
     if let Some(terminated) = &state.terminated {
-        let reason = terminated.reason.as_deref().unwrap_or("Terminated");
-        let how = match terminated.signal.filter(|signal| *signal != 0) {
-            Some(signal) => format!("signal {signal}"),
-            None => format!("exit code {}", terminated.exit_code),
-        };
-        let ago = age_since(terminated.finished_at.as_ref().map(|time| time.0), now);
-        let ran = match (&terminated.started_at, &terminated.finished_at) {
-            (Some(start), Some(end)) => format!(" after {}", age_since(Some(start.0), end.0)),
-            _ => String::new(),
-        };
         let message = terminated.message.as_deref().map(|message| format!("\n{}", message.trim_end())).unwrap_or_default();
-        return format!("{reason}, {how}{ran}, {ago} ago{message}");
+        return format!("{}{message}", ending(terminated, now));
     }
     let waiting = state.waiting.as_ref();
     let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or("Waiting");

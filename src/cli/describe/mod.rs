@@ -1,6 +1,7 @@
 //! `podstead describe`.
 
 mod container;
+mod networks;
 mod writer;
 
 use super::Context;
@@ -10,6 +11,7 @@ use super::pods::{PodNamespaceArgs, ServedList, annotation, collection, find, na
 use super::table::{Cell, Table};
 use crate::api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use crate::api::show::{PodRow, age_since};
+use crate::pod::identity::ANNOTATION_NETWORK_STATUS;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, KeyToPath, Pod, PodSpec, PodStatus, Volume};
@@ -114,6 +116,7 @@ fn describe(pod: &Pod, now: Timestamp) -> String {
     let ips: Vec<&str> = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
     text.field("IPs", if ips.is_empty() { "<none>".to_owned() } else { ips.join(", ") }.as_str());
     text.field("QoS Class", status.qos_class.as_deref().unwrap_or("<none>"));
+    networks::networks(&mut text, pod);
     if spec.host_network == Some(true) {
         text.field("Host Network", "true");
     }
@@ -132,7 +135,7 @@ fn describe(pod: &Pod, now: Timestamp) -> String {
 
 /// Annotations that are not told in fields of their own.
 fn foreign_annotations(pod: &Pod) -> BTreeMap<String, String> {
-    let own = [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION];
+    let own = [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION, ANNOTATION_NETWORK_STATUS];
     let all = pod.metadata.annotations.iter().flatten();
     all.filter(|(key, _)| !own.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone())).collect()
 }

@@ -1,5 +1,6 @@
 //! Fields below each other, values in one column. **Pure**.
 
+use crate::cli::printable::printable;
 use std::collections::BTreeMap;
 
 /// Column that values begin in.
@@ -67,9 +68,4 @@ impl Description {
     pub(super) fn finish(self) -> String {
         self.0
     }
-}
-
-/// Without what would steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

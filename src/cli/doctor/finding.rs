@@ -1,5 +1,6 @@
 //! What a check has to say, and how it is written. **Pure**.
 
+use crate::cli::printable::printable;
 use crate::cli::table::Style;
 use crate::telemetry::counted;
 use serde::Serialize;
@@ -134,8 +135,7 @@ impl Findings {
 
 /// Further lines of a text stand below its first; what comes from manifests does not steer the terminal.
 fn lines(text: &str) -> String {
-    let clean = |line: &str| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-    text.lines().map(clean).collect::<Vec<_>>().join(&format!("\n{:24}", ""))
+    text.lines().map(printable).collect::<Vec<_>>().join(&format!("\n{:24}", ""))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::super::client::{Client, ClientError, OWN, Target};
 use super::super::context::Context;
 use super::super::pods::{ServedList, list};
+use super::super::trouble::{Evidence, gather};
 use crate::api::{DaemonObject, SourceObject};
 use crate::config::{Config, Paths};
 use crate::sys::mounts::{MountEntry, mounts};
@@ -61,6 +62,7 @@ pub(super) struct Answers {
     pub(super) daemon: DaemonObject,
     pub(super) sources: Vec<SourceObject>,
     pub(super) pods: Vec<Pod>,
+    pub(super) evidence: Evidence,
 }
 
 /// Why there are no answers.
@@ -111,7 +113,9 @@ async fn ask(client: &Client) -> anyhow::Result<Answers> {
     let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let sources = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    Ok(Answers { daemon, sources, pods: list(client, None).await? })
+    let pods = list(client, None).await?;
+    let evidence = gather(client, &pods).await;
+    Ok(Answers { daemon, sources, pods, evidence })
 }
 
 fn silence(error: &anyhow::Error) -> Silence {

@@ -9,16 +9,20 @@ mod clock;
 mod configuration;
 mod daemon;
 mod disk;
+mod encryption;
 mod finding;
 mod host;
 mod kernel;
 mod limits;
 mod network;
 mod pods;
+mod ports;
 mod remains;
 mod secrets;
 mod sources;
 mod unit;
+mod upstream;
+pub(super) mod users;
 
 use super::{Context, EXIT_FAILED};
 use clap::{Args, ValueEnum};
@@ -63,8 +67,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("limits", limits::check),
     ("network", network::check),
     ("agents", agents::check),
+    ("users", users::check),
     ("secrets", secrets::check),
+    ("encryption", encryption::check),
     ("sources", sources::check),
+    ("upstream", upstream::check),
     ("pods", pods::check),
     ("remains", remains::check),
 ];

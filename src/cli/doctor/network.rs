@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::host::Host;
+use super::ports::{self, ObservedPorts};
 use crate::config::NetworkKind;
 use crate::network::diagnosis::{NetworkView, view};
 
@@ -16,6 +17,9 @@ struct Observed {
     kernel: Option<NetworkView>,
     /// Tables of the old iptables, whose rules the kernel tells nobody else.
     has_legacy_filter: bool,
+    /// ufw is enabled.
+    has_ufw: bool,
+    ports: ObservedPorts,
 }
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -41,13 +45,16 @@ fn look(host: &Host) -> Observed {
         forwards_ipv6: is_on("/proc/sys/net/ipv6/conf/all/forwarding"),
         kernel: if host.is_root { view(&host.paths).ok() } else { None },
         has_legacy_filter: legacy.lines().any(|line| line.trim() == "filter"),
+        has_ufw: host.files.read("/etc/ufw/ufw.conf").is_some_and(|text| text.lines().any(|line| line.trim() == "ENABLED=yes")),
+        ports: ports::look(host),
     }
 }
 
 /// Without pods that have an address, nothing has to be there yet.
 fn judge(observed: &Observed) -> Vec<Finding> {
-    let Observed { pods, forwards_ipv4, forwards_ipv6, kernel, has_legacy_filter } = observed;
-    let has_pods = *pods > 0;
+    let Observed { pods, forwards_ipv4, forwards_ipv6, kernel, has_legacy_filter, has_ufw, ports } = observed;
+    // Their interfaces are there also when no daemon tells of them.
+    let has_pods = *pods > 0 || kernel.as_ref().is_some_and(|kernel| kernel.smallest_pod_mtu.is_some());
     let mut findings = Vec::new();
     for (value, setting) in [(forwards_ipv4, "net.ipv4.ip_forward"), (forwards_ipv6, "net.ipv6.conf.all.forwarding")] {
         if has_pods && *value == Some(false) {
@@ -66,13 +73,14 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         ));
     }
     match kernel {
-        Some(kernel) => findings.extend(judge_kernel(kernel, has_pods)),
+        Some(kernel) => findings.extend(judge_kernel(kernel, has_pods, *has_ufw)),
         None => findings.push(Finding::note(
             "packet rules were not looked at",
             "only root can see them",
             "sudo podstead doctor network",
         )),
     }
+    findings.extend(ports::judge(ports));
     if findings.is_empty() {
         findings.push(Finding::ok(if has_pods {
             format!("the network of {pods} pods is complete, and nothing is in its way")
@@ -83,9 +91,18 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     findings
 }
 
-fn judge_kernel(kernel: &NetworkView, has_pods: bool) -> Vec<Finding> {
-    let NetworkView { has_rules, dropping, has_firewalld, collisions, ranges, uplink_mtu, smallest_pod_mtu, largest_pod_mtu } =
-        kernel;
+fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Finding> {
+    let NetworkView {
+        has_rules,
+        dropping,
+        guarding,
+        rejected_by_firewalld,
+        remedy_for_firewalld,
+        collisions,
+        uplink_mtu,
+        smallest_pod_mtu,
+        largest_pod_mtu,
+    } = kernel;
     let mut findings = Vec::new();
     if has_pods && !has_rules {
         findings.push(Finding::problem(
@@ -101,12 +118,28 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool) -> Vec<Finding> {
             "accept what comes from and goes to interfaces ps-*: docs/explanation/network.md, Beside firewalls and other engines",
         ));
     }
-    if *has_firewalld {
-        let ranges = ranges.iter().map(|range| format!("firewall-cmd --permanent --zone=trusted --add-source={range}"));
+    for (chain, is_ipv6) in guarding.iter().filter(|_| has_pods) {
+        let program = if *is_ipv6 { "ip6tables" } else { "iptables" };
+        let accept = |protocol: &str| format!("{program} -I INPUT -i 'ps-+' -p {protocol} --dport 10053 -j ACCEPT");
+        let is_of_iptables = chain.contains("chain INPUT of table ip");
+        let remedy = if is_of_iptables && has_ufw {
+            "ufw allow in on ps-+ to any port 10053".to_owned()
+        } else if is_of_iptables {
+            format!("{}; {}", accept("udp"), accept("tcp"))
+        } else {
+            "accept what comes from interfaces ps-* to port 10053 of UDP and TCP in that chain".to_owned()
+        };
         findings.push(Finding::note(
-            "firewalld runs",
-            "it rejects what passes between pods and the world until their ranges are in a zone that it trusts",
-            format!("{}; firewall-cmd --reload", ranges.collect::<Vec<_>>().join("; ")),
+            format!("{chain} drops what comes to this host and is not accepted{}", if has_ufw { " (ufw)" } else { "" }),
+            "pods find no names unless it accepts their questions to podstead's resolver (the event DnsBlocked tells its port, usually 10053)",
+            remedy,
+        ));
+    }
+    if !rejected_by_firewalld.is_empty() {
+        findings.push(Finding::problem(
+            format!("firewalld rejects what passes between pods ({}) and the world", rejected_by_firewalld.join(", ")),
+            "no zone of it that accepts everything is told of them; pods reach nothing but this host",
+            remedy_for_firewalld.clone(),
         ));
     }
     for collision in collisions {
@@ -136,14 +169,21 @@ mod tests {
     fn well() -> Observed {
         let kernel = NetworkView {
             has_rules: true,
-            ranges: vec!["10.201.0.0/20".into()],
             uplink_mtu: Some(1500),
             smallest_pod_mtu: Some(1500),
             largest_pod_mtu: Some(1500),
             ..NetworkView::default()
         };
         let on = Some(true);
-        Observed { pods: 2, forwards_ipv4: on, forwards_ipv6: on, kernel: Some(kernel), has_legacy_filter: false }
+        Observed {
+            pods: 2,
+            forwards_ipv4: on,
+            forwards_ipv6: on,
+            kernel: Some(kernel),
+            has_legacy_filter: false,
+            has_ufw: false,
+            ports: ObservedPorts::default(),
+        }
     }
 
     fn severities(observed: &Observed) -> Vec<Severity> {
@@ -155,7 +195,8 @@ mod tests {
         assert_eq!(severities(&well()), [Severity::Ok]);
         // Before there are pods, nothing has been switched on.
         let kernel = Some(NetworkView::default());
-        let none = Observed { pods: 0, forwards_ipv4: Some(false), forwards_ipv6: Some(false), kernel, has_legacy_filter: false };
+        let off = Some(false);
+        let none = Observed { pods: 0, forwards_ipv4: off, forwards_ipv6: off, kernel, ..well() };
         assert_eq!(severities(&none), [Severity::Ok]);
     }
 
@@ -172,8 +213,26 @@ mod tests {
         assert_eq!(with(|kernel| kernel.has_rules = false), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.dropping.push("chain x".into())), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.collisions.push("overlaps".into())), [Severity::Problem]);
-        assert_eq!(with(|kernel| kernel.has_firewalld = true), [Severity::Note]);
+        assert_eq!(with(|kernel| kernel.rejected_by_firewalld.push("10.201.0.0/20".into())), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.uplink_mtu = Some(1400)), [Severity::Note]);
         assert_eq!(with(|kernel| kernel.uplink_mtu = None), [Severity::Ok]);
+        assert_eq!(with(|kernel| kernel.guarding.push(("chain INPUT of table ip filter".into(), false))), [Severity::Note]);
+        let taken = ObservedPorts { resolver: Some("dnsmasq (process 7)".into()), ..ObservedPorts::default() };
+        assert_eq!(severities(&Observed { ports: taken, ..well() }), [Severity::Warning]);
+    }
+
+    #[test]
+    fn a_guarded_host_is_told_how_to_let_questions_in() {
+        let remedy = |chain: &str, is_ipv6: bool, has_ufw: bool| {
+            let mut observed = Observed { has_ufw, ..well() };
+            observed.kernel.iter_mut().for_each(|kernel| kernel.guarding = vec![(chain.into(), is_ipv6)]);
+            judge(&observed).remove(0).remedy
+        };
+        assert!(
+            remedy("chain INPUT of table ip filter", false, false).starts_with("iptables -I INPUT -i 'ps-+' -p udp --dport 10053")
+        );
+        assert!(remedy("chain INPUT of table ip6 filter", true, false).starts_with("ip6tables -I INPUT"));
+        assert_eq!(remedy("chain INPUT of table ip filter", false, true), "ufw allow in on ps-+ to any port 10053");
+        assert!(remedy("chain in of table inet mine", false, false).starts_with("accept what comes from interfaces ps-*"));
     }
 }

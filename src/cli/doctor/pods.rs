@@ -3,8 +3,8 @@
 use super::finding::Finding;
 use super::host::Host;
 use crate::api::show::{PodRow, age_since};
-use crate::cli::pods::{name_of, namespace_of};
-use crate::cli::status::{advice, culprit};
+use crate::cli::pods::{name_on_command_line, shown_name};
+use crate::cli::trouble::{Evidence, explain};
 use crate::telemetry::counted;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -14,39 +14,33 @@ const MANY_RESTARTS: i64 = 10;
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
     match &host.answers {
-        Ok(answers) => judge(&answers.pods, Timestamp::now()),
+        Ok(answers) => judge(&answers.pods, &answers.evidence, Timestamp::now()),
         Err(_) => Vec::new(),
     }
 }
 
-fn judge(pods: &[Pod], now: Timestamp) -> Vec<Finding> {
+fn judge(pods: &[Pod], evidence: &Evidence, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pod in pods {
         let row = PodRow::of(pod);
-        let name = match namespace_of(pod) {
-            "default" => name_of(pod).to_owned(),
-            namespace => format!("{namespace}/{}", name_of(pod)),
-        };
+        let name = shown_name(pod);
         if row.is_well() {
             if row.restarts >= MANY_RESTARTS {
                 let last = row.last_restart.map(|at| format!(", last {} ago", age_since(Some(at), now))).unwrap_or_default();
                 let what = format!("pod {name} was restarted {} times{last}", row.restarts);
-                findings.push(Finding::note(what, "", format!("podstead logs -p {}", name_of(pod))));
+                findings.push(Finding::note(what, "", format!("podstead logs -p {}", name_on_command_line(pod))));
             }
             continue;
         }
-        let culprit = culprit(pod);
-        let since = culprit.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
-        let container = culprit.container.map(|container| format!(", container {container}")).unwrap_or_default();
-        let image = culprit.container.filter(|_| is_about_an_image(&row.status)).and_then(|container| image_of(pod, container));
+        let trouble = explain(pod, &row, evidence, now);
+        let since = trouble.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
+        let container = trouble.container.as_deref();
+        let image = container.filter(|_| is_about_an_image(&row.status)).and_then(|container| image_of(pod, container));
         let image = image.map(|image| format!(", image {image}")).unwrap_or_default();
+        let container = container.map(|container| format!(", container {container}")).unwrap_or_default();
         let what = format!("pod {name} is {}{since}{container}{image}", row.status);
-        let why = culprit.message.unwrap_or_default();
-        let command_name = match namespace_of(pod) {
-            "default" => name_of(pod).to_owned(),
-            namespace => format!("{} -n {namespace}", name_of(pod)),
-        };
-        let remedy = advice(&row.status, &command_name, culprit.container).unwrap_or_default();
+        let why = trouble.causes.join("; ");
+        let remedy = trouble.remedy.unwrap_or_default();
         findings.push(if is_on_its_way(&row.status) {
             Finding::note(what, why, remedy)
         } else {
@@ -100,13 +94,15 @@ mod tests {
     #[test]
     fn pods_are_judged_by_what_they_wait_for() {
         let now = Timestamp::UNIX_EPOCH;
-        let severity = |state: serde_json::Value, restarts| -> Severity { judge(&[pod(&state, restarts)], now)[0].severity };
+        let severity = |state: serde_json::Value, restarts| -> Severity {
+            judge(&[pod(&state, restarts)], &Evidence::default(), now)[0].severity
+        };
         let waiting = |reason: &str| json!({"waiting": {"reason": reason, "message": "why"}});
         assert_eq!(severity(json!({"running": {}}), 0), Ok);
         assert_eq!(severity(json!({"running": {}}), 40), Note);
         assert_eq!(severity(waiting("ContainerCreating"), 0), Note);
         assert_eq!(severity(waiting("CrashLoopBackOff"), 3), Problem);
-        let missing = &judge(&[pod(&waiting("ImagePullBackOff"), 0)], now)[0];
+        let missing = &judge(&[pod(&waiting("ImagePullBackOff"), 0)], &Evidence::default(), now)[0];
         assert_eq!(missing.what, "pod web-edge is ImagePullBackOff, container app, image nginx:1");
         assert_eq!(missing.why, "why");
         assert!(missing.remedy.contains("podstead image import"), "{missing:?}");

@@ -1,11 +1,13 @@
 //! `podstead get`: objects in columns, or as they are.
 
+mod claims;
 mod events;
 mod images;
 mod objects;
 mod pods;
 mod sources;
 
+pub(super) use claims::{ClaimsArgs, ServedClaim, ask as ask_claims, run as list_claims};
 pub(super) use events::{seen_column, type_cell};
 pub(super) use images::{ImagesArgs, run as list_images};
 pub(super) use pods::style_of;
@@ -41,9 +43,9 @@ enum Kind {
     /// Secrets that pods may refer to, without what they hold
     #[command(visible_alias = "secret")]
     Secrets(objects::ObjectsArgs),
-    /// Claims of persistent volumes
+    /// Claims of persistent volumes, and data of claims that are gone
     #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
-    PersistentVolumeClaims(objects::ObjectsArgs),
+    PersistentVolumeClaims(claims::ClaimsArgs),
     /// Images on this host
     #[command(visible_alias = "image")]
     Images(images::ImagesArgs),
@@ -69,7 +71,7 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Kind::Sources(args) => sources::run(args, &client, context.color()).await,
             Kind::ConfigMaps(args) => objects::run(args, Plural::ConfigMaps, &client, context.color()).await,
             Kind::Secrets(args) => objects::run(args, Plural::Secrets, &client, context.color()).await,
-            Kind::PersistentVolumeClaims(args) => objects::run(args, Plural::Claims, &client, context.color()).await,
+            Kind::PersistentVolumeClaims(args) => claims::run(args, &client, context.color()).await,
             Kind::Images(args) => images::run(args, &client, context.color()).await,
         }
     })

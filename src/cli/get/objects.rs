@@ -1,4 +1,4 @@
-//! `podstead get configmaps`, `podstead get secrets` and `podstead get persistentvolumeclaims`.
+//! `podstead get configmaps` and `podstead get secrets`.
 
 use super::OutputArgs;
 use crate::api::KEYS_ANNOTATION;
@@ -7,7 +7,6 @@ use crate::cli::client::{Client, Target};
 use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::cli::pods::{NamespaceArgs, ServedList, collection};
 use crate::cli::table::{Cell, Table};
-use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;
 use clap::Args;
 use serde_json::Value;
 use std::io;
@@ -29,14 +28,12 @@ pub(in crate::cli) struct ObjectsArgs {
 pub(super) enum Plural {
     ConfigMaps,
     Secrets,
-    Claims,
 }
 
 pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let (path, singular) = match plural {
         Plural::ConfigMaps => ("configmaps", "configmap"),
         Plural::Secrets => ("secrets", "secret"),
-        Plural::Claims => ("persistentvolumeclaims", "persistentvolumeclaim"),
     };
     let namespace = args.namespaces.namespace.as_deref();
     let items: Vec<Value> = match &args.name {
@@ -60,9 +57,8 @@ pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, col
     headings.extend(match plural {
         Plural::ConfigMaps => &["DATA", "SOURCE"][..],
         Plural::Secrets => &["TYPE", "DATA", "SOURCE"],
-        Plural::Claims => &["STATUS", "CAPACITY", "ACCESS MODES", "RECLAIM POLICY", "SOURCE"],
     });
-    if format == OutputFormat::Wide && plural != Plural::Claims {
+    if format == OutputFormat::Wide {
         headings.push("KEYS");
     }
     let table = Table::new(headings, color);
@@ -80,15 +76,9 @@ fn row(item: &Value, plural: Plural, wide: bool) -> Vec<Cell> {
     match plural {
         Plural::ConfigMaps => cells.push(keys.len().to_string().into()),
         Plural::Secrets => cells.extend([text(&item["type"]).into(), keys.len().to_string().into()]),
-        Plural::Claims => {
-            let modes = item["spec"]["accessModes"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(",");
-            let capacity = text(&item["spec"]["resources"]["requests"]["storage"]);
-            let policy = text(&metadata["annotations"][RECLAIM_POLICY_ANNOTATION]);
-            cells.extend([text(&item["status"]["phase"]).into(), capacity.into(), modes.into(), policy.into()]);
-        }
     }
     cells.push(text(&metadata["annotations"][SOURCE_ANNOTATION]).into());
-    if wide && plural != Plural::Claims {
+    if wide {
         cells.push(keys.join(", ").into());
     }
     cells

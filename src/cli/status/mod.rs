@@ -1,14 +1,11 @@
 //! `podstead status`: how this host is, what is wrong, and what to do about it.
 
-mod advice;
 mod report;
 mod upstream;
 
-pub(super) use advice::advice;
-pub(super) use report::culprit;
-
 use super::client::{Client, OWN, Target};
 use super::pods::{ServedList, list};
+use super::trouble::gather;
 use super::{Context, EXIT_FAILED};
 use crate::api::{DaemonObject, SourceObject};
 use clap::Args;
@@ -36,5 +33,7 @@ async fn ask(client: &Client) -> anyhow::Result<Report> {
     let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    Ok(Report { daemon, sources, pods: list(client, None).await? })
+    let pods = list(client, None).await?;
+    let evidence = gather(client, &pods).await;
+    Ok(Report { daemon, sources, pods, evidence })
 }

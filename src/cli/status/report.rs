@@ -1,17 +1,17 @@
 //! The text of `podstead status`. **Pure**.
 
-use super::advice::advice;
 use super::upstream;
 use crate::api::show::{PodRow, age_since};
 use crate::api::{DaemonObject, SourceObject};
 use crate::cli::get::{short_revision, style_of};
-use crate::cli::pods::{name_of, namespace_of};
+use crate::cli::pods::shown_name;
 use crate::cli::table::Style;
+use crate::cli::trouble::{Evidence, explain};
 use crate::manifest::Severity;
 use crate::status::UpstreamStatus;
 use crate::telemetry::counted;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use std::fmt::Write;
 
 /// Problems told per source; the rest is counted.
@@ -23,13 +23,7 @@ pub(super) struct Report {
     pub(super) daemon: DaemonObject,
     pub(super) sources: Vec<SourceObject>,
     pub(super) pods: Vec<Pod>,
-}
-
-/// The container that a pod's status is about, with why and since when.
-pub(in crate::cli) struct Culprit<'a> {
-    pub(in crate::cli) container: Option<&'a str>,
-    pub(in crate::cli) message: Option<&'a str>,
-    pub(in crate::cli) since: Option<Timestamp>,
+    pub(super) evidence: Evidence,
 }
 
 impl Report {
@@ -92,22 +86,17 @@ impl Report {
             }
         }
         for (pod, row) in unwell {
-            let culprit = culprit(pod);
-            let name = if namespace_of(pod) == "default" {
-                name_of(pod).to_owned()
-            } else {
-                format!("{}/{}", namespace_of(pod), name_of(pod))
-            };
-            let since = culprit.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
-            let restarts = if row.restarts > 0 { format!(", {} restarts", row.restarts) } else { String::new() };
+            let trouble = explain(pod, row, &self.evidence, now);
+            let name = shown_name(pod);
+            let since = trouble.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
+            let restarts = usize::try_from(row.restarts).ok().filter(|restarts| *restarts > 0);
+            let restarts = restarts.map(|restarts| format!(", {}", counted(restarts, "restart"))).unwrap_or_default();
             writeln!(text, "  {name}: {}{since}{restarts}", style_of(row).paint(&row.status, color))?;
-            if let Some(message) = culprit.message {
-                writeln!(text, "      {}", first_line(message))?;
+            for cause in &trouble.causes {
+                writeln!(text, "      {cause}")?;
             }
-            let namespace = if namespace_of(pod) == "default" { String::new() } else { format!(" -n {}", namespace_of(pod)) };
-            let command_name = format!("{}{namespace}", name_of(pod));
-            if let Some(advice) = advice(&row.status, &command_name, culprit.container) {
-                writeln!(text, "      -> {advice}")?;
+            if let Some(remedy) = &trouble.remedy {
+                writeln!(text, "      -> {remedy}")?;
             }
         }
         Ok(())
@@ -169,29 +158,6 @@ fn pods(number: usize) -> String {
     counted(number, "pod")
 }
 
-/// Finds the first container that is not as it should be.
-pub(in crate::cli) fn culprit(pod: &Pod) -> Culprit<'_> {
-    let Some(status) = &pod.status else { return Culprit { container: None, message: None, since: None } };
-    let not_ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status != "True");
-    let since =
-        not_ready.and_then(|condition| condition.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0);
-    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
-    let container = all.into_iter().find(|container| !container.ready && !has_completed(container));
-    let state = container.and_then(|container| container.state.as_ref());
-    let waiting = state.and_then(|state| state.waiting.as_ref()?.message.as_deref());
-    let terminated = state.and_then(|state| state.terminated.as_ref()?.message.as_deref());
-    let message = status.message.as_deref().or(waiting).or(terminated);
-    Culprit { container: container.map(|container| container.name.as_str()), message, since }
-}
-
-fn has_completed(container: &ContainerStatus) -> bool {
-    container.state.as_ref().and_then(|state| state.terminated.as_ref()).is_some_and(|terminated| terminated.exit_code == 0)
-}
-
-fn first_line(message: &str) -> &str {
-    message.lines().next().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +211,7 @@ mod tests {
         .map(|mut parts| {
             let pods = serde_json::from_value(parts.remove(2)).unwrap();
             let sources = serde_json::from_value(parts.remove(1)).unwrap();
-            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods }
+            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods, evidence: Evidence::default() }
         })
         .unwrap()
     }

@@ -29,7 +29,7 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Arguments.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Left out: Secrets, contents of ConfigMaps, values of environment variables and HTTP headers in pods, credentials in the configuration, what \
+Left out: Secrets, contents of ConfigMaps, what is secret in the kubeconfig, values of environment variables and HTTP headers in pods, credentials in the configuration, what \
 containers write unless --logs is given. Command lines of containers and the daemon's log are in it: look before you give it away.")]
 pub(super) struct SupportBundleArgs {
     /// The file to write [default: podstead-<node>-<time>.tar.gz in this directory]
@@ -111,6 +111,9 @@ async fn write(file: File, args: &SupportBundleArgs, context: &Context, folder: 
         bundle.add(name, &capture::output(&own(words)?).await.unwrap_or_default())?;
     }
     bundle.add("config.yaml", configuration(context).as_bytes())?;
+    if let Some(text) = kubeconfig(context) {
+        bundle.add("kubeconfig.yaml", text.as_bytes())?;
+    }
     let pods = match context.socket() {
         Ok(socket) => {
             let client = Client::new(socket);
@@ -174,6 +177,21 @@ fn configuration(context: &Context) -> String {
         }
         Err(error) => format!("# {error}\n"),
     }
+}
+
+/// How the cluster is reached, where one is configured; without what proves who this host is.
+fn kubeconfig(context: &Context) -> Option<String> {
+    let path = context.load_config().ok()?.upstream?.kubeconfig;
+    // An error may quote what is in the file.
+    let read = beginning(&path).map(|bytes| serde_yaml::from_slice::<Value>(&bytes));
+    Some(match read {
+        Some(Ok(mut written)) => {
+            redact::kubeconfig(&mut written);
+            yaml(&written)
+        }
+        Some(Err(_)) => "# it is no YAML\n".to_owned(),
+        None => "# it cannot be read\n".to_owned(),
+    })
 }
 
 /// An answer of the daemon, or why there is none.

@@ -56,6 +56,28 @@ pub(super) fn config(value: &mut Value) {
     }
 }
 
+/// Takes everything out of a kubeconfig that proves who somebody is.
+pub(super) fn kubeconfig(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(kubeconfig),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match name.as_str() {
+                    "token" | "password" | "client-key-data" | "client-certificate-data" | "auth-provider" => {
+                        *field = Value::from(REDACTED)
+                    }
+                    // Of an exec plugin.
+                    "args" => *field = Value::from(REDACTED),
+                    "env" => field.as_array_mut().into_iter().flatten().for_each(|variable| hide(variable, "value")),
+                    _ => kubeconfig(field),
+                }
+            }
+        }
+        Value::String(_) => config(value),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 fn hide(object: &mut Value, field: &str) {
     if let Some(value) = object.get_mut(field) {
         *value = Value::from(REDACTED);
@@ -94,6 +116,24 @@ mod tests {
         assert!(!text.contains("hunter2"), "{text}");
         assert_eq!(text.matches(REDACTED).count(), 3, "{text}");
         assert!(text.contains(r#""secretKeyRef":{"key":"k","name":"s"}"#) && text.contains(r#"["run","--env","x"]"#), "{text}");
+    }
+
+    #[test]
+    fn a_kubeconfig_keeps_its_server_and_its_paths_and_nothing_else_that_matters() {
+        let mut written = json!({
+            "clusters": [{"name": "c", "cluster": {"server": "https://api.lan", "proxy-url": "http://u:hunter2@proxy:1/"}}],
+            "users": [
+                {"name": "a", "user": {"token": "hunter2", "client-key-data": "hunter2", "client-certificate": "node.pem"}},
+                {"name": "b", "user": {"exec": {"command": "plugin", "args": ["--secret=hunter2"], "env": [{"name": "S", "value": "hunter2"}]}}},
+                {"name": "c", "user": {"auth-provider": {"config": {"id-token": "hunter2"}}, "username": "u", "password": "hunter2"}},
+            ],
+        });
+        kubeconfig(&mut written);
+        let text = written.to_string();
+        assert!(!text.contains("hunter2"), "{text}");
+        for kept in ["https://api.lan", "<redacted>@proxy:1/", "node.pem", r#""command":"plugin""#, r#""name":"S""#] {
+            assert!(text.contains(kept), "{kept} in {text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Problems as text with the line they are in, as JSON, as annotations of GitHub Actions.
 
 use super::Findings;
+use crate::cli::printable::printable;
 use crate::manifest::{Position, Problem, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -52,7 +53,7 @@ fn snippet(bytes: &[u8], position: Position) -> Option<(String, usize)> {
     let line = bytes.split(|byte| *byte == b'\n').nth(line)?;
     let begin = column.saturating_sub(SNIPPET * 3 / 4);
     let line = String::from_utf8_lossy(line);
-    let text: String = line.trim_end().chars().skip(begin).take(SNIPPET).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = printable(&line.trim_end().chars().skip(begin).take(SNIPPET).collect::<String>());
     (!text.trim().is_empty()).then_some((text, column - begin))
 }
 

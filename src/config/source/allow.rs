@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenAllow {
-    /// Privileged containers; they can do everything on the host. Default: false.
+    /// Privileged containers. They can do everything on the host: with this, the other fields keep nobody out. Default: false.
     #[serde(default)]
     pub privileged: bool,
-    /// The host's network. Default: false.
+    /// Pods on the host's network. Default: false.
     #[serde(default)]
     pub host_network: bool,
-    /// The host's processes. Default: false.
+    /// Pods that see the host's processes. Default: false.
     #[serde(default, rename = "hostPID")]
     pub host_pid: bool,
-    /// The host's shared memory and semaphores. Default: false.
+    /// Pods with the host's shared memory and semaphores. Default: false.
     #[serde(default, rename = "hostIPC")]
     pub host_ipc: bool,
-    /// Containers without a filter of system calls, or with an unmasked `/proc`. Default: false.
+    /// Containers without a filter of system calls (`seccompProfile: Unconfined`) or with `procMount: Unmasked`. Default: false.
     #[serde(default)]
     pub unconfined: bool,
     /// PersistentVolumeClaims: directories of the host that outlive pods, without a limit of size. Default: false.
@@ -40,13 +40,14 @@ pub struct WrittenAllow {
     /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
-    /// Paths of the host that volumes may be at or below. Default: none.
+    /// Paths of the host that `hostPath` volumes may be at or below. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_paths: Vec<WrittenHostPath>,
     /// Namespaces that objects may be in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// Images: what ends in `/` is the beginning of names, anything else one repository, with its tag or digest if given. Default: all.
+    /// Images: what ends in `/` is the beginning of names, anything else one repository, with its tag or digest if given.
+    /// Names are compared in full: `nginx` is `docker.io/library/nginx`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
 }
@@ -57,7 +58,7 @@ pub struct WrittenAllow {
 pub struct WrittenHostPath {
     /// Absolute.
     pub path: PathBuf,
-    /// Only where every container mounts it read-only. Default: false.
+    /// Only where every container mounts it with `readOnly: true`. Default: false.
     #[serde(default)]
     pub read_only: bool,
 }

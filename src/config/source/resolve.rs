@@ -9,6 +9,7 @@ use crate::config::check::{Check, is_label};
 use crate::config::variables::Variables;
 use crate::pod::SourceId;
 use crate::source::{Layers, SignatureRequirement};
+use crate::trust::{DOCUMENT_NAMESPACE, GIT_NAMESPACE};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -135,8 +136,8 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
             }
             ""
         }
-        SourcePlace::Http(_) => "podstead",
-        SourcePlace::Git(_) => "git",
+        SourcePlace::Http(_) => DOCUMENT_NAMESPACE,
+        SourcePlace::Git(_) => GIT_NAMESPACE,
     };
     let required = |written| signature(check, &format!("{field}.requireSignature"), written, default_namespace);
     Ok(SourceConfig {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSource {
-    /// Unique: a lower-case RFC 1123 label.
+    /// Unique: a lower-case RFC 1123 label. The first source that has a pod of a name wins.
     pub name: String,
     /// A directory or a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,13 +63,13 @@ pub struct WrittenDirectory {
 pub struct WrittenHttp {
     /// http or https, without credentials.
     pub url: String,
-    /// Seconds between polls, 1 to 86400. Default: 20.
+    /// Seconds between polls, within a tenth, 1 to 86400. Default: 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u64>,
     /// Seconds for one poll as a whole, 1 to 3600. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Default: none.
+    /// A token, or a user name and a password. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<WrittenAuth>,
     /// Further headers by name, with a value or a list of values. Default: none.
@@ -78,7 +78,7 @@ pub struct WrittenHttp {
     /// File with further headers, a line `Name: value` each. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers_file: Option<PathBuf>,
-    /// URL of a proxy. Default: what the daemon's environment names.
+    /// URL of an http or https proxy; not used for localhost. Default: what the daemon's environment names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
     /// PEM file with the only certificate authorities to trust. Default: those of the host.

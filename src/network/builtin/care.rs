@@ -1,7 +1,8 @@
 //! What is looked after while pods run: rules that somebody removed, things without an owner, what is in the way.
 
 use super::ranges::{self, Collision};
-use super::{Shared, uplink};
+use super::{Shared, bridge, uplink};
+use crate::config::NetworkMode;
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
 
@@ -14,12 +15,19 @@ impl Shared {
         };
         self.restore_rules();
         self.look_at_firewalls();
+        self.look_at_firewalld();
         let swept = {
             let state = self.state();
             self.sweep(&state.leases)
         };
         if let Err(error) = swept {
             tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");
+        }
+        let mode = self.state().mode;
+        if let NetworkMode::Bridge = mode
+            && let Err(error) = bridge::restore(&self.names, &ranges)
+        {
+            tracing::warn!(error = %error_chain(&error), "cannot look at the bridge of pods");
         }
         match uplink::mtu(&self.names) {
             Ok(mtu) => self.state().mtu = mtu,

@@ -2,9 +2,13 @@
 
 use super::names::Names;
 use super::rules::{Rules, Way};
-use super::{firewalls, links, ranges, record, uplink};
+use super::{RESOLVER_ON_HOST, firewalld, firewalls, links, listeners, ranges, record, uplink};
 use crate::config::{AddressRange, Paths};
+use crate::pod::host_ports::{HostPort, Protocol};
 use crate::sys::netlink::NetlinkError;
+use crate::sys::netlink::nftables::IPV6;
+use std::net::IpAddr;
+use std::path::Path;
 
 /// The network of pods as the kernel knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,12 +17,14 @@ pub struct NetworkView {
     pub has_rules: bool,
     /// Chains of others that drop what passes and do not accept pods, in words.
     pub dropping: Vec<String>,
-    /// firewalld has its table.
-    pub has_firewalld: bool,
+    /// Chains of others that drop what comes to this host and do not accept questions of pods, in words, each with whether it is one of IPv6's iptables.
+    pub guarding: Vec<(String, bool)>,
+    /// Ranges of pods from which firewalld, if it runs, passes nothing on.
+    pub rejected_by_firewalld: Vec<String>,
+    /// What to tell firewalld about these, as commands.
+    pub remedy_for_firewalld: String,
     /// Ranges of pods that others use as well, in words.
     pub collisions: Vec<String>,
-    /// The ranges that pods have their addresses from.
-    pub ranges: Vec<String>,
     /// Largest packet of the uplink.
     pub uplink_mtu: Option<u32>,
     /// Of the interfaces of pods.
@@ -38,15 +44,48 @@ pub fn view(paths: &Paths) -> Result<NetworkView, NetlinkError> {
             dropping.push(firewalls::described(&chain));
         }
     }
+    let mut guarding = Vec::new();
+    for chain in rules.dropping_chains(Way::In)? {
+        if !rules.accepts_pods(&chain)? {
+            guarding.push(chain);
+        }
+    }
+    let rejected = rules.rejected_by_firewalld(&own)?;
     let mtus: Vec<u32> = links::list(&names).unwrap_or_default().iter().map(|link| link.mtu).collect();
     Ok(NetworkView {
         has_rules: rules.is_there()?,
         dropping,
-        has_firewalld: rules.has_base_chain_of("firewalld")?,
+        guarding: guarding.iter().map(|chain| (firewalls::described(chain), chain.family == IPV6)).collect(),
+        rejected_by_firewalld: rejected.iter().map(ToString::to_string).collect(),
+        remedy_for_firewalld: firewalld::remedy(&rejected),
         collisions: ranges::collisions(&own, &ranges::used_networks(&names)?).iter().map(ToString::to_string).collect(),
-        ranges: own.iter().map(ToString::to_string).collect(),
         uplink_mtu: uplink::mtu(&names)?,
         smallest_pod_mtu: mtus.iter().min().copied(),
         largest_pod_mtu: mtus.iter().max().copied(),
+    })
+}
+
+const PROC: &str = "/proc";
+
+/// The program on this host that listens at a port that leads to a pod, but for podstead's own resolver; `None` if there is none.
+pub fn listener(port: &HostPort) -> Option<String> {
+    let is_resolver = |address: IpAddr, _| address == RESOLVER_ON_HOST;
+    let listener = listeners::in_the_way(port, is_resolver).ok().flatten()?;
+    Some(listeners::owner(Path::new(PROC), &listener).unwrap_or_else(|| "a service of this host".to_owned()))
+}
+
+/// Who has the port at which pods on the host's network ask for names, if that is not the daemon.
+pub fn in_place_of_resolver() -> Option<String> {
+    [Protocol::Udp, Protocol::Tcp].into_iter().find_map(|protocol| {
+        let port = HostPort { protocol, host_ip: Some(RESOLVER_ON_HOST.into()), host_port: 53, container_port: 53 };
+        let owner_of = |is_other: &dyn Fn(IpAddr) -> bool| {
+            let found = listeners::in_the_way(&port, |address, _| is_other(address)).ok().flatten()?;
+            Some(listeners::owner(Path::new(PROC), &found).unwrap_or_else(|| "a service of this host".to_owned()))
+        };
+        // One of all addresses may have been there before the daemon's.
+        match owner_of(&|address| address != RESOLVER_ON_HOST) {
+            Some(owner) => Some(owner).filter(|owner| !owner.starts_with("podstead ")),
+            None => owner_of(&|_| false),
+        }
     })
 }

@@ -1,18 +1,20 @@
-//! Other people's chains that drop what passes.
+//! Other people's chains that drop what passes, or what pods ask the host.
 //!
 //! An accept in podstead's own table does not outdo a drop in another one. A chain `FORWARD` of iptables with the policy DROP is what docker
 //! and ufw leave behind on every host; each container engine appends its own interfaces there, and so does podstead, at the end: rules that the
 //! owners of that chain wrote go before it. A table that somebody wrote for nftables is not touched; that it drops is told.
 
 use super::Shared;
+use super::firewalld;
 use super::rules::Way;
+use crate::sys::netlink::accepting::Accepted;
 use crate::sys::netlink::nftables::{BaseChain, IPV4, IPV6};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 
-/// Whether it is the chain that `iptables -A FORWARD` appends to.
+/// Whether it is a chain that `iptables -A` appends to.
 fn is_of_iptables(chain: &BaseChain) -> bool {
-    chain.table == "filter" && chain.name == "FORWARD" && matches!(chain.family, IPV4 | IPV6)
+    chain.table == "filter" && matches!(chain.name.as_str(), "FORWARD" | "INPUT") && matches!(chain.family, IPV4 | IPV6)
 }
 
 /// The chain in words.
@@ -39,18 +41,11 @@ impl Shared {
             Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
         };
         for chain in chains {
-            let (described, prefix) = (described(&chain), &self.names.prefix);
-            if is_of_iptables(&chain) && !self.links.config.leaves_iptables {
-                let opened = self.rules().open(&chain);
-                match opened {
-                    Ok(true) => {
-                        tracing::info!("{described} drops what passes: it accepts {prefix}+ now");
-                        continue;
-                    }
-                    Ok(false) => continue,
-                    Err(error) => tracing::warn!(error = %error_chain(&error), "cannot have {described} accept pods"),
-                }
+            let described = described(&chain);
+            if self.has_accepted(&chain, &described, Accepted::Passing) {
+                continue;
             }
+            let prefix = &self.names.prefix;
             let message = format!(
                 "{described} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host"
             );
@@ -59,7 +54,45 @@ impl Shared {
         self.look_for_blocked_questions();
     }
 
-    /// Tells chains that keep pods from the resolver: who may reach the host is for its owner to say.
+    /// Tells if firewalld rejects what pods send beyond this host. What its zones are told of is for their owner to say. While it reloads, and when the host has
+    /// just started, it has not told all yet: so this is no part of [`Shared::look_at_firewalls`], which is called whenever rules change.
+    pub(super) fn look_at_firewalld(&self) {
+        let ranges = self.state().ranges.clone().unwrap_or_default();
+        let rejected = match self.rules().rejected_by_firewalld(&ranges) {
+            Ok(rejected) => rejected,
+            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at the rules of firewalld"),
+        };
+        if rejected.is_empty() {
+            return;
+        }
+        let texts: Vec<String> = rejected.iter().map(ToString::to_string).collect();
+        let message = format!(
+            "firewalld rejects what passes between pods ({}) and the world, since no zone that accepts it is told of them: {}",
+            texts.join(", "),
+            firewalld::remedy(&rejected)
+        );
+        self.tell_once(EventType::Warning, "ForwardingBlocked", &message);
+    }
+
+    /// Has a chain of iptables that drops accept something of pods, where the configuration allows it. Whether it does.
+    fn has_accepted(&self, chain: &BaseChain, described: &str, accepted: Accepted) -> bool {
+        if !is_of_iptables(chain) || self.links.config.leaves_iptables {
+            return false;
+        }
+        let opened = self.rules().open(chain, accepted);
+        match opened {
+            Ok(true) => tracing::info!("{described} drops what it does not know: it accepts {}+ now", self.names.prefix),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(error = %error_chain(&error), "cannot have {described} accept pods");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Has chains of iptables that keep everybody from the host accept questions of pods for names, which the rules of a container engine's own
+    /// resolver do as well, and tells the others. What else pods may have of the host is for its owner to say.
     fn look_for_blocked_questions(&self) {
         let Some(port) = self.links.dns_port else { return };
         let chains = self.rules().dropping_chains(Way::In).unwrap_or_else(|error| {
@@ -67,9 +100,13 @@ impl Shared {
             Vec::new()
         });
         for chain in chains {
-            let (name, table, family, prefix) = (&chain.name, &chain.table, family_of(&chain), &self.names.prefix);
+            let described = described(&chain);
+            if self.has_accepted(&chain, &described, Accepted::Port(port)) {
+                continue;
+            }
+            let prefix = &self.names.prefix;
             let message = format!(
-                "chain {name} of table {family} {table} drops what it does not accept: it has to accept what comes from interfaces {prefix}* to port {port} of UDP and TCP, or pods cannot look up names"
+                "{described} drops what it does not accept: it has to accept what comes from interfaces {prefix}* to port {port} of UDP and TCP, or pods cannot look up names"
             );
             self.tell_once(EventType::Warning, "DnsBlocked", &message);
         }

@@ -2,10 +2,11 @@
 
 use super::lease::Leases;
 use super::links::{self, LinkError};
-use super::record::{self, RecordError};
+use super::record;
 use super::ruleset::{PodsRules, Switches};
-use super::{Shared, ranges, rules_of, switches, uplink};
-use crate::config::AddressRange;
+use super::{Shared, bridge, ranges, rules_of, switches, uplink};
+use crate::config::{AddressRange, NetworkMode};
+use crate::network::record::RecordError;
 use crate::pod::PodUid;
 use crate::sys::netlink::NetlinkError;
 use crate::telemetry::error_chain;
@@ -45,6 +46,8 @@ impl Shared {
                 }
                 let mut state = self.state();
                 for (uid, lease) in leases {
+                    // The daemon may have died between writing it and syncing it.
+                    self.unsynced().insert(uid.clone(), None);
                     state.leases.recover(uid, lease);
                 }
             }
@@ -66,6 +69,12 @@ impl Shared {
 
     /// Makes the host ready for pods: ranges, switches, rules. Done once.
     pub(super) fn prepare(&self) -> Result<Vec<AddressRange>, PrepareError> {
+        let prepared = self.prepare_once();
+        self.state().trouble = prepared.as_ref().err().map(|error| error_chain(error).to_string());
+        prepared
+    }
+
+    fn prepare_once(&self) -> Result<Vec<AddressRange>, PrepareError> {
         let mut state = self.state();
         if let Some(ranges) = &state.ranges {
             return Ok(ranges.clone());
@@ -78,28 +87,60 @@ impl Shared {
             record::ChosenRanges::default()
         });
         let has_leases = state.leases.iter().any(|(_, lease)| lease.slot.is_some());
-        let decision = ranges::decide(&self.links.config, &earlier, has_leases, with_ipv6, &used)?;
+        let connected = self.sweep(&state.leases).map_err(PrepareError::Links)?;
+        let mut decision = ranges::decide(&self.links.config, &earlier, has_leases, with_ipv6, &used)?;
+        let was = earlier.mode.unwrap_or_default();
+        let mode = if connected.is_empty() { self.links.config.mode } else { was };
+        decision.chosen.mode = Some(mode).filter(|mode| *mode != NetworkMode::Routed);
         if decision.chosen != earlier {
             record::write_ranges(paths, &decision.chosen).map_err(PrepareError::Record)?;
         }
         let thrown = switches::throw(Path::new(SYSCTLS), paths, with_ipv6)?;
-        let connected = self.sweep(&state.leases).map_err(PrepareError::Links)?;
-        let pods: PodsRules =
-            connected.into_iter().filter_map(|uid| Some((uid.clone(), rules_of(&self.names, state.leases.get(&uid)?)?))).collect();
+        self.wire(mode, &decision.ranges)?;
+        let rules = |uid: &PodUid| rules_of(&self.names, mode, state.leases.get(uid)?);
+        let pods: PodsRules = connected.into_iter().filter_map(|uid| Some((uid.clone(), rules(&uid)?))).collect();
         for uid in pods.keys() {
             state.leases.hold(uid);
         }
-        let switches =
-            Switches { guards_ipv4: thrown.ipv4, guards_ipv6: thrown.ipv6, sees_listeners: false, dns_port: self.links.dns_port };
+        let switches = Switches {
+            guards_ipv4: thrown.ipv4,
+            guards_ipv6: thrown.ipv6,
+            sees_listeners: false,
+            dns_port: self.links.dns_port,
+            is_bridged: mode == NetworkMode::Bridge,
+        };
         self.rules().begin(switches, pods).map_err(PrepareError::Rules)?;
         let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
-        tracing::info!(ranges = texts.join(" "), "pods are connected");
+        tracing::info!(ranges = texts.join(" "), %mode, "pods are connected");
+        state.mode = mode;
         state.ranges = Some(decision.ranges.clone());
         state.mtu = uplink::mtu(&self.names).map_err(PrepareError::Look)?;
         drop(state);
+        if mode != self.links.config.mode {
+            let message = format!(
+                "network.mode {} does not count yet: pods are connected in mode {mode}, and all of them are before any of them is not. It counts after a restart of this host, or of the daemon while no pod is connected",
+                self.links.config.mode
+            );
+            self.tell_once(EventType::Warning, "NetworkModeKept", &message);
+        }
         self.tell_collisions(&decision.collisions);
         self.look_at_firewalls();
         Ok(decision.ranges)
+    }
+
+    /// Makes the bridge as it shall be, or removes what is left of one.
+    fn wire(&self, mode: NetworkMode, ranges: &[AddressRange]) -> Result<(), PrepareError> {
+        match mode {
+            NetworkMode::Bridge => {
+                bridge::restore(&self.names, ranges).map_err(PrepareError::Links)?;
+            }
+            NetworkMode::Routed => {
+                if bridge::remove(&self.names).map_err(PrepareError::Links)? {
+                    self.rules().forget_bridge().map_err(PrepareError::Rules)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Removes interfaces that no lease is about; returns the pods that have one.

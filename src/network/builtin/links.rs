@@ -1,4 +1,4 @@
-//! A pod's interface: a pair of which one end is in the pod, addresses and routes on both sides, no bridge.
+//! A pod's interface: a pair of which one end is in the pod, with addresses and routes on both sides; or, on a bridge, in the pod only.
 //!
 //! ```text
 //!   pod: eth0  10.201.0.7/32, fd70:...:7/128   default via 169.254.0.1, fe80::1   (neighbours are fixed)
@@ -6,8 +6,10 @@
 //!   host: ps-7  169.254.0.1/32, fe80::1/64, fd70:...:1/128   route to 10.201.0.7/32 and fd70:...:7/128
 //! ```
 
+use super::bridge;
 use super::lease::Lease;
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names, POD_INTERFACE, gateway, macs};
+use crate::config::AddressRange;
 use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, Route, VethEnd};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::fs::File;
@@ -46,24 +48,37 @@ struct Pair {
 
 /// What a pod's interface depends on beside its lease.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Wanted<'a> {
     /// Ports at 127.0.0.1 of the host lead to the pod.
     pub(super) reaches_loopback: bool,
     /// Largest packet, for an interface that is made.
     pub(super) mtu: Option<u32>,
+    /// The index of the bridge that it is to be on, and the ranges of its neighbours there; `None` if the host routes.
+    pub(super) bridge: Option<(u32, &'a [AddressRange])>,
 }
 
 /// Connects a pod as its lease says. What is there already stays as it is, and so do connections through it.
-pub(super) fn connect(names: &Names, lease: &Lease, slot: u32, netns: &Path, wanted: Wanted) -> Result<(), LinkError> {
+pub(super) fn connect(names: &Names, lease: &Lease, slot: u32, netns: &Path, wanted: Wanted<'_>) -> Result<(), LinkError> {
     let netns = File::open(netns).map_err(|source| LinkError::Namespace { path: netns.to_owned(), source })?;
     let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;
     let mut pod = NetlinkSocket::open_in(&netns, Protocol::Route).map_err(LinkError::Pod)?;
-    let pair = match living_pair(names, slot, &mut host, &mut pod)? {
-        Some(pair) => pair,
-        None => make_pair(names, slot, &mut host, &mut pod, &netns, wanted.mtu)?,
+    // Most often there is nothing yet, and no question is cheaper than none.
+    let made = make_pair(names, slot, &mut host, &mut pod, &netns, wanted.mtu);
+    let pair = match made {
+        Err(LinkError::Host(error)) if error.errno() == Some(libc::EEXIST) => {
+            match living_pair(names, slot, &mut host, &mut pod)? {
+                Some(pair) => pair,
+                None => make_pair(names, slot, &mut host, &mut pod, &netns, wanted.mtu)?,
+            }
+        }
+        made => made?,
     };
-    host.transact(&host_side(lease, slot, pair.here, wanted.reaches_loopback), |_| {}).map_err(LinkError::Host)?;
-    pod.transact(&pod_side(lease, slot, pair.there), |_| {}).map_err(LinkError::Pod)
+    let (here, there) = match wanted.bridge {
+        None => (host_side(lease, slot, pair.here, wanted.reaches_loopback), pod_side(lease, slot, pair.there)),
+        Some((bridge, ranges)) => (bridge::port_side(lease, pair.here, bridge), bridge::pod_side(lease, pair.there, ranges)),
+    };
+    host.transact(&here, |_| {}).map_err(LinkError::Host)?;
+    pod.transact(&there, |_| {}).map_err(LinkError::Pod)
 }
 
 /// Whether the pod whose namespace this is has its interface.
@@ -76,7 +91,7 @@ pub(super) fn is_connected(names: &Names, slot: u32, netns: &Path) -> Result<boo
     Ok(there.is_some_and(|there| is_pair(&here, &there)))
 }
 
-/// All of podstead's interfaces on the host.
+/// The host's ends of all interfaces of pods.
 pub(super) fn list(names: &Names) -> Result<Vec<Link>, LinkError> {
     let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;
     let mut request = Request::new();
@@ -101,10 +116,10 @@ pub(super) fn remove(index: u32) -> Result<(), LinkError> {
 }
 
 fn is_own(names: &Names, link: &Link) -> bool {
-    link.group == names.group && link.name.starts_with(&names.prefix)
+    link.group == names.group && link.name.starts_with(&names.prefix) && link.name != names.bridge()
 }
 
-fn find(socket: &mut NetlinkSocket, name: &str) -> Result<Option<Link>, NetlinkError> {
+pub(super) fn find(socket: &mut NetlinkSocket, name: &str) -> Result<Option<Link>, NetlinkError> {
     let mut request = Request::new();
     rtnetlink::get_link(&mut request, name);
     let mut found = None;
@@ -115,7 +130,7 @@ fn find(socket: &mut NetlinkSocket, name: &str) -> Result<Option<Link>, NetlinkE
     }
 }
 
-fn delete(socket: &mut NetlinkSocket, index: u32) -> Result<(), NetlinkError> {
+pub(super) fn delete(socket: &mut NetlinkSocket, index: u32) -> Result<(), NetlinkError> {
     let mut request = Request::new();
     rtnetlink::delete_link(&mut request, index);
     match socket.transact(&request, |_| {}) {

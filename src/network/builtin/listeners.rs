@@ -1,6 +1,7 @@
 //! Who on the host listens on a port: a hostPort must not take it from a service of the host.
 
 use crate::pod::host_ports::{HostPort, Protocol};
+use crate::sys::netlink::{self, NetlinkError, NetlinkSocket, listening};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,28 +20,47 @@ pub(super) struct Listener {
 const LISTENING: &str = "0A";
 const UNCONNECTED: &str = "07";
 
-/// The listener in the way of a port; `None` if there is none. `root` is `/proc`; `is_own` tells sockets that are in nobody's way.
-pub(super) fn in_the_way(root: &Path, port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> io::Result<Option<Listener>> {
-    let files = match port.protocol {
+/// The listener in the way of a port; `None` if there is none. `is_own` tells sockets that are in nobody's way.
+pub(super) fn in_the_way(port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> io::Result<Option<Listener>> {
+    let is_obstacle = |listener: &Listener| is_in_the_way(listener, port) && !is_own(listener.address, listener.port);
+    let waiting = match asked(port) {
+        Ok(waiting) => waiting,
+        // A kernel without the module for it.
+        Err(_) => read(Path::new("/proc"), port.protocol)?,
+    };
+    Ok(waiting.into_iter().find(is_obstacle))
+}
+
+/// Who waits at the port, as the kernel says when it is asked.
+fn asked(port: &HostPort) -> Result<Vec<Listener>, NetlinkError> {
+    let mut socket = NetlinkSocket::open(netlink::Protocol::Sockets)?;
+    let mut found = Vec::new();
+    for request in listening::list(port.protocol.number(), port.host_port) {
+        socket.dump(&request, |answer| found.extend(listening::waiting(&answer)))?;
+    }
+    let listener =
+        |waiting: listening::Waiting| Listener { address: waiting.address, port: waiting.port, inode: waiting.inode.into() };
+    Ok(found.into_iter().map(listener).collect())
+}
+
+/// Who waits at any port. `root` is `/proc`.
+fn read(root: &Path, protocol: Protocol) -> io::Result<Vec<Listener>> {
+    let files = match protocol {
         Protocol::Tcp => ["tcp", "tcp6"],
         Protocol::Udp => ["udp", "udp6"],
         // The kernel names them in another way; who serves SCTP on an edge host has no second server there.
-        Protocol::Sctp => return Ok(None),
+        Protocol::Sctp => return Ok(Vec::new()),
     };
+    let mut found = Vec::new();
     for file in files {
-        let table = match fs::read_to_string(root.join("net").join(file)) {
-            Ok(table) => table,
+        match fs::read_to_string(root.join("net").join(file)) {
+            Ok(table) => found.extend(listeners(&table, protocol)),
             // A kernel without IPv6.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
-        };
-        let is_obstacle = |listener: &Listener| is_in_the_way(listener, port) && !is_own(listener.address, listener.port);
-        let found = listeners(&table, port.protocol).into_iter().find(is_obstacle);
-        if found.is_some() {
-            return Ok(found);
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 fn is_in_the_way(listener: &Listener, port: &HostPort) -> bool {
@@ -89,7 +109,7 @@ fn hex_address(text: &str) -> Option<IpAddr> {
 
 /// The name of the listener in the way of a port; `None` if there is none, or if that cannot be told.
 pub(in crate::network) fn owner_of(root: &Path, port: &HostPort) -> Option<String> {
-    let listener = in_the_way(root, port, |_, _| false).ok().flatten()?;
+    let listener = in_the_way(port, |_, _| false).ok().flatten()?;
     Some(owner(root, &listener).unwrap_or_else(|| "a service of this host".to_owned()))
 }
 
@@ -121,7 +141,10 @@ mod tests {
     }
 
     fn found(port: &HostPort) -> Option<Listener> {
-        in_the_way(Path::new("/proc"), port, |_, _| false).unwrap()
+        let found = in_the_way(port, |_, _| false).unwrap();
+        let read = read(Path::new("/proc"), port.protocol).unwrap();
+        assert_eq!(read.into_iter().find(|listener| is_in_the_way(listener, port)), found, "both ways to look say the same");
+        found
     }
 
     #[test]
@@ -136,7 +159,7 @@ mod tests {
         assert_eq!(found(&port(Protocol::Tcp, Some("192.0.2.1"), number)), None);
         assert_eq!(found(&port(Protocol::Udp, None, number)), None);
         let is_own = |address: IpAddr, port: u16| address.is_loopback() && port == number;
-        assert_eq!(in_the_way(Path::new("/proc"), &port(Protocol::Tcp, None, number), is_own).unwrap(), None);
+        assert_eq!(in_the_way(&port(Protocol::Tcp, None, number), is_own).unwrap(), None);
 
         let udp = UdpSocket::bind("[::]:0").unwrap();
         let number = udp.local_addr().unwrap().port();

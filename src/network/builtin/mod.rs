@@ -1,15 +1,20 @@
 //! podstead's own network: an address of each family for every pod, routed; ports of the host that lead to pods.
 //!
 //! ```text
-//!   setup ---> lease (who has what; recorded before it is used) ---> interface (links) ---> packet rules (one transaction)
+//!   setup ---> lease (who has what; recorded before it is used) ---> packet rules (one transaction) ---> interface (links)
+//!   settle --> the lease outlives a power cut
 //!   teardown -> packet rules away ---> interface away;   release -> lease away
 //!   start ---> leases from disk, interfaces from the kernel: what has no lease is removed, the rules are made anew
 //! ```
 //!
 //! All of it carries podstead's name: `ip link show group 0x70737464`, `ip route show proto 112`, `nft list table inet podstead`.
 
+mod bridge;
+mod bridged;
 mod care;
 pub mod diagnosis;
+mod durability;
+mod firewalld;
 mod firewalls;
 mod host;
 mod lease;
@@ -18,6 +23,7 @@ pub(in crate::network) mod listeners;
 mod names;
 mod ranges;
 mod record;
+mod resolver_rules;
 mod rules;
 mod ruleset;
 mod switches;
@@ -27,16 +33,18 @@ mod watch;
 
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
 
-use super::{NetworkError, PodNetwork, PodNetworkStatus, host_ips};
-use crate::config::{AddressRange, NetworkConfig, Paths};
+use super::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus, host_ips};
+use crate::config::{AddressRange, NetworkConfig, NetworkMode, Paths};
 use crate::pod::host_ports::{HostPort, host_ports, is_isolated};
 use crate::pod::{Pod, PodFullName, PodUid};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventRecorder;
 use async_trait::async_trait;
+use bridged::Port;
+use durability::Unsynced;
 use host::PrepareError;
 use lease::{Lease, Leases, Wish};
-use names::Names;
+use names::{NEXT_HOP_V6, Names, macs};
 use rules::Rules;
 use ruleset::PodRules;
 use std::collections::BTreeSet;
@@ -70,15 +78,20 @@ struct Shared {
     names: Names,
     state: Mutex<State>,
     rules: Mutex<Rules>,
+    unsynced: Mutex<Unsynced>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// What pods get addresses from; `None` until the host is prepared.
     ranges: Option<Vec<AddressRange>>,
+    /// How pods are connected.
+    mode: NetworkMode,
     leases: Leases,
     /// Largest packet that the uplink takes; `None` without one.
     mtu: Option<u32>,
+    /// Why the host could not be prepared when that was tried last.
+    trouble: Option<String>,
     /// Problems that were told, so that each is told once.
     told: BTreeSet<String>,
 }
@@ -89,7 +102,8 @@ impl BuiltinNetwork {
     pub async fn open(links: NetworkLinks) -> Self {
         let names = Names::new(links.paths.instance());
         let rules = Mutex::new(Rules::new(names.clone()));
-        let network = Self { shared: Arc::new(Shared { links, names, state: Mutex::default(), rules }) };
+        let (state, unsynced) = (Mutex::default(), Mutex::default());
+        let network = Self { shared: Arc::new(Shared { links, names, state, rules, unsynced }) };
         let shared = Arc::clone(&network.shared);
         // A panic in there is met again, and told, by the first pod.
         tokio::task::spawn_blocking(move || shared.recover()).await.ok();
@@ -122,14 +136,25 @@ impl BuiltinNetwork {
 #[async_trait]
 impl PodNetwork for BuiltinNetwork {
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
-        let wish = Wish { pod: full_name(pod), ports: host_ports(pod), is_isolated: is_isolated(pod) };
+        let wish = Wish { pod: PodFullName::of(pod), ports: host_ports(pod), is_isolated: is_isolated(pod) };
         let (owned, netns) = (uid.clone(), netns.map(Path::to_owned));
-        self.blocking(uid, move |shared| shared.set_up(&owned, &wish, netns.as_deref())).await
+        let begin = tokio::time::Instant::now();
+        let status = self.blocking(uid, move |shared| shared.set_up(&owned, &wish, netns.as_deref())).await;
+        // What benchmarks read.
+        tracing::debug!(pod_uid = %uid, took_us = begin.elapsed().as_micros(), "network is set up");
+        status
+    }
+
+    async fn settle(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        self.shared.settle(uid).await
     }
 
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {
         let owned = uid.clone();
-        self.blocking(uid, move |shared| shared.tear_down(&owned)).await
+        let begin = tokio::time::Instant::now();
+        let done = self.blocking(uid, move |shared| shared.tear_down(&owned)).await;
+        tracing::debug!(pod_uid = %uid, took_us = begin.elapsed().as_micros(), "network is taken down");
+        done
     }
 
     async fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
@@ -137,9 +162,23 @@ impl PodNetwork for BuiltinNetwork {
         self.blocking(uid, move |shared| shared.release(&owned)).await
     }
 
+    fn own_routes(&self) -> Vec<OwnRoute> {
+        let ranges = self.shared.state().ranges.clone().unwrap_or_default();
+        let next_hop = |is_ipv4: bool| if is_ipv4 { IpAddr::from(GATEWAY_V4) } else { IpAddr::from(NEXT_HOP_V6) };
+        let has_ipv6 = ranges.iter().any(|range| range.network().is_ipv6());
+        // Of IPv4, the host's address is a neighbour's.
+        let host = has_ipv6.then_some(((GATEWAY_V6.into(), 128), NEXT_HOP_V6.into()));
+        let ranges = ranges.iter().map(|range| ((range.network(), range.prefix()), next_hop(range.network().is_ipv4())));
+        ranges.chain(host).collect()
+    }
+
     async fn look_after(&self) {
         let shared = Arc::clone(&self.shared);
         tokio::task::spawn_blocking(move || shared.look_after()).await.ok();
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.shared.state().trouble.clone()
     }
 
     async fn status(&self, uid: &PodUid, _pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
@@ -147,17 +186,9 @@ impl PodNetwork for BuiltinNetwork {
             None => self.shared.status_on_host(uid),
             Some(_) => {
                 let ips = self.shared.state().leases.get(uid).map(|lease| lease.addresses.clone()).unwrap_or_default();
-                Ok(PodNetworkStatus { ips, report: None })
+                Ok(PodNetworkStatus { ips, ..PodNetworkStatus::default() })
             }
         }
-    }
-}
-
-/// As the worker calls it.
-fn full_name(pod: &Pod) -> PodFullName {
-    PodFullName {
-        name: pod.metadata.name.clone().unwrap_or_default(),
-        namespace: pod.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned()),
     }
 }
 
@@ -185,29 +216,34 @@ impl Shared {
         };
         let (lease, is_new) = self.grant(uid, wish, &ranges, is_connected)?;
         let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
-        // What is on the disk for good is the affair of a power cut, which the interface does not outlive.
-        let connected = std::thread::scope(|scope| {
-            let synced = is_new.then(|| scope.spawn(|| record::sync_lease(&self.links.paths, uid)));
-            let connected = self.connect(uid, &lease, slot, netns);
-            match synced.map(std::thread::ScopedJoinHandle::join) {
-                Some(Ok(Err(error))) => Err(failed(&error)),
-                Some(Ok(Ok(())) | Err(_)) | None => connected,
-            }
-        });
-        connected.map(|()| PodNetworkStatus { ips: lease.addresses, report: None })
+        if is_new {
+            self.begin_to_sync(uid);
+        }
+        self.connect(uid, &lease, slot, netns, &ranges)?;
+        Ok(PodNetworkStatus { ips: lease.addresses, ..PodNetworkStatus::default() })
     }
 
-    fn connect(&self, uid: &PodUid, lease: &Lease, slot: u32, netns: &Path) -> Result<(), NetworkError> {
+    fn connect(&self, uid: &PodUid, lease: &Lease, slot: u32, netns: &Path, ranges: &[AddressRange]) -> Result<(), NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         // The rules come first: they are there before the pod can send or be sent anything.
-        if let Some(rules) = rules_of(&self.names, lease) {
+        let (mode, mtu) = {
+            let state = self.state();
+            (state.mode, state.mtu)
+        };
+        if let Some(rules) = rules_of(&self.names, mode, lease) {
+            let begin = tokio::time::Instant::now();
             let moved = self.rules().publish(uid, rules).map_err(|error| failed(&PrepareError::Rules(error)))?;
+            tracing::debug!(pod_uid = %uid, took_us = begin.elapsed().as_micros(), "packet rules lead to the pod");
             self.forget_datagrams(&moved);
         }
-        let mtu = self.state().mtu;
+        let bridge = match mode {
+            NetworkMode::Routed => None,
+            NetworkMode::Bridge => Some((bridge::present(&self.names, ranges).map_err(|error| failed(&error))?, ranges)),
+        };
         let reaches_loopback = lease.ports.iter().any(is_on_loopback);
-        links::connect(&self.names, lease, slot, netns, links::Wanted { reaches_loopback, mtu }).map_err(|error| failed(&error))
+        let wanted = links::Wanted { reaches_loopback, mtu, bridge };
+        links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| failed(&error))
     }
 
     /// Gives a pod addresses and ports, and records it. Whether the record is a new one.
@@ -238,7 +274,7 @@ impl Shared {
 
     fn check_free(&self, port: &HostPort) -> Result<(), NetworkError> {
         let proc = Path::new("/proc");
-        match listeners::in_the_way(proc, port, |address, port| {
+        match listeners::in_the_way(port, |address, port| {
             // Packets to the resolver are told apart before ports of the host are looked up.
             self.links.dns_port == Some(port) && super::GATEWAYS.contains(&address) || address == super::RESOLVER_ON_HOST
         }) {
@@ -257,17 +293,24 @@ impl Shared {
     fn tear_down(&self, uid: &PodUid) -> Result<(), NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
-        let slot = self.state().leases.get(uid).and_then(|lease| lease.slot);
+        let lease = self.state().leases.get(uid).cloned();
         let moved = self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
         self.forget_datagrams(&moved);
-        if let Some(slot) = slot
+        if let Some(lease) = lease
+            && let Some(slot) = lease.slot
             && let Some(link) = links::find_host_end(&self.names, slot).map_err(|error| failed(&error))?
         {
             // The kernel takes tens of milliseconds. The index is this interface's alone, whatever is made in the meantime; what is left
             // is found by the next start, or by whoever looks after the network.
             let (index, name) = (link.index, link.name);
+            let bridged = (self.state().mode == NetworkMode::Bridge).then(|| (self.names.clone(), lease.addresses));
             std::thread::spawn(move || {
-                if let Err(error) = links::remove(index) {
+                let removed = links::remove(index);
+                let forgotten = removed.and_then(|()| match bridged {
+                    Some((names, addresses)) => bridge::forget_neighbours(&names, &addresses),
+                    None => Ok(()),
+                });
+                if let Err(error) = forgotten {
                     tracing::warn!(interface = name, error = %error_chain(&error), "cannot remove the interface of a pod");
                 }
             });
@@ -284,11 +327,15 @@ impl Shared {
         let removed = record::remove_lease(&self.links.paths, uid);
         removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
         self.state().leases.release(uid);
+        self.unsynced().remove(uid);
         Ok(())
     }
 
     /// What is remembered about these ports of UDP is about another pod.
     fn forget_datagrams(&self, ports: &BTreeSet<u16>) {
+        if ports.is_empty() {
+            return;
+        }
         let ranges = self.state().ranges.clone().unwrap_or_default();
         let own = host_ips().unwrap_or_default();
         if let Err(error) = tracked::forget(ports, &ranges, &own) {
@@ -305,7 +352,7 @@ impl Shared {
     fn status_on_host(&self, uid: &PodUid) -> Result<PodNetworkStatus, NetworkError> {
         let ips = host_ips()
             .map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: format!("list addresses of the host: {error}") })?;
-        Ok(PodNetworkStatus { ips, report: None })
+        Ok(PodNetworkStatus { ips, ..PodNetworkStatus::default() })
     }
 }
 
@@ -318,9 +365,16 @@ fn is_on_loopback(port: &HostPort) -> bool {
     }
 }
 
-fn rules_of(names: &Names, lease: &Lease) -> Option<PodRules> {
+fn rules_of(names: &Names, mode: NetworkMode, lease: &Lease) -> Option<PodRules> {
+    let slot = lease.slot?;
+    let interface = names.interface(slot);
+    let (interface, port) = match mode {
+        NetworkMode::Routed => (interface, None),
+        NetworkMode::Bridge => (names.bridge(), Some(Port { interface, mac: macs(slot).1 })),
+    };
     Some(PodRules {
-        interface: names.interface(lease.slot?),
+        interface,
+        port,
         addresses: lease.addresses.clone(),
         ports: lease.ports.clone(),
         is_isolated: lease.is_isolated,

@@ -54,6 +54,25 @@ impl Names {
     pub(super) fn interface(&self, slot: u32) -> String {
         format!("{}{slot:x}", self.prefix)
     }
+
+    /// The bridge, where pods are on one: no slot's interface, whose name has digits only.
+    pub(super) fn bridge(&self) -> String {
+        format!("{}br", self.prefix)
+    }
+}
+
+/// Of the bridge: that of no slot's interface.
+pub(super) const fn bridge_mac() -> Mac {
+    [0x06, 0x70, 0xff, 0xff, 0xff, 0xff]
+}
+
+/// As rules know interfaces.
+pub(super) fn name_bytes(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (byte, letter) in bytes.iter_mut().zip(name.bytes()) {
+        *byte = letter;
+    }
+    bytes
 }
 
 /// Hardware addresses of both ends, the host's first: locally administered, and known to the other end from the start.

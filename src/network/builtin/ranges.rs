@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_range_that_is_taken_by_an_uplink_stays_as_long_as_pods_are_in_it() {
         let config = NetworkConfig::default();
-        let chosen = ChosenRanges { ipv4: Some("10.201.0.0/20".into()), ipv6: None };
+        let chosen = ChosenRanges { ipv4: Some("10.201.0.0/20".into()), ..ChosenRanges::default() };
         let uplink = used(&["10.201.4.0/24"]);
         let with_pods = decide(&config, &chosen, true, false, &uplink).unwrap();
         assert_eq!(texts(&with_pods), ["10.201.0.0/20"]);

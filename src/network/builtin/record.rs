@@ -1,48 +1,13 @@
 //! The network's records on disk: leases, ranges, switches.
 
 use super::lease::Lease;
-use crate::config::{AddressRange, Paths};
+use crate::config::{AddressRange, NetworkMode, Paths};
+use crate::network::record::{self, Found, Proof, RecordError};
 use crate::pod::PodUid;
 use crate::sys::atomic_file;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-
-/// Version of all of them.
-const VERSION: u32 = 1;
-
-/// Why a record cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RecordError {
-    /// The system refused.
-    #[error("{operation} {}", path.display())]
-    Io {
-        operation: &'static str,
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// It is not what was written.
-    #[error("read {}", path.display())]
-    Malformed {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A later version wrote it.
-    #[error("read {}: it is of version {version}", path.display())]
-    Version { path: PathBuf, version: u32 },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Versioned<T> {
-    version: u32,
-    #[serde(flatten)]
-    content: T,
-}
 
 /// Ranges that were chosen where the configuration names none: they stay, so that pods' addresses do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +16,9 @@ pub(super) struct ChosenRanges {
     pub(super) ipv4: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ipv6: Option<String>,
+    /// How pods are connected; `None` for routed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<NetworkMode>,
 }
 
 impl ChosenRanges {
@@ -69,102 +37,50 @@ pub(super) struct ThrownSwitches {
     pub(super) ipv6: bool,
 }
 
-/// All leases, and the pods whose lease cannot be read.
-pub(super) type FoundLeases = (Vec<(PodUid, Lease)>, Vec<(PodUid, RecordError)>);
-
 /// Reads the leases of all pods that have a directory.
-pub(super) fn read_leases(paths: &Paths) -> Result<FoundLeases, RecordError> {
-    let (mut leases, mut unreadable) = (Vec::new(), Vec::new());
-    let directory = paths.pods();
-    let failed = |source| RecordError::Io { operation: "list", path: directory.clone(), source };
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((leases, unreadable)),
-        Err(error) => return Err(failed(error)),
-    };
-    for entry in entries {
-        let name = entry.map_err(failed)?.file_name();
-        let Some(uid) = name.to_str().map(PodUid::new) else { continue };
-        match read(&paths.pod_network(&uid)) {
-            Ok(Some(lease)) => leases.push((uid, lease)),
-            Ok(None) => {}
-            Err(error) => unreadable.push((uid, error)),
-        }
-    }
-    Ok((leases, unreadable))
+pub(super) fn read_leases(paths: &Paths) -> Result<Found<Lease>, RecordError> {
+    record::read_all(paths, |uid| paths.pod_network(uid))
 }
 
 /// Writes a lease so that a daemon that starts after a crash of this one finds it. It is not yet proof against a power cut.
 pub(super) fn write_lease(paths: &Paths, uid: &PodUid, lease: &Lease) -> Result<(), RecordError> {
-    let directory = paths.pod(uid);
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(&directory).map_err(|source| RecordError::Io {
-        operation: "make",
-        path: directory,
-        source,
-    })?;
-    let path = paths.pod_network(uid);
-    let written = atomic_file::write_atomic(&path, &encoded(lease, &path)?, 0o600);
-    written.map_err(|source| RecordError::Io { operation: "write", path, source })
+    record::write_of_pod(paths, uid, paths.pod_network(uid), lease, Proof::Crash)
 }
 
 /// Makes a lease proof against a power cut. The interfaces that it is about do not outlive one: what is at stake is that the pod keeps
-/// its addresses.
+/// its addresses. A lease that is not there any more is success.
 pub(super) fn sync_lease(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
     let path = paths.pod_network(uid);
     let synced = fs::File::open(&path).and_then(|file| file.sync_all()).and_then(|()| atomic_file::sync_parent(&path));
-    synced.map_err(|source| RecordError::Io { operation: "sync", path, source })
-}
-
-/// Removes a lease. One that is not there is success.
-pub(super) fn remove_lease(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
-    let path = paths.pod_network(uid);
-    match atomic_file::remove_durable(&path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(RecordError::Io { operation: "remove", path, source }),
+    match synced {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(RecordError::Io { operation: "sync", path, source }),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
+/// Removes a lease. One that is not there is success.
+pub(super) fn remove_lease(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
+    record::remove(paths.pod_network(uid))
+}
+
 /// Reads the ranges chosen earlier; none if there is no record.
 pub(super) fn read_ranges(paths: &Paths) -> Result<ChosenRanges, RecordError> {
-    Ok(read(&paths.network_record())?.unwrap_or_default())
+    Ok(record::read(&paths.network_record())?.unwrap_or_default())
 }
 
 /// Records the ranges, durably.
 pub(super) fn write_ranges(paths: &Paths, ranges: &ChosenRanges) -> Result<(), RecordError> {
-    let path = paths.network_record();
-    let written = atomic_file::write_durable(&path, &encoded(ranges, &path)?, 0o644);
-    written.map_err(|source| RecordError::Io { operation: "write", path, source })
+    record::write(paths.network_record(), ranges, 0o644, Proof::PowerCut)
 }
 
 /// Reads which switches were thrown; none if there is no record.
 pub(super) fn read_switches(paths: &Paths) -> Result<ThrownSwitches, RecordError> {
-    Ok(read(&paths.network_switches())?.unwrap_or_default())
+    Ok(record::read(&paths.network_switches())?.unwrap_or_default())
 }
 
 /// Records which switches are being thrown. A power cut throws them all back.
 pub(super) fn write_switches(paths: &Paths, switches: ThrownSwitches) -> Result<(), RecordError> {
-    let path = paths.network_switches();
-    let written = atomic_file::write_atomic(&path, &encoded(&switches, &path)?, 0o644);
-    written.map_err(|source| RecordError::Io { operation: "write", path, source })
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
-    let path = path.to_owned();
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(RecordError::Io { operation: "read", path, source }),
-    };
-    match serde_json::from_slice::<Versioned<T>>(&bytes) {
-        Ok(Versioned { version: VERSION, content }) => Ok(Some(content)),
-        Ok(Versioned { version, .. }) => Err(RecordError::Version { path, version }),
-        Err(source) => Err(RecordError::Malformed { path, source }),
-    }
-}
-
-fn encoded<T: Serialize>(content: &T, path: &Path) -> Result<Vec<u8>, RecordError> {
-    serde_json::to_vec(&Versioned { version: VERSION, content })
-        .map_err(|source| RecordError::Malformed { path: path.to_owned(), source })
+    record::write(paths.network_switches(), &switches, 0o644, Proof::Crash)
 }
 
 #[cfg(test)]
@@ -211,7 +127,7 @@ mod tests {
         let paths = Paths { state: root.path().into(), run: root.path().into(), logs: root.path().into() };
         assert_eq!(read_ranges(&paths).unwrap().parsed(), [None, None]);
         assert_eq!(read_switches(&paths).unwrap(), ThrownSwitches::default());
-        write_ranges(&paths, &ChosenRanges { ipv4: Some("10.0.0.0/24".into()), ipv6: None }).unwrap();
+        write_ranges(&paths, &ChosenRanges { ipv4: Some("10.0.0.0/24".into()), ..ChosenRanges::default() }).unwrap();
         write_switches(&paths, ThrownSwitches { ipv4: true, ipv6: false }).unwrap();
         assert_eq!(read_ranges(&paths).unwrap().parsed(), ["10.0.0.0/24".parse().ok(), None]);
         assert!(read_switches(&paths).unwrap().ipv4);

@@ -1,11 +1,14 @@
 //! Keeps the packet rules in the kernel as they shall be.
 
+use super::firewalld;
 use super::names::Names;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
 use super::tracked::moved_ports;
+use crate::config::AddressRange;
 use crate::pod::PodUid;
+use crate::sys::netlink::accepting::{self, Accepted};
 use crate::sys::netlink::nftables::{self, BaseChain};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, accepting};
+use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
 use std::collections::BTreeSet;
 
 /// Which way packets go (`NF_INET_*`).
@@ -17,8 +20,8 @@ pub(super) enum Way {
     Through = 2,
 }
 
-/// Rules in a chain of others: one for what comes from pods, one for what goes to them.
-const DIRECTIONS: usize = 2;
+/// Rules in a chain of others: one for what comes from pods, one for what goes to them; or one for UDP, one for TCP.
+const RULES_OF_ACCEPTANCE: usize = 2;
 
 /// The rules, and the socket that they are changed through. One at a time has it, so that what is in the kernel is what is in here.
 #[derive(Debug)]
@@ -46,6 +49,11 @@ impl Rules {
         self.switches = Switches { sees_listeners: true, ..switches };
         self.pods = pods;
         self.make()
+    }
+
+    /// Removes the table of a bridge that is no more.
+    pub(super) fn forget_bridge(&mut self) -> Result<(), NetlinkError> {
+        self.commit(&ruleset::without_bridge(&self.names))
     }
 
     /// Makes the whole table anew, in one transaction.
@@ -114,53 +122,62 @@ impl Rules {
         Ok(chains.into_iter().filter(|chain| matches!(chain.family, 1 | 2 | 10) && is_dropping(chain)).collect())
     }
 
-    /// Has a chain of iptables accept what comes from and goes to pods, at its end: before its policy, and after all rules of its owners.
-    /// Whether it did not do so yet.
-    pub(super) fn open(&mut self, chain: &BaseChain) -> Result<bool, NetlinkError> {
+    /// Has a chain of iptables accept something of pods, at its end: before its policy, and after all rules of its owners. Whether it did not
+    /// do so yet.
+    pub(super) fn open(&mut self, chain: &BaseChain, accepted: Accepted) -> Result<bool, NetlinkError> {
         let own = self.own_rules_of(chain)?;
-        if own.len() == DIRECTIONS {
+        if self.are_all(&own, accepted) {
             return Ok(false);
         }
-        self.commit(&accepting::accept(chain, &own, &self.names.prefix, &self.names.table))?;
+        let handles: Vec<u64> = own.into_iter().map(|(handle, _)| handle).collect();
+        self.commit(&accepting::accept(chain, &handles, &self.names.prefix, &self.names.table, accepted))?;
         Ok(true)
     }
 
-    /// Handles of the rules that [`Rules::open`] made in a chain.
-    fn own_rules_of(&self, chain: &BaseChain) -> Result<Vec<u64>, NetlinkError> {
+    fn are_all(&self, own: &[(u64, String)], accepted: Accepted) -> bool {
+        let wanted = accepted.comment(&self.names.table);
+        own.len() == RULES_OF_ACCEPTANCE && own.iter().all(|(_, comment)| *comment == wanted)
+    }
+
+    /// Handles and comments of the rules that [`Rules::open`] made in a chain.
+    fn own_rules_of(&self, chain: &BaseChain) -> Result<Vec<(u64, String)>, NetlinkError> {
         let mut request = Request::new();
         accepting::list_rules(&mut request, chain);
         let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
         let mut own = Vec::new();
-        socket.dump(&request, |answer| own.extend(accepting::handle_of(&answer, chain, &self.names.table)))?;
+        socket.dump(&request, |answer| own.extend(accepting::rule_of(&answer, chain, &self.names.table)))?;
         Ok(own)
     }
 
-    /// Whether a chain has the rules of [`Rules::open`].
+    /// Whether a chain has the rules of [`Rules::open`], whatever port they are about.
     pub(super) fn accepts_pods(&self, chain: &BaseChain) -> Result<bool, NetlinkError> {
-        Ok(self.own_rules_of(chain)?.len() == DIRECTIONS)
+        Ok(self.own_rules_of(chain)?.len() == RULES_OF_ACCEPTANCE)
     }
 
-    /// Whether a table of that name, of any family, has a chain that packets come to.
-    pub(super) fn has_base_chain_of(&self, table: &str) -> Result<bool, NetlinkError> {
+    /// The ranges from which firewalld passes nothing on.
+    pub(super) fn rejected_by_firewalld(&self, ranges: &[AddressRange]) -> Result<Vec<AddressRange>, NetlinkError> {
         let mut request = Request::new();
-        nftables::list_chains(&mut request);
-        let mut found = false;
+        sources::list_rules_of(&mut request, firewalld::TABLE);
+        let mut rules = Vec::new();
         NetlinkSocket::open(Protocol::Netfilter)?
-            .dump(&request, |answer| found |= nftables::base_chain(&answer).is_some_and(|chain| chain.table == table))?;
-        Ok(found)
+            .dump(&request, |answer| rules.extend(sources::source_rule(&answer, firewalld::TABLE)))?;
+        Ok(firewalld::rejected(&rules, &self.names.prefix, ranges))
     }
 
     /// Whether the table is in the kernel, with all its chains.
     pub(super) fn is_there(&mut self) -> Result<bool, NetlinkError> {
         const BASE_CHAINS: usize = 5;
+        let wanted = BASE_CHAINS + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
+        let families = [ruleset::TABLE_FAMILY, nftables::BRIDGE];
         let mut request = Request::new();
         nftables::list_chains(&mut request);
         let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
         let mut own = 0;
         socket.dump(&request, |answer| {
-            let is_own = |chain: &BaseChain| chain.family == ruleset::TABLE_FAMILY && chain.table == self.names.table;
+            let is_own = |chain: &BaseChain| families.contains(&chain.family) && chain.table == self.names.table;
             own += usize::from(nftables::base_chain(&answer).as_ref().is_some_and(is_own));
         })?;
-        Ok(own == BASE_CHAINS)
+        // Whoever examines the host knows of no bridge.
+        Ok(own >= wanted)
     }
 }

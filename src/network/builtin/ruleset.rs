@@ -2,7 +2,9 @@
 //!
 //! A pod that comes or goes changes elements of sets, whatever the number of pods; no rule is about one pod.
 
-use super::names::{GATEWAY_V4, GATEWAY_V6, Names, RESOLVER_ON_HOST};
+use super::bridged::{self, Port};
+use super::names::{GATEWAY_V4, GATEWAY_V6, Names, name_bytes};
+use super::resolver_rules::{add_guard_of_resolver, add_resolver};
 use crate::pod::PodUid;
 use crate::pod::host_ports::HostPort;
 use crate::sys::netlink::Request;
@@ -10,7 +12,7 @@ use crate::sys::netlink::expressions::{
     DESTINATION_NAT, DESTINATION_PORT, ESTABLISHED_OR_RELATED, Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE,
     Meta, REGISTER, Rule, Verdict,
 };
-use crate::sys::netlink::nftables::{Batch, Datatype, Element, Hook, INET, IPV4, IPV6, SetSpec};
+use crate::sys::netlink::nftables::{BRIDGE, Batch, Datatype, Element, Hook, INET, IPV4, IPV6, SetSpec};
 use crate::sys::netlink::rtnetlink::octets;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,7 +20,7 @@ use std::net::IpAddr;
 /// What the rules know of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodRules {
-    /// The host's end of its interface.
+    /// What its packets come in by: the host's end of its interface, or the bridge.
     pub(super) interface: String,
     /// Its addresses.
     pub(super) addresses: Vec<IpAddr>,
@@ -26,6 +28,8 @@ pub(super) struct PodRules {
     pub(super) ports: Vec<HostPort>,
     /// Other pods are kept away from it.
     pub(super) is_isolated: bool,
+    /// Its place on the bridge, if it is on one.
+    pub(super) port: Option<Port>,
 }
 
 /// What the rules depend on beside the pods.
@@ -39,16 +43,18 @@ pub(super) struct Switches {
     pub(super) sees_listeners: bool,
     /// Where questions for names that pods send to port 53 of the host, as they see it, are answered.
     pub(super) dns_port: Option<u16>,
+    /// Pods are on a bridge.
+    pub(super) is_bridged: bool,
 }
 
 /// The sets of one family.
-struct Family {
-    number: u8,
+pub(super) struct Family {
+    pub(super) number: u8,
     is_ipv4: bool,
     source: Field,
-    destination: Field,
+    pub(super) destination: Field,
     /// The host, as pods see it.
-    gateway: IpAddr,
+    pub(super) gateway: IpAddr,
     /// Addresses of pods.
     pods: SetSpec<'static>,
     /// Interface and address of pods: what a pod sends comes from both.
@@ -89,7 +95,7 @@ macro_rules! family {
     };
 }
 
-const FAMILIES: [Family; 2] = [
+pub(super) const FAMILIES: [Family; 2] = [
     family!(IPV4, true, IPV4_SOURCE, IPV4_DESTINATION, IpAddr::V4(GATEWAY_V4), Ipv4, "4"),
     family!(IPV6, false, IPV6_SOURCE, IPV6_DESTINATION, IpAddr::V6(GATEWAY_V6), Ipv6, "6"),
 ];
@@ -133,7 +139,14 @@ pub(super) fn elements(pod: &PodRules) -> Elements {
 /// A transaction that replaces what `before` stands for by what `after` does.
 pub(super) fn change(names: &Names, before: Option<&PodRules>, after: Option<&PodRules>) -> Request {
     let mut batch = Batch::new(&names.table);
-    let (before, after) = (before.map(elements).unwrap_or_default(), after.map(elements).unwrap_or_default());
+    let of = |pod: Option<&PodRules>, elements: fn(&PodRules) -> Elements| pod.map(elements).unwrap_or_default();
+    replace(&mut batch, &of(before, elements), &of(after, elements));
+    batch.turn_to(BRIDGE);
+    replace(&mut batch, &of(before, bridged::elements), &of(after, bridged::elements));
+    batch.end()
+}
+
+fn replace(batch: &mut Batch<'_>, before: &Elements, after: &Elements) {
     let without = |elements: &Elements, others: &Elements| -> Elements {
         let is_other = |set: &str, element: &Element| others.get(set).is_some_and(|list| list.contains(element));
         let kept = |(set, list): (&&'static str, &Vec<Element>)| {
@@ -141,23 +154,35 @@ pub(super) fn change(names: &Names, before: Option<&PodRules>, after: Option<&Po
         };
         elements.iter().map(kept).collect()
     };
-    for (set, list) in without(&before, &after) {
+    for (set, list) in without(before, after) {
         let keys: Vec<Element> = list.into_iter().map(|(key, _)| (key, None)).collect();
         batch.delete_elements(set, &keys);
     }
-    for (set, list) in without(&after, &before) {
+    for (set, list) in without(after, before) {
         batch.add_elements(set, &list);
     }
+}
+
+/// A transaction that removes the table of the bridge.
+pub(super) fn without_bridge(names: &Names) -> Request {
+    let mut batch = Batch::new(&names.table);
+    batch.turn_to(BRIDGE);
+    batch.add_table();
+    batch.delete_table();
     batch.end()
 }
 
-/// A transaction that makes the whole table anew. Connections that are tracked go on.
-pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<Item = &'a PodRules>) -> Request {
-    let mut batch = Batch::new(&names.table);
+fn begin_table(batch: &mut Batch<'_>) {
     // Removing a table that is not there would be an error.
     batch.add_table();
     batch.delete_table();
     batch.add_table();
+}
+
+/// A transaction that makes the whole table anew. Connections that are tracked go on.
+pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<Item = &'a PodRules> + Clone) -> Request {
+    let mut batch = Batch::new(&names.table);
+    begin_table(&mut batch);
     for family in &FAMILIES {
         for set in [family.pods, family.sources, family.selves, family.isolated, family.ports, family.ports_at] {
             batch.add_set(set);
@@ -167,7 +192,7 @@ pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<I
     let kinds: Vec<Element> = VIRTUAL_KINDS.iter().map(|kind| (name_bytes(kind).to_vec(), None)).collect();
     batch.add_elements(VIRTUAL.name, &kinds);
     let mut all = Elements::new();
-    for pod in pods {
+    for pod in pods.clone() {
         for (set, list) in elements(pod) {
             all.entry(set).or_default().extend(list);
         }
@@ -176,6 +201,11 @@ pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<I
         batch.add_elements(set, list);
     }
     add_rules(&mut batch, names.group, switches);
+    if switches.is_bridged {
+        batch.turn_to(BRIDGE);
+        begin_table(&mut batch);
+        bridged::add_all(&mut batch, names.group, pods);
+    }
     batch.end()
 }
 
@@ -265,6 +295,17 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
             rule.is_in(family.selves.name, REGISTER);
             rule.masquerade();
         });
+        // On a bridge, a pod would answer its neighbour at once, not through the host that has rewritten the destination.
+        if switches.is_bridged {
+            batch.add_rule("outgoing", |rule| {
+                rule.is(Meta::OutputGroup, &pod);
+                rule.has_status(DESTINATION_NAT);
+                rule.is(Meta::Family, &[family.number]);
+                rule.load_field(family.source, REGISTER);
+                rule.is_in(family.pods.name, REGISTER);
+                rule.masquerade();
+            });
+        }
         // Out of the host: nobody there knows pods.
         batch.add_rule("outgoing", |rule| {
             rule.is_not(Meta::OutputGroup, &pod);
@@ -276,49 +317,6 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
     }
 
     add_passing_rules(batch, &pod, switches);
-}
-
-/// TCP and UDP.
-const OF_RESOLVER: [u8; 2] = [6, 17];
-
-/// Nobody but pods and this host asks the resolver, whichever port they find it at.
-fn add_guard_of_resolver(batch: &mut Batch<'_>, pod: &[u8], port: u16) {
-    for (family, protocol) in FAMILIES.iter().flat_map(|family| OF_RESOLVER.map(|protocol| (family, protocol))) {
-        batch.add_rule("from_pods", |rule| {
-            rule.is_not(Meta::InputGroup, pod);
-            rule.is_not(Meta::InputName, &name_bytes("lo"));
-            rule.is(Meta::Family, &[family.number]);
-            rule.field_is(family.destination, &octets(family.gateway));
-            rule.is(Meta::Protocol, &[protocol]);
-            rule.field_is(DESTINATION_PORT, &port.to_be_bytes());
-            rule.count();
-            rule.verdict(Verdict::Drop);
-        });
-    }
-}
-
-/// Questions to port 53 of the host, as pods see it, go to the resolver before anything else is tried with them: whoever else has that port,
-/// a service of the host or a pod that serves names to the site, has it still.
-fn add_resolver(batch: &mut Batch<'_>, pod: &[u8], port: u16) {
-    const DOMAIN: u16 = 53;
-    for (family, protocol) in FAMILIES.iter().flat_map(|family| OF_RESOLVER.map(|protocol| (family, protocol))) {
-        batch.add_rule("incoming", |rule| {
-            rule.is(Meta::InputGroup, pod);
-            rule.is(Meta::Family, &[family.number]);
-            rule.field_is(family.destination, &octets(family.gateway));
-            rule.is(Meta::Protocol, &[protocol]);
-            rule.field_is(DESTINATION_PORT, &DOMAIN.to_be_bytes());
-            let words = family.destination.length / 4;
-            rule.load_constant(&octets(family.gateway), REGISTER);
-            rule.load_constant(&port.to_be_bytes(), REGISTER + words);
-            rule.rewrite_destination(family.number, REGISTER, REGISTER + words);
-        });
-    }
-    batch.add_rule("own", |rule| {
-        rule.is(Meta::Family, &[IPV4]);
-        rule.field_is(IPV4_DESTINATION, &RESOLVER_ON_HOST.octets());
-        rule.verdict(Verdict::Return);
-    });
 }
 
 /// Destinations are rewritten: what one address of the host has goes before what all have.
@@ -417,14 +415,6 @@ pub(super) type PodsRules = BTreeMap<PodUid, PodRules>;
 /// Family of the table.
 pub(super) const TABLE_FAMILY: u8 = INET;
 
-fn name_bytes(name: &str) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    for (byte, letter) in bytes.iter_mut().zip(name.bytes()) {
-        *byte = letter;
-    }
-    bytes
-}
-
 /// A key's part takes whole registers.
 fn padded(part: &[u8]) -> Vec<u8> {
     let mut bytes = part.to_vec();
@@ -452,6 +442,7 @@ mod tests {
                 })
                 .collect(),
             is_isolated: false,
+            port: None,
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Thrown only when they are not, noted before they are thrown, and never thrown back: pods outlive the daemon. A restart of the host does.
 
-use super::record::{self, RecordError, ThrownSwitches};
+use super::record::{self, ThrownSwitches};
 use crate::config::Paths;
+use crate::network::record::RecordError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

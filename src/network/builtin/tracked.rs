@@ -37,9 +37,6 @@ fn is_astray(connection: &Connection, ports: &BTreeSet<u16>, ranges: &[AddressRa
 
 /// Forgets where datagrams for these ports went.
 pub(super) fn forget(ports: &BTreeSet<u16>, ranges: &[AddressRange], own: &[IpAddr]) -> Result<(), NetlinkError> {
-    if ports.is_empty() {
-        return Ok(());
-    }
     let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
     for family in [IPV4, IPV6] {
         let mut request = Request::new();
@@ -68,7 +65,8 @@ mod tests {
 
     fn pod(address: &str, port: u16, protocol: PortProtocol) -> PodRules {
         let port = HostPort { protocol, host_ip: None, host_port: port, container_port: 53 };
-        PodRules { interface: "ps-1".into(), addresses: vec![address.parse().unwrap()], ports: vec![port], is_isolated: false }
+        let addresses = vec![address.parse().unwrap()];
+        PodRules { interface: "ps-1".into(), addresses, ports: vec![port], is_isolated: false, port: None }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! firewall that is installed later.
 
 use super::Shared;
-use crate::sys::netlink::accepting::concerns_passing;
+use crate::sys::netlink::accepting::concerns_pods;
 use crate::sys::netlink::nftables::{CHANGES, is_removal};
 use crate::sys::netlink::notifications::Notifications;
 use crate::sys::netlink::{NetlinkError, Protocol};
@@ -35,7 +35,7 @@ async fn listen(shared: &Arc<Shared>) -> Result<(), NetlinkError> {
                 if is_removal(&change, &shared.names.table) {
                     removals.push(change.port);
                 }
-                has_other_firewall |= concerns_passing(&change);
+                has_other_firewall |= concerns_pods(&change);
             })
             .await?;
         let own = shared.rules().port();

@@ -1,13 +1,16 @@
 //! What is looked after while pods run: garbage of networks once after the start, interfaces that somebody removed, what plugins say to CHECK.
 
 use super::chain::{Chain, Target};
+use super::lost_leases;
 use super::namespace;
-use super::plan::{Attachment, Stage};
+use super::plan::Stage;
+use super::record::PodRecord;
+use super::routes;
 use super::spec::conflist::Conflist;
 use super::spec::version::CniVersion;
 use super::{Shared, lock};
 use crate::config::NetworkKind;
-use crate::pod::{PodFullName, PodUid};
+use crate::pod::PodUid;
 use crate::telemetry::error_chain;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +73,24 @@ impl Shared {
         }
         for (name, (network, version)) in &networks {
             let chain = Chain { plugins: &self.plugins, network, version: *version, cancel: &CancellationToken::new() };
+            let of_power_cuts = network.clone();
+            match tokio::task::spawn_blocking(move || lost_leases::give_back(&of_power_cuts)).await {
+                Ok(Ok(addresses)) if addresses.is_empty() => {}
+                Ok(Ok(addresses)) => {
+                    let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                    tracing::info!(
+                        network = name,
+                        addresses = texts.join(" "),
+                        "gave back addresses that host-local had given to nobody"
+                    );
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(network = name, %error, "cannot look for addresses that host-local gave to nobody")
+                }
+                Err(error) => {
+                    tracing::warn!(network = name, %error, "the look for addresses that host-local gave to nobody was cut short")
+                }
+            }
             let valid = valid.get(name).map(Vec::as_slice).unwrap_or_default();
             if let Err(error) = chain.gc(valid).await {
                 tracing::warn!(network = name, error = %error_chain(&error), "CNI plugins cannot remove what belongs to nobody");
@@ -78,18 +99,19 @@ impl Shared {
     }
 
     async fn check_all(self: &Arc<Self>) {
-        let pods: Vec<(PodUid, PodFullName, Vec<Attachment>)> = lock(&self.records)
+        let pods: Vec<(PodUid, PodRecord)> = lock(&self.records)
             .iter()
             .filter(|(_, record)| !record.attachments.is_empty())
-            .map(|(uid, record)| (uid.clone(), record.pod.clone(), record.attachments.clone()))
+            .map(|(uid, record)| (uid.clone(), record.clone()))
             .collect();
-        lock(&self.care.checked).retain(|(uid, _), _| pods.iter().any(|(pod, ..)| pod == uid));
-        for (uid, name, attachments) in pods {
-            self.check_pod(&uid, &name, &attachments).await;
+        lock(&self.care.checked).retain(|(uid, _), _| pods.iter().any(|(pod, _)| pod == uid));
+        for (uid, record) in pods {
+            self.check_pod(&uid, &record).await;
         }
     }
 
-    async fn check_pod(self: &Arc<Self>, uid: &PodUid, name: &PodFullName, attachments: &[Attachment]) {
+    async fn check_pod(self: &Arc<Self>, uid: &PodUid, record: &PodRecord) {
+        let PodRecord { pod: name, attachments, lead, .. } = record;
         let netns = self.links.paths.namespaces(uid).join("net");
         let path = netns.clone();
         let looked = tokio::task::spawn_blocking(move || namespace::contents(&path)).await;
@@ -121,6 +143,19 @@ impl Shared {
             // What a plugin alone finds fault with goes on as it is: another connection would break what works.
             let consequence = if is_there { "the pod stays as it is" } else { "the pod is connected anew" };
             self.warn(uid, name, "NetworkCheckFailed", &format!("{message}; {consequence}"));
+        }
+        if let Some(lead) = lead.clone().filter(|_| !is_lost) {
+            let (interface, path) = (lead.interface.clone(), netns);
+            let looked = tokio::task::spawn_blocking(move || routes::is_led(&path, &lead)).await;
+            if let Ok(Ok(false)) = looked {
+                self.warn(
+                    uid,
+                    name,
+                    "NetworkCheckFailed",
+                    &format!("the default route through {interface} is gone; it is made anew"),
+                );
+                is_lost = true;
+            }
         }
         if is_lost {
             self.poke(uid, &seat);

@@ -5,29 +5,22 @@ use super::directory::DirectoryError;
 use super::namespace::{self, Contents};
 use super::plan::{Attachment, Stage, Step, steps};
 use super::record::{self, PodRecord};
+use super::routes::{self, Lead};
 use super::spec::conflist::Conflist;
 use super::spec::invocation::Ask;
-use super::spec::report::{self, InterfaceReport};
-use super::spec::result::CniResult;
-use super::spec::selection::FIRST_INTERFACE;
+use super::status::status;
 use super::strays;
 use super::wish::{Wish, Wishes};
-use super::{PATIENCE, Seat, Shared, full_name, lock};
-use crate::config::NetworkKind;
-use crate::network::builtin::listeners;
-use crate::network::{NetworkError, PodNetworkStatus};
-use crate::pod::host_ports::HostPort;
+use super::{PATIENCE, Seat, Shared, lock};
+use crate::network::record::RecordError;
+use crate::network::{NetworkError, OwnRoute, PodNetworkStatus};
 use crate::pod::{Pod, PodFullName, PodUid};
 use crate::telemetry::error_chain;
 use std::error::Error;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
-
-/// What the pod's first interface is called where podstead makes it.
-const OWN_NETWORK: &str = "podstead";
 
 /// One pod that is being connected.
 #[derive(Debug)]
@@ -38,30 +31,8 @@ struct Connection {
     wishes: Wishes,
     netns: PathBuf,
     base: Option<PodNetworkStatus>,
-}
-
-/// What a pod has: by plugins, and by the network behind them. `first_ips` are those of a first interface that neither knows.
-pub(super) fn status(
-    attachments: &[Attachment],
-    base: Option<&PodNetworkStatus>,
-    first_ips: &[IpAddr],
-    kind: NetworkKind,
-) -> PodNetworkStatus {
-    let by_plugins = attachments.iter().find(|attachment| attachment.is_primary());
-    let ips = match (by_plugins, base) {
-        (Some(attachment), _) => attachment.gained().pod_ips(),
-        (None, Some(base)) => base.ips.clone(),
-        (None, None) => first_ips.to_vec(),
-    };
-    let own = InterfaceReport {
-        ips: ips.clone(),
-        ..InterfaceReport::of(OWN_NETWORK.to_owned(), FIRST_INTERFACE, true, &CniResult::default())
-    };
-    let has_own = by_plugins.is_none() && kind == NetworkKind::Builtin && !ips.is_empty();
-    let mut reports: Vec<InterfaceReport> = if has_own { vec![own] } else { Vec::new() };
-    reports.extend(attachments.iter().filter(|attachment| attachment.is_primary()).map(Attachment::report));
-    reports.extend(attachments.iter().filter(|attachment| !attachment.is_primary()).map(Attachment::report));
-    PodNetworkStatus { ips, report: (!attachments.is_empty()).then(|| report::text(&reports)) }
+    /// What the network behind leads to by the first interface, if it made that.
+    own_routes: Vec<OwnRoute>,
 }
 
 impl Shared {
@@ -73,17 +44,18 @@ impl Shared {
         wishes: Wishes,
         netns: &Path,
         base: Option<PodNetworkStatus>,
+        own_routes: Vec<OwnRoute>,
     ) -> Result<PodNetworkStatus, NetworkError> {
         let seat = self.seat(uid);
         if let Some((false, failure)) = lock(&seat.failure).take() {
             return Err(failure);
         }
         let Ok(_) = seat.work.try_lock().map(drop) else { return Err(NetworkError::UnderWay) };
-        let name = full_name(pod);
+        let name = PodFullName::of(pod);
         self.claim_ports(uid, &name, wishes.ports.clone(), false).await?;
         let cancel = CancellationToken::new();
         *lock(&seat.cancel) = cancel.clone();
-        let connection = Connection { uid: uid.clone(), name, pod: pod.clone(), wishes, netns: netns.to_owned(), base };
+        let connection = Connection { uid: uid.clone(), name, pod: pod.clone(), wishes, netns: netns.to_owned(), base, own_routes };
         let (shared, working) = (Arc::clone(self), Arc::clone(&seat));
         self.awaited(uid, &seat, false, async move {
             let _work = working.work.lock().await;
@@ -146,48 +118,7 @@ impl Shared {
         }
     }
 
-    /// Gives ports of the host to a pod. `listens`: it is on the host's network, and takes them itself.
-    pub(super) async fn claim_ports(
-        self: &Arc<Self>,
-        uid: &PodUid,
-        name: &PodFullName,
-        ports: Vec<HostPort>,
-        listens: bool,
-    ) -> Result<(), NetworkError> {
-        let (shared, owner, name) = (Arc::clone(self), uid.clone(), name.clone());
-        match tokio::task::spawn_blocking(move || shared.claim_ports_now(&owner, &name, &ports, listens)).await {
-            Ok(claimed) => claimed,
-            Err(error) => Err(failed(uid, &error)),
-        }
-    }
-
-    fn claim_ports_now(&self, uid: &PodUid, name: &PodFullName, ports: &[HostPort], listens: bool) -> Result<(), NetworkError> {
-        let mut records = lock(&self.records);
-        for (other, record) in records.iter().filter(|(other, _)| *other != uid) {
-            if let Some(port) = ports.iter().find(|port| record.ports.iter().any(|held| held.collides(port))) {
-                tracing::debug!(%uid, %other, %port, "port is taken");
-                return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by pod {}", record.pod)));
-            }
-        }
-        let had = records.get(uid).map(|record| record.ports.clone()).unwrap_or_default();
-        if let Some(port) = ports.iter().find(|port| !listens && !had.contains(port))
-            && let Some(owner) = listeners::owner_of(Path::new("/proc"), port)
-        {
-            return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")));
-        }
-        if had != ports {
-            let record = records.entry(uid.clone()).or_insert_with(|| PodRecord::new(name.clone()));
-            record.ports = ports.to_vec();
-            let record = record.clone();
-            self.keep(uid, &record).map_err(|error| failed(uid, &error))?;
-            if record.is_empty() {
-                records.remove(uid);
-            }
-        }
-        Ok(())
-    }
-
-    fn keep(&self, uid: &PodUid, record: &PodRecord) -> Result<(), record::RecordError> {
+    pub(super) fn keep(&self, uid: &PodUid, record: &PodRecord) -> Result<(), RecordError> {
         record::write(&self.links.paths, uid, record)
     }
 
@@ -208,7 +139,7 @@ impl Shared {
                 true => drop(records.remove(&owner)),
                 false => drop(records.insert(owner, record)),
             }
-            Ok::<(), record::RecordError>(())
+            Ok::<(), RecordError>(())
         });
         match written.await {
             Ok(written) => written.map_err(|error| failed(uid, &error)),
@@ -239,7 +170,7 @@ impl Shared {
             let _slot = self.slots.acquire().await.map_err(|error| failed(uid, &error))?;
             let _gate = self.gate.read().await;
             if attached.iter().any(|attachment| attachment.stage != Stage::Added) {
-                strays::end(uid.to_string()).await;
+                strays::end(uid.to_string(), strays::GRACE).await;
             }
             for step in &steps {
                 if cancel.is_cancelled() {
@@ -254,8 +185,41 @@ impl Shared {
                 }
             }
         }
+        self.lead(connection).await?;
         let Contents { first_ips, .. } = contents;
         Ok(status(&self.attachments(uid), base.as_ref(), &first_ips, self.links.config.kind))
+    }
+
+    /// Gives the default routes to the interface that asks for them, or back to the first one.
+    async fn lead(self: &Arc<Self>, connection: &Connection) -> Result<(), NetworkError> {
+        let Connection { uid, name, wishes, netns, own_routes, .. } = connection;
+        let wanted = wishes
+            .attachments
+            .iter()
+            .find_map(|wish| Some(Lead { interface: wish.ask.place.interface.clone(), gateways: wish.default_route.clone()? }));
+        let before = lock(&self.records).get(uid).and_then(|record| record.lead.clone());
+        if wanted.is_none() && before.is_none() {
+            return Ok(());
+        }
+        let is_recorded = wanted == before;
+        if let Some(lead) = wanted.clone().filter(|_| !is_recorded) {
+            self.change(uid, name, |record| record.lead = Some(lead)).await?;
+        }
+        let first = self.attachments(uid).into_iter().find(Attachment::is_primary);
+        let gateways = first.map(|first| first.gained().default_gateways()).unwrap_or_default();
+        let (netns, own_routes, is_over) = (netns.clone(), own_routes.clone(), wanted.is_none());
+        let work = tokio::task::spawn_blocking(move || match wanted {
+            Some(lead) => routes::lead(&netns, &lead, &own_routes),
+            None => routes::give_back(&netns, &gateways),
+        });
+        match work.await {
+            Ok(done) => done.map_err(|error| failed(uid, &error))?,
+            Err(error) => return Err(failed(uid, &error)),
+        }
+        if is_over {
+            self.change(uid, name, |record| record.lead = None).await?;
+        }
+        Ok(())
     }
 
     /// The network of a wish; a pod that cannot have it yet waits for a change of the configuration.
@@ -462,7 +426,7 @@ impl Shared {
             let _slot = self.slots.acquire().await.map_err(|error| failed(uid, &error))?;
             let _gate = self.gate.read().await;
             if record.attachments.iter().any(|attachment| attachment.stage != Stage::Added) {
-                strays::end(uid.to_string()).await;
+                strays::end(uid.to_string(), strays::GRACE).await;
             }
             let netns = self.links.paths.namespaces(uid).join("net");
             let is_there = {
@@ -478,18 +442,22 @@ impl Shared {
             }
             result?;
         }
-        self.change(uid, &record.pod, |record| record.ports.clear()).await
+        self.change(uid, &record.pod, |record| (record.ports, record.lead) = (Vec::new(), None)).await
     }
 }
 
-fn failed(uid: &PodUid, error: &(dyn Error + 'static)) -> NetworkError {
+pub(super) fn failed(uid: &PodUid, error: &(dyn Error + 'static)) -> NetworkError {
     NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() }
 }
 
-/// In the kubelet's words.
 fn not_ready(error: &(dyn Error + 'static)) -> NetworkError {
+    NetworkError::NotReady(plugin_not_ready(error))
+}
+
+/// In the kubelet's words.
+pub(super) fn plugin_not_ready(error: &(dyn Error + 'static)) -> String {
     let error = error_chain(error);
-    NetworkError::NotReady(format!(
+    format!(
         "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: {error}"
-    ))
+    )
 }

@@ -160,6 +160,15 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_are_networks() {
+        let mut directory = Directory::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/network/cni").into());
+        let (first, troubles) = directory.first().unwrap();
+        assert!(troubles.is_empty(), "{troubles:?}");
+        assert!(first.is_capable("portMappings") && first.is_capable("bandwidth"));
+        assert!(directory.named("plant").unwrap().0.is_capable("ips"));
+    }
+
+    #[test]
     fn a_broken_file_keeps_what_it_was_and_is_never_passed_over() {
         let root = tempfile::tempdir().unwrap();
         let (first, second) = (root.path().join("10-a.conf"), root.path().join("20-b.conf"));

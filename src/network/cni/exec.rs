@@ -106,7 +106,7 @@ impl Plugins {
         if !is_whole {
             end(&mut child, group).await;
             if let Some(container) = call.container {
-                strays::end(container.to_owned()).await;
+                strays::end(container.to_owned(), Duration::ZERO).await;
             }
         }
         let Ended { success, status, output, errors, .. } = ended?;

@@ -16,10 +16,14 @@ mod chain;
 mod connect;
 mod directory;
 mod exec;
+mod lost_leases;
 mod namespace;
 mod plan;
+mod ports;
 mod record;
+mod routes;
 mod spec;
+mod status;
 mod strays;
 mod watch;
 mod wish;
@@ -142,11 +146,11 @@ impl CniNetwork {
     /// A pod on the host's network, which listens at its ports itself.
     async fn setup_on_host(&self, uid: &PodUid, pod: &Pod) -> Result<PodNetworkStatus, NetworkError> {
         if self.shared.links.config.kind == NetworkKind::Cni {
-            self.shared.claim_ports(uid, &full_name(pod), host_ports(pod), true).await?;
+            self.shared.claim_ports(uid, &PodFullName::of(pod), host_ports(pod), true).await?;
         }
         if let Some(annotation) = wish::asks_for_networks(pod) {
             let message = format!("annotation {annotation} has no effect on a pod that is on the host's network");
-            self.shared.warn(uid, &full_name(pod), "NetworksIgnored", &message);
+            self.shared.warn(uid, &PodFullName::of(pod), "NetworksIgnored", &message);
         }
         self.base.setup(uid, pod, None).await
     }
@@ -156,7 +160,7 @@ impl CniNetwork {
 impl PodNetwork for CniNetwork {
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let Some(netns) = netns else { return self.setup_on_host(uid, pod).await };
-        let name = full_name(pod);
+        let name = PodFullName::of(pod);
         let failed = |error: wish::WishError| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() };
         let kind = self.shared.links.config.kind;
         let wishes = Wishes::of(uid, &name, pod, kind == NetworkKind::Cni).map_err(failed)?;
@@ -178,7 +182,12 @@ impl PodNetwork for CniNetwork {
         if let Some(base) = base.as_ref().filter(|_| wishes.attachments.is_empty() && !is_known) {
             return Ok(base.clone());
         }
-        self.shared.set_up(uid, pod, wishes, netns, base).await
+        let own_routes = if base.is_some() { self.base.own_routes() } else { Vec::new() };
+        self.shared.set_up(uid, pod, wishes, netns, base, own_routes).await
+    }
+
+    async fn settle(&self, uid: &PodUid) -> Result<(), NetworkError> {
+        self.base.settle(uid).await
     }
 
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {
@@ -202,20 +211,20 @@ impl PodNetwork for CniNetwork {
         let has_first = record.as_ref().is_some_and(|record| record.attachments.iter().any(plan::Attachment::is_primary));
         let base = if has_first { None } else { Some(self.base.status(uid, pod, netns).await?) };
         Ok(match record {
-            Some(record) => connect::status(&record.attachments, base.as_ref(), &[], self.shared.links.config.kind),
+            Some(record) => status::status(&record.attachments, base.as_ref(), &[], self.shared.links.config.kind),
             None => base.unwrap_or_default(),
         })
     }
 
+    fn trouble(&self) -> Option<String> {
+        match self.shared.links.config.kind {
+            NetworkKind::Cni => lock(&self.shared.directory).first().err().map(|error| connect::plugin_not_ready(&error)),
+            NetworkKind::Builtin | NetworkKind::None => self.base.trouble(),
+        }
+    }
+
     fn has_news(&self, uid: &PodUid) -> bool {
         lock(&self.shared.seats).get(uid).is_some_and(|seat| seat.has_news.swap(false, Ordering::Relaxed))
-    }
-}
-
-fn full_name(pod: &Pod) -> PodFullName {
-    PodFullName {
-        name: pod.metadata.name.clone().unwrap_or_default(),
-        namespace: pod.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned()),
     }
 }
 

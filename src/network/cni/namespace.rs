@@ -1,6 +1,6 @@
 //! What is in a pod's network namespace.
 
-use super::spec::selection::FIRST_INTERFACE;
+use crate::pod::networks::FIRST_INTERFACE;
 use crate::sys::loopback::set_loopback_up;
 use crate::sys::netlink::rtnetlink::{self, Link};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};

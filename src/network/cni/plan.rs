@@ -12,9 +12,9 @@ use super::spec::conflist::{Conflist, Form};
 use super::spec::invocation::Ask;
 use super::spec::report::InterfaceReport;
 use super::spec::result::CniResult;
-use super::spec::selection::FIRST_INTERFACE;
 use super::spec::version::CniVersion;
 use super::wish::Wish;
+use crate::pod::networks::FIRST_INTERFACE;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -193,7 +193,7 @@ mod tests {
     fn wish(network: Option<&str>, interface: &str) -> Wish {
         let place = Place { container_id: "u1".into(), interface: interface.into(), arguments: Vec::new() };
         let ask = Ask { place, capabilities: CapabilityArguments::default(), cni_args: serde_json::Map::new() };
-        Wish { network: network.map(str::to_owned), namespace: None, ask }
+        Wish { network: network.map(str::to_owned), namespace: None, ask, default_route: None }
     }
 
     fn attachment(wish: &Wish) -> Attachment {

@@ -1,46 +1,17 @@
 //! Records on disk: what CNI plugins gave each pod, in the pod's state directory.
 
 use super::plan::Attachment;
+use super::routes::Lead;
 use crate::config::Paths;
+use crate::network::record::{self, Found, Proof, RecordError};
 use crate::pod::host_ports::HostPort;
 use crate::pod::{PodFullName, PodUid};
-use crate::sys::atomic_file;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
-
-const VERSION: u32 = 1;
-
-/// Why a record cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RecordError {
-    /// The system refused.
-    #[error("{operation} {}", path.display())]
-    Io {
-        operation: &'static str,
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// It is not what was written.
-    #[error("read {}", path.display())]
-    Malformed {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A later version wrote it.
-    #[error("read {}: it is of version {version}", path.display())]
-    Version { path: PathBuf, version: u32 },
-}
 
 /// What a pod has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PodRecord {
-    version: u32,
     /// The pod's name, for messages.
     pub(super) pod: PodFullName,
     /// Ports of the host that are its own.
@@ -49,17 +20,20 @@ pub(super) struct PodRecord {
     /// In the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) attachments: Vec<Attachment>,
+    /// The interface that its default routes were given to, if that is not the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lead: Option<Lead>,
 }
 
 impl PodRecord {
     /// Of a pod that has nothing.
-    pub(super) fn new(pod: PodFullName) -> Self {
-        Self { version: VERSION, pod, ports: Vec::new(), attachments: Vec::new() }
+    pub(super) const fn new(pod: PodFullName) -> Self {
+        Self { pod, ports: Vec::new(), attachments: Vec::new(), lead: None }
     }
 
     /// Whether there is nothing to record.
     pub(super) fn is_empty(&self) -> bool {
-        self.ports.is_empty() && self.attachments.is_empty()
+        self.ports.is_empty() && self.attachments.is_empty() && self.lead.is_none()
     }
 
     /// What has the interface of this name.
@@ -68,65 +42,24 @@ impl PodRecord {
     }
 }
 
-/// All records, and the pods whose record cannot be read.
-pub(super) type FoundRecords = (Vec<(PodUid, PodRecord)>, Vec<(PodUid, RecordError)>);
-
 /// Reads the records of all pods that have a directory.
-pub(super) fn read_all(paths: &Paths) -> Result<FoundRecords, RecordError> {
-    let (mut records, mut unreadable) = (Vec::new(), Vec::new());
-    let directory = paths.pods();
-    let failed = |source| RecordError::Io { operation: "list", path: directory.clone(), source };
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((records, unreadable)),
-        Err(error) => return Err(failed(error)),
-    };
-    for entry in entries {
-        let name = entry.map_err(failed)?.file_name();
-        let Some(uid) = name.to_str().map(PodUid::new) else { continue };
-        match read(paths.pod_cni(&uid)) {
-            Ok(Some(record)) => records.push((uid, record)),
-            Ok(None) => {}
-            Err(error) => unreadable.push((uid, error)),
-        }
-    }
-    Ok((records, unreadable))
-}
-
-fn read(path: PathBuf) -> Result<Option<PodRecord>, RecordError> {
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(RecordError::Io { operation: "read", path, source }),
-    };
-    match serde_json::from_slice::<PodRecord>(&bytes) {
-        Ok(record) if record.version == VERSION => Ok(Some(record)),
-        Ok(record) => Err(RecordError::Version { path, version: record.version }),
-        Err(source) => Err(RecordError::Malformed { path, source }),
-    }
+pub(super) fn read_all(paths: &Paths) -> Result<Found<PodRecord>, RecordError> {
+    record::read_all(paths, |uid| paths.pod_cni(uid))
 }
 
 /// Writes a record, durably: plugins keep addresses on disk, and a power cut must not make podstead forget whose they are. One that has
-/// nothing in it goes. Blocks.
+/// nothing in it goes. A configuration in it may hold a password. Blocks.
 pub(super) fn write(paths: &Paths, uid: &PodUid, record: &PodRecord) -> Result<(), RecordError> {
-    let path = paths.pod_cni(uid);
-    if record.is_empty() {
-        return match atomic_file::remove_durable(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(RecordError::Io { operation: "remove", path, source }),
-            Ok(()) | Err(_) => Ok(()),
-        };
+    match record.is_empty() {
+        true => record::remove(paths.pod_cni(uid)),
+        false => record::write_of_pod(paths, uid, paths.pod_cni(uid), record, Proof::PowerCut),
     }
-    let directory = paths.pod(uid);
-    let made = fs::DirBuilder::new().recursive(true).mode(0o750).create(&directory);
-    made.map_err(|source| RecordError::Io { operation: "make", path: directory, source })?;
-    let bytes = serde_json::to_vec(record).map_err(|source| RecordError::Malformed { path: path.clone(), source })?;
-    // A configuration may hold a password.
-    atomic_file::write_durable(&path, &bytes, 0o600).map_err(|source| RecordError::Io { operation: "write", path, source })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn records_are_found_again_and_what_is_damaged_is_told_apart() {
@@ -148,5 +81,28 @@ mod tests {
         write(&paths, &good, &empty).unwrap();
         write(&paths, &good, &empty).unwrap();
         assert!(read_all(&paths).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn a_records_form_on_disk_is_what_daemons_before_and_after_this_one_read() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().into(), run: root.path().into(), logs: root.path().into() };
+        let uid = PodUid::new("uid");
+        let form = concat!(
+            r#"{"version":1,"pod":{"name":"a","namespace":"default"},"#,
+            r#""ports":[{"protocol":"TCP","hostIp":"10.0.0.1","hostPort":8080,"containerPort":80}],"#,
+            r#""attachments":[{"stage":"added","network":{"cniVersion":"1.0.0","name":"n","plugins":[{"mtu":1500,"type":"bridge"}]},"#,
+            r#""version":"1.0.0","ask":{"place":{"containerId":"uid","interface":"eth0","arguments":[["K8S_POD_NAME","a"]]},"#,
+            r#""capabilities":{}},"result":{"ips":[{"address":"10.1.0.2/16"}]}}],"#,
+            r#""lead":{"interface":"net1","gateways":["10.1.0.1"]}}"#
+        );
+        fs::create_dir_all(paths.pod(&uid)).unwrap();
+        fs::write(paths.pod_cni(&uid), form).unwrap();
+        let (mut found, unreadable) = read_all(&paths).unwrap();
+        assert!(unreadable.is_empty(), "{unreadable:?}");
+        let (_, record) = found.remove(0);
+        assert_eq!(record.attachments[0].network["plugins"][0]["mtu"], 1500);
+        write(&paths, &uid, &record).unwrap();
+        assert_eq!(fs::read_to_string(paths.pod_cni(&uid)).unwrap(), form);
     }
 }

@@ -10,13 +10,17 @@ use std::time::Duration;
 /// How long a killed process may take to go.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Ends all that works on a container.
-pub(super) async fn end(container: String) {
+/// How long the plugin of a daemon that died may go on: broken off in the middle of DEL, some leave what another DEL does not find (the
+/// masquerading of `bridge`, once the interface is gone).
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends all that works on a container, if it does not end by itself within `grace`.
+pub(super) async fn end(container: String, grace: Duration) {
     // A panic in there is one of reading /proc.
-    tokio::task::spawn_blocking(move || end_now(&container)).await.ok();
+    tokio::task::spawn_blocking(move || end_now(&container, grace)).await.ok();
 }
 
-fn end_now(container: &str) {
+fn end_now(container: &str, grace: Duration) {
     let variable = format!("CNI_CONTAINERID={container}");
     let is_stray = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -34,6 +38,9 @@ fn end_now(container: &str) {
             let Ok(process) = pidfd::open(pid) else { continue };
             if is_stray(pid) {
                 found = true;
+                if !grace.is_zero() && pidfd::wait_for_end(&process, grace).unwrap_or(false) {
+                    continue;
+                }
                 tracing::info!(pid, container, "end what a CNI plugin left");
                 if pidfd::send_signal(&process, libc::SIGKILL).is_ok() {
                     pidfd::wait_for_end(&process, PATIENCE).ok();

@@ -1,16 +1,16 @@
 //! What a pod asks of CNI plugins. **Pure**.
 
-use super::spec::capability::{BANDWIDTH, Bandwidth, CapabilityArguments, IPS, MAC, POD_ANNOTATIONS, PORT_MAPPINGS, PortMapping};
+use super::spec::capability::{
+    BANDWIDTH, Bandwidth, CapabilityArguments, INFINIBAND_GUID, IPS, MAC, POD_ANNOTATIONS, PORT_MAPPINGS, PortMapping,
+};
 use super::spec::conflist::Conflist;
 use super::spec::invocation::{Ask, Place};
-use super::spec::selection::{self, DEFAULT_NETWORK, FIRST_INTERFACE, NETWORKS, Selection, SelectionError};
-use crate::pod::host_ports::{EGRESS_BANDWIDTH, HostPort, INGRESS_BANDWIDTH, host_ports};
-use crate::pod::quantity::Amount;
+use crate::pod::host_ports::{self, EGRESS_BANDWIDTH, HostPort, INGRESS_BANDWIDTH, Protocol, host_ports};
+use crate::pod::networks::{
+    self, DEFAULT_NETWORK, FIRST_INTERFACE, NETWORKS, SelectedBandwidth, SelectedPort, Selection, SelectionError,
+};
 use crate::pod::{Pod, PodFullName, PodUid};
-
-/// Bits in a second that the kubelet's ecosystem takes for reasonable.
-const LEAST_BANDWIDTH: i64 = 1_000;
-const MOST_BANDWIDTH: i64 = 1_000_000_000_000_000;
+use std::net::IpAddr;
 
 /// Why it cannot have it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,8 @@ pub(super) struct Wish {
     pub(super) namespace: Option<String>,
     /// What plugins are told of it.
     pub(super) ask: Ask,
+    /// The routers of the pod's default routes, if they are to be on this interface; none: those that plugins make.
+    pub(super) default_route: Option<Vec<IpAddr>>,
 }
 
 impl Wish {
@@ -42,7 +44,7 @@ impl Wish {
 
     /// Why no plugin of the network can do what is asked for; `None` if that is possible.
     pub(super) fn refusal(&self, network: &Conflist) -> Option<String> {
-        let CapabilityArguments { port_mappings, bandwidth: _, ips, mac, annotations: _ } = &self.ask.capabilities;
+        let CapabilityArguments { port_mappings, bandwidth: _, ips, mac, infiniband_guid, annotations: _ } = &self.ask.capabilities;
         let name = &network.name;
         let lacks = |capability: &str| !network.is_capable(capability);
         if let Some(port) = port_mappings.first().filter(|_| lacks(PORT_MAPPINGS)) {
@@ -58,6 +60,11 @@ impl Wish {
         if let Some(mac) = mac.as_ref().filter(|_| lacks(MAC)) {
             return Some(format!(
                 "the pod cannot have the hardware address {mac}: no plugin of network {name} has the capability {MAC}"
+            ));
+        }
+        if let Some(guid) = infiniband_guid.as_ref().filter(|_| lacks(INFINIBAND_GUID)) {
+            return Some(format!(
+                "the pod cannot have the GUID {guid}: no plugin of network {name} has the capability {INFINIBAND_GUID}"
             ));
         }
         None
@@ -83,7 +90,7 @@ impl Wish {
 pub(super) struct Wishes {
     /// The pod's first interface, if plugins make it, then the others.
     pub(super) attachments: Vec<Wish>,
-    /// Ports of the host that lead to the first interface.
+    /// Ports of the host that lead to the pod.
     pub(super) ports: Vec<HostPort>,
     /// It wants its traffic to be limited.
     pub(super) has_bandwidth: bool,
@@ -95,18 +102,18 @@ impl Wishes {
         let annotation = |key: &str| pod.metadata.annotations.as_ref()?.get(key).map(String::as_str);
         let bandwidth = bandwidth(annotation)?;
         let mut wishes = Self { has_bandwidth: bandwidth.is_some(), ..Self::default() };
-        let wish = |network, selection: Selection, capabilities| Wish {
-            network,
-            namespace: selection.namespace,
-            ask: Ask {
-                place: Place { container_id: uid.to_string(), interface: selection.interface, arguments: arguments(uid, name) },
-                capabilities: CapabilityArguments { ips: selection.ips, mac: selection.mac, ..capabilities },
-                cni_args: selection.cni_args,
-            },
+        let wish = |network, selection: Selection, capabilities: CapabilityArguments| {
+            let Selection { name: _, namespace, interface, ips, mac, infiniband_guid, default_route, .. } = selection;
+            let mut port_mappings = capabilities.port_mappings;
+            port_mappings.extend(selection.ports.iter().map(selected_port).map(|port| mapping(&port)));
+            let bandwidth = capabilities.bandwidth.or_else(|| selection.bandwidth.map(selected_bandwidth));
+            let capabilities = CapabilityArguments { port_mappings, bandwidth, ips, mac, infiniband_guid, ..capabilities };
+            let place = Place { container_id: uid.to_string(), interface, arguments: arguments(uid, name) };
+            Wish { network, namespace, ask: Ask { place, capabilities, cni_args: selection.cni_args }, default_route }
         };
         let first = match annotation(DEFAULT_NETWORK) {
             Some(text) => {
-                let selection = selection::default_network(text).map_err(WishError::Selection)?;
+                let selection = networks::default_network(text).map_err(WishError::Selection)?;
                 Some((Some(selection.name.clone()), selection))
             }
             None if is_default => Some((None, Selection { interface: FIRST_INTERFACE.to_owned(), ..Selection::default() })),
@@ -116,12 +123,14 @@ impl Wishes {
             wishes.ports = host_ports(pod);
             let port_mappings = wishes.ports.iter().map(mapping).collect();
             let capabilities = CapabilityArguments { port_mappings, bandwidth, ..CapabilityArguments::default() };
+            wishes.ports.extend(selection.ports.iter().map(selected_port));
             wishes.attachments.push(wish(network, selection, capabilities));
         }
         if let Some(text) = annotation(NETWORKS) {
-            for selection in selection::additional(text).map_err(WishError::Selection)? {
+            for selection in networks::additional(text).map_err(WishError::Selection)? {
                 let namespace = Some(selection.namespace.clone().unwrap_or_else(|| name.namespace.clone()));
                 let network = Some(selection.name.clone());
+                wishes.ports.extend(selection.ports.iter().map(selected_port));
                 wishes.attachments.push(wish(network, Selection { namespace, ..selection }, CapabilityArguments::default()));
             }
         }
@@ -147,6 +156,23 @@ fn arguments(uid: &PodUid, name: &PodFullName) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
 }
 
+/// As [`networks`] has checked it.
+fn selected_port(port: &SelectedPort) -> HostPort {
+    let SelectedPort { host_port, container_port, protocol, host_ip } = port;
+    let protocol = match protocol.as_deref().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "udp" => Protocol::Udp,
+        "sctp" => Protocol::Sctp,
+        _ => Protocol::Tcp,
+    };
+    let host_ip = host_ip.as_deref().and_then(|ip| ip.parse().ok());
+    HostPort { protocol, host_ip, host_port: *host_port, container_port: *container_port }
+}
+
+const fn selected_bandwidth(bandwidth: SelectedBandwidth) -> Bandwidth {
+    let SelectedBandwidth { ingress_rate, ingress_burst, egress_rate, egress_burst } = bandwidth;
+    Bandwidth { ingress: ingress_rate, egress: egress_rate, ingress_burst, egress_burst }
+}
+
 fn mapping(port: &HostPort) -> PortMapping {
     let HostPort { protocol, host_ip, host_port, container_port } = port;
     PortMapping {
@@ -159,16 +185,10 @@ fn mapping(port: &HostPort) -> PortMapping {
 
 fn bandwidth<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Option<Bandwidth>, WishError> {
     let limit = |key: &'static str| {
-        let Some(text) = annotation(key) else { return Ok(None) };
-        let wrong = |problem: String| WishError::Bandwidth { annotation: key, problem };
-        let bits = text.parse::<Amount>().map_err(|error| wrong(format!("{text:?} {error}")))?.value();
-        match bits {
-            LEAST_BANDWIDTH..=MOST_BANDWIDTH => Ok(Some(bits.unsigned_abs())),
-            ..LEAST_BANDWIDTH => Err(wrong(format!("{text:?} is unreasonably small (< 1kbit/s)"))),
-            _ => Err(wrong(format!("{text:?} is unreasonably large (> 1Pbit/s)"))),
-        }
+        let limit = annotation(key).map(host_ports::bandwidth).transpose();
+        limit.map_err(|problem| WishError::Bandwidth { annotation: key, problem })
     };
-    let bandwidth = Bandwidth { ingress: limit(INGRESS_BANDWIDTH)?, egress: limit(EGRESS_BANDWIDTH)? };
+    let bandwidth = Bandwidth { ingress: limit(INGRESS_BANDWIDTH)?, egress: limit(EGRESS_BANDWIDTH)?, ..Bandwidth::default() };
     Ok((bandwidth != Bandwidth::default()).then_some(bandwidth))
 }
 
@@ -197,7 +217,7 @@ mod tests {
         let wishes = of("kubernetes.io/ingress-bandwidth: 10M", true).unwrap();
         let first = &wishes.attachments[0];
         assert!(first.is_primary() && first.network.is_none() && wishes.ports.len() == 1);
-        assert_eq!(first.ask.capabilities.bandwidth, Some(Bandwidth { ingress: Some(10_000_000), egress: None }));
+        assert_eq!(first.ask.capabilities.bandwidth, Some(Bandwidth { ingress: Some(10_000_000), ..Bandwidth::default() }));
         assert_eq!(first.ask.capabilities.port_mappings[0].protocol, "udp");
         assert_eq!(first.ask.place.arguments[1], ("K8S_POD_NAME".to_owned(), "web".to_owned()));
     }
@@ -229,6 +249,20 @@ mod tests {
         let wish = of(mac, false).unwrap().attachments.remove(0);
         assert!(wish.refusal(&network("\"mac\": true")).unwrap().contains("the address 10.0.0.1"));
         assert!(wish.refusal(&network("\"ips\": true")).unwrap().contains("the hardware address 02:00:00:00:00:01"));
+    }
+
+    #[test]
+    fn an_additional_network_may_have_ports_limits_and_the_default_route() {
+        let text = r#"k8s.v1.cni.cncf.io/networks: '[{"name": "a", "default-route": ["10.7.0.1"], "bandwidth": {"egressRate": 4096, "egressBurst": 9},
+            "portMappings": [{"hostPort": 8081, "containerPort": 80, "protocol": "UDP"}]}]'"#;
+        let wishes = of(text, true).unwrap();
+        assert_eq!(wishes.ports.iter().map(ToString::to_string).collect::<Vec<_>>(), ["8080/UDP", "8081/UDP"], "all are the pod's");
+        let [first, second] = wishes.attachments.as_slice() else { panic!("{wishes:?}") };
+        assert_eq!((first.ask.capabilities.port_mappings[0].host_port, first.default_route.as_ref()), (8080, None));
+        let CapabilityArguments { port_mappings, bandwidth, .. } = &second.ask.capabilities;
+        assert_eq!((port_mappings.len(), port_mappings[0].host_port), (1, 8081));
+        assert_eq!(*bandwidth, Some(Bandwidth { egress: Some(4096), egress_burst: Some(9), ..Bandwidth::default() }));
+        assert_eq!(second.default_route, Some(vec!["10.7.0.1".parse().unwrap()]));
     }
 
     #[test]

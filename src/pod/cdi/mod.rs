@@ -10,4 +10,4 @@ mod spec;
 
 pub use name::{DeviceName, NameError, annotated};
 pub use resolve::{ResolveError, SpecFile, resolve};
-pub use spec::{CdiSpec, ContainerEdits, DeviceNode, DeviceType, MAX_SPEC_BYTES, SpecError, SpecMount};
+pub use spec::{CdiSpec, ContainerEdits, DeviceNode, DeviceType, HookName, MAX_SPEC_BYTES, SpecError, SpecHook, SpecMount};

@@ -54,7 +54,8 @@ pub struct ContainerEdits {
     /// Groups of its processes.
     #[serde(rename = "additionalGids")]
     pub additional_gids: Vec<u32>,
-    hooks: Vec<serde_json::Value>,
+    /// Programs of the host that are run while the container is made.
+    pub hooks: Vec<SpecHook>,
     net_devices: Vec<serde_json::Value>,
     intel_rdt: Option<serde_json::Value>,
 }
@@ -116,6 +117,57 @@ pub struct SpecMount {
     /// `bind` or nothing.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
+}
+
+/// A program of the host that is run while a container is made.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SpecHook {
+    /// When.
+    pub hook_name: HookName,
+    /// The program.
+    pub path: PathBuf,
+    /// Its arguments, its own name first.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Its environment, `NAME=value`; nothing else is in it.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Seconds after which it is killed and the start has failed.
+    #[serde(default)]
+    pub timeout: Option<u32>,
+}
+
+/// When a hook is run, in the words of the OCI runtime specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HookName {
+    /// In the host's namespaces, before the container's root is entered.
+    Prestart,
+    /// The same, after those.
+    CreateRuntime,
+    /// In the container's namespaces, before its root is entered.
+    CreateContainer,
+    /// In the container, before its program is executed; the hook's program is one of the container.
+    StartContainer,
+    /// After the program was executed.
+    Poststart,
+    /// After the container is gone.
+    Poststop,
+}
+
+impl HookName {
+    /// As specs write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HookName::Prestart => "prestart",
+            HookName::CreateRuntime => "createRuntime",
+            HookName::CreateContainer => "createContainer",
+            HookName::StartContainer => "startContainer",
+            HookName::Poststart => "poststart",
+            HookName::Poststop => "poststop",
+        }
+    }
 }
 
 /// Words of mount(8) that may be used.
@@ -209,26 +261,54 @@ impl CdiSpec {
 impl ContainerEdits {
     fn check(&self, at: &str) -> Result<(), SpecError> {
         let Self { env, device_nodes, mounts, additional_gids, hooks, net_devices, intel_rdt } = self;
-        if [env.len(), device_nodes.len(), mounts.len(), additional_gids.len()].iter().sum::<usize>() > MAX_EDITS {
+        if [env.len(), device_nodes.len(), mounts.len(), additional_gids.len(), hooks.len()].iter().sum::<usize>() > MAX_EDITS {
             return Err(SpecError::TooMany(MAX_EDITS, "edits"));
         }
-        for (field, is_used) in
-            [("hooks", !hooks.is_empty()), ("netDevices", !net_devices.is_empty()), ("intelRdt", intel_rdt.is_some())]
-        {
+        for (field, is_used) in [("netDevices", !net_devices.is_empty()), ("intelRdt", intel_rdt.is_some())] {
             if is_used {
                 return Err(SpecError::Unsupported { field: format!("{at}.{field}") });
             }
         }
-        for (index, variable) in env.iter().enumerate() {
-            if variable.find('=').is_none_or(|at| at == 0) || variable.contains('\0') {
-                return Err(value(&format!("{at}.env[{index}]"), "is not NAME=value".to_owned()));
-            }
-        }
+        check_variables(at, env)?;
         for (index, node) in device_nodes.iter().enumerate() {
             node.check(&format!("{at}.deviceNodes[{index}]"))?;
         }
         for (index, mount) in mounts.iter().enumerate() {
             mount.check(&format!("{at}.mounts[{index}]"))?;
+        }
+        for (index, hook) in hooks.iter().enumerate() {
+            hook.check(&format!("{at}.hooks[{index}]"))?;
+        }
+        Ok(())
+    }
+}
+
+fn check_variables(at: &str, variables: &[String]) -> Result<(), SpecError> {
+    for (index, variable) in variables.iter().enumerate() {
+        if variable.find('=').is_none_or(|at| at == 0) || variable.contains('\0') {
+            return Err(value(&format!("{at}.env[{index}]"), "is not NAME=value".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+impl SpecHook {
+    fn check(&self, at: &str) -> Result<(), SpecError> {
+        let Self { hook_name, path, args, env, timeout } = self;
+        match hook_name {
+            HookName::Prestart | HookName::CreateRuntime | HookName::CreateContainer | HookName::StartContainer => {}
+            // A container goes on whatever these say, and may outlive the daemon that would run them.
+            HookName::Poststart | HookName::Poststop => {
+                return Err(SpecError::Unsupported { field: format!("{at}: hook {}", hook_name.as_str()) });
+            }
+        }
+        check_path(&format!("{at}.path"), path)?;
+        if let Some(index) = args.iter().position(|argument| argument.contains('\0')) {
+            return Err(value(&format!("{at}.args[{index}]"), "has a zero byte".to_owned()));
+        }
+        check_variables(at, env)?;
+        if *timeout == Some(0) {
+            return Err(value(&format!("{at}.timeout"), "is 0".to_owned()));
         }
         Ok(())
     }
@@ -321,7 +401,13 @@ devices:
         assert_eq!(refused("v.org/radio", "radio"), "kind: \"radio\" is not vendor.com/class");
         assert_eq!(refused("zero", "z/ro"), "devices[0].name: \"z/ro\" is not the name of a device");
         assert_eq!(refused("RADIO=1", "RADIO"), "containerEdits.env[0]: is not NAME=value");
-        assert_eq!(refused("env: [RADIO=1]", "hooks: [{hookName: x, path: /x}]"), "containerEdits.hooks is not supported");
+        let hook = |hook: &str| refused("env: [RADIO=1]", &format!("hooks: [{hook}]"));
+        assert_eq!(hook("{hookName: poststop, path: /x}"), "containerEdits.hooks[0]: hook poststop is not supported");
+        assert_eq!(hook("{hookName: poststart, path: /x}"), "containerEdits.hooks[0]: hook poststart is not supported");
+        assert!(hook("{hookName: x, path: /x}").contains("unknown variant `x`"));
+        assert!(hook("{hookName: prestart, path: x}").starts_with("containerEdits.hooks[0].path: "));
+        assert_eq!(hook("{hookName: prestart, path: /x, env: [A]}"), "containerEdits.hooks[0].env[0]: is not NAME=value");
+        assert_eq!(hook("{hookName: prestart, path: /x, timeout: 0}"), "containerEdits.hooks[0].timeout: is 0");
         assert_eq!(refused("env: [RADIO=1]", "intelRdt: {closID: x}"), "containerEdits.intelRdt is not supported");
         let at = "devices[0].containerEdits";
         assert!(refused("/dev/radio0", "dev/radio0").starts_with(&format!("{at}.deviceNodes[0].path: ")));

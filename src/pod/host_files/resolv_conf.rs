@@ -33,8 +33,8 @@ pub struct ResolvConf {
     pub searches: Vec<String>,
     /// Options such as `ndots:5`.
     pub options: Vec<String>,
-    /// What did not fit within the resolver's limits and was left out; for an event.
-    pub dropped: Vec<String>,
+    /// That something did not fit within the resolver's limits and was left out, in the kubelet's words; for events.
+    pub exceeded: Vec<String>,
 }
 
 impl ResolvConf {
@@ -75,16 +75,21 @@ impl fmt::Display for ResolvConf {
 }
 
 /// The pod's settings. `node_file` is the node's own resolv.conf; without name servers that know pods, `ClusterFirst` means the node's, too.
-pub fn resolv_conf(pod: &Pod, node_file: &str, cluster: Option<&ClusterDns>) -> ResolvConf {
+/// `own` is what the network that plugins connected the pod to says of name servers: such a pod does not reach those that know pods;
+/// `ClusterFirst` means the network's, or the node's if it names none. No other policy looks at it.
+pub fn resolv_conf(pod: &Pod, node_file: &str, cluster: Option<&ClusterDns>, own: Option<&ResolvConf>) -> ResolvConf {
     let spec = spec(pod);
     let node = ResolvConf::parse(node_file);
     let on_host_network = spec.host_network == Some(true);
+    let own = own.filter(|_| !on_host_network);
+    let cluster = cluster.filter(|_| own.is_none());
     let servers = cluster.map(|cluster| if on_host_network { &cluster.servers_on_host } else { &cluster.servers });
     let cluster = cluster.zip(servers.filter(|servers| !servers.is_empty()));
     let mut settings = match (text(&spec.dns_policy), cluster) {
         ("None", _) => ResolvConf::default(),
         ("ClusterFirstWithHostNet", Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, servers),
-        ("Default", _) | (_, None) => node,
+        ("Default", _) => node,
+        (_, None) => own.filter(|own| !own.nameservers.is_empty()).cloned().unwrap_or(node),
         (_, Some(_)) if on_host_network => node,
         (_, Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, servers),
     };
@@ -112,7 +117,7 @@ fn of_cluster(pod: &Pod, node: &ResolvConf, domain: &str, servers: &[IpAddr]) ->
         nameservers: servers.iter().map(IpAddr::to_string).collect(),
         searches,
         options: vec!["ndots:5".to_owned()],
-        dropped: Vec::new(),
+        exceeded: Vec::new(),
     }
 }
 
@@ -140,15 +145,15 @@ fn without_duplicates(words: &mut Vec<String>) {
 }
 
 fn within_limits(settings: &mut ResolvConf) {
-    let mut dropped = Vec::new();
-    settings.searches.retain(|domain| {
-        let fits = domain.len() <= MAX_DOMAIN;
-        if !fits {
-            dropped.push(domain.clone());
-        }
-        fits
-    });
-    dropped.extend(settings.nameservers.drain(MAX_NAMESERVERS.min(settings.nameservers.len())..));
+    if settings.nameservers.len() > MAX_NAMESERVERS {
+        settings.nameservers.truncate(MAX_NAMESERVERS);
+        let applied = settings.nameservers.join(" ");
+        settings.exceeded.push(format!(
+            "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: {applied}"
+        ));
+    }
+    let wanted = settings.searches.len();
+    settings.searches.retain(|domain| domain.len() <= MAX_DOMAIN);
     let mut chars = 0;
     let fitting = settings
         .searches
@@ -159,8 +164,13 @@ fn within_limits(settings: &mut ResolvConf) {
             chars <= MAX_SEARCH_CHARS
         })
         .count();
-    dropped.extend(settings.searches.drain(fitting..));
-    settings.dropped = dropped;
+    settings.searches.truncate(fitting);
+    if settings.searches.len() < wanted {
+        let applied = settings.searches.join(" ");
+        settings.exceeded.push(format!(
+            "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: {applied}"
+        ));
+    }
 }
 
 #[cfg(test)]
@@ -172,7 +182,7 @@ mod tests {
     fn conf(fields: &str, cluster: Option<&ClusterDns>) -> ResolvConf {
         let pod: Pod =
             serde_yaml::from_str(&format!("{{metadata: {{namespace: shop}}, spec: {{containers: [], {fields}}}}}")).unwrap();
-        resolv_conf(&pod, NODE, cluster)
+        resolv_conf(&pod, NODE, cluster, None)
     }
 
     fn cluster() -> ClusterDns {
@@ -205,6 +215,31 @@ mod tests {
     }
 
     #[test]
+    fn d22_name_servers_of_a_plugins_network_stand_for_the_cluster_s() {
+        let own =
+            ResolvConf { nameservers: vec!["10.7.0.53".into()], searches: vec!["plant.example".into()], ..ResolvConf::default() };
+        let of_own = "search plant.example\nnameserver 10.7.0.53\n";
+        for (fields, expected) in [
+            ("dnsPolicy: ClusterFirst", of_own),
+            ("dnsPolicy: ClusterFirstWithHostNet", of_own),
+            ("dnsPolicy: Default", OF_THE_NODE),
+            ("dnsPolicy: None", ""),
+            ("dnsPolicy: ClusterFirst, hostNetwork: true", OF_THE_NODE),
+            (
+                "dnsPolicy: ClusterFirst, dnsConfig: {searches: [more.example]}",
+                "search plant.example more.example\nnameserver 10.7.0.53\n",
+            ),
+        ] {
+            let pod: Pod = serde_yaml::from_str(&format!("{{spec: {{containers: [], {fields}}}}}")).unwrap();
+            assert_eq!(resolv_conf(&pod, NODE, Some(&cluster()), Some(&own)).to_string(), expected, "{fields}");
+        }
+        let pod: Pod = serde_yaml::from_str("{spec: {containers: [], dnsPolicy: ClusterFirst}}").unwrap();
+        let silent = ResolvConf { searches: vec!["plant.example".into()], ..ResolvConf::default() };
+        let settings = resolv_conf(&pod, NODE, Some(&cluster()), Some(&silent));
+        assert_eq!(settings.to_string(), OF_THE_NODE, "podstead's resolver is not reached from there");
+    }
+
+    #[test]
     fn dns_config_is_appended_without_duplicates_and_overrides_options() {
         let config = "dnsPolicy: Default, dnsConfig: {nameservers: [192.0.2.53, 192.0.2.54], searches: [more.example, example.org],
             options: [{name: timeout, value: '9'}, {name: edns0}]}";
@@ -217,11 +252,12 @@ mod tests {
     #[test]
     fn what_does_not_fit_the_resolver_is_dropped_and_told() {
         let servers = conf("dnsPolicy: None, dnsConfig: {nameservers: [192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4]}", None);
-        assert_eq!((servers.nameservers.len(), servers.dropped), (3, vec!["192.0.2.4".to_owned()]));
+        let told = "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 192.0.2.1 192.0.2.2 192.0.2.3";
+        assert_eq!((servers.nameservers.len(), servers.exceeded), (3, vec![told.to_owned()]));
 
         let many: Vec<_> = (0..40).map(|i| format!("d{i}.example")).collect();
         let searches = conf(&format!("dnsPolicy: None, dnsConfig: {{searches: [{}]}}", many.join(",")), None);
-        assert_eq!((searches.searches.len(), searches.dropped.len()), (32, 8));
+        assert_eq!((searches.searches.len(), searches.exceeded.len()), (32, 1));
 
         let long: Vec<_> = (0..20).map(|i| format!("{i:0>200}")).collect();
         let searches = conf(&format!("dnsPolicy: None, dnsConfig: {{searches: ['{}']}}", long.join("','")), None);
@@ -229,6 +265,8 @@ mod tests {
 
         let too_long = "x".repeat(254);
         let domain = conf(&format!("dnsPolicy: None, dnsConfig: {{searches: [{too_long}, ok]}}"), None);
-        assert_eq!((domain.searches, domain.dropped), (vec!["ok".to_owned()], vec![too_long]));
+        let told = "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: ok";
+        assert_eq!((domain.searches, domain.exceeded), (vec!["ok".to_owned()], vec![told.to_owned()]));
+        assert_eq!(conf("dnsPolicy: Default", None).exceeded, [""; 0], "what fits is not spoken of");
     }
 }

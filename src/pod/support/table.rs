@@ -330,7 +330,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("lifecycle.postStart.sleep", YES),
     ("lifecycle.postStart.sleep.seconds", YES),
     ("lifecycle.postStart.tcpSocket", NO_TCP_HOOK),
-    ("lifecycle.preStop", Honoured("when the host shuts down, `exec` and `sleep` only")),
+    ("lifecycle.preStop", Honoured("when the host shuts down, all but `httpGet` over HTTPS")),
     ("lifecycle.preStop.exec", YES),
     ("lifecycle.preStop.exec.command", YES),
     ("lifecycle.preStop.httpGet", Honoured("any answer is a success, as in Kubernetes")),

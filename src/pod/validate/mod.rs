@@ -15,6 +15,7 @@ mod lifecycle;
 mod metadata;
 mod mounts;
 mod names;
+mod networks;
 pub(super) mod objects;
 mod pod_resources;
 mod ports;
@@ -34,6 +35,7 @@ use names::Rule;
 /// Reports every rule that a defaulted Pod breaks.
 pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     metadata::check(&pod.metadata, context, &metadata_path(), problems);
+    networks::check(pod, &metadata_path().child("annotations"), problems);
     match &pod.spec {
         Some(spec) => spec::check(pod, spec, context, &spec_path(), problems),
         None => problems.required(&spec_path(), ""),

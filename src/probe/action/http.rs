@@ -7,7 +7,8 @@ use crate::telemetry::error_chain;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
+pub use hyper::header::HeaderValue;
+use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, LOCATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use reqwest::Url;
@@ -158,7 +159,7 @@ fn target(at: &Url) -> Result<hyper::Uri, String> {
 }
 
 /// The headers of the spec, and those that the kubelet adds unless the spec has them. Both of these can be taken away by an empty value.
-fn headers(request: &HttpGet, asker: Asker) -> Result<HeaderMap, String> {
+pub fn headers(request: &HttpGet, asker: Asker) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
         let bad = |what: &str| format!("header {name:?} has a bad {what}");

@@ -2,10 +2,12 @@
 //!
 //! * [`state`]: one probe of one run of a container.
 //! * [`pods`]: the runs that are probed, as their workers declare them.
+//! * [`spread`]: where in its period a probe is asked, so that those of pods that were started together are not asked together.
 //!
 //! One ordered set of times for all probes: hundreds of them cost one timer, and a check is a task only while it is made.
 
 mod pods;
+mod spread;
 mod state;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The runs that are probed, and when each of their probes is due. **Pure**.
 
+use super::spread::first_pause;
 use super::state::{Answer, ProbeState};
 use crate::pod::{ContainerId, PodUid};
 use crate::probe::action::PodAddress;
@@ -70,6 +71,8 @@ struct Slot {
     base: Moment,
     due: Option<Moment>,
     is_under_way: bool,
+    /// It has its own place in its period.
+    is_spread: bool,
 }
 
 #[derive(Debug)]
@@ -171,7 +174,7 @@ impl Schedule {
                     self.places.insert(probe, (uid.clone(), id.clone()));
                     let base = (declared.started_at + spec.timing.initial_delay).max(now + delay);
                     let state = ProbeState::new(spec.kind, past);
-                    Slot { id: probe, spec: Arc::clone(spec), state, base, due: None, is_under_way: false }
+                    Slot { id: probe, spec: Arc::clone(spec), state, base, due: None, is_under_way: false, is_spread: is_adopted }
                 }
             };
             slots.push(slot);
@@ -239,13 +242,21 @@ impl Schedule {
         let (uid, id) = self.places.get(&probe)?.clone();
         let run = self.pods.get_mut(&uid)?.runs.get_mut(&id)?;
         let slot = run.slots.iter_mut().find(|slot| slot.id == probe)?;
-        let Slot { spec, state, base, is_under_way, .. } = slot;
+        let Slot { spec, state, base, is_under_way, is_spread, .. } = slot;
         *is_under_way = false;
         // Periods count from check to check, not from answer to check; those that a slow check used up are left out.
         let period = spec.timing.period;
         let periods = (now.moment.since(*base).as_nanos() / period.as_nanos().max(1)).saturating_add(1);
-        *base = *base + period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX));
+        let next = *base + period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX));
         let is_news = state.take_in(answer, &spec.timing, now.wall);
+        // Once, when all is well: neither the first check nor one that counts towards a threshold comes at another time than it should.
+        let is_settled = *answer == Answer::Success && state.result() == ProbeResult::Success;
+        let place = *base + first_pause(&uid, &id, spec.kind, period);
+        if is_settled && !*is_spread && now.moment < place {
+            (*base, *is_spread) = (place, true);
+        } else {
+            *base = next;
+        }
         self.plan(&uid, now.moment);
         is_news.then_some(uid)
     }

@@ -50,7 +50,8 @@ fn declare(schedule: &mut Schedule, pod: &ProbedPod, now: u64) {
 }
 
 fn due(schedule: &Schedule) -> Option<u64> {
-    schedule.next_due().map(|due| due.since(Moment::default()).as_secs())
+    // Rounded up: then it is due for sure.
+    schedule.next_due().map(|due| u64::try_from(due.since(Moment::default()).as_nanos().div_ceil(1_000_000_000)).unwrap())
 }
 
 /// Makes the next check, which takes `took`, and gives this answer.
@@ -102,12 +103,17 @@ fn d15_success_of_startup_lets_the_others_begin_at_once_but_not_before_their_del
     assert_eq!(answer(&mut schedule, 1, &Answer::Success), ProbeKind::Startup);
     assert_eq!(due(&schedule), Some(START + 4));
     assert_eq!(answer(&mut schedule, 0, &Answer::Success), ProbeKind::Readiness);
-    for expected in (START + 14..START + 60).step_by(10) {
+    // The pause after its first success gives it a place of its own; from there it is asked in each period.
+    let mut expected = due(&schedule).unwrap();
+    assert!((START + 5..=START + 14).contains(&expected), "{expected}");
+    while expected < START + 60 {
         assert_eq!(due(&schedule), Some(expected));
         assert_eq!(answer(&mut schedule, 0, &Answer::Success), ProbeKind::Readiness);
+        expected += 10;
     }
     assert_eq!(due(&schedule), Some(START + 60));
-    assert_eq!(answer(&mut schedule, 0, &Answer::Success), ProbeKind::Liveness);
+    let then: Vec<_> = std::iter::from_fn(|| schedule.take_due(at(START + 60).moment)).map(|check| check.spec.kind).collect();
+    assert!(then.contains(&ProbeKind::Liveness), "{then:?}");
 }
 
 #[test]
@@ -180,4 +186,39 @@ fn d12_a_container_that_is_stopped_is_asked_for_its_readiness_only() {
     for _ in 0..3 {
         assert_eq!(answer(&mut schedule, 0, &Answer::Success), ProbeKind::Readiness);
     }
+}
+
+#[test]
+fn probes_of_pods_that_were_started_together_are_soon_asked_one_after_the_other() {
+    let mut schedule = Schedule::new(at(START).moment);
+    let probe = "livenessProbe: {tcpSocket: {port: 1}, periodSeconds: 10}";
+    for number in 0..100 {
+        let uid = PodUid::new(format!("uid-{number}"));
+        schedule.declare(&uid, &pod(&run(START, probe)), at(START).moment, &mut |_| unreachable!());
+    }
+    let in_second = |schedule: &mut Schedule, second: u64| {
+        let mut count = 0;
+        while let Some(check) = schedule.take_due(at(second).moment) {
+            schedule.answered(check.probe, &Answer::Success, at(second));
+            count += 1;
+        }
+        count
+    };
+    assert_eq!(in_second(&mut schedule, START), 100, "the first check is not put off");
+    let later: Vec<i32> = (START + 1..=START + 60).map(|second| in_second(&mut schedule, second)).collect();
+    assert!(later.iter().all(|checks| *checks < 30), "{later:?}");
+    assert!(later[50..].iter().sum::<i32>() >= 99, "each is asked in each period: {later:?}");
+}
+
+#[test]
+fn a_failure_is_counted_over_whole_periods() {
+    let mut schedule = Schedule::new(at(START).moment);
+    declare(&mut schedule, &pod(&run(START, "livenessProbe: {tcpSocket: {port: 1}, periodSeconds: 10}")), START);
+    answer(&mut schedule, 0, &failure());
+    assert_eq!(due(&schedule), Some(START + 10), "what fails from the start on is asked in the kubelet's rhythm");
+    answer(&mut schedule, 0, &Answer::Success);
+    let first = due(&schedule).unwrap();
+    assert!(first > START + 10 && first <= START + 20, "{first}");
+    answer(&mut schedule, 0, &failure());
+    assert_eq!(due(&schedule), Some(first + 10));
 }

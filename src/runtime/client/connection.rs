@@ -46,6 +46,14 @@ struct Pending {
     answer: oneshot::Sender<Result<Answer, Refusal>>,
 }
 
+/// A connection that does not listen yet. What the shim said of its containers has to be in the view before what it tells of them afterwards,
+/// and a connection has to be there before its end is told: else an exit is overwritten, and the end of a shim concerns nobody.
+#[derive(Debug)]
+pub(super) struct HeldConnection {
+    connection: Connection,
+    release: oneshot::Sender<()>,
+}
+
 /// What a connection hears, in the shim's order. [`Heard::Answered`] comes before the caller gets the answer.
 #[derive(Debug)]
 pub(super) enum Heard<'a> {
@@ -118,15 +126,24 @@ impl Line {
     }
 }
 
+impl HeldConnection {
+    /// Lets it listen. Whoever calls it holds the lock of the view until all is in there.
+    pub(super) fn release(self) -> Connection {
+        // Only a runtime that ends has dropped the task.
+        let _ended = self.release.send(());
+        self.connection
+    }
+}
+
 impl Connection {
-    /// Connects, subscribes, and serves requests in a task of its own until the shim is gone. `hear` is called for all that comes;
-    /// `gone` once, in the end.
+    /// Connects, subscribes, and serves requests in a task of its own, from the release of what it returns until the shim is gone. `hear` is
+    /// called for all that comes; `gone` once, in the end.
     pub(super) async fn open<H, G, F>(
         paths: &Paths,
         uid: &PodUid,
         hear: H,
         gone: G,
-    ) -> Result<(Self, ShimHello, ShimStatus), RuntimeError>
+    ) -> Result<(HeldConnection, ShimHello, ShimStatus), RuntimeError>
     where
         H: FnMut(Heard<'_>) + Send + 'static,
         G: FnOnce(u64) -> F + Send + 'static,
@@ -143,12 +160,18 @@ impl Connection {
         };
         let (requests, receiver) = mpsc::channel(REQUESTS);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let (release, released) = oneshot::channel();
         tokio::spawn(async move {
+            if released.await.is_err() {
+                // Nobody wanted it.
+                return;
+            }
             let error = serve(line, receiver, hear).await;
             tracing::debug!(error = &error as &dyn std::error::Error, "connection to shim ended");
             gone(number).await;
         });
-        Ok((Self { number, requests, uid: uid.clone() }, hello, status))
+        let connection = Self { number, requests, uid: uid.clone() };
+        Ok((HeldConnection { connection, release }, hello, status))
     }
 
     /// Asks the shim. The outer error means that it did not answer.
@@ -229,5 +252,115 @@ fn explain(error: &dyn std::error::Error) -> String {
     match failed("", error) {
         RuntimeError::Failed { reason, .. } => reason,
         RuntimeError::NotFound(reason) | RuntimeError::ShimGone { reason, .. } => reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::resources::QosClass;
+    use crate::pod::{ContainerId, ContainerName, PodFullName};
+    use crate::runtime::protocol::ShimEventKind;
+    use crate::runtime::{CgroupResources, ContainerKind, ContainerState, ContainerStatus, PodNamespaces, SandboxSpec};
+    use jiff::Timestamp;
+    use std::sync::{Arc, Mutex};
+    use tokio::net::UnixListener;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn hello(uid: &PodUid) -> ShimHello {
+        let spec = SandboxSpec {
+            uid: uid.clone(),
+            full_name: PodFullName { name: "web".to_owned(), namespace: "default".to_owned() },
+            attempt: 0,
+            hostname: "web".to_owned(),
+            namespaces: PodNamespaces::default(),
+            qos: QosClass::BestEffort,
+            resources: CgroupResources::default(),
+            sysctls: Vec::new(),
+            own_users: false,
+            first_host_id: None,
+        };
+        ShimHello { protocol: PROTOCOL_VERSION, version: String::new(), pid: 1, created_at: Timestamp::UNIX_EPOCH, spec }
+    }
+
+    fn container(state: ContainerState) -> ContainerStatus {
+        ContainerStatus {
+            id: ContainerId::new("c1"),
+            name: ContainerName::new("web"),
+            kind: ContainerKind::Main,
+            attempt: 0,
+            sandbox_attempt: 0,
+            hash: String::new(),
+            image_ref: String::new(),
+            image_id: String::new(),
+            user: None,
+            stop_signal: 15,
+            created_at: Timestamp::UNIX_EPOCH,
+            log_path: "/logs/0.log".into(),
+            state,
+        }
+    }
+
+    /// A shim whose container ends at the moment when it has said that it runs, and that ends then, too.
+    async fn short_lived(listener: UnixListener, uid: PodUid) {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut line = Line { stream, decoder: FrameDecoder::default() };
+        // Its hello; then, after the shim's, what it asks for. What is not read would cut the client off.
+        let hear = async |line: &mut Line| {
+            while line.decoder.next_frame().unwrap().is_none() {
+                line.read_more().await.unwrap();
+            }
+        };
+        hear(&mut line).await;
+        line.write(&serde_json::to_vec(&ToClient::Hello(Box::new(hello(&uid)))).unwrap()).await.unwrap();
+        hear(&mut line).await;
+        let running = container(ContainerState::Running { pid: 2, started_at: Timestamp::UNIX_EPOCH });
+        let ended = container(ContainerState::Exited {
+            started_at: None,
+            finished_at: Timestamp::UNIX_EPOCH,
+            exit_code: 0,
+            signal: None,
+            oom_killed: false,
+            error: None,
+            message: None,
+        });
+        for message in [
+            ToClient::Response { id: 0, result: Ok(Answer::Status(ShimStatus { containers: vec![running] })) },
+            ToClient::Event(Box::new(ShimEvent { kind: ShimEventKind::Died, container: ended })),
+        ] {
+            line.write(&serde_json::to_vec(&message).unwrap()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_shim_tells_after_its_list_is_heard_when_the_list_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = |name: &str| directory.path().join(name);
+        let (paths, uid) = (Paths { state: below("state"), run: below("run"), logs: below("logs") }, PodUid::new("u1"));
+        std::fs::create_dir_all(paths.pod_run(&uid)).unwrap();
+        let shim = tokio::spawn(short_lived(UnixListener::bind(paths.shim_socket(&uid)).unwrap(), uid.clone()));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let (events, end) = (Arc::clone(&told), Arc::clone(&told));
+        let (ended, is_over) = oneshot::channel();
+        let hear = move |heard: Heard<'_>| match heard {
+            Heard::Event(event) => events.lock().unwrap().push(format!("{:?} {}", event.kind, event.container.id)),
+            Heard::Answered(answer) => panic!("{answer:?}"),
+        };
+        let gone = move |number| async move {
+            end.lock().unwrap().push("gone".to_owned());
+            ended.send(number).unwrap();
+        };
+        let (held, _, status) = Connection::open(&paths, &uid, hear, gone).await.unwrap();
+        assert!(matches!(status.containers[0].state, ContainerState::Running { .. }));
+        timeout(PATIENCE, shim).await.unwrap().unwrap();
+        // Whatever the task could do by now, it has not done.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        told.lock().unwrap().push("the list".to_owned());
+        let connection = held.release();
+        assert_eq!(timeout(PATIENCE, is_over).await.unwrap().unwrap(), connection.number);
+        assert_eq!(*told.lock().unwrap(), ["the list", "Died c1", "gone"]);
     }
 }

@@ -4,24 +4,27 @@
 //! of it: root file systems and volumes are mapped when they are mounted, and writable layers go with their containers.
 
 use super::Inner;
+use crate::config::IdRange;
 use crate::pod::PodUid;
 use crate::runtime::{RuntimeError, SandboxSpec, SandboxState};
 use crate::sys::user_namespace::IDS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-/// The first id of the first range: above those that distributions and systemd give to users and containers.
-pub(super) const FIRST: u32 = 1_879_048_192;
-/// Ranges that there are.
-const COUNT: u32 = 4000;
-
 /// Ranges by pod.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct IdRanges {
+    /// What new ranges are cut from. A pod that is found keeps what it has, also elsewhere.
+    from: IdRange,
     by_pod: Mutex<BTreeMap<PodUid, u32>>,
 }
 
 impl IdRanges {
+    /// None is taken.
+    pub(super) fn new(from: IdRange) -> Self {
+        Self { from, by_pod: Mutex::default() }
+    }
+
     /// The pod's range: the one that it has, or the first that is free.
     pub(super) fn take(&self, uid: &PodUid) -> Option<u32> {
         let mut by_pod = self.by_pod.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,7 +32,8 @@ impl IdRanges {
             return Some(*first);
         }
         let taken: BTreeSet<u32> = by_pod.values().copied().collect();
-        let free = (0..COUNT).map(|number| FIRST + number * IDS).find(|first| !taken.contains(first))?;
+        let IdRange { first, pods } = self.from;
+        let free = (0..pods).map(|number| first + number * IDS).find(|first| !taken.contains(first))?;
         by_pod.insert(uid.clone(), free);
         Some(free)
     }
@@ -52,7 +56,10 @@ pub(super) fn assigned(inner: &Inner, spec: &SandboxSpec) -> Result<SandboxSpec,
     }
     let first = inner.id_ranges.take(&spec.uid).ok_or_else(|| RuntimeError::Failed {
         operation: "give the pod users of its own".to_owned(),
-        reason: format!("all {COUNT} ranges of ids are in use"),
+        reason: format!(
+            "all {} ranges of ids are in use; userNamespaces.maxPods says how many there are",
+            inner.options.id_range.pods
+        ),
     })?;
     Ok(SandboxSpec { first_host_id: Some(first), ..spec.clone() })
 }
@@ -72,9 +79,11 @@ pub(super) fn found(inner: &Inner, uid: &PodUid) {
 mod tests {
     use super::*;
 
+    const FIRST: u32 = 1_879_048_192;
+
     #[test]
     fn ranges_do_not_overlap_and_come_back() {
-        let ranges = IdRanges::default();
+        let ranges = IdRanges::new(IdRange::default());
         let [a, b, c] = ["a", "b", "c"].map(PodUid::new);
         ranges.keep(&b, FIRST);
         assert_eq!(ranges.take(&a), Some(FIRST + IDS), "what an earlier daemon gave away is taken");
@@ -85,11 +94,20 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_them() {
-        let ranges = IdRanges::default();
-        for number in 0..COUNT {
-            ranges.keep(&PodUid::new(number.to_string()), FIRST + number * IDS);
+        let IdRange { first, pods } = IdRange::default();
+        let ranges = IdRanges::new(IdRange::default());
+        for number in 0..pods {
+            ranges.keep(&PodUid::new(number.to_string()), first + number * IDS);
         }
         assert_eq!(ranges.take(&PodUid::new("one more")), None);
-        assert!(u64::from(FIRST) + u64::from(COUNT) * u64::from(IDS) < 1 << 31, "ids stay positive for who takes them as signed");
+    }
+
+    #[test]
+    fn a_pod_that_is_found_keeps_its_range_when_the_configuration_names_another() {
+        let ranges = IdRanges::new(IdRange { first: 65_536, pods: 2 });
+        let [old, a, b, c] = ["old", "a", "b", "c"].map(PodUid::new);
+        ranges.keep(&old, FIRST);
+        assert_eq!([&old, &a, &b].map(|uid| ranges.take(uid)), [Some(FIRST), Some(65_536), Some(131_072)]);
+        assert_eq!(ranges.take(&c), None);
     }
 }

@@ -1,6 +1,6 @@
 //! From a sandbox spec to a living shim.
 
-use super::connection::{Connection, Heard};
+use super::connection::{Connection, Heard, HeldConnection};
 use super::{Inner, PodView, blocking, failed, loss, teardown};
 use crate::pod::{PodFullName, PodUid};
 use crate::runtime::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
@@ -123,8 +123,8 @@ async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(
     Err(RuntimeError::Failed { operation: operation.to_owned(), reason })
 }
 
-/// Connects to a living shim, whose events go into the view from now on.
-pub(super) async fn connect(inner: &Arc<Inner>, uid: &PodUid) -> Result<(Connection, ShimHello, ShimStatus), RuntimeError> {
+/// Connects to a living shim, whose events go into the view from the release of the connection on.
+pub(super) async fn connect(inner: &Arc<Inner>, uid: &PodUid) -> Result<(HeldConnection, ShimHello, ShimStatus), RuntimeError> {
     let (for_news, for_end) = (Arc::downgrade(inner), Arc::downgrade(inner));
     let (news_uid, end_uid) = (uid.clone(), uid.clone());
     let hear = move |heard: Heard<'_>| {
@@ -168,7 +168,7 @@ pub(super) fn adopt(
     uid: &PodUid,
     mut status: SandboxStatus,
     cgroup: PathBuf,
-    connection: Connection,
+    connection: HeldConnection,
     hello: &ShimHello,
     shim: ShimStatus,
 ) -> SandboxStatus {
@@ -178,7 +178,7 @@ pub(super) fn adopt(
     let pod: &mut PodView = pods.entry(uid.clone()).or_default();
     pod.sandbox = Some(status.clone());
     pod.cgroup = cgroup;
-    pod.connection = Some(connection);
+    pod.connection = Some(connection.release());
     for container in shim.containers {
         pod.note(container);
     }

@@ -34,7 +34,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
                 events.push(PodLifecycleEventKind::ContainerDied(container.id.clone()));
                 pod.note(container);
             }
-            pod.connection = Some(connection);
+            pod.connection = Some(connection.release());
         }
         tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "connected to the shim again");
         // What was missed in between is found by looking.

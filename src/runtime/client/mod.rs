@@ -12,6 +12,7 @@
 mod connection;
 mod id_ranges;
 mod launch;
+mod logs;
 mod loss;
 mod recover;
 pub(crate) mod resize;
@@ -26,7 +27,7 @@ use super::{
     ContainerResources, ContainerSpec, ContainerStatus, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
     RuntimeError, SandboxSpec, SandboxState, SandboxStatus, StartError,
 };
-use crate::config::Paths;
+use crate::config::{IdRange, Paths};
 use crate::pod::resources::QosClass;
 use crate::pod::{ContainerId, PodUid};
 use crate::sys::boot;
@@ -56,6 +57,8 @@ pub struct ShimRuntimeOptions {
     pub cgroup_slice: String,
     /// Rotation of container logs.
     pub log_limits: LogLimits,
+    /// Ids of the host for pods with users of their own.
+    pub id_range: IdRange,
 }
 
 impl ShimRuntimeOptions {
@@ -67,6 +70,7 @@ impl ShimRuntimeOptions {
             shim_binary: own.with_file_name("podstead-shim"),
             cgroup_slice: Cgroups::DEFAULT_SLICE.to_owned(),
             log_limits: LogLimits::default(),
+            id_range: IdRange::default(),
         }
     }
 }
@@ -100,13 +104,14 @@ impl ShimRuntime {
         let boot_id = boot::boot_id().map_err(|error| failed("read the boot id", &error))?;
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
+        let id_range = options.id_range;
         Ok(Self {
             inner: Arc::new(Inner {
                 options,
                 cgroups,
                 boot_id,
                 pods: Mutex::default(),
-                id_ranges: id_ranges::IdRanges::default(),
+                id_ranges: id_ranges::IdRanges::new(id_range),
                 events,
                 receiver,
             }),

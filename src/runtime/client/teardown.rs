@@ -1,6 +1,6 @@
 //! The end of sandboxes, containers and pods. Errors are collected and the work goes on; what is not there is success.
 
-use super::{Inner, PROMPT, blocking, failed, loss, refused};
+use super::{Inner, PROMPT, blocking, failed, logs, loss, refused};
 use crate::pod::{ContainerId, PodUid};
 use crate::runtime::protocol::Operation;
 use crate::runtime::record::{Durability, SandboxRecord};
@@ -98,15 +98,19 @@ fn record_stopped(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
     }
 }
 
-/// Forgets a dead container: in the shim, then on disk, the record last.
+/// Forgets a dead container: in the shim, then on disk with its log, the record last.
 pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &ContainerId) -> Result<(), RuntimeError> {
-    let (alive, connection) = match inner.pods().get(uid) {
+    let (alive, connection, log) = match inner.pods().get(uid) {
         Some(pod) => {
             let living = |state: &ContainerState| matches!(state, ContainerState::Created | ContainerState::Running { .. });
-            let alive = pod.containers.iter().any(|container| container.id == *id && living(&container.state));
-            (alive, pod.connection.clone())
+            let known = pod.containers.iter().find(|container| container.id == *id);
+            let log = known.map(|gone| {
+                let others = pod.containers.iter().filter(|other| other.name == gone.name && other.id != *id);
+                (gone.log_path.clone(), others.map(|other| other.attempt).collect::<Vec<u32>>())
+            });
+            (known.is_some_and(|known| living(&known.state)), pod.connection.clone(), log)
         }
-        None => (false, None),
+        None => (false, None, None),
     };
     let operation = format!("remove container {id}");
     if alive && connection.is_none() {
@@ -121,6 +125,12 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
         let paths = worker.paths();
         let layer = paths.container_layer(&pod, &container);
         remove_tree(&layer).map_err(|error| failed(&format!("remove {}", layer.display()), &error))?;
+        // A log that stays is better than a container that stays.
+        if let Some((log, others)) = log
+            && let Err(error) = logs::remove(&log, &others)
+        {
+            tracing::warn!(pod_uid = %pod, log = %log.display(), %error, "the log of a dead container is not removed");
+        }
         let record = paths.container_record(&pod, &container);
         match atomic_file::remove_durable(&record) {
             Ok(()) => Ok(()),

@@ -8,6 +8,7 @@
 
 mod capabilities;
 mod devices;
+mod hooks;
 mod mounts;
 mod resources;
 pub mod seccomp;
@@ -109,7 +110,7 @@ pub fn oci_spec(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Spec, Oci
         .build()
         .part("spec")?;
     // The builder starts from an example container. The host name belongs to the pod's pinned namespace.
-    result.set_hostname(None).set_domainname(None).set_annotations(None).set_hooks(None);
+    result.set_hostname(None).set_domainname(None).set_annotations(None).set_hooks(hooks::hooks(spec)?);
     Ok(result)
 }
 

@@ -1,7 +1,7 @@
 //! The JSON messages inside of frames.
 
 use crate::pod::ContainerId;
-use crate::runtime::types::{ContainerSpec, ContainerStatus, ExecSpec, SandboxSpec};
+use crate::runtime::{ContainerSpec, ContainerStatus, ExecSpec, SandboxSpec};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! What a shim is told once, at its start: a file in the pod's run directory.
 
 use crate::config::Paths;
-use crate::runtime::types::SandboxSpec;
+use crate::runtime::SandboxSpec;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

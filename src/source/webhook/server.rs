@@ -5,6 +5,7 @@ use super::repository::same_repository;
 use super::verify::{SignatureHeaders, verify};
 use crate::outbound::Secret;
 use crate::source::Wakers;
+use crate::sys::tcp_listener;
 use crate::telemetry::error_chain;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 /// Git hosts send one request after the other; more connections wait in the kernel.
@@ -44,7 +45,11 @@ pub struct WebhookOptions {
 
 /// Listens and wakes sources for ever. An address that cannot be had is tried again; `listening` is told when it could.
 pub async fn serve(options: WebhookOptions, wakers: Wakers, listening: impl FnOnce(SocketAddr) + Send) -> Infallible {
-    let listener = listen(options.listen).await;
+    let address = options.listen;
+    let listener = tcp_listener::listen(address, RETRY, |error| {
+        tracing::warn!(%address, %error, "the webhook cannot listen yet; it is tried again");
+    })
+    .await;
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "webhook listens");
         listening(address);
@@ -64,21 +69,6 @@ pub async fn serve(options: WebhookOptions, wakers: Wakers, listening: impl FnOn
             }
             Err(error) => {
                 tracing::warn!(%error, "the webhook cannot accept a connection");
-                tokio::time::sleep(RETRY).await;
-            }
-        }
-    }
-}
-
-async fn listen(address: SocketAddr) -> TcpListener {
-    let mut told = false;
-    loop {
-        match TcpListener::bind(address).await {
-            Ok(listener) => return listener,
-            Err(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    tracing::warn!(%address, %error, "the webhook cannot listen yet; it is tried again");
-                }
                 tokio::time::sleep(RETRY).await;
             }
         }

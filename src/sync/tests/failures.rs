@@ -1,9 +1,10 @@
 //! What goes wrong, and how it goes on.
 
 use super::host::{Host, pod};
-use crate::mux::PodOp;
+use crate::mux::{DesiredPod, PodOp};
 use crate::pod::ContainerName;
 use crate::runtime::fake::{FakeOperation, OnSignal};
+use crate::source::Revision;
 use std::sync::Arc;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";
@@ -245,4 +246,47 @@ async fn a_failed_clean_up_is_tried_again() {
     host.run(10).await;
     assert!(host.runtime.pods().is_empty());
     assert!(host.statuses.get(&web.uid).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_sandbox_that_cannot_be_cleared_away_is_tried_again_with_pauses_and_no_new_one_is_made_before() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    for _ in 0..4 {
+        host.runtime.fail(FakeOperation::StopSandbox, "device or resource busy");
+    }
+    host.runtime.take_calls();
+    host.runtime.lose_sandbox(&web.uid);
+    host.run(2).await;
+    let calls = host.runtime.take_calls();
+    let attempts = calls.iter().filter(|call| *call == "stop_sandbox").count();
+    assert!((1..=3).contains(&attempts), "{calls:?}");
+    assert!(!calls.iter().any(|call| call.contains("create_sandbox")), "{calls:?}");
+    host.run(30).await;
+    assert_eq!(host.running(&web.uid).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_is_stopped_for_another_reason_than_an_edit_is_asked_once_whatever_commits_come() {
+    let mut host = Host::new().await;
+    host.runtime.on_signal(OnSignal::Ignore);
+    let spec = "{restartPolicy: Never, terminationGracePeriodSeconds: 20, \
+                initContainers: [{name: side, image: a, restartPolicy: Always}], containers: [{name: web, image: a}]}";
+    let web = pod("web", spec);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.runtime.take_calls();
+    host.runtime.exit(&web.uid, "web", 0);
+    host.run(3).await;
+    for revision in ["2", "3"] {
+        let same = Arc::new(DesiredPod { revision: Revision(revision.into()), ..(*web).clone() });
+        host.say(PodOp::Update, &[&same]).await;
+        host.run(5).await;
+    }
+    let calls = host.runtime.take_calls();
+    assert_eq!(calls.iter().filter(|call| call.starts_with("signal")).count(), 1, "{calls:?}");
+    host.run(10).await;
+    assert!(host.running(&web.uid).is_empty(), "the grace period did not begin anew");
 }

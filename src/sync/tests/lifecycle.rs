@@ -100,6 +100,32 @@ async fn a_crashing_container_is_restarted_at_once_and_then_after_10_and_20_seco
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_crash_loop_outlives_the_daemon_but_not_the_host() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    for pause in [0, 11, 21] {
+        host.runtime.exit(&web.uid, "web", 1);
+        host.run(pause).await;
+        host.settle().await;
+    }
+    assert_eq!(host.running(&web.uid), ["web/3"]);
+    host.kill_daemon();
+    host.runtime.exit(&web.uid, "web", 1);
+    host.start_daemon().await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(30).await;
+    assert_eq!(host.summary(&web.uid), "Running web=CrashLoopBackOff");
+    host.kill_daemon();
+    host.runtime.reboot();
+    host.start_daemon().await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(1).await;
+    assert_eq!(host.running(&web.uid).len(), 1, "{}", host.summary(&web.uid));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_killed_daemon_finds_its_pods_again_and_restarts_nothing() {
     let mut host = Host::new().await;
     let web = pod("web", ONE);
@@ -112,8 +138,8 @@ async fn a_killed_daemon_finds_its_pods_again_and_restarts_nothing() {
     host.start_daemon().await;
     host.run(30).await;
     assert_eq!(host.observed(&web.uid), before);
-    // From the first status on with its addresses; only the times of its conditions begin anew.
-    assert_eq!(host.statuses.changes(&web.uid) - shown, 1);
+    // From the first status on with its addresses and the times of its conditions.
+    assert_eq!(host.statuses.changes(&web.uid), shown);
     host.say(PodOp::Add, &[&web]).await;
     host.run(300).await;
     assert_eq!(host.observed(&web.uid), before);

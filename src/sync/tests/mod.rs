@@ -1,6 +1,7 @@
 //! The loop, the workers and the plan together, on a runtime in memory.
 
 mod convergence;
+mod events;
 mod failures;
 mod host;
 mod lifecycle;

@@ -20,7 +20,7 @@ async fn a_container_waits_for_its_object_and_starts_when_it_comes_while_its_nei
     host.say(PodOp::Add, &[&pod]).await;
     host.settle().await;
     assert_eq!(host.running(&pod.uid), ["other/0"]);
-    assert_eq!(host.summary(&pod.uid), "Pending user=CreateContainerConfigError other=Running");
+    assert_eq!(host.summary(&pod.uid), "Pending other=Running user=CreateContainerConfigError");
     let told = host.events.take();
     let expected = "Failed: Error: configmap \"m\" not found in namespace \"default\" (looked in source manifests)";
     assert_eq!(told.iter().filter(|event| *event == expected).count(), 1, "{told:?}");
@@ -63,7 +63,7 @@ async fn what_runs_goes_on_when_its_object_is_deleted_and_a_restart_waits() {
     host.run(60).await;
     assert_eq!(host.running(&pod.uid), ["other/0"]);
     assert_eq!(
-        host.status(&pod.uid).container_statuses.unwrap()[0].state.as_ref().unwrap().waiting.as_ref().unwrap().reason.as_deref(),
+        host.status(&pod.uid).container_statuses.unwrap()[1].state.as_ref().unwrap().waiting.as_ref().unwrap().reason.as_deref(),
         Some("CreateContainerConfigError")
     );
     host.set_objects(view(&[("manifests", objects("{a: two}").as_deref())])).await;

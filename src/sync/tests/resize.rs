@@ -85,6 +85,9 @@ async fn more_than_the_host_has_is_infeasible_and_changes_nothing() {
     assert_eq!(pending.reason.as_deref(), Some("Infeasible"));
     let expected = "Node didn't have enough capacity: memory, requested: 2147483648, capacity: 1073741824";
     assert_eq!(pending.message.as_deref(), Some(expected));
+    host.poke(&after.uid);
+    host.settle().await;
+    assert_eq!(host.events.take(), [format!("ResizeInfeasible: Pod resize Infeasible: {expected}")], "told once");
     let status = container(&host, &after);
     assert_eq!((limit(&status).as_str(), status.allocated_resources.unwrap()["memory"].0.as_str()), ("64Mi", "32Mi"));
 }

@@ -109,12 +109,12 @@ async fn a_container_waits_for_the_image_of_its_volume_and_its_neighbour_does_no
     host.say(PodOp::Add, &[&pod("web", &spec("models:1"))]).await;
     host.run(5).await;
     let web = pod("web", "{}").uid.clone();
-    assert_eq!(host.summary(&web), "Pending user=ErrImagePull other=Running");
+    assert_eq!(host.summary(&web), "Pending other=Running user=ErrImagePull");
     host.run(60).await;
-    assert_eq!(host.summary(&web), "Pending user=ImagePullBackOff other=Running");
+    assert_eq!(host.summary(&web), "Pending other=Running user=ImagePullBackOff");
     host.images.put("models:1");
     host.settle().await;
-    assert_eq!(host.summary(&web), "Running user=Running other=Running");
+    assert_eq!(host.summary(&web), "Running other=Running user=Running");
 
     // Another image is fetched while the container goes on with the one that it has.
     host.say(PodOp::Update, &[&pod("web", &spec("models:2"))]).await;

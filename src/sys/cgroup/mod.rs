@@ -18,6 +18,7 @@
 //! All functions block; none waits longer than it is told.
 
 mod control;
+mod counters;
 mod hierarchies;
 mod kill;
 mod limits;
@@ -28,6 +29,7 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+pub use counters::{Counters, DiskCounters};
 pub use hierarchies::{CgroupVersion, Hierarchies};
 pub use limits::cpu_weight;
 pub use tree::Cgroups;

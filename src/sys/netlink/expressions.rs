@@ -26,6 +26,8 @@ pub enum Meta {
     OutputGroup,
     /// Address family.
     Family,
+    /// Type of the frame, in network byte order.
+    FrameType,
     /// Protocol of layer 4.
     Protocol,
 }
@@ -33,6 +35,7 @@ pub enum Meta {
 impl Meta {
     const fn number(self) -> u32 {
         match self {
+            Self::FrameType => 1,
             Self::InputName => 6,
             Self::OutputName => 7,
             Self::Family => 15,
@@ -47,13 +50,23 @@ impl Meta {
 /// Where a field of a packet is.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// 1: network header, 2: transport header.
+    /// 0: header of the frame, 1: network header, 2: transport header.
     base: u32,
     offset: u32,
     /// Its length in bytes.
     pub length: u32,
 }
 
+/// Hardware address that a frame comes from.
+pub const HARDWARE_SOURCE: Field = Field { base: 0, offset: 6, length: 6 };
+/// Hardware address that the sender of an ARP packet says it has.
+pub const ARP_SENDER_HARDWARE: Field = Field { base: 1, offset: 8, length: 6 };
+/// IPv4 address that it says it has.
+pub const ARP_SENDER: Field = Field { base: 1, offset: 14, length: 4 };
+/// Type of a message of ICMPv6.
+pub const ICMPV6_TYPE: Field = Field { base: 2, offset: 0, length: 1 };
+/// Address that a message about neighbours is about.
+pub const ICMPV6_TARGET: Field = Field { base: 2, offset: 8, length: 16 };
 /// Source address of IPv4.
 pub const IPV4_SOURCE: Field = Field { base: 1, offset: 12, length: 4 };
 /// Destination address of IPv4.

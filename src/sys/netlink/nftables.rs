@@ -29,6 +29,8 @@ pub const CHANGES: u32 = 1 << 6;
 pub const INET: u8 = 1;
 /// `NFPROTO_IPV4`.
 pub const IPV4: u8 = 2;
+/// `NFPROTO_BRIDGE`.
+pub const BRIDGE: u8 = 7;
 /// `NFPROTO_IPV6`.
 pub const IPV6: u8 = 10;
 
@@ -63,6 +65,8 @@ pub enum Datatype {
     Port,
     /// Interface name, 16 bytes.
     Interface,
+    /// Hardware address.
+    Hardware,
 }
 
 impl Datatype {
@@ -70,6 +74,7 @@ impl Datatype {
         match self {
             Self::Ipv4 => 7,
             Self::Ipv6 => 8,
+            Self::Hardware => 9,
             Self::Protocol => 12,
             Self::Port => 13,
             Self::Interface => 41,
@@ -80,6 +85,7 @@ impl Datatype {
     const fn bytes(self) -> u32 {
         match self {
             Self::Ipv4 | Self::Protocol | Self::Port => 4,
+            Self::Hardware => 8,
             Self::Ipv6 | Self::Interface => 16,
         }
     }
@@ -99,10 +105,11 @@ pub struct SetSpec<'a> {
 /// A key, and its value in a map; parts are padded to four bytes each.
 pub type Element = (Vec<u8>, Option<Vec<u8>>);
 
-/// A transaction on one table of family inet.
+/// A transaction on tables of one name, first of all on that of the family inet.
 #[derive(Debug)]
 pub struct Batch<'a> {
     table: &'a str,
+    family: u8,
     request: Request,
     sets: u32,
 }
@@ -112,7 +119,12 @@ impl<'a> Batch<'a> {
     pub fn new(table: &'a str) -> Self {
         let mut request = Request::new();
         request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
-        Self { table, request, sets: 0 }
+        Self { table, family: INET, request, sets: 0 }
+    }
+
+    /// What follows is about the table of another family.
+    pub fn turn_to(&mut self, family: u8) {
+        self.family = family;
     }
 
     /// The finished transaction.
@@ -122,8 +134,9 @@ impl<'a> Batch<'a> {
     }
 
     fn message(&mut self, label: String, kind: u16, flags: u16, fill: impl FnOnce(&mut Body<'_>)) {
+        let family = self.family;
         self.request.message(label, SUBSYSTEM | kind, flags | ACK, |body| {
-            body.raw(&generic_header(INET, 0));
+            body.raw(&generic_header(family, 0));
             fill(body);
         });
     }

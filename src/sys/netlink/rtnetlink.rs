@@ -11,8 +11,10 @@ const GET_LINK: u16 = 18;
 const NEW_ADDRESS: u16 = 20;
 const GET_ADDRESS: u16 = 22;
 const NEW_ROUTE: u16 = 24;
+const DELETE_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 const NEW_NEIGHBOUR: u16 = 28;
+const DELETE_NEIGHBOUR: u16 = 29;
 
 /// `IFF_UP`.
 pub const UP: u32 = 1;
@@ -29,6 +31,7 @@ const LINK_MAC: u16 = 1;
 const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
 const LINK_PEER: u16 = 5;
+const LINK_MASTER: u16 = 10;
 const LINK_KIND: u16 = 18;
 const LINK_ALIAS: u16 = 20;
 const LINK_FAMILIES: u16 = 26;
@@ -83,6 +86,41 @@ pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: Ve
     });
 }
 
+/// Makes a bridge whose ports work at once, and on which everybody hears what is meant for many.
+pub fn make_bridge(request: &mut Request, name: &str, mac: Mac, group: u32) {
+    request.message(format!("make bridge {name}"), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
+        body.raw(&link_header(0, 0));
+        body.text(LINK_NAME, name);
+        body.bytes(LINK_MAC, &mac);
+        body.u32(LINK_GROUP, group);
+        body.nest(LINK_KIND, |kind| {
+            kind.text(1, "bridge");
+            kind.nest(2, |bridge| {
+                // IFLA_BR_FORWARD_DELAY, IFLA_BR_MCAST_SNOOPING.
+                bridge.u32(1, 0);
+                bridge.bytes(23, &[0]);
+            });
+        });
+    });
+}
+
+/// Makes an interface a port of a bridge, out of which goes also what came in by it: a pod may talk to itself through a port of the host
+/// where the kernel has packets of bridges rewritten (br_netfilter).
+pub fn attach_to_bridge(request: &mut Request, index: u32, bridge: u32) {
+    request.message(format!("attach interface {index} to bridge {bridge}"), NEW_LINK, ACK, |body| {
+        body.raw(&link_header(index, 0));
+        body.u32(LINK_MASTER, bridge);
+    });
+    request.message(format!("set up port {index} of bridge {bridge}"), NEW_LINK, ACK, |body| {
+        body.raw(&link_header(index, 0));
+        body.nest(LINK_KIND, |kind| {
+            // IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA with IFLA_BRPORT_MODE.
+            kind.text(4, "bridge");
+            kind.nest(5, |port| port.bytes(4, &[1]));
+        });
+    });
+}
+
 /// Settings of an interface's IPv4 side, by their numbers in the kernel (`IPV4_DEVCONF_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv4Setting {
@@ -113,6 +151,9 @@ pub fn set_up_link(request: &mut Request, index: u32, alias: Option<&str>, ipv4:
         body.raw(&link_header(index, 0));
         if let Some(alias) = alias {
             body.text(LINK_ALIAS, alias);
+        }
+        if ipv4.is_empty() {
+            return;
         }
         body.nest(LINK_FAMILIES, |families| {
             families.nest(u16::from(family_number(true)), |family| {
@@ -213,18 +254,45 @@ pub fn add_route(request: &mut Request, route: Route) {
     });
 }
 
+/// Removes a default route of the main table.
+pub fn delete_default_route(request: &mut Request, route: DefaultRoute) {
+    let DefaultRoute { is_ipv4, interface, via, metric } = route;
+    request.message(format!("remove the default route through interface {interface}"), DELETE_ROUTE, ACK, |body| {
+        // Scope RT_SCOPE_NOWHERE: whatever it has.
+        body.raw(&[family_number(is_ipv4), 0, 0, 0, MAIN_TABLE, 0, 255, 0, 0, 0, 0, 0]);
+        if let Some(via) = via {
+            body.bytes(5, &octets(via));
+        }
+        body.u32(4, interface);
+        body.u32(6, metric);
+    });
+}
+
 /// Says for good which hardware address a neighbour has, so that nobody needs to ask and nobody can claim it.
 pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac: Mac) {
     const PERMANENT: u16 = 0x80;
     request.message(format!("add neighbour {address}"), NEW_NEIGHBOUR, ACK | CREATE | REPLACE, |body| {
-        let mut header = vec![family_number(address.is_ipv4()), 0, 0, 0];
-        header.extend(interface.to_ne_bytes());
-        header.extend(PERMANENT.to_ne_bytes());
-        header.extend([0, 0]);
-        body.raw(&header);
+        body.raw(&neighbour_header(interface, address, PERMANENT));
         body.bytes(1, &octets(address));
         body.bytes(2, &mac);
     });
+}
+
+/// Forgets which hardware address a neighbour has, however that was learned.
+pub fn forget_neighbour(request: &mut Request, interface: u32, address: IpAddr) {
+    request.message(format!("forget neighbour {address}"), DELETE_NEIGHBOUR, ACK, |body| {
+        body.raw(&neighbour_header(interface, address, 0));
+        body.bytes(1, &octets(address));
+    });
+}
+
+/// `struct ndmsg`.
+fn neighbour_header(interface: u32, address: IpAddr, state: u16) -> Vec<u8> {
+    let mut header = vec![family_number(address.is_ipv4()), 0, 0, 0];
+    header.extend(interface.to_ne_bytes());
+    header.extend(state.to_ne_bytes());
+    header.extend([0, 0]);
+    header
 }
 
 /// An interface as the kernel describes it.
@@ -314,6 +382,40 @@ pub fn default_route(answer: &Answer<'_>) -> Option<u32> {
         return None;
     }
     attributes(answer.body.get(ROUTE_HEADER..)?).find(|(kind, _)| *kind == 4).and_then(|(_, value)| u32_at(value, 0))
+}
+
+/// A default route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DefaultRoute {
+    /// Of IPv4, or else of IPv6.
+    pub is_ipv4: bool,
+    /// Its interface.
+    pub interface: u32,
+    /// Its router, if it has one.
+    pub via: Option<IpAddr>,
+    /// The route with the least one counts.
+    pub metric: u32,
+}
+
+/// Reads a default route of the main table, with one interface; `None` for any other message.
+pub fn whole_default_route(answer: &Answer<'_>) -> Option<DefaultRoute> {
+    if answer.kind != NEW_ROUTE
+        || *answer.body.get(7)? != UNICAST
+        || *answer.body.get(1)? != 0
+        || *answer.body.get(4)? != MAIN_TABLE
+    {
+        return None;
+    }
+    let (mut interface, mut via, mut metric) = (None, None, 0);
+    for (kind, value) in attributes(answer.body.get(ROUTE_HEADER..)?) {
+        match kind {
+            4 => interface = u32_at(value, 0),
+            5 => via = ip_of(value),
+            6 => metric = u32_at(value, 0)?,
+            _ => {}
+        }
+    }
+    Some(DefaultRoute { is_ipv4: *answer.body.first()? == family_number(true), interface: interface?, via, metric })
 }
 
 /// The bytes of an address.

@@ -17,6 +17,8 @@ pub enum Protocol {
     Route,
     /// Packet rules, tracked connections.
     Netfilter,
+    /// Sockets of programs.
+    Sockets,
 }
 
 /// Why the kernel did not do what it was asked.
@@ -101,6 +103,7 @@ impl NetlinkSocket {
         let protocol = match protocol {
             Protocol::Route => SockProtocol::NetlinkRoute,
             Protocol::Netfilter => SockProtocol::NetlinkNetFilter,
+            Protocol::Sockets => SockProtocol::NetlinkSockDiag,
         };
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol).map_err(|error| at("open")(error.into()))?;

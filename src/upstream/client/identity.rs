@@ -5,6 +5,7 @@ use super::kubeconfig::{Kubeconfig, KubeconfigError, Material};
 use crate::outbound::{self, Secret, SecretError, TlsFileError};
 use jiff::Timestamp;
 use reqwest::{Certificate, Client, Proxy, Url};
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,7 +79,9 @@ impl Identity {
             .pool_max_idle_per_host(2);
         builder = match proxy {
             Some(proxy) => builder.proxy(Proxy::all(proxy).map_err(IdentityError::Setup)?),
-            None => builder.no_proxy(),
+            None if is_loopback(&server) => builder.no_proxy(),
+            // What the environment names, as for the other connections of the daemon.
+            None => builder,
         };
         builder = match authorities {
             Some(Material::File(path)) => builder.tls_certs_only(outbound::certificates(&path)?),
@@ -128,6 +131,12 @@ impl Identity {
     pub(super) fn is_expired(&self) -> bool {
         self.expires.is_some_and(|expires| expires <= Timestamp::now())
     }
+}
+
+/// Whether no proxy could reach it: as Go's clients see it.
+fn is_loopback(server: &Url) -> bool {
+    let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn stamp(path: &Path) -> Stamp {

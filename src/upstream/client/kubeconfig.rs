@@ -267,6 +267,22 @@ impl Kubeconfig {
         })
     }
 
+    /// The files with secrets that it names.
+    pub fn secret_files(&self) -> Vec<&Path> {
+        self.secrets().into_iter().filter_map(Material::file).collect()
+    }
+
+    /// Whether there is a secret in the kubeconfig itself.
+    pub fn has_secrets(&self) -> bool {
+        let in_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.password().is_some());
+        let of_plugin = self.exec.as_ref().is_some_and(|plugin| !plugin.environment.is_empty());
+        in_proxy || of_plugin || self.secrets().into_iter().any(|secret| secret.file().is_none())
+    }
+
+    fn secrets(&self) -> Vec<&Material> {
+        self.certificate.iter().map(|(_, key)| key).chain(&self.token).collect()
+    }
+
     /// The files that it names.
     pub fn files(&self) -> Vec<&Path> {
         let materials = [
@@ -275,17 +291,16 @@ impl Kubeconfig {
             self.certificate.as_ref().map(|(_, key)| key),
             self.token.as_ref(),
         ];
-        let path = |material: &'_ Material| match material {
-            Material::File(_) => true,
-            Material::Inline(_) => false,
-        };
-        let named = materials.into_iter().flatten().filter(|material| path(material));
-        named
-            .filter_map(|material| match material {
-                Material::File(path) => Some(path.as_path()),
-                Material::Inline(_) => None,
-            })
-            .collect()
+        materials.into_iter().flatten().filter_map(Material::file).collect()
+    }
+}
+
+impl Material {
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Inline(_) => None,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ pub use identity::IdentityError;
 pub use kubeconfig::{Kubeconfig, KubeconfigError};
 
 use super::cluster::{ApiError, ApiRequest, Cluster, Verb, Watch, WatchEvent, WatchKind};
+use super::plan::weight::{TreeError, parse};
 use crate::outbound::Failure;
 use crate::telemetry::error_chain;
 use async_trait::async_trait;
@@ -24,22 +25,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A whole request, answer included.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The head of the answer to a watch.
-const WATCH_START_TIMEOUT: Duration = Duration::from_secs(30);
-/// A server sends a bookmark about every minute: one that is silent for longer than this is gone.
-const WATCH_SILENCE: Duration = Duration::from_secs(180);
 /// More than any object can have that an API server stores.
-const MAX_LINE: usize = 4 << 20;
+const MAX_OBJECT: usize = 4 << 20;
 /// A page of a list.
-const MAX_BODY: usize = 16 << 20;
+const MAX_LIST: usize = 8 << 20;
+/// A refusal. What is longer is not read, and the code alone is told.
+const MAX_REFUSAL: usize = 64 << 10;
+/// An object once it is read is a few times as large as its text.
+const MAX_OBJECT_WEIGHT: usize = 8 << 20;
+/// A page of a list, in the same way.
+const MAX_LIST_WEIGHT: usize = 24 << 20;
+/// What nobody here reads of pods, and is most of them.
+const UNREAD_OF_PODS: &[&str] = &["managedFields", "spec"];
+
+/// How long a server is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// With a whole request, answer included.
+    pub request: Duration,
+    /// With the head of the answer to a watch.
+    pub watch_start: Duration,
+    /// With the next bytes of a watch: a server sends a bookmark about every minute.
+    pub watch_silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { request: Duration::from_secs(30), watch_start: Duration::from_secs(30), watch_silence: Duration::from_secs(180) }
+    }
+}
 
 /// The API server of a kubeconfig.
 #[derive(Debug)]
 pub struct HttpCluster {
     path: PathBuf,
     context: Option<String>,
+    patience: Patience,
     current: tokio::sync::Mutex<Current>,
 }
 
@@ -53,7 +74,13 @@ struct Current {
 impl HttpCluster {
     /// The server of the kubeconfig at `path`, which is read when it is needed: it may come later.
     pub fn new(path: &Path, context: Option<&str>) -> Self {
-        Self { path: path.to_owned(), context: context.map(str::to_owned), current: tokio::sync::Mutex::default() }
+        let (path, context) = (path.to_owned(), context.map(str::to_owned));
+        Self { path, context, patience: Patience::default(), current: tokio::sync::Mutex::default() }
+    }
+
+    /// The same with another patience.
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 
     /// The identity of now: made anew if a file changed or it is about to expire.
@@ -132,10 +159,23 @@ impl HttpCluster {
         }
         let code = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let body = read(response, &host).await?;
-        let status = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let body = read(response, &host, MAX_REFUSAL).await?.unwrap_or_default();
+        let status = parse(&body, MAX_OBJECT_WEIGHT, &[]).unwrap_or(Value::Null);
         Err(ApiError::of_status(code, &status, retry_after.map(Duration::from_secs)))
     }
+}
+
+/// Most bytes of the answer's text, and of what is made of it.
+fn limits(request: &ApiRequest) -> (usize, usize) {
+    match request.query.iter().any(|(name, _)| *name == "limit") {
+        true => (MAX_LIST, MAX_LIST_WEIGHT),
+        false => (MAX_OBJECT, MAX_OBJECT_WEIGHT),
+    }
+}
+
+/// Fields that are passed over in the answer.
+fn unread(request: &ApiRequest) -> &'static [&'static str] {
+    if request.path.split('/').any(|part| part == "pods") { UNREAD_OF_PODS } else { &[] }
 }
 
 fn unreachable(host: &str, error: &reqwest::Error) -> ApiError {
@@ -152,31 +192,34 @@ fn url_of(server: &Url, request: &ApiRequest) -> Result<Url, ApiError> {
     Ok(url)
 }
 
-async fn read(mut response: Response, host: &str) -> Result<Vec<u8>, ApiError> {
+/// The body; `None` if it has more than `most` bytes.
+async fn read(mut response: Response, host: &str, most: usize) -> Result<Option<Vec<u8>>, ApiError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(host, &error))? {
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(ApiError::Unreachable(format!("{host} answers with more than {MAX_BODY} bytes")));
+        if body.len() + chunk.len() > most {
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Some(body))
 }
 
 #[async_trait]
 impl Cluster for HttpCluster {
     async fn send(&self, request: ApiRequest) -> Result<Value, ApiError> {
-        let response = self.start(&request, Some(REQUEST_TIMEOUT)).await?;
+        let response = self.start(&request, Some(self.patience.request)).await?;
         let host = response.url().host_str().unwrap_or_default().to_owned();
-        let body = read(response, &host).await?;
-        serde_json::from_slice(&body).map_err(|_| ApiError::Unreachable(format!("{host} answers with something that is no JSON")))
+        let (bytes, weight) = limits(&request);
+        let strange = |what: String| ApiError::Unreachable(format!("{host} answers with {what}"));
+        let body = read(response, &host, bytes).await?.ok_or_else(|| strange(format!("more than {bytes} bytes")))?;
+        parse(&body, weight, unread(&request)).map_err(|error| strange(error.to_string()))
     }
 
     async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError> {
-        let started = tokio::time::timeout(WATCH_START_TIMEOUT, self.start(&request, None)).await;
+        let started = tokio::time::timeout(self.patience.watch_start, self.start(&request, None)).await;
         let response = started.map_err(|_| ApiError::Unreachable("the watch is not answered in time".to_owned()))??;
         let host = response.url().host_str().unwrap_or_default().to_owned();
-        Ok(Box::new(HttpWatch { response, host, lines: Lines::new(MAX_LINE) }))
+        Ok(Box::new(HttpWatch { response, host, lines: Lines::new(MAX_OBJECT), silence: self.patience.watch_silence }))
     }
 
     async fn address(&self) -> Option<String> {
@@ -189,17 +232,18 @@ struct HttpWatch {
     response: Response,
     host: String,
     lines: Lines,
+    silence: Duration,
 }
 
 impl HttpWatch {
     async fn next_line(&mut self) -> Result<Option<Vec<u8>>, ApiError> {
         loop {
-            let too_long = |()| ApiError::Unreachable(format!("{} sends an event of more than {MAX_LINE} bytes", self.host));
+            let too_long = |()| ApiError::Unreachable(format!("{} sends an event of more than {MAX_OBJECT} bytes", self.host));
             if let Some(line) = self.lines.take().map_err(too_long)? {
                 return Ok(Some(line));
             }
             // Nothing is taken out of the connection before the chunk is whole: cancel-safe.
-            match tokio::time::timeout(WATCH_SILENCE, self.response.chunk()).await {
+            match tokio::time::timeout(self.silence, self.response.chunk()).await {
                 Err(_) => return Err(ApiError::Unreachable(format!("{} is silent", self.host))),
                 Ok(Err(error)) => return Err(unreachable(&self.host, &error)),
                 Ok(Ok(None)) => return Ok(None),
@@ -220,8 +264,9 @@ impl Watch for HttpWatch {
 }
 
 fn event_of(line: &[u8]) -> Result<WatchEvent, ApiError> {
-    let mut event: Value =
-        serde_json::from_slice(line).map_err(|_| ApiError::Unreachable("an event of the watch is no JSON".to_owned()))?;
+    // Only pods are watched.
+    let mut event = parse(line, MAX_OBJECT_WEIGHT, UNREAD_OF_PODS)
+        .map_err(|error: TreeError| ApiError::Unreachable(format!("an event of the watch is {error}")))?;
     let object = event["object"].take();
     let kind = match event["type"].as_str() {
         Some("ADDED" | "MODIFIED") => WatchKind::Present,

@@ -7,12 +7,15 @@
 use super::NodeRef;
 use crate::pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR};
 use crate::pod::{Pod, PodFullName};
-use k8s_openapi::api::core::v1::{Container, PodSpec, ProjectedVolumeSource, Toleration, Volume, VolumeProjection};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, ProjectedVolumeSource, Toleration, Volume, VolumeProjection};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::collections::BTreeSet;
 
 /// Annotation of a mirror: paths in the manifest that it does not show, separated by commas.
 pub const OMITTED_ANNOTATION: &str = "podstead.dev/omitted";
+
+/// Priority classes that no cluster is without.
+const CLASSES_OF_EVERY_CLUSTER: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// What the annotation of a pod's content says; empty for one without it, which no source delivers.
 pub fn content_hash(pod: &Pod) -> &str {
@@ -20,10 +23,25 @@ pub fn content_hash(pod: &Pod) -> &str {
     annotations.and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH)).map_or("", String::as_str)
 }
 
+/// How much of a pod its mirror shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// All that a mirror may have.
+    #[default]
+    Whole,
+    /// Without what an API server that is older than this host may find invalid: it drops fields that it does not know, and a probe or a hook
+    /// whose only handler is such a field is refused, as is a probe of an init container.
+    Plain,
+}
+
 /// The object to create for a pod of this host. It has no status: that follows by a patch.
-pub fn mirror_of(pod: &Pod, full_name: &PodFullName, node: &NodeRef) -> Pod {
+pub fn mirror_of(pod: &Pod, full_name: &PodFullName, node: &NodeRef, detail: Detail) -> Pod {
     let mut omitted = Vec::new();
-    let spec = pod.spec.clone().map(|spec| bare_spec(spec, node, &mut omitted));
+    let mut spec = pod.spec.clone().map(|spec| bare_spec(spec, node, &mut omitted));
+    match detail {
+        Detail::Whole => {}
+        Detail::Plain => spec.iter_mut().flat_map(containers).for_each(|(list, container)| plain(list, container, &mut omitted)),
+    }
     let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
     annotations.insert(ANNOTATION_CONFIG_MIRROR.to_owned(), content_hash(pod).to_owned());
     if !omitted.is_empty() {
@@ -59,6 +77,9 @@ fn bare_spec(mut spec: PodSpec, node: &NodeRef, omitted: &mut Vec<String>) -> Po
     leave_out("spec.serviceAccountName", spec.service_account_name.take().is_some());
     spec.service_account = None;
     leave_out("spec.resourceClaims", spec.resource_claims.take().is_some_and(|claims| !claims.is_empty()));
+    // Those of every cluster stay; a class that a cluster has not is refused, and those of this host are none of its own.
+    let is_foreign = |class: &String| !CLASSES_OF_EVERY_CLUSTER.contains(&class.as_str());
+    leave_out("spec.priorityClassName", spec.priority_class_name.take_if(|class| is_foreign(class)).is_some());
     // The server computes them, and refuses others.
     spec.priority = None;
     spec.preemption_policy = None;
@@ -74,12 +95,36 @@ fn bare_spec(mut spec: PodSpec, node: &NodeRef, omitted: &mut Vec<String>) -> Po
         let kept: Vec<_> = volumes.into_iter().filter_map(|volume| bare_volume(volume, &mut gone, omitted)).collect();
         spec.volumes = (!kept.is_empty()).then_some(kept);
     }
-    let init = spec.init_containers.iter_mut().flatten().map(|container| ("initContainers", container));
-    let main = spec.containers.iter_mut().map(|container| ("containers", container));
-    for (list, container) in init.chain(main) {
+    for (list, container) in containers(&mut spec) {
         bare_container(list, container, &gone, omitted);
     }
     spec
+}
+
+/// All containers, with the lists that they are in.
+fn containers(spec: &mut PodSpec) -> impl Iterator<Item = (&'static str, &mut Container)> {
+    let init = spec.init_containers.iter_mut().flatten().map(|container| ("initContainers", container));
+    init.chain(spec.containers.iter_mut().map(|container| ("containers", container)))
+}
+
+/// Takes out what an older server may refuse.
+fn plain(list: &str, container: &mut Container, omitted: &mut Vec<String>) {
+    let at = format!("spec.{list}[{}]", container.name);
+    let mut leave_out = |field: &str, was_there: bool| {
+        if was_there {
+            omitted.push(format!("{at}.{field}"));
+        }
+    };
+    leave_out("livenessProbe", container.liveness_probe.take().is_some());
+    leave_out("readinessProbe", container.readiness_probe.take().is_some());
+    leave_out("startupProbe", container.startup_probe.take().is_some());
+    leave_out("lifecycle", container.lifecycle.take().is_some());
+    leave_out("restartPolicy", container.restart_policy.take().is_some());
+    leave_out("restartPolicyRules", container.restart_policy_rules.take().is_some());
+    let of_file = |variable: &EnvVar| variable.value_from.as_ref().is_some_and(|source| source.file_key_ref.is_some());
+    for variable in container.env.iter_mut().flat_map(|env| env.extract_if(.., |variable| of_file(variable))) {
+        leave_out(&format!("env[{}]", variable.name), true);
+    }
 }
 
 /// A volume without references; `None` for one that is nothing else.
@@ -92,9 +137,15 @@ fn bare_volume(volume: Volume, gone: &mut BTreeSet<String>, omitted: &mut Vec<St
         downward_api: volume.downward_api,
         image: volume.image,
         nfs: volume.nfs,
-        projected: volume.projected.and_then(bare_projection),
+        projected: None,
         ..Volume::default()
     };
+    let sources_of = |projected: &ProjectedVolumeSource| projected.sources.as_ref().map_or(0, Vec::len);
+    let all = volume.projected.as_ref().map_or(0, sources_of);
+    let bare = Volume { projected: volume.projected.and_then(bare_projection), ..bare };
+    if bare.projected.as_ref().is_some_and(|projected| sources_of(projected) < all) {
+        omitted.push(format!("spec.volumes[{}].projected", bare.name));
+    }
     let is_something = bare.empty_dir.is_some()
         || bare.host_path.is_some()
         || bare.downward_api.is_some()
@@ -159,6 +210,10 @@ mod tests {
     use serde_json::{Value, json};
 
     fn mirror(spec: Value) -> Value {
+        mirror_with(spec, Detail::Whole)
+    }
+
+    fn mirror_with(spec: Value, detail: Detail) -> Value {
         let pod = json!({
             "metadata": {
                 "name": "web", "namespace": "default", "uid": "local", "finalizers": ["x/y"], "labels": {"app": "web"},
@@ -169,7 +224,7 @@ mod tests {
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let full_name = PodFullName { name: "web-edge".into(), namespace: "default".into() };
         let node = NodeRef { name: "edge".into(), uid: "node-1".into() };
-        serde_json::to_value(mirror_of(&pod, &full_name, &node)).unwrap()
+        serde_json::to_value(mirror_of(&pod, &full_name, &node, detail)).unwrap()
     }
 
     #[test]
@@ -189,11 +244,36 @@ mod tests {
     }
 
     #[test]
+    fn what_an_older_server_may_refuse_is_left_out_if_it_does() {
+        let spec = json!({
+            "initContainers": [{"name": "s", "image": "i", "restartPolicy": "Always", "startupProbe": {"grpc": {"port": 1}}}],
+            "containers": [{
+                "name": "c", "image": "i",
+                "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+                "env": [{"name": "A", "value": "x"}, {"name": "F", "valueFrom": {"fileKeyRef": {"key": "k", "path": "p", "volumeName": "v"}}}],
+                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            }],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+        });
+        let whole = mirror(spec.clone());
+        assert_eq!(whole["metadata"]["annotations"][OMITTED_ANNOTATION], Value::Null);
+        assert_eq!(whole["spec"]["initContainers"][0]["restartPolicy"], "Always");
+        let plain = mirror_with(spec, Detail::Plain);
+        assert_eq!(
+            plain["metadata"]["annotations"][OMITTED_ANNOTATION],
+            "spec.initContainers[s].startupProbe,spec.initContainers[s].restartPolicy,spec.containers[c].lifecycle,spec.containers[c].env[F]"
+        );
+        assert_eq!(plain["spec"]["initContainers"], json!([{"name": "s", "image": "i"}]));
+        assert_eq!(plain["spec"]["containers"][0]["env"], json!([{"name": "A", "value": "x"}]));
+    }
+
+    #[test]
     fn e7_what_a_server_refuses_is_left_out_and_named() {
         let mirror = mirror(json!({
             "imagePullSecrets": [{"name": "pull"}],
             "serviceAccountName": "default",
             "serviceAccount": "default",
+            "priorityClassName": "shop",
             "priority": 7,
             "volumes": [
                 {"name": "scratch", "emptyDir": {}},
@@ -215,8 +295,8 @@ mod tests {
         let spec = &mirror["spec"];
         assert_eq!(
             mirror["metadata"]["annotations"][OMITTED_ANNOTATION],
-            "spec.imagePullSecrets,spec.serviceAccountName,spec.volumes[config],spec.volumes[claim],\
-             spec.initContainers[i].envFrom,spec.containers[c].env[TOKEN]"
+            "spec.imagePullSecrets,spec.serviceAccountName,spec.priorityClassName,spec.volumes[config],spec.volumes[claim],\
+             spec.volumes[mixed].projected,spec.initContainers[i].envFrom,spec.containers[c].env[TOKEN]"
         );
         let text = mirror.to_string();
         for word in ["secret", "configMap", "serviceAccount\"", "persistentVolumeClaim", "\"priority\""] {

@@ -3,11 +3,14 @@
 //! * [`mirror`]: the object that stands for a pod, without what a mirror must not carry.
 //! * [`step`]: the next request for one pod, from what is wanted and what the API server has.
 //! * [`status_patch`]: the difference of two statuses as a strategic merge patch.
-//! * [`node`]: the Node: its object, its labels, its status.
+//! * [`node`]: the Node: its object, its status.
+//! * [`labels`]: the labels of the Node, and which of them a node may set.
 //! * [`lease`]: the Lease, and whether somebody else renews it.
 //! * [`event`]: events as the API server wants them.
+//! * [`weight`]: how much memory an answer takes.
 
 pub mod event;
+pub mod labels;
 pub mod lease;
 pub mod mirror;
 pub mod node;
@@ -15,6 +18,7 @@ pub mod node;
 mod property_test;
 pub mod status_patch;
 pub mod step;
+pub mod weight;
 
 use jiff::Timestamp;
 

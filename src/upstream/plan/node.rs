@@ -1,7 +1,7 @@
 //! The Node that stands for this host: its object, its labels, its status.
 
-use super::seconds;
-use super::status_patch::with_removals;
+use super::status_patch::{replaced, with_removals};
+use super::{labels, seconds};
 use crate::config::Taint;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -29,6 +29,17 @@ pub struct HostFacts {
     pub identity: HostIdentity,
     /// What is short.
     pub pressure: Pressure,
+    /// What is not as it should be with podstead itself.
+    pub health: Health,
+}
+
+/// What keeps podstead from running pods. Messages are the same from one look to the next: each change is sent to the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Why the sync loop is thought to hang.
+    pub sync: Option<String>,
+    /// Why pods cannot be connected.
+    pub network: Option<String>,
 }
 
 /// `status.nodeInfo` of a Node.
@@ -84,25 +95,12 @@ pub struct NodeSettings {
     pub max_pods: u32,
 }
 
-/// The labels of the Node.
-pub fn labels(settings: &NodeSettings, facts: &HostFacts) -> BTreeMap<String, String> {
-    let mut labels = settings.labels.clone();
-    for (key, value) in [
-        ("kubernetes.io/arch", facts.identity.architecture.as_str()),
-        ("kubernetes.io/hostname", settings.name.as_str()),
-        ("kubernetes.io/os", facts.identity.operating_system.as_str()),
-    ] {
-        labels.insert(key.to_owned(), value.to_owned());
-    }
-    labels
-}
-
 /// The object to create.
 pub fn node_object(settings: &NodeSettings, facts: &HostFacts, now: Timestamp) -> Value {
     let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": settings.name, "labels": labels(settings, facts)},
+        "metadata": {"name": settings.name, "labels": labels::at_creation(settings, facts)},
         "spec": {},
         "status": status(settings, facts, &Value::Null, now),
     });
@@ -110,14 +108,6 @@ pub fn node_object(settings: &NodeSettings, facts: &HostFacts, now: Timestamp) -
         node["spec"]["taints"] = json!(settings.taints);
     }
     node
-}
-
-/// The patch that gives a Node that exists the labels of this host; labels of others stay, and so do its taints, which a node may not
-/// change.
-pub fn labels_patch(settings: &NodeSettings, facts: &HostFacts, node: &Value) -> Option<Value> {
-    let has = |key: &str, value: &str| node["metadata"]["labels"].get(key).and_then(Value::as_str) == Some(value);
-    let missing: BTreeMap<_, _> = labels(settings, facts).into_iter().filter(|(key, value)| !has(key, value)).collect();
-    (!missing.is_empty()).then(|| json!({"metadata": {"labels": missing}}))
 }
 
 /// The patch of the status; `None` if nothing differs but the times of heartbeats, and these are younger than `period`.
@@ -136,7 +126,7 @@ pub fn status_patch(
         last.is_none_or(|last| now.duration_since(last) >= period || last.duration_since(now) >= period)
     });
     if is_due {
-        fix_addresses(&mut wanted);
+        fix_addresses(&mut wanted, before);
         return Some(json!({"status": wanted}));
     }
     let mut patch = Map::new();
@@ -157,14 +147,14 @@ pub fn status_patch(
         patch.insert("conditions".to_owned(), differing.into());
     }
     let mut patch = Value::Object(patch);
-    fix_addresses(&mut patch);
+    fix_addresses(&mut patch, before);
     patch.as_object().is_some_and(|patch| !patch.is_empty()).then(|| json!({"status": patch}))
 }
 
 /// Addresses are merged by their type, although there may be two of one type: the list is replaced as a whole.
-fn fix_addresses(status: &mut Value) {
-    if let Some(addresses) = status.get_mut("addresses").and_then(Value::as_array_mut) {
-        addresses.insert(0, json!({"$patch": "replace"}));
+fn fix_addresses(status: &mut Value, before: &Value) {
+    if let Some(addresses) = status.get_mut("addresses").filter(|addresses| addresses.is_array()) {
+        *addresses = replaced(addresses, &before["addresses"]);
     }
 }
 
@@ -216,13 +206,37 @@ fn canonical(mut number: u64, base: u64, suffixes: &[&str]) -> String {
 
 fn conditions(facts: &HostFacts, before: &Value, now: Timestamp) -> Vec<Value> {
     let Pressure { memory, disk, pids } = facts.pressure;
+    let Health { sync, network } = &facts.health;
     let word = |is: bool| if is { "True" } else { "False" };
+    let pressure = |kind, is, has: &'static str, has_not: &'static str, what: &str| {
+        (kind, word(is), if is { has } else { has_not }, what.to_owned())
+    };
+    let trouble: Vec<&str> = [sync, network].into_iter().flatten().map(String::as_str).collect();
+    // The kubelet's reasons: alerts and people know them.
     let all = [
-        ("MemoryPressure", word(memory), if memory { "TooLittleMemory" } else { "EnoughMemory" }, "memory that is available"),
-        ("DiskPressure", word(disk), if disk { "TooLittleDisk" } else { "EnoughDisk" }, "space and inodes for the durable state"),
-        ("PIDPressure", word(pids), if pids { "TooFewPids" } else { "EnoughPids" }, "process ids that are free"),
-        ("NetworkUnavailable", "False", "PodNetworkReady", "pods are connected by podstead"),
-        ("Ready", "True", "PodsteadReady", "podstead runs static pods; it runs no others"),
+        pressure(
+            "MemoryPressure",
+            memory,
+            "KubeletHasInsufficientMemory",
+            "KubeletHasSufficientMemory",
+            "memory that is available",
+        ),
+        pressure(
+            "DiskPressure",
+            disk,
+            "KubeletHasDiskPressure",
+            "KubeletHasNoDiskPressure",
+            "space and inodes for the durable state",
+        ),
+        pressure("PIDPressure", pids, "KubeletHasInsufficientPID", "KubeletHasSufficientPID", "process ids that are free"),
+        match network {
+            None => ("NetworkUnavailable", "False", "PodNetworkReady", "pods are connected by podstead".to_owned()),
+            Some(trouble) => ("NetworkUnavailable", "True", "NetworkPluginNotReady", trouble.clone()),
+        },
+        match trouble.is_empty() {
+            true => ("Ready", "True", "KubeletReady", "podstead runs static pods; it runs no others".to_owned()),
+            false => ("Ready", "False", "KubeletNotReady", trouble.join("; ")),
+        },
     ];
     all.into_iter()
         .map(|(kind, status, reason, message)| {
@@ -267,6 +281,7 @@ mod tests {
             storage_bytes: 1 << 33,
             identity: HostIdentity { architecture: "amd64".into(), operating_system: "linux".into(), ..HostIdentity::default() },
             pressure: Pressure::default(),
+            health: Health::default(),
         }
     }
 
@@ -300,7 +315,26 @@ mod tests {
         assert_eq!(ready["lastHeartbeatTime"], "2026-01-01T00:05:00Z");
         assert_eq!(ready["lastTransitionTime"], "2026-01-01T00:00:00Z", "the state is the same");
         assert_eq!(patch["status"]["addresses"][0], json!({"$patch": "replace"}));
+        let made_by_hand = json!({"metadata": {"name": "edge"}});
+        let patch = status_patch(&settings(), &facts(), &made_by_hand, at("2026-01-01T00:05:00Z"), STATUS_PERIOD).unwrap();
+        assert_eq!(patch["status"]["addresses"][0]["address"], "192.0.2.1", "there is nothing to replace");
         assert!(status_patch(&settings(), &facts(), &node, at("2020-01-01T00:00:00Z"), STATUS_PERIOD).is_some());
+    }
+
+    #[test]
+    fn a_node_is_not_ready_while_its_sync_loop_hangs_or_pods_cannot_be_connected() {
+        let node = node_object(&settings(), &facts(), at("2026-01-01T00:00:00Z"));
+        let shown = |health: Health| -> Vec<Value> {
+            let facts = HostFacts { health, ..facts() };
+            let patch = status_patch(&settings(), &facts, &node, at("2026-01-01T00:01:00Z"), STATUS_PERIOD).unwrap();
+            let conditions = patch["status"]["conditions"].as_array().unwrap().iter();
+            conditions.map(|c| json!([c["type"], c["status"], c["reason"], c["message"]])).collect()
+        };
+        let network = Health { network: Some("no plugin".into()), ..Health::default() };
+        let unavailable = json!(["NetworkUnavailable", "True", "NetworkPluginNotReady", "no plugin"]);
+        assert_eq!(shown(network.clone()), [unavailable.clone(), json!(["Ready", "False", "KubeletNotReady", "no plugin"])]);
+        let both = Health { sync: Some("it hangs".into()), ..network };
+        assert_eq!(shown(both), [unavailable, json!(["Ready", "False", "KubeletNotReady", "it hangs; no plugin"])]);
     }
 
     #[test]
@@ -315,14 +349,5 @@ mod tests {
             (1, &json!("MemoryPressure"), &json!("True"))
         );
         assert_eq!(conditions[0]["lastTransitionTime"], "2026-01-01T00:01:00Z");
-    }
-
-    #[test]
-    fn a_node_that_exists_gets_the_labels_that_it_lacks_and_keeps_its_taints() {
-        let node = json!({"metadata": {"labels": {"site": "bonn", "other": "x", "kubernetes.io/os": "linux"}}});
-        let patch = labels_patch(&settings(), &facts(), &node).unwrap();
-        let expected = json!({"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "edge", "site": "berlin"});
-        assert_eq!(patch, json!({"metadata": {"labels": expected}}));
-        assert_eq!(labels_patch(&settings(), &facts(), &node_object(&settings(), &facts(), Timestamp::UNIX_EPOCH)), None);
     }
 }

@@ -1,6 +1,7 @@
 //! From any state of the API server, carrying out what is planned ends with mirrors that equal the pods, and then nothing is planned.
 
 use super::NodeRef;
+use super::mirror::Detail;
 use super::mirror::content_hash;
 use super::status_patch::stored_form;
 use super::step::{Observed, Plan, Step, Wanted, plan};
@@ -60,6 +61,7 @@ fn observations() -> impl Strategy<Value = Option<Observed>> {
         owner,
         is_deleting,
         status: stored_form(status),
+        weight: 0,
     });
     prop::option::of(observed)
 }
@@ -132,7 +134,7 @@ proptest! {
         let wanted = wanted.map(|(hash, status)| (pod(&hash), stored_form(status)));
         let mut observed = first.clone();
         for turn in 0..=MOST_STEPS {
-            let desired = wanted.as_ref().map(|(pod, status)| Wanted { full_name: &name, pod, status });
+            let desired = wanted.as_ref().map(|(pod, status)| Wanted { full_name: &name, pod, status, detail: Detail::Whole });
             match plan(desired, observed.as_ref(), &node, true) {
                 Plan::Act(step) => {
                     prop_assert!(turn < MOST_STEPS, "{step:?} is one too many from {first:?}");

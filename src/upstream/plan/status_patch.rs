@@ -28,6 +28,12 @@ const CONDITIONS: [&str; 5] = ["ContainersReady", "Initialized", "PodReadyToStar
 /// Fields that hold a time.
 const TIMES: [&str; 6] = ["finishedAt", "lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", "startTime", "startedAt"];
 
+/// What a decision needs of the status that a server has, in its [`stored_form`]: the fields that the host decides.
+pub fn own_part(status: &Value) -> Value {
+    let field = |name: &&str| Some(((*name).to_owned(), status.get(*name)?.clone()));
+    stored_form(Value::Object(FIELDS.iter().filter_map(field).collect()))
+}
+
 /// A status as a server stores it: no empty fields, times in whole seconds.
 pub fn stored_form(value: Value) -> Value {
     match value {
@@ -72,10 +78,7 @@ pub fn status_patch(uid: &str, wanted: &Value, observed: &Value) -> Option<Value
         let change = match field {
             "conditions" => conditions_patch(wanted, observed),
             _ if wanted == observed => None,
-            _ if MERGED_LISTS.contains(&field) => {
-                let items = wanted.as_array().into_iter().flatten().cloned();
-                Some(std::iter::once(json!({"$patch": "replace"})).chain(items).collect())
-            }
+            _ if MERGED_LISTS.contains(&field) => Some(replaced(wanted, observed)),
             _ => Some(wanted.clone()),
         };
         if let Some(change) = change {
@@ -103,6 +106,13 @@ fn conditions_patch(wanted: &Value, observed: &Value) -> Option<Value> {
         }
     }
     (!patch.is_empty()).then_some(Value::Array(patch))
+}
+
+/// The change that puts a list in the place of one that would be merged. Only where there is one: a server takes a list that it has not yet as it
+/// is, and stores the directive as an empty item.
+pub(super) fn replaced(wanted: &Value, observed: &Value) -> Value {
+    let directive = observed.is_array().then(|| json!({"$patch": "replace"}));
+    directive.into_iter().chain(wanted.as_array().into_iter().flatten().cloned()).collect()
 }
 
 /// A merged object keeps what the patch does not name: what it had and shall not have is set to null.
@@ -146,6 +156,8 @@ mod tests {
             "reason": null, "containerStatuses": [{"name": "c"}], "podIPs": [{"$patch": "replace"}, {"ip": "10.0.0.2"}],
         });
         assert_eq!(patch(wanted, observed), Some(expected));
+        let first = patch(json!({"podIPs": [{"ip": "10.0.0.2"}]}), json!({}));
+        assert_eq!(first, Some(json!({"podIPs": [{"ip": "10.0.0.2"}]})), "there is nothing to replace");
     }
 
     #[test]

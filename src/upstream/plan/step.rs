@@ -7,12 +7,18 @@
 //! ```
 
 use super::NodeRef;
-use super::mirror::{content_hash, mirror_of};
-use super::status_patch::{status_patch, stored_form};
+use super::mirror::{Detail, content_hash, mirror_of};
+use super::status_patch::{own_part, status_patch};
+use super::weight::weight;
 use crate::pod::identity::ANNOTATION_CONFIG_MIRROR;
 use crate::pod::{Pod, PodFullName};
 use serde_json::Value;
 use std::fmt;
+
+/// Longest name, UID or hash that is believed: a server that follows its own rules has none that is longer.
+const MAX_WORD: usize = 253;
+/// Weight of a status that is remembered; that of a pod with dozens of containers is lighter.
+const MAX_STATUS: usize = 256 << 10;
 
 /// A pod that this host has.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +27,10 @@ pub struct Wanted<'a> {
     pub full_name: &'a PodFullName,
     /// The pod as its source delivered it.
     pub pod: &'a Pod,
-    /// Its status in [`stored_form`].
+    /// Its status in [`stored_form`](super::status_patch::stored_form).
     pub status: &'a Value,
+    /// How much of it the server takes.
+    pub detail: Detail,
 }
 
 /// A pod of this node as the API server has it, without what no decision needs.
@@ -38,27 +46,39 @@ pub struct Observed {
     pub owner: Option<String>,
     /// Somebody asked for its deletion.
     pub is_deleting: bool,
-    /// Its status in [`stored_form`].
+    /// The [`own_part`] of its status, as far as there was room for it.
     pub status: Value,
+    /// Bytes that this takes, about.
+    pub weight: usize,
 }
 
 impl Observed {
-    /// Name and what counts of an object; `None` for one without name or UID.
+    /// Name and what counts of an object, of bounded size; `None` for one without name or UID.
     pub fn of(object: &Value) -> Option<(PodFullName, Self)> {
         let metadata = &object["metadata"];
-        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let text = |value: &Value| value.as_str().filter(|word| word.len() <= MAX_WORD).map(str::to_owned);
         let full_name = PodFullName { name: text(&metadata["name"])?, namespace: text(&metadata["namespace"])? };
         let owners = metadata["ownerReferences"].as_array();
         let owner = owners.and_then(|owners| owners.iter().find(|owner| owner["kind"] == "Node"));
-        let observed = Self {
+        let status = own_part(&object["status"]);
+        let mut observed = Self {
             uid: text(&metadata["uid"])?,
             version: metadata["resourceVersion"].as_str().and_then(|version| version.parse().ok()),
-            mirror_of: text(&metadata["annotations"][ANNOTATION_CONFIG_MIRROR]),
+            mirror_of: metadata["annotations"][ANNOTATION_CONFIG_MIRROR].as_str().map(|hash| hash.chars().take(MAX_WORD).collect()),
             owner: owner.and_then(|owner| text(&owner["uid"])),
             is_deleting: !metadata["deletionTimestamp"].is_null(),
-            status: stored_form(object["status"].clone()),
+            weight: weight(&status),
+            status,
         };
+        if observed.weight > MAX_STATUS {
+            observed.forget_status();
+        }
         Some((full_name, observed))
+    }
+
+    /// There is no room for its status: the next one is then sent whole.
+    pub fn forget_status(&mut self) {
+        (self.status, self.weight) = (Value::Null, 0);
     }
 }
 
@@ -121,8 +141,9 @@ pub enum Plan {
 /// What to do for one name. What is unwanted is deleted only if `may_remove`: at the start nobody knows yet what is wanted.
 pub fn plan(wanted: Option<Wanted<'_>>, observed: Option<&Observed>, node: &NodeRef, may_remove: bool) -> Plan {
     let Some(observed) = observed else {
-        return wanted
-            .map_or(Plan::Settled, |wanted| Plan::Act(Step::Create(Box::new(mirror_of(wanted.pod, wanted.full_name, node)))));
+        return wanted.map_or(Plan::Settled, |wanted| {
+            Plan::Act(Step::Create(Box::new(mirror_of(wanted.pod, wanted.full_name, node, wanted.detail))))
+        });
     };
     let delete = |reason| Plan::Act(Step::Delete { uid: observed.uid.clone(), reason });
     // Of any pod on this node: nobody else can agree to its end, and nothing of it runs here.
@@ -144,5 +165,27 @@ pub fn plan(wanted: Option<Wanted<'_>>, observed: Option<&Observed>, node: &Node
     match status_patch(&observed.uid, wanted.status, &observed.status) {
         Some(patch) => Plan::Act(Step::PatchStatus { uid: observed.uid.clone(), patch }),
         None => Plan::Settled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn of_a_pod_only_as_much_is_remembered_as_a_server_can_mean() {
+        let pod = |name: &str, message: &str| {
+            json!({
+                "metadata": {"name": name, "namespace": "n", "uid": "u", "resourceVersion": "7", "managedFields": ["f"]},
+                "spec": {"nodeName": "edge"},
+                "status": {"phase": "Running", "message": message, "qosClass": "Burstable", "startTime": "2026-01-01T00:00:00Z"},
+            })
+        };
+        let (name, observed) = Observed::of(&pod("a", "m")).unwrap();
+        assert_eq!((name.name.as_str(), observed.version), ("a", Some(7)));
+        assert_eq!(observed.status, json!({"phase": "Running", "message": "m", "startTime": "2026-01-01T00:00:00Z"}));
+        assert_eq!(Observed::of(&pod("a", &"m".repeat(1 << 20))).unwrap().1.status, Value::Null);
+        assert_eq!(Observed::of(&pod(&"a".repeat(254), "m")), None);
     }
 }

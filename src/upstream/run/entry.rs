@@ -2,6 +2,7 @@
 
 use super::pace::Pace;
 use crate::api::published::PublishedPod;
+use crate::upstream::plan::mirror::Detail;
 use crate::upstream::plan::step::Observed;
 use serde_json::Value;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(super) struct Entry {
     pub(super) problem: Option<String>,
     /// The patch that was sent last, and the version that the server had after it.
     sent: Option<(Value, Option<u64>)>,
+    /// How much of the pod the server takes.
+    pub(super) detail: Detail,
     /// Nothing is tried before.
     pub(super) not_before: Option<Instant>,
     pace: Pace,
@@ -56,6 +59,7 @@ impl Entry {
             is_settled: false,
             problem: None,
             sent: None,
+            detail: Detail::Whole,
             not_before: None,
             pace: Pace::up_to(LONGEST_PAUSE),
             patch_after: None,
@@ -143,7 +147,15 @@ mod tests {
     use super::*;
 
     fn observed(uid: &str, version: u64) -> Observed {
-        Observed { uid: uid.into(), version: Some(version), mirror_of: None, owner: None, is_deleting: false, status: Value::Null }
+        Observed {
+            uid: uid.into(),
+            version: Some(version),
+            mirror_of: None,
+            owner: None,
+            is_deleting: false,
+            status: Value::Null,
+            weight: 0,
+        }
     }
 
     #[test]

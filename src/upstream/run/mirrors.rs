@@ -8,12 +8,15 @@
 //!
 //! When the server as a whole does not answer or wants to be left alone, the gate closes: nothing is sent, then one request tries. A refusal
 //! that is about one pod delays that pod alone.
+//!
+//! A name is remembered while a pod of this host or of the server has it, also when nothing can be sent for days; and of the server no
+//! more are believed than a Node can have.
 
 use super::entry::Entry;
-use super::pace::Pace;
+use super::gate::Gate;
 use super::perform::{Outcome, Performed, perform};
 use super::queue::Queue;
-use super::watch::Observation;
+use super::watch::{MAX_PODS, MAX_STATUSES, Observation};
 use super::{Links, Standing};
 use crate::api::published::{PodKey, PublishedPod};
 use crate::pod::PodFullName;
@@ -21,8 +24,9 @@ use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use crate::telemetry::journal::ChangeKind;
 use crate::upstream::cluster::ApiError;
 use crate::upstream::plan::NodeRef;
+use crate::upstream::plan::mirror::Detail;
 use crate::upstream::plan::status_patch::stored_form;
-use crate::upstream::plan::step::{Plan, Step, Wanted, plan};
+use crate::upstream::plan::step::{Observed, Plan, Step, Wanted, plan};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -32,10 +36,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// Requests at the same time.
-const PARALLEL: usize = 4;
-/// Longest time for which nothing is sent after a failure of the server.
-const LONGEST_GATE: Duration = Duration::from_secs(30);
 /// A mirror whose pod went away stays that long: a pod that is made anew keeps no gap, and at the start its pod may just not be published yet.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
 /// Problems told in the status.
@@ -43,7 +43,7 @@ const MAX_PROBLEMS: usize = 20;
 
 type InFlight<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Performed> + Send + 'a>>>;
 
-struct Mirrors<'a> {
+pub(super) struct Mirrors<'a> {
     links: &'a Links,
     node: Option<NodeRef>,
     entries: BTreeMap<PodFullName, Entry>,
@@ -60,22 +60,6 @@ struct Mirrors<'a> {
     problems: BTreeSet<PodFullName>,
 }
 
-/// Whether the server is asked at all.
-struct Gate {
-    closed_until: Option<Instant>,
-    pace: Pace,
-}
-
-impl Gate {
-    fn limit(&self, now: Instant) -> usize {
-        match self.closed_until {
-            None => PARALLEL,
-            Some(until) if until <= now => 1,
-            Some(_) => 0,
-        }
-    }
-}
-
 /// Keeps mirrors for ever.
 pub(super) async fn run(
     links: &Links,
@@ -84,20 +68,7 @@ pub(super) async fn run(
 ) -> Infallible {
     let mut feed = links.published.pods().subscribe();
     let mut ready = links.sources_ready.clone();
-    let mut mirrors = Mirrors {
-        links,
-        node: None,
-        entries: BTreeMap::new(),
-        queue: Queue::default(),
-        in_flight: FuturesUnordered::new(),
-        is_listed: false,
-        version: None,
-        ready_since: None,
-        gate: Gate { closed_until: None, pace: Pace::up_to(LONGEST_GATE) },
-        wanted: 0,
-        settled: 0,
-        problems: BTreeSet::new(),
-    };
+    let mut mirrors = Mirrors::new(links);
     feed.mark_changed();
     standing.mark_changed();
     ready.mark_changed();
@@ -126,7 +97,25 @@ pub(super) async fn run(
     }
 }
 
-impl Mirrors<'_> {
+impl<'a> Mirrors<'a> {
+    /// Nothing is known.
+    pub(super) fn new(links: &'a Links) -> Self {
+        Self {
+            links,
+            node: None,
+            entries: BTreeMap::new(),
+            queue: Queue::default(),
+            in_flight: FuturesUnordered::new(),
+            is_listed: false,
+            version: None,
+            ready_since: None,
+            gate: Gate::open(),
+            wanted: 0,
+            settled: 0,
+            problems: BTreeSet::new(),
+        }
+    }
+
     fn stand(&mut self, standing: Standing) {
         let node = match standing {
             Standing::Silent => None,
@@ -154,7 +143,7 @@ impl Mirrors<'_> {
     }
 
     /// Takes what changed among the published pods.
-    fn read_feed(&mut self) {
+    pub(super) fn read_feed(&mut self) {
         let pods = self.links.published.pods();
         let changes = self.version.and_then(|version| pods.since(version).ok());
         let Some(changes) = changes else {
@@ -194,12 +183,13 @@ impl Mirrors<'_> {
         };
         if hash(&entry.wanted) != hash(&pod) {
             entry.not_before = None;
+            entry.detail = Detail::Whole;
         }
         entry.wanted = pod;
         self.touch(name);
     }
 
-    fn observe(&mut self, observation: Observation) {
+    pub(super) fn observe(&mut self, observation: Observation) {
         let now = Instant::now();
         match observation {
             Observation::All(pods, version) => {
@@ -215,13 +205,20 @@ impl Mirrors<'_> {
                         entry.observed = None;
                     }
                 }
+                let over: Vec<_> = self.entries.iter().filter(|(_, entry)| entry.is_over()).map(|(name, _)| name.clone()).collect();
+                over.iter().for_each(|name| self.forget(name));
                 for (name, observed) in pods {
                     self.entries.entry(name).or_insert_with(|| Entry::new(now)).observe(observed);
                 }
                 self.schedule_all();
             }
             Observation::Present(name, observed) => {
-                self.entries.entry(name.clone()).or_insert_with(|| Entry::new(now)).observe(*observed);
+                if !self.entries.contains_key(&name) && self.entries.len() >= self.wanted + MAX_PODS {
+                    tracing::debug!(pod = %name, "the server tells of more pods than a Node can have");
+                    return;
+                }
+                let observed = self.fitting(&name, *observed);
+                self.entries.entry(name.clone()).or_insert_with(|| Entry::new(now)).observe(observed);
                 self.touch(&name);
             }
             Observation::Gone(name, observed) => {
@@ -230,18 +227,48 @@ impl Mirrors<'_> {
                 }
                 self.touch(&name);
             }
-            Observation::Back => {
-                self.gate.closed_until = None;
-                self.gate.pace.succeeded();
-            }
+            Observation::Back => self.gate.succeeded(),
         }
     }
 
-    /// Has a name looked at as soon as it may be.
+    /// What is remembered of a pod that the server tells of: without its status if there is no room for it.
+    fn fitting(&self, name: &PodFullName, mut observed: Observed) -> Observed {
+        let before = self.entries.get(name).and_then(|entry| entry.observed.as_ref()).map_or(0, |known| known.weight);
+        if self.statuses_held() - before + observed.weight > MAX_STATUSES {
+            observed.forget_status();
+        }
+        observed
+    }
+
+    /// Bytes of all statuses that the server has, about.
+    pub(super) fn statuses_held(&self) -> usize {
+        self.entries.values().filter_map(|entry| entry.observed.as_ref()).map(|known| known.weight).sum()
+    }
+
+    /// Has a name looked at as soon as it may be, or forgets it.
     fn touch(&mut self, name: &PodFullName) {
+        let Some(entry) = self.entries.get(name) else { return };
+        if entry.is_over() {
+            self.forget(name);
+            return;
+        }
         let now = Instant::now();
-        let at = self.entries.get(name).and_then(|entry| entry.not_before).map_or(now, |not_before| not_before.max(now));
+        let at = entry.not_before.map_or(now, |not_before| not_before.max(now));
         self.queue.schedule(name, at);
+    }
+
+    /// Nobody has this name any more.
+    fn forget(&mut self, name: &PodFullName) {
+        self.set_settled(name, false);
+        self.problems.remove(name);
+        self.queue.remove(name);
+        self.entries.remove(name);
+    }
+
+    /// Names that are remembered, and those of them that are due some time.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, usize) {
+        (self.entries.len(), self.queue.len())
     }
 
     fn wake_at(&self) -> Option<Instant> {
@@ -250,7 +277,7 @@ impl Mirrors<'_> {
         if self.node.is_none() || !self.is_listed || self.in_flight.len() >= self.gate.limit(now).max(1) {
             return None;
         }
-        Some(self.gate.closed_until.map_or(next, |until| next.max(until)))
+        Some(self.gate.opens_after(next))
     }
 
     /// Begins what is due, as far as there is room.
@@ -260,22 +287,12 @@ impl Mirrors<'_> {
         while self.in_flight.len() < self.gate.limit(now)
             && let Some(name) = self.queue.take_due(now)
         {
-            let is_over = match self.entries.get(&name) {
-                Some(entry) => entry.is_over(),
-                None => continue,
-            };
-            if is_over {
-                self.set_settled(&name, false);
-                self.problems.remove(&name);
-                self.entries.remove(&name);
-                continue;
-            }
             if let Some(step) = self.next_step(&name, &node, now) {
                 if let Some(entry) = self.entries.get_mut(&name) {
                     entry.is_busy = true;
                 }
                 let cluster = self.links.cluster.as_ref();
-                self.in_flight.push(Box::pin(perform(cluster, name, step)));
+                self.in_flight.push(Box::pin(perform(cluster, &self.links.settings.name, name, step)));
             }
         }
     }
@@ -298,6 +315,7 @@ impl Mirrors<'_> {
             full_name: &pod.desired.full_name,
             pod: &pod.desired.pod,
             status,
+            detail: entry.detail,
         });
         let is_wanted = wanted.is_some();
         let planned = plan(wanted, entry.observed.as_ref(), node, may_remove);
@@ -374,6 +392,11 @@ impl Mirrors<'_> {
                 Ok(())
             }
             Outcome::Failed(error) if error.is_about_the_server() => Err(error),
+            Outcome::Failed(error) if error.is_invalid() && matches!(step, Step::Create(_)) && entry.detail == Detail::Whole => {
+                tracing::info!(pod = %name, %error, "the server may be older than this host: its mirror shows less");
+                entry.detail = Detail::Plain;
+                Ok(())
+            }
             Outcome::Failed(error) => {
                 entry.failed(error.retry_after(), random, now);
                 self.refuse(&name, &step, &error);
@@ -381,13 +404,10 @@ impl Mirrors<'_> {
             }
         };
         match reached {
-            Ok(()) => {
-                self.gate.closed_until = None;
-                self.gate.pace.succeeded();
-            }
+            Ok(()) => self.gate.succeeded(),
             Err(error) => {
                 tracing::debug!(pod = %name, %error, "the API server does not do it now");
-                self.gate.closed_until = Some(now + self.gate.pace.failed(error.retry_after(), random));
+                self.gate.failed(error.retry_after(), random, now);
             }
         }
         self.touch(&name);

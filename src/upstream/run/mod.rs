@@ -10,8 +10,11 @@
 //! the server is bounded by the channel: a server that sends more has to wait.
 
 mod board;
+#[cfg(test)]
+mod bounds_test;
 mod entry;
 mod events;
+mod gate;
 mod mirrors;
 mod node;
 mod pace;
@@ -29,6 +32,7 @@ use crate::api::Published;
 use crate::pod::NodeName;
 use crate::telemetry::EventLog;
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -48,6 +52,8 @@ pub struct Links {
     pub events: Arc<EventLog>,
     /// What the configuration says of the Node.
     pub settings: NodeSettings,
+    /// Labels of the host as they are at the time; those of the Node's settings win.
+    pub host_labels: latest::Receiver<BTreeMap<String, String>>,
     /// Whether a Node that is not there is created.
     pub register: bool,
     /// What tells this host from another one that has its name; the same after a restart.
@@ -65,6 +71,13 @@ pub struct Links {
 }
 
 impl Links {
+    /// What the configuration says of the Node now.
+    fn settings_now(&self) -> NodeSettings {
+        let mut labels = self.host_labels.borrow().clone();
+        labels.extend(self.settings.labels.clone());
+        NodeSettings { labels, ..self.settings.clone() }
+    }
+
     fn node_name(&self) -> NodeName {
         NodeName::new(self.settings.name.clone())
     }

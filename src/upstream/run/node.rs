@@ -6,7 +6,7 @@ use crate::status::NodeStanding;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use crate::upstream::cluster::{ApiError, ApiRequest, Verb};
 use crate::upstream::plan::lease::{self, Holder};
-use crate::upstream::plan::{NodeRef, node};
+use crate::upstream::plan::{NodeRef, labels, node};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::convert::Infallible;
@@ -18,6 +18,10 @@ use tokio::time::Instant;
 const RENEW: Duration = Duration::from_secs(10);
 /// Longest pause after failures: less than what a Lease counts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Labels that were refused are sent again after this.
+const LABELS_AGAIN: Duration = Duration::from_secs(300);
+/// Longest UID that is believed: each mirror names it.
+const MAX_UID: usize = 253;
 /// Times of renewal that are remembered: the last one that was answered and those that were not.
 const MAX_WRITTEN: usize = 8;
 
@@ -30,6 +34,15 @@ struct Keeper<'a> {
     written: Vec<String>,
     /// What another agent wrote last, and when that was seen.
     other: Option<(String, Instant)>,
+    /// At most two: the free labels and the restricted ones.
+    refused: Vec<RefusedLabels>,
+}
+
+/// A patch of labels that the server does not take.
+struct RefusedLabels {
+    patch: Value,
+    note: String,
+    at: Instant,
 }
 
 /// Whose the Node is.
@@ -43,7 +56,7 @@ enum Held {
 
 /// Keeps the Node for ever.
 pub(super) async fn run(links: &Links, standing: watch::Sender<Standing>) -> Infallible {
-    let mut keeper = Keeper { links, standing, held: None, written: Vec::new(), other: None };
+    let mut keeper = Keeper { links, standing, held: None, written: Vec::new(), other: None, refused: Vec::new() };
     let mut pace = Pace::up_to(LONGEST_PAUSE);
     loop {
         let pause = match keeper.turn().await {
@@ -68,7 +81,7 @@ impl Keeper<'_> {
         let facts = (self.links.facts)();
         let address = self.links.cluster.address().await;
         self.links.board.update(|status| status.server = address.unwrap_or_else(|| std::mem::take(&mut status.server)));
-        let settings = &self.links.settings;
+        let settings = &self.links.settings_now();
         let path = format!("{}/{}", request::NODES, settings.name);
         let found = match self.send(ApiRequest::new(Verb::Get, path.as_str())).await {
             Ok(found) => found,
@@ -78,7 +91,7 @@ impl Keeper<'_> {
             }
             Err(error) => return Err(error),
         };
-        let Some(uid) = found["metadata"]["uid"].as_str() else {
+        let Some(uid) = found["metadata"]["uid"].as_str().filter(|uid| uid.len() <= MAX_UID) else {
             return Err(ApiError::Unreachable("the Node has no UID".to_owned()));
         };
         let node = NodeRef { name: settings.name.clone(), uid: uid.to_owned() };
@@ -94,12 +107,9 @@ impl Keeper<'_> {
                 node.name
             )));
         }
-        if let Some(patch) = node::labels_patch(settings, &facts, &found) {
-            match self.send(ApiRequest::new(Verb::Patch, path.as_str()).with_body(patch)).await {
-                Ok(_) => {}
-                Err(error) if error.is_about_the_server() => return Err(error),
-                Err(error) => note = Some(format!("labels of the Node: {error}")),
-            }
+        let labels::LabelPatches { free, restricted } = labels::patches(settings, &facts, &found);
+        for patch in [free, restricted].into_iter().flatten() {
+            note = self.label(&path, patch).await?.or(note);
         }
         let period = if held == Held::WithoutLease { SignedDuration::ZERO } else { node::STATUS_PERIOD };
         if let Some(patch) = node::status_patch(settings, &facts, &found, (self.links.now)(), period) {
@@ -113,12 +123,30 @@ impl Keeper<'_> {
         Ok(note)
     }
 
+    /// Sends a patch of labels, unless it was refused a moment ago. Gives why it is refused.
+    async fn label(&mut self, path: &str, patch: Value) -> Result<Option<String>, ApiError> {
+        let known = self.refused.iter().find(|refused| refused.patch == patch);
+        if let Some(refused) = known.filter(|refused| refused.at.elapsed() < LABELS_AGAIN) {
+            return Ok(Some(refused.note.clone()));
+        }
+        self.refused.retain(|refused| refused.patch != patch && refused.at.elapsed() < LABELS_AGAIN);
+        match self.send(ApiRequest::new(Verb::Patch, path).with_body(patch.clone())).await {
+            Ok(_) => Ok(None),
+            Err(error) if error.is_about_the_server() => Err(error),
+            Err(error) => {
+                let note = format!("labels of the Node: {error}");
+                self.refused.push(RefusedLabels { patch, note: note.clone(), at: Instant::now() });
+                Ok(Some(note))
+            }
+        }
+    }
+
     async fn register(&mut self, facts: &node::HostFacts) -> Result<Value, ApiError> {
         let name = &self.links.settings.name;
         if !self.links.register {
             return Err(ApiError::Unreachable(format!("there is no Node {name}, and registerNode is false: it is waited for")));
         }
-        let object = node::node_object(&self.links.settings, facts, (self.links.now)());
+        let object = node::node_object(&self.links.settings_now(), facts, (self.links.now)());
         let created = self.send(ApiRequest::new(Verb::Create, request::NODES).with_body(object)).await?;
         tracing::info!(node = %name, "the Node is registered");
         Ok(created)

@@ -25,8 +25,8 @@ pub(super) struct Performed {
     pub(super) outcome: Outcome,
 }
 
-/// Carries out `step` for `name`.
-pub(super) async fn perform(cluster: &dyn Cluster, name: PodFullName, step: Step) -> Performed {
+/// Carries out `step` for `name`, a pod of `node`.
+pub(super) async fn perform(cluster: &dyn Cluster, node: &str, name: PodFullName, step: Step) -> Performed {
     let outcome = match &step {
         Step::Create(object) => {
             // These types have string keys only: writing them cannot fail.
@@ -44,7 +44,7 @@ pub(super) async fn perform(cluster: &dyn Cluster, name: PodFullName, step: Step
             // A state that the server does not let follow the one it has: a new mirror has none.
             Err(error) if error.is_invalid() => {
                 tracing::info!(pod = %name, %error, "the mirror cannot show the status; it is made anew");
-                delete(cluster, &name, uid).await
+                delete(cluster, node, &name, uid).await
             }
             Err(error) => Outcome::Failed(error),
         },
@@ -57,16 +57,25 @@ pub(super) async fn perform(cluster: &dyn Cluster, name: PodFullName, step: Step
                     tracing::info!(pod = %name, "somebody deleted it at the API server; nothing is stopped")
                 }
             }
-            delete(cluster, &name, uid).await
+            delete(cluster, node, &name, uid).await
         }
     };
     Performed { name, step, outcome }
 }
 
-async fn delete(cluster: &dyn Cluster, name: &PodFullName, uid: &str) -> Outcome {
+async fn delete(cluster: &dyn Cluster, node: &str, name: &PodFullName, uid: &str) -> Outcome {
     match cluster.send(request::delete_pod(name, uid)).await {
         Ok(_) => Outcome::Done(None),
-        Err(error) if error.is_not_found() => Outcome::Done(None),
+        // Also said of one that is too new for an admission plugin: its copy of the store lags behind.
+        Err(error) if error.is_not_found() => match look(cluster, name).await {
+            // One that finds nothing at all, such as a proxy that lost its server, has not said that the pod is gone, and nobody would
+            // ask for it again: what has to be there tells.
+            Outcome::Surprise(None) => match cluster.send(request::get_node(node)).await {
+                Ok(_) => Outcome::Done(None),
+                Err(error) => Outcome::Failed(error),
+            },
+            other @ (Outcome::Surprise(Some(_)) | Outcome::Done(_) | Outcome::Failed(_)) => other,
+        },
         Err(error) if error.is_conflict() => look(cluster, name).await,
         Err(error) => Outcome::Failed(error),
     }

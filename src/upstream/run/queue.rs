@@ -36,6 +36,19 @@ impl Queue {
         Some(name)
     }
 
+    /// It has not to be looked at any more.
+    pub(super) fn remove(&mut self, name: &PodFullName) {
+        if let Some(at) = self.times.remove(name) {
+            self.by_time.remove(&(at, name.clone()));
+        }
+    }
+
+    /// How many names are due some time.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_time.len()
+    }
+
     /// When the next name is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.by_time.first().map(|(at, _)| *at)
@@ -61,6 +74,10 @@ mod tests {
         assert_eq!(queue.take_due(at(0)), None);
         assert_eq!(queue.take_due(at(9)), Some(name("a")));
         assert_eq!(queue.take_due(at(9)), Some(name("b")));
+        assert_eq!((queue.take_due(at(9)), queue.next()), (None, None));
+        queue.schedule(&name("a"), at(1));
+        queue.remove(&name("a"));
+        queue.remove(&name("b"));
         assert_eq!((queue.take_due(at(9)), queue.next()), (None, None));
     }
 }

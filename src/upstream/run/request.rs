@@ -5,7 +5,7 @@ use crate::upstream::cluster::{ApiRequest, Verb};
 use serde_json::{Value, json};
 
 /// Pods in one page of a list: what bounds the memory for its answer.
-const PAGE: &str = "50";
+const PAGE: &str = "25";
 
 /// All pods.
 pub(super) const PODS: &str = "/api/v1/pods";
@@ -16,6 +16,11 @@ pub(super) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-no
 
 fn pod_path(name: &PodFullName) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", name.namespace, name.name)
+}
+
+/// The Node.
+pub(super) fn get_node(node: &str) -> ApiRequest {
+    ApiRequest::new(Verb::Get, format!("{NODES}/{node}"))
 }
 
 /// The pod.

@@ -5,6 +5,7 @@ use crate::pod::PodFullName;
 use crate::upstream::cluster::{ApiError, WatchKind};
 use crate::upstream::plan::step::Observed;
 use crate::upstream::run::pace::Pace;
+use serde_json::Value;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -16,8 +17,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
 /// A watch is asked for that long, and up to as long again.
 const WATCH_SECONDS: u32 = 300;
-/// More pages than any node can have pods for: a server that never ends a list.
-const MAX_PAGES: usize = 200;
+/// More pods than any node can have: a server that never ends a list.
+pub(super) const MAX_PODS: usize = 10_000;
+/// More pages than these have.
+const MAX_PAGES: usize = 800;
+/// Weight of all statuses that are remembered, about three thousand of the usual ones. What is above costs one more request with the pod's next
+/// change, not memory.
+pub(super) const MAX_STATUSES: usize = 32 << 20;
+/// Longest version, and longest token of a page, that is believed.
+const MAX_TOKEN: usize = 16 << 10;
 
 /// What was seen.
 #[derive(Debug)]
@@ -89,7 +97,7 @@ impl Reflector<'_> {
         self.tell(Observation::Back).await;
         while let Some(event) = watch.next().await {
             let event = event?;
-            let version = event.object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+            let version = token(&event.object["metadata"]["resourceVersion"]);
             let observation = match (event.kind, Observed::of(&event.object)) {
                 (WatchKind::Bookmark, _) | (_, None) => None,
                 (WatchKind::Present, Some((name, observed))) => Some(Observation::Present(name, Box::new(observed))),
@@ -109,16 +117,28 @@ impl Reflector<'_> {
     async fn list(&self) -> Result<String, ApiError> {
         let node = &self.links.settings.name;
         let mut pods = Vec::new();
-        let mut token: Option<String> = None;
+        let mut weight = 0;
+        let mut after: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let page = self.links.cluster.send(request::list_pods(node, token.as_deref())).await?;
-            pods.extend(page["items"].as_array().into_iter().flatten().filter_map(Observed::of));
-            token = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
-            if token.is_none() {
-                let version = page["metadata"]["resourceVersion"].as_str().unwrap_or("0").to_owned();
+            let page = self.links.cluster.send(request::list_pods(node, after.as_deref())).await?;
+            for (name, mut observed) in page["items"].as_array().into_iter().flatten().filter_map(Observed::of) {
+                weight += observed.weight;
+                if weight > MAX_STATUSES {
+                    weight -= observed.weight;
+                    observed.forget_status();
+                }
+                pods.push((name, observed));
+            }
+            let next = page["metadata"]["continue"].as_str().unwrap_or_default();
+            if next.is_empty() {
+                let version = token(&page["metadata"]["resourceVersion"]).unwrap_or_else(|| "0".to_owned());
                 self.tell(Observation::All(pods, version.parse().ok())).await;
                 return Ok(version);
             }
+            if pods.len() > MAX_PODS || next.len() > MAX_TOKEN {
+                break;
+            }
+            after = Some(next.to_owned());
         }
         Err(ApiError::Unreachable("the list of pods does not end".to_owned()))
     }
@@ -127,4 +147,8 @@ impl Reflector<'_> {
         // The receiver lives as long as this: it is in the same task.
         self.observe.send(observation).await.ok();
     }
+}
+
+fn token(value: &Value) -> Option<String> {
+    value.as_str().filter(|token| token.len() <= MAX_TOKEN).map(str::to_owned)
 }

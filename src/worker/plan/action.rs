@@ -131,6 +131,8 @@ pub enum Action {
 pub enum StopReason {
     /// Its definition changed.
     DefinitionChanged,
+    /// Its resources changed, and it has them only after a restart.
+    ResizeRestarts,
     /// The pod's sandbox, or an init container, changed.
     PodChanged,
     /// It is no longer in the pod.
@@ -152,10 +154,25 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Whether an edit of the pod is why, so that another edit can take the reason away.
+    pub const fn is_edit(self) -> bool {
+        match self {
+            StopReason::DefinitionChanged | StopReason::ResizeRestarts | StopReason::PodChanged | StopReason::NotInPod => true,
+            StopReason::AllRestart
+            | StopReason::PostStartFailed
+            | StopReason::PodEnds
+            | StopReason::LivenessFailed
+            | StopReason::LivenessFailedRestarts
+            | StopReason::StartupFailed
+            | StopReason::StartupFailedRestarts => false,
+        }
+    }
+
     /// For the event.
     pub const fn as_sentence(self) -> &'static str {
         match self {
             StopReason::DefinitionChanged => "its definition changed",
+            StopReason::ResizeRestarts => "its resources changed",
             StopReason::PodChanged => "the definition of its pod changed",
             StopReason::NotInPod => "it is no longer in its pod",
             StopReason::AllRestart => "all containers of its pod are restarted",
@@ -171,12 +188,11 @@ impl StopReason {
     /// The event about it, with the kubelet's words where it has some.
     pub fn message(self, container: &ContainerName) -> String {
         match self {
-            StopReason::DefinitionChanged
-            | StopReason::PodChanged
-            | StopReason::AllRestart
-            | StopReason::NotInPod
-            | StopReason::PostStartFailed
-            | StopReason::PodEnds => {
+            StopReason::DefinitionChanged => format!("Container {container} definition changed, will be restarted"),
+            StopReason::ResizeRestarts => format!("Container {container} resize requires restart"),
+            StopReason::PodEnds => format!("Stopping container {container}"),
+            // What the kubelet has no such stops for, or says no more of.
+            StopReason::PodChanged | StopReason::AllRestart | StopReason::NotInPod | StopReason::PostStartFailed => {
                 format!("Stopping container {container}: {}", self.as_sentence())
             }
             StopReason::LivenessFailed => format!("Container {container} failed liveness probe"),
@@ -190,6 +206,7 @@ impl StopReason {
     pub const fn is_of_container(self) -> bool {
         match self {
             StopReason::DefinitionChanged
+            | StopReason::ResizeRestarts
             | StopReason::PodChanged
             | StopReason::AllRestart
             | StopReason::NotInPod

@@ -109,6 +109,18 @@ fn signal(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, gr
     out.actions.push(Action::StopContainer { container: run.name.clone(), id: run.id.clone(), signal, grace: left, why });
 }
 
+/// Why a run that is not as it shall be has to stop: what its process sees changed, or only what it is given, and that needs a restart.
+pub(super) fn reason_of_change(input: &PlanInput<'_>, run: &ContainerStatus) -> StopReason {
+    let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
+    let begun = input.memory.stops.get(&run.id).map(|stop| stop.why);
+    let is_resize = container.is_some_and(|container| container.hash.is(&run.hash));
+    if is_resize && begun.is_none_or(|why| why == StopReason::ResizeRestarts) {
+        StopReason::ResizeRestarts
+    } else {
+        StopReason::DefinitionChanged
+    }
+}
+
 /// Takes the next steps in stopping all of `runs`. Whether an end has to be waited for.
 pub(super) fn stop_in_order(
     out: &mut PodActions,

@@ -7,13 +7,14 @@ use super::hooks::tend_post_starts;
 use super::resize::resize;
 use super::sequence::{Next, Sequence, sequence};
 use super::standing::Place;
-use super::stop::{Grace, stop_in_order, stop_one};
+use super::stop::{Grace, reason_of_change, stop_in_order, stop_one};
 use super::unhealthy::stop_unhealthy;
 use super::{Action, PlanInput, PodActions, StopReason};
 use crate::pod::containers::ContainerKind;
 use crate::runtime::{ContainerState, ContainerStatus, SandboxState};
 use crate::status::{PodResult, Waiting, reason};
 use crate::sys::clock::Moment;
+use crate::telemetry::kubernetes_duration;
 use crate::worker::backoff::{BackoffPolicy, Failure};
 use crate::worker::memory::{ImageWork, Step, StorageWork};
 
@@ -84,9 +85,7 @@ impl<'a> SyncPlan<'a> {
             self.out.actions.push(Action::Finish(result));
             return;
         }
-        if self.has_lost_sandbox() {
-            self.out.actions.push(Action::StopSandbox);
-        }
+        let is_clear = !self.has_lost_sandbox() || self.stop_sandbox();
         if self.stop_surpassed(&surpassed) {
             return;
         }
@@ -107,14 +106,10 @@ impl<'a> SyncPlan<'a> {
                 resize(&mut self.out, &self.input);
                 goes_on
             }
-            Target::Missing(_) => true,
+            Target::Missing(_) => is_clear,
             Target::Other(_) => {
                 let running: Vec<_> = self.input.running().collect();
-                let goes_on = self.stop_together(&running, all_open || running.is_empty());
-                if goes_on {
-                    self.out.actions.push(Action::StopSandbox);
-                }
-                goes_on
+                self.stop_together(&running, all_open || running.is_empty()) && self.stop_sandbox()
             }
         };
         let has_sandbox = !is_new || (goes_on && preparation == Preparation::Complete && self.create(attempt));
@@ -186,6 +181,15 @@ impl<'a> SyncPlan<'a> {
 
     fn has_lost_sandbox(&self) -> bool {
         self.input.observed.sandbox.as_ref().is_some_and(|sandbox| sandbox.state == SandboxState::Lost)
+    }
+
+    /// Clears the present sandbox away, unless that failed just now. Whether a new one may follow.
+    fn stop_sandbox(&mut self) -> bool {
+        let is_due = self.is_due(self.input.memory.cleanup.as_ref());
+        if is_due {
+            self.out.actions.push(Action::StopSandbox);
+        }
+        is_due
     }
 
     /// Whether a step that may have failed is done or can be tried now.
@@ -292,8 +296,10 @@ impl<'a> SyncPlan<'a> {
     /// Whether record and volumes are as far as the container needs them.
     fn is_prepared(&mut self, preparation: Preparation, next: &Next<'a>) -> bool {
         let is_prepared = preparation.allows(next);
-        if let (false, Some(missing)) = (is_prepared, &self.input.definition.missing_files) {
-            self.wait(next, reason::CONTAINER_CREATING, missing.clone());
+        match (&self.input.definition.missing_files, &self.input.memory.volumes) {
+            (Some(missing), _) if !is_prepared => self.wait(next, reason::CONTAINER_CREATING, missing.clone()),
+            (None, Step::Failed(failure)) if !is_prepared => self.wait(next, failure.reason, failure.message.clone()),
+            (Some(_) | None, Step::Open | Step::Done | Step::Failed(_)) => {}
         }
         is_prepared
     }
@@ -304,10 +310,12 @@ impl<'a> SyncPlan<'a> {
         let now = self.input.now.moment;
         let memory = self.input.memory.container(name);
         if let Some(until) = self.backs_off_until(next) {
-            let pause = memory.crash_loop.as_ref().map_or(0, |crash_loop| crash_loop.backoff.delay.as_secs());
+            let pause = memory.crash_loop.as_ref().map(|crash_loop| crash_loop.backoff.delay).unwrap_or_default();
             let message = format!(
-                "back-off {}s restarting failed container={name} pod={}({})",
-                pause, self.input.definition.desired.full_name, self.input.definition.desired.uid
+                "back-off {} restarting failed container={name} pod={}({})",
+                kubernetes_duration(pause),
+                self.input.definition.desired.full_name,
+                self.input.definition.desired.uid
             );
             self.wait(next, reason::CRASH_LOOP_BACK_OFF, message);
             self.out.wake_at(until);
@@ -379,7 +387,7 @@ impl<'a> SyncPlan<'a> {
         let mut is_waiting = false;
         for start in starts {
             if let Some(run) = start.outdated {
-                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, StopReason::DefinitionChanged);
+                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, reason_of_change(&self.input, run));
             }
         }
         // A stop that was begun goes on, whatever became of its reason.
@@ -387,7 +395,7 @@ impl<'a> SyncPlan<'a> {
             next.iter().filter_map(|next| next.outdated).filter(|run| starts.iter().all(|start| start.outdated != Some(*run)))
         {
             if self.input.memory.stops.contains_key(&run.id) {
-                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, StopReason::DefinitionChanged);
+                is_waiting |= stop_one(&mut self.out, &self.input, run, grace, reason_of_change(&self.input, run));
             }
         }
         let is_new = |next: &&Next<'_>| next.due.previous.is_none();

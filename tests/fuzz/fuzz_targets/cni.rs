@@ -1,16 +1,20 @@
-//! `network::cni::spec` answers any bytes without a panic, as a configuration, as a plugin's answer and as an annotation; what it accepts is the
-//! same after it was written and read again, and errors fit a line.
+//! `network::cni::spec` and `pod::networks` answer any bytes without a panic, as a configuration, as a plugin's answer and as an annotation;
+//! what they accept is the same after it was written and read again, and errors fit a line.
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
 #[path = "../../../src/network/cni/spec/mod.rs"]
 mod spec;
 
+#[path = "cni_modules/pod.rs"]
+mod pod;
+
 use libfuzzer_sys::fuzz_target;
+use pod::networks::{self, is_interface_name};
 use spec::conflist::{Conflist, Form};
 use spec::result::{self, CniResult};
 use spec::version::CniVersion;
-use spec::{fault, invocation, is_interface_name, selection};
+use spec::{fault, invocation};
 
 fn fits_a_line(error: &impl std::fmt::Display) {
     assert!(!error.to_string().contains(char::is_control));
@@ -42,11 +46,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
     invocation::spoken(bytes);
     let text = String::from_utf8_lossy(bytes);
-    match selection::additional(&text) {
+    match networks::additional(&text) {
         Ok(selections) => assert!(selections.iter().all(|selection| is_interface_name(&selection.interface))),
         Err(error) => fits_a_line(&error),
     }
-    if let Err(error) = selection::default_network(&text) {
+    if let Err(error) = networks::default_network(&text) {
         fits_a_line(&error);
     }
 });

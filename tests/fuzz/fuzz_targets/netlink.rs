@@ -6,7 +6,7 @@
 mod sys;
 
 use libfuzzer_sys::fuzz_target;
-use sys::netlink::{accepting, answers, attributes, conntrack, nftables, rtnetlink};
+use sys::netlink::{accepting, answers, attributes, conntrack, listening, nftables, rtnetlink, sources};
 
 fuzz_target!(|bytes: &[u8]| {
     let forward = nftables::BaseChain { family: 2, table: "filter".into(), name: "FORWARD".into(), hook: 2, drops: true };
@@ -20,9 +20,11 @@ fuzz_target!(|bytes: &[u8]| {
         rtnetlink::route(&answer);
         rtnetlink::default_route(&answer);
         nftables::base_chain(&answer);
+        listening::waiting(&answer);
+        sources::source_rule(&answer, "firewalld");
         nftables::is_removal(&answer, "podstead");
-        accepting::handle_of(&answer, &forward, "podstead");
-        accepting::concerns_passing(&answer);
+        accepting::rule_of(&answer, &forward, "podstead");
+        accepting::concerns_pods(&answer);
         if let Some(connection) = conntrack::connection(&answer) {
             conntrack::forget(&mut sys::netlink::Request::new(), &connection);
         }

@@ -19,7 +19,7 @@ static IDENTITIES: LazyLock<Identities> = LazyLock::new(|| Identities::parse(IDE
 fuzz_target!(|bytes: &[u8]| {
     for unopened in [Unopened::Refused, Unopened::Noted] {
         let opening = Opening { identities: IDENTITIES.clone(), unopened };
-        let Decoded { objects, problems, broken } = manifest::decode_sealed("fuzz", bytes, &Limits::default(), &opening);
+        let Decoded { objects, problems, broken, .. } = manifest::decode_sealed("fuzz", bytes, &Limits::default(), &opening);
         assert!(broken.is_empty() || !problems.is_empty());
         assert!(objects.len() <= bytes.len());
         assert!(problems.iter().all(|problem| !problem.to_string().contains(char::is_control)));

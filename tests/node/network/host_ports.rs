@@ -2,6 +2,7 @@
 
 use super::lan::{HOST_V4, HOST_V6, Site, WebServer};
 use crate::support::eventually;
+use std::time::{Duration, Instant};
 
 /// shows: spec.containers[].ports[].hostPort, spec.containers[].ports[].containerPort
 #[test]
@@ -60,7 +61,11 @@ fn a_host_port_of_one_address_is_one_of_that_address_only() {
 /// shows: spec.containers[].ports[].protocol
 #[test]
 fn datagrams_find_the_pod_and_their_answers_the_way_back() {
-    let site = Site::start();
+    datagrams_come_back(&Site::start());
+}
+
+/// Through a port of UDP of a pod, over both families.
+pub(super) fn datagrams_come_back(site: &Site) {
     site.web("one", "", "{containerPort: 53, hostPort: 5353, protocol: UDP}");
     let pid = site.host.container_pid(&site.host.pod("one").unwrap(), "main").to_string();
     let server = "import socket\ns = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\ns.bind(('::', 53))\n\
@@ -140,13 +145,17 @@ fn a_pod_on_the_hosts_network_has_its_ports_like_others() {
 
 /// A client of UDP that keeps its port, and prints the answers.
 const CHATTER: &str = "import socket,sys,time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 4242))\ns.settimeout(0.2)\n\
-                       while True:\n  s.sendto(b'hello', (sys.argv[1], 5353))\n  try: print(s.recvfrom(100)[0].decode(), flush=True)\n  \
+                       while True:\n  s.sendto(b'hello', (sys.argv[1], 5353))\n  try: print(s.recvfrom(100)[0].decode(), flush=True); time.sleep(0.02)\n  \
                        except OSError: pass\n";
 
 #[test]
 fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
+    datagrams_follow(&Site::start());
+}
+
+/// One client, and pods that come and go behind one port of UDP.
+pub(super) fn datagrams_follow(site: &Site) {
     use std::io::{BufRead, BufReader};
-    let site = Site::start();
     let mut client =
         site.outside.command(&["python3", "-c", CHATTER, HOST_V4]).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let (sender, answers) = std::sync::mpsc::channel();
@@ -160,8 +169,10 @@ fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
             "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 53))\nwhile True: s.sendto(b'I am {name}', s.recvfrom(100)[1])\n"
         );
         let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "python3", "-c", &server]).spawn().unwrap();
-        let answered = (0..1000)
-            .any(|_| answers.recv_timeout(std::time::Duration::from_secs(30)).is_ok_and(|answer| answer == format!("I am {name}")));
+        // Answers of the pod before may wait to be read.
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut heard = std::iter::from_fn(|| answers.recv_timeout(end.saturating_duration_since(Instant::now())).ok());
+        let answered = heard.any(|answer| answer == format!("I am {name}"));
         drop(server.kill());
         drop(server.wait());
         if !answered {
@@ -173,4 +184,50 @@ fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
     }
     client.kill().unwrap();
     client.wait().unwrap();
+}
+
+/// A server and a client of SCTP, in perl, which every Debian has: sockets of protocol 132.
+const SCTP_SERVER: &str = "use Socket; socket(my $s, AF_INET, SOCK_STREAM, 132) or die $!; setsockopt($s, SOL_SOCKET, SO_REUSEADDR, 1); \
+                           bind($s, pack_sockaddr_in(9899, INADDR_ANY)) or die $!; listen($s, 5) or die $!; \
+                           while (my $peer = accept(my $c, $s)) { my ($port, $ip) = unpack_sockaddr_in($peer); \
+                           syswrite($c, 'I am one, you are ' . inet_ntoa($ip)); sysread($c, my $x, 1); close($c) }";
+const SCTP_CLIENT: &str = "use Socket; alarm 3; socket(my $s, AF_INET, SOCK_STREAM, 132) or die $!; \
+                           connect($s, pack_sockaddr_in($ARGV[1], inet_aton($ARGV[0]))) or die $!; sysread($s, my $t, 100); print $t; syswrite($s, 'x')";
+
+/// shows: spec.containers[].ports[].protocol
+#[test]
+fn an_association_of_sctp_finds_the_pod() {
+    associations_find(&Site::start());
+}
+
+/// Through a port of SCTP of a pod, from outside and from the host.
+pub(super) fn associations_find(site: &Site) {
+    site.web("one", "", "{containerPort: 9899, hostPort: 9900, protocol: SCTP}");
+    let probe =
+        site.outside.command(&["perl", "-MSocket", "-e", "socket(S, AF_INET, SOCK_STREAM, 132) or exit 1"]).status().unwrap();
+    if !probe.success() {
+        return crate::support::kernel_lacks("SCTP");
+    }
+    let pid = site.host.container_pid(&site.host.pod("one").unwrap(), "main").to_string();
+    let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "perl", "-e", SCTP_SERVER]).spawn().unwrap();
+    let answers = |machine: &super::lan::Machine, address: &str, answer: &str| {
+        eventually(&format!("{answer:?} from {address}"), || {
+            let out = machine.command(&["perl", "-e", SCTP_CLIENT, address, "9900"]).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            if text == answer { Ok(()) } else { Err(text + &String::from_utf8_lossy(&out.stderr)) }
+        });
+    };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        answers(&site.outside, HOST_V4, &format!("I am one, you are {}", super::lan::OUTSIDE_V4));
+        answers(&site.machine, HOST_V4, &format!("I am one, you are {HOST_V4}"));
+        site.host.remove_manifest("one.yaml");
+        site.host.wait_gone("one");
+        let out = site.outside.command(&["perl", "-e", SCTP_CLIENT, HOST_V4, "9900"]).output().unwrap();
+        assert!(!String::from_utf8_lossy(&out.stdout).contains("I am one"), "the port is not the pod's any more");
+    }));
+    drop(server.kill());
+    drop(server.wait());
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic);
+    }
 }

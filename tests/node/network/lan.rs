@@ -138,20 +138,12 @@ impl Site {
 
     /// What a web server answers a pod, within two seconds.
     pub(crate) fn pod_get(&self, pod: &str, url: &str) -> Result<String, String> {
-        let out = self.host.cli(&["exec", pod, "-c", "main", "--", "timeout", "2", "wget", "-q", "-O", "-", url]);
-        if out.status.success() {
-            Ok(String::from_utf8_lossy(&out.stdout).into_owned())
-        } else {
-            Err(String::from_utf8_lossy(&out.stderr).into_owned())
-        }
+        pod_get(&self.host, pod, url)
     }
 
     /// Waits for this answer of a web server to a pod.
     pub(crate) fn pod_gets(&self, pod: &str, url: &str, answer: &str) {
-        eventually(&format!("{answer:?} from {url} for pod {pod}"), || match self.pod_get(pod, url) {
-            Ok(text) if text.contains(answer) => Ok(()),
-            other => Err(format!("{other:?}")),
-        });
+        pod_gets(&self.host, pod, url, answer);
     }
 
     /// Interfaces of pods on the host.
@@ -164,9 +156,26 @@ impl Site {
     /// The packet rules of podstead, as `nft` prints them.
     pub(crate) fn rules(&self) -> String {
         let tables = self.machine.run("nft list tables");
-        let Some(table) = tables.lines().find(|line| line.contains("podstead")) else { return String::new() };
+        let Some(table) = tables.lines().find(|line| line.contains("inet podstead")) else { return String::new() };
         self.machine.run(&format!("nft list {table}"))
     }
+}
+
+fn pod_get(host: &TestHost, pod: &str, url: &str) -> Result<String, String> {
+    let out = host.cli(&["exec", pod, "-c", "main", "--", "timeout", "2", "wget", "-q", "-O", "-", url]);
+    if out.status.success() {
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&out.stderr).into_owned())
+    }
+}
+
+/// Waits for this answer of a web server to a pod of a host.
+pub(crate) fn pod_gets(host: &TestHost, pod: &str, url: &str, answer: &str) {
+    eventually(&format!("{answer:?} from {url} for pod {pod}"), || match pod_get(host, pod, url) {
+        Ok(text) if text.contains(answer) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
 }
 
 /// A pod whose web server answers with its name on port 80.
@@ -175,6 +184,11 @@ pub(crate) fn web(name: &str, annotations: &str, ports: &str) -> String {
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
          - name: main\n      image: localhost/busybox:1\n      ports: [{ports}]\n      command: [/bin/sh, -c, 'mkdir /www && echo I am {name} > /www/index.html && exec httpd -f -h /www']\n"
     )
+}
+
+/// As [`web`], of a pod that ends as soon as it is asked to.
+pub(crate) fn prompt_web(name: &str, ports: &str) -> String {
+    web(name, "", ports).replace("exec httpd -f -h /www", "trap \"exit 0\" TERM; httpd -f -h /www & wait")
 }
 
 /// A web server on a machine; it ends with this.

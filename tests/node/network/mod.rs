@@ -1,12 +1,17 @@
 //! The builtin network, seen with other eyes: real clients and servers in namespaces that stand for machines.
 
+mod bridge;
 mod cni;
+mod counters;
 mod crash;
+mod doctor;
 mod host_ports;
 mod isolation;
-mod lan;
+pub(crate) mod lan;
 mod names;
 mod neighbours;
+mod power;
 mod probes;
 mod reach;
+mod resolver;
 mod surroundings;

@@ -2,8 +2,9 @@
 //!
 //! The neighbours are Debian's packages, in the network namespace of the host under test and in a mount namespace of their own.
 
+use super::doctor::finds;
 use super::lan::{HOST_V4, Machine, OUTSIDE_V4, Site, WebServer};
-use crate::support::eventually;
+use crate::support::{eventually, eventually_within};
 use std::process::{Child, Command, Output, Stdio};
 
 /// Where a neighbour lives: the machine's network, its own `/run`, `/etc` and `/var/lib`. All of its processes end with it.
@@ -118,6 +119,7 @@ fn all_is_well(site: &Site) {
     }
     site.pod_gets("two", &format!("http://{OUTSIDE_V4}:7000/"), "I am outside");
     site.pod_gets("two", &format!("http://[{}]:7000/", super::lan::OUTSIDE_V6), "I am outside");
+    site.pod_gets("two", "http://one/", "I am one");
 }
 
 fn prefix(site: &Site) -> String {
@@ -279,12 +281,26 @@ fn firewalld_lets_pods_through_once_it_is_told_about_them() {
     let _server = pods(&site);
     // To it, pods are a part of the zone that all interfaces are in by default, which nothing is passed on from.
     site.pod_get("two", &format!("http://{OUTSIDE_V4}:7000/")).unwrap_err();
-    // What the documentation says.
-    for range in ["10.201.0.0/20", "fd70:6f64:7374:1::/64"] {
-        room.run(&format!("firewall-cmd -q --permanent --zone=trusted --add-source={range}"));
-    }
-    room.run("firewall-cmd -q --reload");
+    let rejects = "firewalld rejects what passes between pods (10.201.0.0/20, fd70:6f64:7374:1::/64) and the world";
+    finds(&site, &["network"], &["network problem: ", rejects, "--zone=trusted --add-source=10.201.0.0/20; "]);
+    eventually_within(std::time::Duration::from_secs(180), "that to be told", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        let is_told = events.lines().any(|line| line.contains("ForwardingBlocked") && line.contains(rejects));
+        is_told.then_some(()).ok_or(events)
+    });
+    // What the documentation says, at first for one family.
+    let trust = |range: &str| {
+        room.run(&format!("firewall-cmd -q --permanent --zone=trusted --add-source={range} && firewall-cmd -q --reload"));
+    };
+    trust("10.201.0.0/20");
+    finds(
+        &site,
+        &["network"],
+        &["network problem: firewalld rejects what passes between pods (fd70:6f64:7374:1::/64) and the world"],
+    );
+    trust("fd70:6f64:7374:1::/64");
     all_is_well(&site);
+    finds(&site, &["network"], &["network ok: the network of 2 pods is complete"]);
     // Its reload, and its restart, do not take podstead's rules along.
     room.run("firewall-cmd -q --complete-reload");
     all_is_well(&site);

@@ -57,7 +57,8 @@ async fn a_killed_shim_takes_its_containers_along_at_once_and_nothing_leaks() {
     kill_hard(shim);
     node.lost(&pod.uid).await;
     let took = killed_at.elapsed();
-    assert!(took.as_millis() < 2000, "{took:?}");
+    // Without the event, nobody would look for a minute.
+    assert!(took.as_secs() < 20, "{took:?}");
     assert_eq!(processes_naming("sleep 5678"), Vec::<String>::new());
     let observed = node.runtime.observe(&pod.uid).await.unwrap().unwrap();
     assert_eq!(observed.sandbox.as_ref().unwrap().state, SandboxState::Lost);
@@ -196,7 +197,7 @@ async fn sigterm_makes_a_shim_stop_its_pod_in_order_and_end() {
     let mut polite = host.container(&pod, "polite", "trap 'echo bye; exit 8' TERM; echo ready; while true; do sleep 0.02; done");
     let mut stubborn = host.container(&pod, "stubborn", "trap '' TERM; echo ready; while true; do sleep 0.02; done");
     for container in [&mut polite, &mut stubborn] {
-        container.grace_secs = 1;
+        container.grace_secs = 5;
         node.runtime.start_container(container).await.unwrap();
     }
     eventually("both are ready", || !host.log(&polite).is_empty() && !host.log(&stubborn).is_empty()).await;

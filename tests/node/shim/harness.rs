@@ -3,6 +3,7 @@
 use crate::support::binary;
 use podstead::config::Paths;
 use podstead::image::{ImageConfig, ResolvedImage};
+use podstead::pod::security::DEFAULT_CAPABILITIES;
 use podstead::pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use podstead::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use podstead::runtime::protocol::LogLimits;
@@ -23,24 +24,6 @@ use tokio::time::timeout;
 
 /// Nothing here takes that long on a machine that works.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Capabilities of containerd's default.
-const CAPABILITIES: [&str; 14] = [
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FSETID",
-    "CAP_FOWNER",
-    "CAP_MKNOD",
-    "CAP_NET_RAW",
-    "CAP_SETGID",
-    "CAP_SETUID",
-    "CAP_SETFCAP",
-    "CAP_SETPCAP",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_SYS_CHROOT",
-    "CAP_KILL",
-    "CAP_AUDIT_WRITE",
-];
 
 /// One host's worth of directories and cgroups; everything goes with it, also when the test fails.
 #[derive(Debug)]
@@ -159,7 +142,7 @@ impl Host {
             shm_size: None,
             security: Security {
                 privileged: false,
-                capabilities: CAPABILITIES.map(str::to_owned).to_vec(),
+                capabilities: DEFAULT_CAPABILITIES.map(str::to_owned).to_vec(),
                 no_new_privileges: false,
                 read_only_root: false,
                 unmasked_proc: false,

@@ -32,7 +32,7 @@ async fn d12_hooks_come_first_and_sidecars_end_after_main_containers_the_last_on
             format!("trap 'sleep 0.2; echo {name} >> /s/order; exit 0' TERM; echo x >> /s/ready; while true; do sleep 0.02; done");
         let mut container = host.container(&pod, name, &script);
         container.kind = kind;
-        container.shutdown = ShutdownTurn { position: u32::try_from(position).unwrap(), hook };
+        container.shutdown = ShutdownTurn { position: u32::try_from(position).unwrap(), hook, request: None };
         container.mounts = vec![Mount {
             host_path: shared.clone(),
             container_path: "/s".into(),

@@ -19,6 +19,7 @@ async fn containers_of_a_pod_share_network_host_name_and_shared_memory() {
     let second = host.container(&pod, "second", script);
     node.runtime.start_container(&second).await.unwrap();
     assert_eq!(outcome(&node.exited(&second).await), (0, None, false));
+    super::harness::eventually("the first one has told its namespace", || !host.log(&first).is_empty()).await;
     let (first_log, second_log) = (host.log(&first), host.log(&second));
     assert_eq!(second_log[..4], ["from-first", &first_log[0], "shared", "80"]);
     let pinned = std::os::unix::fs::MetadataExt::ino(&fs::metadata(netns).unwrap());
@@ -57,8 +58,8 @@ async fn containers_may_share_a_pid_namespace_whose_first_process_reaps_and_lead
     node.runtime.create_sandbox(&pod).await.unwrap();
     let first = host.container(&pod, "first", "sleep 1234");
     node.runtime.start_container(&first).await.unwrap();
-    let script =
-        "ps -o pid,args; ls /proc/1/root/ 2>&1; (sleep 0.05 & exit 0); sleep 0.3; ps -o stat | grep -c Z; kill -9 1; echo survived";
+    let script = "ps -o pid,args; ls /proc/1/root/ 2>&1; (sleep 0.05 & exit 0); sleep 0.3; n=0; while ps -o stat | grep -q Z && [ $n -lt 300 ]; do \
+         n=$((n+1)); sleep 0.1; done; ps -o stat | grep -c Z; kill -9 1; echo survived";
     let mut second = host.container(&pod, "second", script);
     second.security.capabilities.push("CAP_SYS_PTRACE".to_owned());
     node.runtime.start_container(&second).await.unwrap();

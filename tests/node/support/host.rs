@@ -20,6 +20,8 @@ pub(crate) struct TestHost {
     daemon: Option<Child>,
     /// The network namespace that the daemon takes for the host's; `None` for this machine's.
     netns: Option<String>,
+    /// Variables of the daemon beside those of the test.
+    pub(crate) environment: Vec<(String, String)>,
     /// The directory of the daemon's systemd credentials.
     pub(crate) credentials: Option<PathBuf>,
 }
@@ -72,7 +74,7 @@ impl TestHost {
              preloadPath: {at}/preload\n{network}sources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
-        Self { root, daemon: None, netns, credentials: None }
+        Self { root, daemon: None, netns, credentials: None, environment: Vec::new() }
     }
 
     /// Starts the daemon, and waits for nothing.
@@ -88,6 +90,7 @@ impl TestHost {
             }
         };
         command.envs(self.credentials.iter().map(|path| ("CREDENTIALS_DIRECTORY", path)));
+        command.envs(self.environment.iter().cloned());
         command.args(["daemon", "--config"]).arg(self.root.join("config.yaml"));
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.daemon = Some(command.spawn().unwrap());
@@ -115,6 +118,18 @@ impl TestHost {
         let mut daemon = self.daemon.take().unwrap();
         daemon.kill().unwrap();
         daemon.wait().unwrap();
+    }
+
+    /// Kills all that the daemon started and the daemon itself, and takes away what was in memory alone: as after a power cut. What else is mounted
+    /// below the root goes, too.
+    pub(crate) fn lose_power(&mut self) {
+        self.kill_daemon();
+        kernel::purge(&self.paths(), &self.root).unwrap();
+        fs::remove_dir_all(self.path("run")).unwrap();
+    }
+
+    fn paths(&self) -> Paths {
+        Paths { state: self.path("state"), run: self.path("run"), logs: self.path("logs") }
     }
 
     /// SIGTERM to the daemon; waits until it has ended, and asserts that it ended well.
@@ -261,8 +276,7 @@ impl Drop for TestHost {
             drop(daemon.kill());
             drop(daemon.wait());
         }
-        let paths = Paths { state: self.path("state"), run: self.path("run"), logs: self.path("logs") };
-        if let Err(error) = kernel::purge(&paths, &self.root) {
+        if let Err(error) = kernel::purge(&self.paths(), &self.root) {
             eprintln!("--- left behind by {}: {error}", self.root.display());
         }
         drop(fs::remove_dir_all(&self.root));

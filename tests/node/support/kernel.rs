@@ -9,6 +9,16 @@ use std::time::Duration;
 /// How long the remains of a host may take to go.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Says aloud that a test, or a part of it, is passed over since this machine's kernel has not got what it needs. Where all of it has to
+/// be there (`PODSTEAD_NO_SKIPS`, as in the tests' virtual machine), that is a failure.
+pub(crate) fn kernel_lacks(what: &str) {
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    assert!(std::env::var_os("PODSTEAD_NO_SKIPS").is_none(), "{test}: this kernel lacks {what}");
+    // Past the capture of the harness: a test that passes is not heard otherwise.
+    let told = format!("SKIPPED in {test}: this kernel lacks {what}\n");
+    drop(std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes()));
+}
+
 /// Whether a process of that id exists and is not a zombie.
 pub(crate) fn process_exists(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))

@@ -9,13 +9,15 @@ mod image;
 mod kernel;
 mod pod;
 #[allow(dead_code, reason = "the benchmarks use a part of it")]
+pub(crate) mod registry;
+#[allow(dead_code, reason = "the benchmarks use a part of it")]
 pub(crate) mod servers;
 mod strace;
 mod wait;
 
 pub(crate) use host::{TestHost, binary};
-pub(crate) use image::image_archive;
-pub(crate) use kernel::{cgroups, leftovers, process_exists};
+pub(crate) use image::{image_archive, make_image};
+pub(crate) use kernel::{cgroups, kernel_lacks, leftovers, process_exists};
 pub(crate) use pod::PodView;
 pub(crate) use strace::Strace;
 pub(crate) use wait::{eventually, eventually_within};

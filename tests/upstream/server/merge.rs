@@ -39,7 +39,7 @@ fn whole_seconds(text: &str) -> String {
     }
 }
 
-/// `before` with a strategic merge patch.
+/// `before` with a strategic merge patch, as k8s.io/apimachinery's `strategicpatch` makes it.
 pub(crate) fn strategic(before: &Value, patch: &Value) -> Value {
     let (Value::Object(before), Value::Object(patch)) = (before, patch) else { return patch.clone() };
     let mut after: Map<String, Value> = before.clone();
@@ -48,6 +48,12 @@ pub(crate) fn strategic(before: &Value, patch: &Value) -> Value {
         match (change, key) {
             (Value::Null, _) => {
                 after.remove(field);
+            }
+            // A list that was not there is taken as it is: a directive in it becomes an item without fields.
+            (Value::Array(items), Some(_)) if !after.contains_key(field) => {
+                let items =
+                    items.iter().map(|item| if item["$patch"].is_null() { item.clone() } else { Value::Object(Map::new()) });
+                after.insert(field.clone(), items.collect());
             }
             (Value::Array(items), Some(key)) => {
                 let list = merged(after.get(field), items, key);

@@ -27,7 +27,15 @@ pub(crate) struct Store {
     pub(crate) namespaces: BTreeSet<String>,
     /// Kinds that the node has no right to create.
     pub(crate) forbidden: BTreeSet<String>,
+    /// Fields of a status that this server is too old to know: it drops them.
+    pub(crate) unknown: BTreeSet<String>,
+    /// This server is older than probes by gRPC: what is left of one has no handler.
+    pub(crate) is_old: bool,
+    /// The admission plugins see the pods as of some moments ago, and do not find one that is new.
+    pub(crate) admission_lags: bool,
     pub(crate) requests: u64,
+    /// How often something of each kind was stored or removed.
+    pub(crate) writes: BTreeMap<String, u64>,
     version: u64,
     serial: u64,
     objects: BTreeMap<Key, Value>,
@@ -69,7 +77,11 @@ impl Server {
             node: node.into(),
             namespaces: BTreeSet::from(["default".to_owned(), "kube-node-lease".to_owned()]),
             forbidden: BTreeSet::new(),
+            unknown: BTreeSet::new(),
+            is_old: false,
+            admission_lags: false,
             requests: 0,
+            writes: BTreeMap::new(),
             version: 1000,
             serial: 0,
             objects: BTreeMap::new(),
@@ -149,7 +161,13 @@ impl Store {
         self.floor = self.version;
     }
 
+    /// Forgets all objects of a kind, without a word to anybody.
+    pub(crate) fn drop_all(&mut self, kind: &str) {
+        self.objects.retain(|key, _| key.0 != kind);
+    }
+
     fn record(&mut self, kind: &str, change: &'static str, object: Value) {
+        *self.writes.entry(kind.to_owned()).or_default() += 1;
         if kind == "pods" {
             self.history.push_back(Change { version: self.version, kind: change, object });
         }
@@ -195,6 +213,10 @@ impl Store {
             ("POST", ["namespaces", namespace, "pods"]) => {
                 let object = body(asked)?;
                 restriction::create_pod(self, namespace, &object)?;
+                if self.is_old && !object["spec"]["containers"][0]["livenessProbe"]["grpc"].is_null() {
+                    let message = "spec.containers[0].livenessProbe: Required value: must specify a handler type";
+                    return Err(refusal(422, "Invalid", "pods", message));
+                }
                 self.create("pods", namespace, with_status(object))
             }
             ("GET", ["namespaces", namespace, "pods", name]) => self.own_pod(namespace, name),
@@ -208,6 +230,7 @@ impl Store {
                 if object["metadata"]["name"] != self.node.as_str() {
                     return Err(refusal(403, "Forbidden", "nodes", "node is not allowed to modify another node"));
                 }
+                restriction::label_node(&Value::Null, &object)?;
                 self.create("nodes", "", object)
             }
             ("GET", ["nodes", name]) => self.find("nodes", "", name),
@@ -216,6 +239,8 @@ impl Store {
                 if !object["spec"]["taints"].is_null() {
                     return Err(refusal(403, "Forbidden", "nodes", "is not allowed to modify taints"));
                 }
+                let before = self.find("nodes", "", name)?;
+                restriction::label_node(&before, &merge::strategic(&before, &object))?;
                 self.patch("nodes", "", name, asked, None)
             }
             ("PATCH", ["nodes", name, "status"]) => self.patch("nodes", "", name, asked, Some("status")),
@@ -302,6 +327,9 @@ impl Store {
             Some(part) => after[part] = merged[part].clone(),
             None => after = merged,
         }
+        for field in &self.unknown {
+            after["status"].as_object_mut().map(|status| status.remove(field));
+        }
         if merge::stored(after.clone()) == before {
             return Ok(before);
         }
@@ -310,6 +338,9 @@ impl Store {
 
     fn delete_pod(&mut self, namespace: &str, name: &str, asked: &Asked<'_>) -> Result<Value, Refusal> {
         let pod = self.own_pod(namespace, name)?;
+        if std::mem::take(&mut self.admission_lags) {
+            return self.find("pods", namespace, "");
+        }
         let options = body(asked)?;
         let uid = &options["preconditions"]["uid"];
         if !uid.is_null() && *uid != pod["metadata"]["uid"] {

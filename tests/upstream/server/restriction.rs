@@ -36,6 +36,9 @@ pub(crate) fn create_pod(store: &Store, namespace: &str, pod: &Value) -> Result<
     if !pod["spec"]["priority"].is_null() {
         return no("the integer value of priority must not be provided in pod spec".into());
     }
+    if let Some(class) = pod["spec"]["priorityClassName"].as_str().filter(|class| !class.starts_with("system-")) {
+        return no(format!("no PriorityClass with name {class} was found"));
+    }
     let names: Vec<_> = pod["spec"]["volumes"].as_array().into_iter().flatten().map(|volume| volume["name"].clone()).collect();
     for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
         let mounts = container["volumeMounts"].as_array().into_iter().flatten();
@@ -62,4 +65,31 @@ fn forbidden_reference(spec: &Value) -> Option<&'static str> {
         ("\"resourceClaims\":", "resourceclaims"),
     ];
     fields.into_iter().find(|(field, _)| text.contains(field)).map(|(_, what)| what)
+}
+
+/// Whether the node may give the Node `after` the labels that `before` has otherwise or not at all.
+pub(crate) fn label_node(before: &Value, after: &Value) -> Result<(), Refusal> {
+    let labels = |node: &Value| node["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    let (before, after) = (labels(before), labels(after));
+    let changed = after.iter().filter(|(key, value)| before.get(*key) != Some(value)).map(|(key, _)| key);
+    let forbidden: Vec<_> =
+        changed.chain(before.keys().filter(|key| !after.contains_key(*key))).filter(|key| !is_kubelets(key)).collect();
+    if forbidden.is_empty() {
+        return Ok(());
+    }
+    Err(refusal(403, "Forbidden", "nodes", &format!("is not allowed to modify labels: {forbidden:?}")))
+}
+
+fn is_kubelets(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    let is_of = |suffix: &str| domain == suffix || domain.ends_with(&format!(".{suffix}"));
+    if is_of("node-restriction.kubernetes.io") {
+        return false;
+    }
+    let known = ["kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os"];
+    !(is_of("kubernetes.io") || is_of("k8s.io"))
+        || known.contains(&key)
+        || domain.starts_with("topology.")
+        || is_of("node.kubernetes.io")
+        || is_of("kubelet.kubernetes.io")
 }

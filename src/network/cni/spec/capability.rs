@@ -13,6 +13,8 @@ pub(crate) const BANDWIDTH: &str = "bandwidth";
 pub(crate) const IPS: &str = "ips";
 /// Capability of plugins that give a pod a hardware address of its choice.
 pub(crate) const MAC: &str = "mac";
+/// Capability of plugins that give a pod an InfiniBand GUID of its choice.
+pub(crate) const INFINIBAND_GUID: &str = "infinibandGUID";
 /// Capability of plugins that want to know a pod's annotations (containerd's and CRI-O's name).
 pub(crate) const POD_ANNOTATIONS: &str = "io.kubernetes.cri.pod-annotations";
 
@@ -43,6 +45,12 @@ pub(crate) struct Bandwidth {
     /// From the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) egress: Option<u64>,
+    /// To the pod at once; without, the most that plugins take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ingress_burst: Option<u64>,
+    /// From the pod at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) egress_burst: Option<u64>,
 }
 
 /// What can be told about an attachment.
@@ -61,6 +69,9 @@ pub(crate) struct CapabilityArguments {
     /// Hardware address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mac: Option<String>,
+    /// GUID of an InfiniBand interface.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) infiniband_guid: Option<String>,
     /// The pod's annotations. They come to plugins with ADD; a change of them alone is no reason for another ADD.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) annotations: BTreeMap<String, String>,
@@ -69,17 +80,19 @@ pub(crate) struct CapabilityArguments {
 impl CapabilityArguments {
     /// By capability; what does not apply is left out.
     fn by_capability(&self) -> Vec<(&'static str, Value)> {
-        let Self { port_mappings, bandwidth, ips, mac, annotations } = self;
+        let Self { port_mappings, bandwidth, ips, mac, infiniband_guid, annotations } = self;
         let mut all = Vec::new();
         if !port_mappings.is_empty() {
             all.push((PORT_MAPPINGS, json!(port_mappings)));
         }
-        if let Some(Bandwidth { ingress, egress }) = bandwidth {
+        if let Some(Bandwidth { ingress, egress, ingress_burst, egress_burst }) = bandwidth {
             let mut limits = Map::new();
-            for (rate, burst, limit) in [("ingressRate", "ingressBurst", ingress), ("egressRate", "egressBurst", egress)] {
+            for (rate, burst, limit, at_once) in
+                [("ingressRate", "ingressBurst", ingress, ingress_burst), ("egressRate", "egressBurst", egress, egress_burst)]
+            {
                 if let Some(limit) = limit {
                     limits.insert(rate.to_owned(), (*limit).into());
-                    limits.insert(burst.to_owned(), BURST.into());
+                    limits.insert(burst.to_owned(), at_once.unwrap_or(BURST).into());
                 }
             }
             all.push((BANDWIDTH, Value::Object(limits)));
@@ -89,6 +102,9 @@ impl CapabilityArguments {
         }
         if let Some(mac) = mac {
             all.push((MAC, json!(mac)));
+        }
+        if let Some(guid) = infiniband_guid {
+            all.push((INFINIBAND_GUID, json!(guid)));
         }
         if !annotations.is_empty() {
             all.push((POD_ANNOTATIONS, json!(annotations)));
@@ -109,12 +125,13 @@ impl CapabilityArguments {
 
     /// Capabilities whose arguments differ. Annotations do not count.
     pub(crate) fn differences(&self, other: &Self) -> BTreeSet<&'static str> {
-        let Self { port_mappings, bandwidth, ips, mac, annotations: _ } = self;
+        let Self { port_mappings, bandwidth, ips, mac, infiniband_guid, annotations: _ } = self;
         let differences = [
             (PORT_MAPPINGS, *port_mappings != other.port_mappings),
             (BANDWIDTH, *bandwidth != other.bandwidth),
             (IPS, *ips != other.ips),
             (MAC, *mac != other.mac),
+            (INFINIBAND_GUID, *infiniband_guid != other.infiniband_guid),
         ];
         differences.into_iter().filter(|(_, differs)| *differs).map(|(capability, _)| capability).collect()
     }
@@ -132,9 +149,10 @@ mod tests {
     fn a_plugin_is_told_what_it_has_capabilities_for_and_nothing_else() {
         let arguments = CapabilityArguments {
             port_mappings: vec![PortMapping { host_port: 8080, container_port: 80, protocol: "tcp".into(), host_ip: None }],
-            bandwidth: Some(Bandwidth { ingress: Some(1_000_000), egress: None }),
+            bandwidth: Some(Bandwidth { ingress: Some(1_000_000), ..Bandwidth::default() }),
             ips: vec!["10.7.0.9/24".into()],
             mac: Some("02:00:00:00:00:01".into()),
+            infiniband_guid: Some("c2:11:22:33:44:55:66:77".into()),
             annotations: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
         };
         assert_eq!(arguments.runtime_config(&set(&["unknown"])), None);
@@ -150,6 +168,8 @@ mod tests {
             all,
             json!({"ips": ["10.7.0.9/24"], "mac": "02:00:00:00:00:01", "io.kubernetes.cri.pod-annotations": {"a": "b"}})
         );
+        let guid = arguments.runtime_config(&set(&[INFINIBAND_GUID]));
+        assert_eq!(guid, Some(json!({"infinibandGUID": "c2:11:22:33:44:55:66:77"})));
         assert_eq!(CapabilityArguments::default().runtime_config(&set(&[IPS, PORT_MAPPINGS])), None);
         let other = CapabilityArguments { mac: None, annotations: BTreeMap::new(), ..arguments.clone() };
         assert_eq!(arguments.differences(&other), BTreeSet::from([MAC]));

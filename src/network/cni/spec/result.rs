@@ -3,8 +3,8 @@
 //! Results of all versions are read into one type. Within a chain all plugins speak one version, so that a result goes on as it came; one of
 //! another version is written anew.
 
-use super::quoted;
 use super::version::CniVersion;
+use super::{network, quoted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -209,18 +209,22 @@ impl CniResult {
         self.ips.iter().filter(is_pods).map(|ip| ip.address).collect()
     }
 
+    /// Routers of the default routes that plugins made, at most one of each family.
+    pub(crate) fn default_gateways(&self) -> Vec<IpAddr> {
+        let default = |route: &Map<String, Value>, is_ipv4: bool| {
+            let (to, prefix) = network(route.get("dst").and_then(Value::as_str)?)?;
+            let is_default = prefix == 0 && to.is_ipv4() == is_ipv4;
+            let written = route.get("gw").and_then(Value::as_str).and_then(|text| text.parse().ok());
+            let of_address = || self.ips.iter().find(|ip| ip.address.is_ipv4() == is_ipv4).and_then(|ip| ip.gateway);
+            is_default.then(|| written.or_else(of_address)).flatten()
+        };
+        [true, false].into_iter().filter_map(|is_ipv4| self.routes.iter().find_map(|route| default(route, is_ipv4))).collect()
+    }
+
     /// Interfaces in the pod.
     pub(crate) fn pod_interfaces(&self) -> impl Iterator<Item = &ResultInterface> {
         self.interfaces.iter().filter(|interface| !interface.sandbox.is_empty())
     }
-}
-
-/// An address with the length of its network's prefix.
-pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, prefix) = text.split_once('/')?;
-    let address: IpAddr = address.parse().ok()?;
-    let prefix = prefix.parse().ok().filter(|prefix| *prefix <= if address.is_ipv4() { 32 } else { 128 })?;
-    Some((address, prefix))
 }
 
 #[cfg(test)]
@@ -238,6 +242,7 @@ mod tests {
     fn a_result_of_the_chains_version_goes_on_as_it_came() {
         let (result, on) = read(BRIDGE.as_bytes(), CniVersion::V0_4_0).unwrap();
         assert_eq!(on, serde_json::from_str::<Value>(BRIDGE).unwrap());
+        assert_eq!(result.default_gateways(), ["10.7.0.1".parse::<IpAddr>().unwrap()]);
         assert_eq!(result.pod_ips(), ["10.7.0.5".parse::<IpAddr>().unwrap()]);
         assert_eq!(result.pod_interfaces().map(|interface| interface.name.as_str()).collect::<Vec<_>>(), ["eth0"]);
         assert_eq!(result.ips[0].gateway, "10.7.0.1".parse().ok());

@@ -1,8 +1,8 @@
 //! Interfaces that pods ask for beside podstead's own network.
 
-use super::super::lan::{HOST_V4, Machine, web};
+use super::super::lan::{HOST_V4, Machine, OUTSIDE_V4, WebServer, web};
 use super::{CniSite, network_status};
-use crate::support::eventually;
+use crate::support::{eventually, kernel_lacks};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -21,6 +21,9 @@ fn plant(cni: &CniSite) -> (Machine, String) {
     };
     let has_vlans = vlan(&cni.site.machine, "plant", "plant.7");
     assert_eq!(vlan(&plc, "port", "port.7"), has_vlans);
+    if !has_vlans {
+        kernel_lacks("VLANs: the plant's network is without");
+    }
     plc.address(if has_vlans { "port.7" } else { "port" }, "10.7.0.1/24");
     (plc, if has_vlans { "plant.7" } else { "plant" }.to_owned())
 }
@@ -48,6 +51,10 @@ fn a_pod_sits_on_the_plants_vlan_beside_podsteads_own_network() {
     assert!(first.starts_with("10.201."), "podstead's own: {first}");
     plc.gets("http://10.7.0.9/", "I am one");
     cni.site.outside.gets(&format!("http://{HOST_V4}:8081/"), "I am one");
+    let described = cni.site.host.cli_ok(&["describe", "pod", "one"]);
+    assert!(described.contains("vlan7: default/plant, 10.7.0.9, 02:00:00:00:07:09"), "{described}");
+    let yaml = cni.site.host.cli_ok(&["get", "pod", "one", "-o", "yaml"]);
+    assert!(yaml.contains("k8s.v1.cni.cncf.io/network-status: "), "{yaml}");
     let status = network_status(&cni.site.host.pod("one").unwrap());
     assert_eq!((&status[0]["name"], &status[0]["default"]), (&"podstead".into(), &true.into()));
     assert_eq!(
@@ -59,7 +66,7 @@ fn a_pod_sits_on_the_plants_vlan_beside_podsteads_own_network() {
     cni.site.host.kill_daemon();
     plc.gets("http://10.7.0.9/", "I am one");
     cni.site.host.start_daemon();
-    let run = cni.site.host.pod("one").unwrap().container_id("main");
+    let run = cni.site.host.wait_running("one").container_id("main");
     eventually("the status of its network", || {
         let now = network_status(&cni.site.host.pod("one").unwrap());
         (now == status).then_some(()).ok_or(now.to_string())
@@ -69,7 +76,10 @@ fn a_pod_sits_on_the_plants_vlan_beside_podsteads_own_network() {
     assert!(links().contains("vlan7"), "{} {}", links(), interfaces());
     cni.site.host.write_manifest("one.yaml", &plant_web(""));
     eventually("the interface to go", || (!links().contains("vlan7")).then_some(()).ok_or_else(links));
-    assert!(network_status(&cni.site.host.pod("one").unwrap()).is_null() || !links().contains("vlan7"));
+    eventually("its status to go", || {
+        let now = network_status(&cni.site.host.pod("one").unwrap());
+        now.is_null().then_some(()).ok_or(now.to_string())
+    });
     cni.site.host.write_manifest("one.yaml", &plant_web(ask));
     plc.gets("http://10.7.0.9/", "I am one");
     assert_eq!(cni.site.host.pod("one").unwrap().container_id("main"), run, "no container was restarted");
@@ -93,7 +103,6 @@ fn what_a_pod_asks_for_and_cannot_have_is_told() {
         cni.tells(SOON, &[&["FailedCreatePodSandBox"], words].concat());
     };
     says("plant", &["no network plant in ", "(there are: fixed)"]);
-    says("a@eth0", &["annotation k8s.v1.cni.cncf.io/networks: [0]: interface eth0 is there already"]);
     says(
         r#"[{"name": "fixed", "ips": ["10.7.0.9/24"]}]"#,
         &["the pod cannot have the address 10.7.0.9/24: no plugin of network fixed has the capability ips"],
@@ -122,6 +131,7 @@ fn ipvlan_works_or_says_why_not() {
         cni.address("one");
         plc.gets("http://10.7.0.9/", "I am one");
     } else {
+        kernel_lacks("ipvlan");
         cni.tells(
             SOON,
             &["FailedCreatePodSandBox", "plugin type=\"ipvlan\" name=\"plant\" failed (add)", "operation not supported"],
@@ -129,4 +139,89 @@ fn ipvlan_works_or_says_why_not() {
     }
     cni.site.host.remove_manifest("one.yaml");
     cni.site.host.wait_gone("one");
+}
+
+#[test]
+fn a_vlan_of_its_own_is_made_for_a_pod() {
+    let mut cni = CniSite::prepare("builtin");
+    let (plc, master) = plant(&cni);
+    if !master.contains('.') {
+        return;
+    }
+    // The plugin makes the VLAN, on the trunk.
+    cni.site.machine.run(&format!("ip link delete {master}"));
+    cni.write("plant.conflist", &network("plant", "vlan", "plant", r#""vlanId": 7,"#).replace(r#", "mac": true"#, ""));
+    cni.site.host.start_daemon();
+    cni.site.host.write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"]}]"#));
+    cni.address("one");
+    plc.gets("http://10.7.0.9/", "I am one");
+    cni.site.host.remove_manifest("one.yaml");
+    cni.site.host.wait_gone("one");
+    plc.get("http://10.7.0.9/").unwrap_err();
+}
+
+#[test]
+fn the_default_route_of_a_pod_may_be_on_another_interface() {
+    let mut cni = CniSite::prepare("builtin");
+    let (plc, master) = plant(&cni);
+    cni.write("plant.conflist", &network("plant", "macvlan", &master, ""));
+    plc.address("lo", "203.0.113.7/32");
+    let _far = WebServer::start(&plc, "203.0.113.7:80", "I am far");
+    let _outside = WebServer::start(&cni.site.outside, "0.0.0.0:7000", "I am outside");
+    cni.site.host.start_daemon();
+    cni.site.host.write_manifest("two.yaml", &web("two", "", ""));
+    let two = cni.address("two");
+    cni.site
+        .host
+        .write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"], "default-route": ["10.7.0.1"]}]"#));
+    let one = cni.site.addresses("one");
+    let reaches_far = || cni.site.pod_gets("one", "http://203.0.113.7/", "I am far");
+    reaches_far();
+    let outside = format!("http://{OUTSIDE_V4}:7000/");
+    cni.site.pod_get("one", &outside).unwrap_err();
+    // Other pods and the host are where they were.
+    cni.site.pod_gets("one", &format!("http://{two}/"), "I am two");
+    cni.site.pod_gets("two", &format!("http://{}/", one[0]), "I am one");
+    cni.site.machine.gets(&format!("http://[{}]/", one[1]), "I am one");
+    let resolved = cni.site.host.exec("one", "main", &["nslookup", "two.default.svc.cluster.local"]);
+    assert!(resolved.contains(&two), "{resolved}");
+
+    // Somebody changes it; it is made anew.
+    let pid = cni.site.host.container_pid(&cni.site.host.pod("one").unwrap(), "main").to_string();
+    let changed = ["-t", &pid, "-n", "ip", "route", "replace", "default", "via", "169.254.0.1", "dev", "eth0"];
+    assert!(std::process::Command::new("nsenter").args(changed).status().unwrap().success());
+    cni.tells(super::HOUSEKEEPING, &["NetworkCheckFailed", "the default route through net1 is gone"]);
+    reaches_far();
+
+    // Without it, all is as it was before.
+    let before = cni.site.host.pod("one").unwrap().container_id("main");
+    cni.site.host.write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"]}]"#));
+    cni.site.pod_gets("one", &outside, "I am outside");
+    cni.site.pod_get("one", "http://203.0.113.7/").unwrap_err();
+    assert_eq!(cni.site.host.pod("one").unwrap().container_id("main"), before);
+
+    // A router that the interface does not reach.
+    cni.site
+        .host
+        .write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"], "default-route": ["192.0.2.77"]}]"#));
+    cni.tells(SOON, &["FailedCreatePodSandBox", "set the default route of interface net1"]);
+}
+
+#[test]
+fn a_first_interface_of_plugins_gets_its_default_route_back() {
+    let mut cni = CniSite::prepare("cni");
+    let (plc, master) = plant(&cni);
+    cni.write("10-lan.conflist", &cni.bridge(""));
+    cni.write("20-plant.conflist", &network("plant", "macvlan", &master, ""));
+    plc.address("lo", "203.0.113.7/32");
+    let _far = WebServer::start(&plc, "203.0.113.7:80", "I am far");
+    let _outside = WebServer::start(&cni.site.outside, "0.0.0.0:7000", "I am outside");
+    cni.site.host.start_daemon();
+    cni.site
+        .host
+        .write_manifest("one.yaml", &plant_web(r#"[{"name": "plant", "ips": ["10.7.0.9/24"], "default-route": ["10.7.0.1"]}]"#));
+    cni.address("one");
+    cni.site.pod_gets("one", "http://203.0.113.7/", "I am far");
+    cni.site.host.write_manifest("one.yaml", &plant_web(""));
+    cni.site.pod_gets("one", &format!("http://{OUTSIDE_V4}:7000/"), "I am outside");
 }

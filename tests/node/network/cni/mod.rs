@@ -2,6 +2,9 @@
 
 mod additional;
 mod crash;
+mod kills;
+mod names;
+mod power;
 mod primary;
 mod protocol;
 mod trouble;

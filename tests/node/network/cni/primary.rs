@@ -65,6 +65,9 @@ fn limits_of_bandwidth_become_queueing_disciplines() {
     );
     let tuned = cni.site.host.exec("one", "main", &["cat", "/proc/sys/net/ipv4/conf/eth0/rp_filter"]);
     assert_eq!(tuned.trim(), "2");
+    // The plugin `firewall` accepts what passes to and from the pod.
+    let rules = cni.site.machine.run("iptables -S CNI-FORWARD");
+    assert!(rules.contains(&format!("{}/32", cni.address("one"))), "{rules}");
     cni.site.host.remove_manifest("one.yaml");
     cni.site.host.wait_gone("one");
     cni.wait_clean();

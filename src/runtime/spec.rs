@@ -1,18 +1,14 @@
-//! What goes in and out of a [`Runtime`](super::Runtime).
+//! What sandboxes and containers shall be: it goes into a [`Runtime`](super::Runtime), and to the shim.
 
+pub use crate::image::ProcessUser;
 pub use crate::pod::containers::ContainerKind;
 pub use crate::pod::resources::{CgroupResources, ContainerResources, DeclaredAmounts, QosClass};
 pub use crate::pod::security::{PodNamespaces, SeccompProfile, Security};
 
-pub use crate::image::ProcessUser;
 use crate::image::ResolvedImage;
 use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
-use bytes::Bytes;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tokio::sync::mpsc;
 
 /// What a sandbox shall be. Two sandboxes whose specs differ in more than `attempt` and `resources` are different sandboxes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,45 +42,6 @@ impl SandboxSpec {
     pub fn host_id(&self, id: u32) -> u32 {
         self.first_host_id.map_or(id, |first| first.saturating_add(id))
     }
-}
-
-/// How a sandbox is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum SandboxState {
-    /// The shim lives and answers.
-    Ready,
-    /// The shim is gone without having been asked: it was killed, or the host rebooted. Its containers are dead.
-    Lost,
-    /// Stopped on request.
-    Stopped,
-}
-
-/// A sandbox as observed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SandboxStatus {
-    /// What it was asked to be.
-    pub spec: SandboxSpec,
-    /// How it is.
-    pub state: SandboxState,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// The shim's process id while it lives.
-    pub shim_pid: Option<u32>,
-    /// Path of the pinned network namespace; `None` with the host's network.
-    pub netns: Option<PathBuf>,
-}
-
-/// A pod as observed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ObservedPod {
-    /// The pod.
-    pub uid: PodUid,
-    /// Its newest sandbox, if a record of one is left.
-    pub sandbox: Option<SandboxStatus>,
-    /// All containers with a record, oldest first.
-    pub containers: Vec<ContainerStatus>,
-    /// What living containers were given last, where that is known.
-    pub given: BTreeMap<ContainerId, ContainerResources>,
 }
 
 /// A bind mount into a container. The source exists and is a file or a directory as it shall appear.
@@ -188,6 +145,20 @@ pub struct ContainerSpec {
     pub shutdown: ShutdownTurn,
 }
 
+impl std::fmt::Debug for ContainerSpec {
+    /// Which container it is, not what its process sees.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContainerSpec")
+            .field("pod", &self.full_name)
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("attempt", &self.attempt)
+            .field("hash", &self.hash)
+            .field("image", &self.image_ref)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How a container is stopped by its shim alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -196,6 +167,23 @@ pub struct ShutdownTurn {
     pub position: u32,
     /// The part of its `preStop` hook that needs no daemon.
     pub hook: Option<ShutdownHook>,
+    /// Instead of it, what is asked of the container. A field of its own: a shim that does not know it passes it over.
+    pub request: Option<ShutdownRequest>,
+}
+
+/// A `preStop` hook by `httpGet`, with what is needed to ask without a daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShutdownRequest {
+    /// A name or an address: that of the pod unless the hook names another host.
+    pub host: String,
+    /// Asked from the pod's own network, which may be all that is left of it by then.
+    pub in_pod: bool,
+    /// TCP port.
+    pub port: u16,
+    /// Path with its query.
+    pub path: String,
+    /// Headers in the order of the spec; `Host` may be one of them.
+    pub headers: Vec<(String, String)>,
 }
 
 /// A `preStop` hook that a shim can do.
@@ -216,6 +204,37 @@ pub struct GivenDevices {
     pub nodes: Vec<GivenDevice>,
     /// Files and directories that belong to them.
     pub mounts: Vec<BoundDirectory>,
+    /// Programs of the host that are run while the container is made, in this order at each of their times.
+    pub hooks: Vec<GivenHook>,
+}
+
+/// A program that is run while a container is made. It gets the container's state on stdin, as the OCI runtime specification says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenHook {
+    /// When.
+    pub time: HookTime,
+    /// The program.
+    pub path: PathBuf,
+    /// Its arguments, its own name first.
+    pub args: Vec<String>,
+    /// All of its environment.
+    pub env: Vec<String>,
+    /// Seconds after which it is killed and the start has failed.
+    pub timeout_secs: u32,
+}
+
+/// When a hook is run, in the order of the times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HookTime {
+    /// In the host's namespaces, before the container's root is entered.
+    Prestart,
+    /// The same, after those.
+    CreateRuntime,
+    /// In the container's namespaces, before its root is entered.
+    CreateContainer,
+    /// In the container, before its program is executed.
+    StartContainer,
 }
 
 /// A device node of the host.
@@ -248,189 +267,4 @@ pub struct BoundDirectory {
     pub container_path: PathBuf,
     /// Such as `ro` or `nosuid`.
     pub options: Vec<String>,
-}
-
-impl std::fmt::Debug for ContainerSpec {
-    /// Which container it is, not what its process sees.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ContainerSpec")
-            .field("pod", &self.full_name)
-            .field("id", &self.id)
-            .field("name", &self.name)
-            .field("attempt", &self.attempt)
-            .field("hash", &self.hash)
-            .field("image", &self.image_ref)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Where a container is in its life.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
-pub enum ContainerState {
-    /// Being created; a crash in between leaves it so.
-    Created,
-    /// Its first process runs.
-    Running {
-        /// Process id on the host.
-        pid: u32,
-        /// When it was executed.
-        started_at: Timestamp,
-    },
-    /// Its first process ended, or it could not be started.
-    Exited {
-        /// When it was executed; `None` when it never was.
-        started_at: Option<Timestamp>,
-        /// When it ended.
-        finished_at: Timestamp,
-        /// Exit code; 128 + signal for a signal.
-        exit_code: i32,
-        /// The signal that ended it.
-        signal: Option<i32>,
-        /// The kernel killed a process of it for want of memory.
-        oom_killed: bool,
-        /// Why it could not be started, or `None`.
-        error: Option<String>,
-        /// The termination message (at most 4096 bytes).
-        message: Option<String>,
-    },
-    /// It was running when its sandbox was lost: how it ended is not known.
-    Unknown {
-        /// When it was executed.
-        started_at: Option<Timestamp>,
-        /// When the loss was found.
-        found_at: Timestamp,
-    },
-}
-
-/// A container as observed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContainerStatus {
-    /// Identity of this run.
-    pub id: ContainerId,
-    /// Name in the pod's spec.
-    pub name: ContainerName,
-    /// Role.
-    pub kind: ContainerKind,
-    /// Restart count at its start.
-    pub attempt: u32,
-    /// Attempt of the sandbox that it was started in.
-    pub sandbox_attempt: u32,
-    /// Hash of its definition.
-    pub hash: String,
-    /// Image reference as written.
-    pub image_ref: String,
-    /// Digest of the image's manifest, `sha256:...`.
-    pub image_id: String,
-    /// Whom its first process runs as; unknown of one that an older shim started.
-    #[serde(default)]
-    pub user: Option<ProcessUser>,
-    /// Signal number that asks it to stop.
-    pub stop_signal: i32,
-    /// When its record was made.
-    pub created_at: Timestamp,
-    /// The log file.
-    pub log_path: PathBuf,
-    /// Where it is in its life.
-    pub state: ContainerState,
-}
-
-/// Something happened to a pod; the receiver looks again with [`Runtime::observe`](super::Runtime::observe).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodLifecycleEvent {
-    /// The pod.
-    pub uid: PodUid,
-    /// What happened.
-    pub kind: PodLifecycleEventKind,
-}
-
-/// What happened to a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PodLifecycleEventKind {
-    /// A container's process was executed.
-    ContainerStarted(ContainerId),
-    /// A container's process ended.
-    ContainerDied(ContainerId),
-    /// The shim went away without having been asked.
-    SandboxLost,
-}
-
-/// A process to run in a container.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExecSpec {
-    /// Program and arguments.
-    pub args: Vec<String>,
-    /// Allocate a terminal of this size (columns, rows).
-    pub tty: Option<(u16, u16)>,
-    /// Keep stdin open.
-    pub stdin: bool,
-}
-
-/// The near end of a running exec or attach. Dropping it kills an exec and leaves an attached container alone.
-#[derive(Debug)]
-pub struct ExecSession {
-    /// To the process; capacity gives back-pressure.
-    pub input: mpsc::Sender<ExecInput>,
-    /// From the process; ends after [`ExecOutput::Exited`] or when the container is gone.
-    pub output: mpsc::Receiver<ExecOutput>,
-}
-
-/// To a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExecInput {
-    /// Bytes for stdin.
-    Stdin(Bytes),
-    /// No more stdin.
-    CloseStdin,
-    /// The terminal's new size (columns, rows).
-    Resize(u16, u16),
-}
-
-/// From a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExecOutput {
-    /// Bytes of stdout (or of the terminal).
-    Stdout(Bytes),
-    /// Bytes of stderr.
-    Stderr(Bytes),
-    /// It ended with this code (128 + signal).
-    Exited(i32),
-}
-
-/// Why the runtime could not do something.
-#[derive(Debug, thiserror::Error)]
-pub enum RuntimeError {
-    /// No sandbox or container of that name.
-    #[error("{0} does not exist")]
-    NotFound(String),
-    /// The shim does not answer, or went away in between.
-    #[error("the shim of pod {uid} is gone: {reason}")]
-    ShimGone {
-        /// The pod.
-        uid: PodUid,
-        /// What was seen.
-        reason: String,
-    },
-    /// The shim or the kernel refused.
-    #[error("{operation}: {reason}")]
-    Failed {
-        /// What was tried, with its subject.
-        operation: String,
-        /// Why it failed.
-        reason: String,
-    },
-}
-
-/// Why a container could not be started; each becomes a waiting reason (kubelet rule D8).
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// `CreateContainerError`: before the program was executed.
-    #[error("create container: {0}")]
-    Create(String),
-    /// `RunContainerError` (exit code 128): the program could not be executed, e.g. not found or no permission.
-    #[error("{0}")]
-    Execute(String),
-    /// The sandbox is not there.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
 }

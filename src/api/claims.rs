@@ -1,0 +1,257 @@
+//! PersistentVolumeClaims: those that a source has, and those whose data are still on this host though no source has them any more.
+//! To be read, and to be pruned: deleting data that nobody wants is podstead's own resource, so that no client does it by the way.
+
+use super::Backend;
+use super::failure::ApiFailure;
+use super::published::SOURCE_ANNOTATION;
+use super::request::Query;
+use super::respond::{self, Answer};
+use super::route::PodPath;
+use super::show::age_since;
+use super::table::{self, Column, IncludeObject};
+use crate::pod::PodUid;
+use crate::pod::claims::{ClaimName, ClaimTerms, RECLAIM_POLICY_ANNOTATION};
+use crate::pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
+use crate::telemetry::error_chain;
+use crate::volume::PruneClaimError;
+use crate::volume::claims::PersistentVolume;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Annotation with the names of the pods that use a claim.
+pub const USED_BY_ANNOTATION: &str = "podstead.dev/used-by";
+/// Annotation with the bytes on disk of a claim's data; only with `?measure=true`, and only where they could be counted.
+pub const USED_BYTES_ANNOTATION: &str = "podstead.dev/used-bytes";
+
+const PLURAL: &str = "persistentvolumeclaims";
+
+const COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Status", "Bound: its directory is there. Released: the directory is there, and no source has the claim any more"),
+    Column::text("Capacity", "What it asks for"),
+    Column::text("Access Modes", "Who may use it at once"),
+    Column::text("Reclaim Policy", "What becomes of the data when it goes"),
+    Column::text("Used By", "Pods that use it"),
+    Column::text("Age", "Time since its directory was made"),
+    Column::text("Source", "Where it comes from").wide(),
+];
+
+/// A claim, its data, or both.
+#[derive(Debug, Default)]
+struct Known<'a> {
+    held: Option<&'a Held>,
+    volume: Option<PersistentVolume>,
+    bytes: Option<u64>,
+}
+
+impl Known<'_> {
+    /// A claim is bound when its directory is there; what is there without a claim is released, if a claim cannot be expected any more.
+    fn phase(&self, is_complete: bool) -> &'static str {
+        match (self.held, &self.volume) {
+            (Some(_), Some(_)) => "Bound",
+            (Some(_) | None, None) => "Pending",
+            (None, Some(_)) if is_complete => "Released",
+            (None, Some(_)) => "Unknown",
+        }
+    }
+
+    fn created_at(&self) -> Option<Timestamp> {
+        Some(self.volume.as_ref()?.record.as_ref()?.created_at)
+    }
+
+    fn terms(&self) -> ClaimTerms {
+        match self.held.map(|held| &held.object) {
+            Some(Object::PersistentVolumeClaim(claim)) => ClaimTerms::of(claim),
+            // The view keeps kinds apart.
+            Some(Object::ConfigMap(_) | Object::Secret(_)) | None => {
+                let record = self.volume.as_ref().and_then(|volume| volume.record.as_ref());
+                record.map(|record| record.terms.clone()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// All that are known, of one namespace or of all.
+async fn known<'a>(
+    backend: &Backend,
+    objects: &'a Objects,
+    is_asked_for: impl Fn(&ClaimName) -> bool,
+) -> Result<BTreeMap<ClaimName, Known<'a>>, ApiFailure> {
+    let mut known: BTreeMap<ClaimName, Known<'_>> = BTreeMap::new();
+    for (ObjectName { kind, namespace, name }, held) in objects.iter() {
+        if *kind == ObjectKind::PersistentVolumeClaim {
+            let claim = ClaimName { namespace: namespace.clone(), name: name.clone() };
+            known.entry(claim).or_default().held = Some(held);
+        }
+    }
+    let volumes = backend.claims.claims().await.map_err(|error| ApiFailure::internal(error_chain(&error).to_string()))?;
+    for volume in volumes {
+        let claim = volume.claim.clone();
+        known.entry(claim).or_default().volume = Some(volume);
+    }
+    known.retain(|claim, _| is_asked_for(claim));
+    Ok(known)
+}
+
+/// Claims of one namespace or of all. With `?measure=true` it is told how much is on disk, which takes a walk.
+pub(super) async fn list(backend: &Backend, namespace: Option<&str>, query: &Query, form: Option<IncludeObject>) -> Answer {
+    let objects = backend.objects.get();
+    let mut known = known(backend, &objects, |claim| namespace.is_none_or(|namespace| namespace == claim.namespace)).await?;
+    measure(backend, query, &mut known).await?;
+    let shown = Shown::new(backend, &objects);
+    match form {
+        Some(include) => {
+            let rows = known.iter().map(|(claim, known)| shown.row(claim, known, include)).collect();
+            respond::json(&table::table(COLUMNS, rows, 0))
+        }
+        None => {
+            let items: Vec<Value> = known.iter().map(|(claim, known)| shown.object(claim, known)).collect();
+            let kind = "PersistentVolumeClaimList";
+            respond::json(&json!({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items}))
+        }
+    }
+}
+
+/// One claim.
+pub(super) async fn get(backend: &Backend, path: PodPath, query: &Query, form: Option<IncludeObject>) -> Answer {
+    let objects = backend.objects.get();
+    let claim = ClaimName { namespace: path.namespace, name: path.name };
+    let mut known = known(backend, &objects, |other| *other == claim).await?;
+    measure(backend, query, &mut known).await?;
+    let Some(found) = known.get(&claim) else {
+        let ClaimName { namespace, name } = claim;
+        let wanted = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
+        let not_found = ApiFailure::not_found(PLURAL, &wanted.name);
+        return Err(match objects.find(&wanted) {
+            Err(error) => ApiFailure { message: error.to_string(), ..not_found },
+            Ok(_) => not_found,
+        });
+    };
+    let shown = Shown::new(backend, &objects);
+    match form {
+        Some(include) => respond::json(&table::table(COLUMNS, vec![shown.row(&claim, found, include)], 0)),
+        None => respond::json(&shown.object(&claim, found)),
+    }
+}
+
+async fn measure(backend: &Backend, query: &Query, known: &mut BTreeMap<ClaimName, Known<'_>>) -> Result<(), ApiFailure> {
+    if query.flag("measure")? {
+        let on_disk = known.iter().filter(|(_, known)| known.volume.is_some()).map(|(claim, _)| claim.clone()).collect();
+        for (claim, bytes) in backend.claims.measure_claims(on_disk).await {
+            known.entry(claim).or_default().bytes = Some(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the data of a claim that no source has and no pod uses.
+pub(super) async fn prune(backend: &Backend, path: PodPath) -> Answer {
+    let claim = ClaimName { namespace: path.namespace, name: path.name };
+    backend.claims.prune_claim(&claim, &backend.objects.get()).await.map_err(|error| {
+        let failure = match &error {
+            PruneClaimError::NotFound(_) => ApiFailure { message: error.to_string(), ..ApiFailure::not_found(PLURAL, &claim.name) },
+            PruneClaimError::Wanted { .. } | PruneClaimError::NotSettled(_) => ApiFailure::conflict(error.to_string()),
+            PruneClaimError::InUse { users, .. } => {
+                let names = users.iter().map(|uid| name_of(&pod_names(backend), uid)).collect::<Vec<_>>();
+                ApiFailure::conflict(format!("{error}: {}", names.join(", ")))
+            }
+            PruneClaimError::Failed { .. } => ApiFailure::internal(error_chain(&error).to_string()),
+        };
+        failure.about(PLURAL, &claim.name)
+    })?;
+    respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}))
+}
+
+/// Names of the pods that are shown.
+fn pod_names(backend: &Backend) -> BTreeMap<PodUid, String> {
+    let (_, pods) = backend.published.pods().list();
+    pods.iter().map(|pod| (pod.desired.uid.clone(), pod.desired.full_name.name.clone())).collect()
+}
+
+/// One that is not shown any more, or not yet, is told by its UID.
+fn name_of(names: &BTreeMap<PodUid, String>, uid: &PodUid) -> String {
+    names.get(uid).cloned().unwrap_or_else(|| uid.to_string())
+}
+
+/// What is needed to show claims.
+struct Shown {
+    pods: BTreeMap<PodUid, String>,
+    is_complete: bool,
+    now: Timestamp,
+}
+
+impl Shown {
+    fn new(backend: &Backend, objects: &Objects) -> Self {
+        Self { pods: pod_names(backend), is_complete: objects.is_complete(), now: (backend.now)() }
+    }
+
+    fn users(&self, known: &Known<'_>) -> String {
+        let users = known.volume.iter().flat_map(|volume| &volume.users);
+        let mut names: Vec<String> = users.map(|uid| name_of(&self.pods, uid)).collect();
+        names.sort();
+        names.join(",")
+    }
+
+    fn row(&self, claim: &ClaimName, known: &Known<'_>, include: IncludeObject) -> Value {
+        let ClaimTerms { access_modes, capacity, reclaim_policy } = known.terms();
+        let modes = access_modes.iter().map(|mode| short_mode(mode)).collect::<Vec<_>>().join(",");
+        let cells = vec![
+            json!(claim.name),
+            json!(known.phase(self.is_complete)),
+            json!(capacity),
+            json!(modes),
+            json!(reclaim_policy.as_str()),
+            json!(self.users(known)),
+            json!(age_since(known.created_at(), self.now)),
+            json!(known.held.map_or("<none>", |held| held.source.as_str())),
+        ];
+        let object = self.object(claim, known);
+        table::row(cells, include, || object["metadata"].clone(), || object.clone())
+    }
+
+    fn object(&self, claim: &ClaimName, known: &Known<'_>) -> Value {
+        let ClaimTerms { access_modes, capacity, reclaim_policy } = known.terms();
+        let mut value = match known.held.map(|held| &held.object) {
+            Some(Object::PersistentVolumeClaim(object)) => json!(object),
+            Some(Object::ConfigMap(_) | Object::Secret(_)) | None => json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim.name},
+                "spec": {"accessModes": access_modes, "resources": {"requests": {"storage": capacity}}},
+            }),
+        };
+        let phase = known.phase(self.is_complete);
+        value["status"] = match &known.volume {
+            Some(_) => json!({"phase": phase, "accessModes": access_modes, "capacity": {"storage": capacity}}),
+            None => json!({"phase": phase}),
+        };
+        let metadata = &mut value["metadata"];
+        metadata["namespace"] = json!(claim.namespace);
+        if let Some(created_at) = known.created_at() {
+            metadata["creationTimestamp"] = json!(created_at);
+        }
+        let annotations = &mut metadata["annotations"];
+        annotations[RECLAIM_POLICY_ANNOTATION] = json!(reclaim_policy.as_str());
+        if let Some(held) = known.held {
+            annotations[SOURCE_ANNOTATION] = json!(held.source.as_str());
+        }
+        let users = self.users(known);
+        if !users.is_empty() {
+            annotations[USED_BY_ANNOTATION] = json!(users);
+        }
+        if let Some(bytes) = known.bytes {
+            annotations[USED_BYTES_ANNOTATION] = json!(bytes.to_string());
+        }
+        value
+    }
+}
+
+/// As kubectl shows access modes.
+fn short_mode(mode: &str) -> &str {
+    match mode {
+        "ReadWriteOnce" => "RWO",
+        "ReadOnlyMany" => "ROX",
+        "ReadWriteMany" => "RWX",
+        "ReadWriteOncePod" => "RWOP",
+        other => other,
+    }
+}

@@ -1,0 +1,54 @@
+//! The ids of the host that pods with users of their own get: nobody else should have them.
+
+use super::finding::Finding;
+use super::host::Host;
+use crate::config::{Clash, IdRange};
+use crate::telemetry::counted;
+
+/// Where ids are given to users; `useradd` and other container engines keep to it.
+pub(in crate::cli) const FILES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
+
+pub(super) fn check(host: &Host) -> Vec<Finding> {
+    let range = host.config.as_ref().map(|config| config.user_namespaces).unwrap_or_default();
+    let clashes = FILES.map(|file| (file, host.files.read(file).map(|text| range.clashes(&text)).unwrap_or_default()));
+    judge(range, &clashes)
+}
+
+fn judge(range: IdRange, clashes: &[(&str, Vec<Clash>)]) -> Vec<Finding> {
+    let told = clashes.iter().flat_map(|(file, clashes)| clashes.iter().map(move |clash| told(range, file, clash)));
+    let mut findings: Vec<Finding> = told.collect();
+    if findings.is_empty() {
+        findings
+            .push(Finding::ok(format!("ids {range} are free for {}", counted(usize::try_from(range.pods).unwrap_or(0), "pod"))));
+    }
+    findings
+}
+
+fn told(range: IdRange, file: &str, clash: &Clash) -> Finding {
+    Finding::warning(
+        sentence(range, file, clash),
+        "processes of a pod with hostUsers: false and those of that user could be the same user for the kernel",
+        "set userNamespaces.firstId in the configuration to a multiple of 65536 that is free; pods that run keep their ids",
+    )
+}
+
+/// What is so.
+pub(in crate::cli) fn sentence(range: IdRange, file: &str, clash: &Clash) -> String {
+    let Clash { line, owner, first, last } = clash;
+    format!("{file}:{line} gives ids {first} to {last} to {owner}; those of pods are {range}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity;
+    use super::*;
+
+    #[test]
+    fn a_user_with_ids_of_pods_is_named_with_file_and_line() {
+        let range = IdRange { first: 65536, pods: 1 };
+        let found = judge(range, &[("/etc/subuid", range.clashes("a:1:2\nbob:100000:65536")), ("/etc/subgid", Vec::new())]);
+        assert_eq!(found[0].what, "/etc/subuid:2 gives ids 100000 to 165535 to bob; those of pods are 65536 to 131071");
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
+        assert_eq!(judge(range, &[]), [Finding::ok("ids 65536 to 131071 are free for 1 pod")]);
+    }
+}

@@ -1,0 +1,115 @@
+//! What is known of pods in trouble beside their status.
+
+use super::explain::{culprit, last_ending};
+use crate::api::show::PodRow;
+use crate::cli::client::{Client, ClientError};
+use crate::cli::pods::{ServedList, collection, pod_target};
+use crate::cli::printable::printable;
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use std::collections::BTreeMap;
+
+/// Logs that are looked into; each is a request.
+const MAX_LOGS: usize = 20;
+/// Lines from the end of a log: the last ones may be empty.
+const LINES: u32 = 4;
+/// Of those lines, in bytes.
+const MAX_LOG_BYTES: u32 = 4096;
+/// Characters of a line of a log that are told.
+const MAX_LINE: usize = 160;
+
+/// What the daemon says of pods that are not well.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct Evidence {
+    /// The last line that the last run of a container wrote, by the container's ID.
+    last_words: BTreeMap<String, String>,
+    /// Warnings about pods, the newest last.
+    warnings: Vec<Event>,
+}
+
+impl Evidence {
+    /// From warnings in any order, and the ends of logs by container ID.
+    pub(super) fn new(mut warnings: Vec<Event>, logs: impl IntoIterator<Item = (String, String)>) -> Self {
+        warnings.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
+        let last_words = logs.into_iter().filter_map(|(id, log)| Some((id, last_line(&log)?))).collect();
+        Self { last_words, warnings }
+    }
+
+    /// The last line of the last run's log.
+    pub(super) fn last_words(&self, container: &ContainerStatus) -> Option<&str> {
+        self.last_words.get(ended_run(container)?).map(String::as_str)
+    }
+
+    /// The newest warning about a pod that satisfies `which`.
+    pub(super) fn warning(&self, pod: &Pod, which: impl Fn(&Event) -> bool) -> Option<&Event> {
+        let uid = pod.metadata.uid.as_deref();
+        self.warnings.iter().rev().find(|event| event.involved_object.uid.as_deref() == uid && which(event))
+    }
+}
+
+/// Asks for what helps to understand the pods among `pods` that are not well. What cannot be had is missing: this is to help with
+/// another trouble, not to be one.
+pub(in crate::cli) async fn gather(client: &Client, pods: &[Pod]) -> Evidence {
+    let unwell: Vec<&Pod> = pods.iter().filter(|pod| !PodRow::of(pod).is_well()).collect();
+    if unwell.is_empty() {
+        return Evidence::default();
+    }
+    let warnings = warnings(client).await.unwrap_or_default();
+    let mut logs = Vec::new();
+    let ended = unwell.into_iter().filter_map(|pod| Some((pod, ended_run(culprit(pod)?)?, culprit(pod)?.name.as_str())));
+    for (pod, id, container) in ended.take(MAX_LOGS) {
+        if let Ok(log) = end_of_log(client, pod, container).await {
+            logs.push((id.to_owned(), log));
+        }
+    }
+    Evidence::new(warnings, logs)
+}
+
+/// The ID of the last run, if it ended badly and there is none now.
+fn ended_run(container: &ContainerStatus) -> Option<&str> {
+    let ended = last_ending(container).filter(|ended| ended.exit_code != 0)?;
+    ended.container_id.as_deref()
+}
+
+async fn warnings(client: &Client) -> Result<Vec<Event>, ClientError> {
+    let target = collection("events", None).with("fieldSelector", "type=Warning,involvedObject.kind=Pod");
+    let list: ServedList = client.get(target).await?;
+    let events: Result<_, _> = list.items.into_iter().map(serde_json::from_value).collect();
+    events.map_err(|source| ClientError::NotUnderstood { source })
+}
+
+async fn end_of_log(client: &Client, pod: &Pod, container: &str) -> Result<String, ClientError> {
+    let target = pod_target(pod, &["log"])
+        .with("container", container)
+        .with_some("tailLines", Some(LINES))
+        .with_some("limitBytes", Some(MAX_LOG_BYTES));
+    let mut lines = client.get_lines(target).await?;
+    let mut log = String::new();
+    while let Some(line) = lines.next_line().await? {
+        log.push_str(&String::from_utf8_lossy(&line));
+    }
+    Ok(log)
+}
+
+/// The last line that says something.
+fn last_line(log: &str) -> Option<String> {
+    let line = log.lines().rev().map(printable).find(|line| !line.trim().is_empty())?;
+    let mut characters = line.trim().chars();
+    let mut text: String = characters.by_ref().take(MAX_LINE).collect();
+    if characters.next().is_some() {
+        text.push('…');
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_that_says_something_is_told() {
+        assert_eq!(last_line("first\n\u{1b}[31mcannot open\t/db\r\n\n \u{7} \n").as_deref(), Some("[31mcannot open /db"));
+        assert_eq!(last_line(" \n\n"), None);
+        let long = last_line(&"é".repeat(1000)).unwrap();
+        assert_eq!(long.chars().count(), MAX_LINE + 1);
+    }
+}

@@ -1,0 +1,263 @@
+//! From a pod's status and the evidence to why it does not run. **Pure**.
+
+use super::advice::advice;
+use super::ending::ending;
+use super::evidence::Evidence;
+use crate::api::published::ORIGIN_ANNOTATION;
+use crate::api::show::{PodRow, age_since};
+use crate::cli::pods::{annotation, name_on_command_line};
+use crate::cli::printable::printable;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
+
+/// What a pod suffers from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::cli) struct Trouble {
+    /// The first container that is not as it should be.
+    pub(in crate::cli) container: Option<String>,
+    /// Since when the pod is not ready.
+    pub(in crate::cli) since: Option<Timestamp>,
+    /// What is known of the cause, a line each.
+    pub(in crate::cli) causes: Vec<String>,
+    /// A command, or what to change; none where there is nothing to do but wait.
+    pub(in crate::cli) remedy: Option<String>,
+}
+
+/// Explains why a pod is not well.
+pub(in crate::cli) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now: Timestamp) -> Trouble {
+    let container = culprit(pod);
+    let ended = container.and_then(last_ending);
+    let container_name = container.map(|container| container.name.as_str());
+    // Where it is written is where it is mended.
+    let origin = annotation(pod, ORIGIN_ANNOTATION);
+    Trouble {
+        container: container_name.map(str::to_owned),
+        since: since(pod),
+        causes: causes(pod, row, container, ended, evidence, now),
+        remedy: advice(
+            &row.status,
+            ended.and_then(|ended| ended.reason.as_deref()),
+            &name_on_command_line(pod),
+            container_name,
+            origin,
+        ),
+    }
+}
+
+/// Finds the first container that is not as it should be.
+pub(super) fn culprit(pod: &Pod) -> Option<&ContainerStatus> {
+    let status = pod.status.as_ref()?;
+    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    all.into_iter().find(|container| !container.ready && !has_completed(container))
+}
+
+fn has_completed(container: &ContainerStatus) -> bool {
+    container.state.as_ref().and_then(|state| state.terminated.as_ref()).is_some_and(|terminated| terminated.exit_code == 0)
+}
+
+fn since(pod: &Pod) -> Option<Timestamp> {
+    let status = pod.status.as_ref()?;
+    let not_ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status != "True");
+    not_ready.and_then(|condition| condition.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0)
+}
+
+/// How the last run ended, of a container that does not run.
+pub(super) fn last_ending(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    if container.state.as_ref().is_some_and(|state| state.running.is_some()) {
+        return None;
+    }
+    [&container.state, &container.last_state].into_iter().flatten().find_map(|state| state.terminated.as_ref())
+}
+
+fn causes(
+    pod: &Pod,
+    row: &PodRow,
+    container: Option<&ContainerStatus>,
+    ended: Option<&ContainerStateTerminated>,
+    evidence: &Evidence,
+    now: Timestamp,
+) -> Vec<String> {
+    let mut causes = Vec::new();
+    if row.status == "Terminating" {
+        causes.extend(time_left(pod, now));
+        return causes;
+    }
+    causes.extend(pod.status.as_ref().and_then(|status| status.message.as_deref()).map(first_line));
+    let waiting = container.and_then(|container| container.state.as_ref()?.waiting.as_ref());
+    let back_off = waiting.filter(|waiting| waiting.reason.as_deref() == Some("CrashLoopBackOff"));
+    // Waiting for the next run is told with how the last one ended.
+    if back_off.is_none() || ended.is_none() {
+        causes.extend(waiting.and_then(|waiting| waiting.message.as_deref()).map(first_line));
+    }
+    if let (Some(container), Some(ended)) = (container, ended) {
+        let pause = back_off.and_then(|waiting| waiting.message.as_deref()).and_then(pause).map(|pause| format!("; waits {pause}"));
+        causes.push(format!("container {}: {}{}", container.name, ending(ended, now), pause.unwrap_or_default()));
+        causes.extend(memory_limit(pod, container, ended));
+        causes.extend(ended.message.as_deref().map(first_line).filter(|message| !message.is_empty()));
+        if ended.message.is_none() {
+            causes.extend(evidence.last_words(container).map(|line| format!("last line of its log: {line}")));
+        }
+    }
+    let of_container = |event: &Event| {
+        let path = event.involved_object.field_path.as_deref().unwrap_or_default();
+        container.is_none_or(|container| path.contains(&format!("{{{}}}", container.name)))
+    };
+    // A probe that failed before the last run began is not why it ended.
+    let began = ended.and_then(|ended| ended.started_at.as_ref()).map(|time| time.0);
+    let counts = |event: &Event| event.last_timestamp.as_ref().map(|time| time.0) >= began;
+    let probe = evidence.warning(pod, |event| event.reason.as_deref() == Some("Unhealthy") && of_container(event) && counts(event));
+    causes.extend(probe.and_then(|event| event.message.as_deref()).map(first_line));
+    if causes.is_empty() {
+        causes.extend(evidence.warning(pod, |_| true).and_then(|event| event.message.as_deref()).map(first_line));
+    }
+    causes
+}
+
+/// How long the containers of a pod that ends may still take.
+fn time_left(pod: &Pod, now: Timestamp) -> Option<String> {
+    let until = pod.metadata.deletion_timestamp.as_ref()?.0;
+    Some(if until > now {
+        format!("its containers may take another {}", age_since(Some(now), until))
+    } else {
+        "its containers had their time and are killed".to_owned()
+    })
+}
+
+/// `10s` of `back-off 10s restarting failed container=...`.
+fn pause(message: &str) -> Option<&str> {
+    message.strip_prefix("back-off ")?.split(' ').next()
+}
+
+/// Against which limit a container was killed.
+fn memory_limit(pod: &Pod, container: &ContainerStatus, ended: &ContainerStateTerminated) -> Option<String> {
+    if ended.reason.as_deref() != Some("OOMKilled") {
+        return None;
+    }
+    let spec = pod.spec.as_ref()?;
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let limits = all.find(|other| other.name == container.name)?.resources.as_ref()?.limits.as_ref()?;
+    Some(format!("its memory limit is {}", limits.get("memory")?.0))
+}
+
+/// Messages are of containers and of servers, too.
+fn first_line(message: &str) -> String {
+    printable(message.lines().next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(container: Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "web-edge", "namespace": "default", "uid": "u-1",
+                "annotations": {"podstead.dev/origin": "shop/web.yaml:3:1"},
+            },
+            "spec": {"containers": [{"name": "app", "resources": {"limits": {"memory": "32Mi"}}}]},
+            "status": {"phase": "Running", "containerStatuses": [container]},
+        }))
+        .unwrap()
+    }
+
+    fn crashing(terminated: Value) -> Value {
+        json!({
+            "name": "app", "ready": false, "restartCount": 2, "image": "", "imageID": "",
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s restarting failed container=app pod=web"}},
+            "lastState": {"terminated": terminated},
+        })
+    }
+
+    fn warning(reason: &str, at: &str, message: &str) -> Event {
+        serde_json::from_value(json!({
+            "metadata": {}, "type": "Warning", "reason": reason, "message": message, "lastTimestamp": at,
+            "involvedObject": {"kind": "Pod", "uid": "u-1", "fieldPath": "spec.containers{app}"},
+        }))
+        .unwrap()
+    }
+
+    fn explained(pod: &Pod, evidence: &Evidence) -> Trouble {
+        explain(pod, &PodRow::of(pod), evidence, "2026-01-01T00:01:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn a_crash_is_told_with_its_exit_code_and_its_last_words() {
+        let pod = pod(crashing(json!({
+            "exitCode": 3, "reason": "Error", "containerID": "podstead://1",
+            "startedAt": "2026-01-01T00:00:50Z", "finishedAt": "2026-01-01T00:00:52Z",
+        })));
+        let evidence = Evidence::new(Vec::new(), [("podstead://1".into(), "starting\nno such file: /data/db\n".into())]);
+        let trouble = explained(&pod, &evidence);
+        assert_eq!(
+            trouble.causes,
+            ["container app: Error, exit code 3 after 2s, 8s ago; waits 20s", "last line of its log: no such file: /data/db"]
+        );
+        assert_eq!(trouble.remedy.as_deref(), Some("podstead logs -p web-edge -c app"));
+    }
+
+    #[test]
+    fn a_program_that_cannot_start_is_mended_in_the_manifest() {
+        let pod = pod(crashing(json!({
+            "exitCode": 128, "reason": "StartError", "message": "exec \"/bin/nope\":\u{1b}no such file or directory\nmore",
+        })));
+        let trouble = explained(&pod, &Evidence::default());
+        assert_eq!(trouble.causes[1], "exec \"/bin/nope\": no such file or directory");
+        assert_eq!(trouble.remedy.as_deref(), Some("mend command or image of container app in shop/web.yaml:3:1"));
+    }
+
+    #[test]
+    fn a_container_that_needs_too_much_memory_is_told_its_limit() {
+        let pod = pod(crashing(json!({"exitCode": 137, "reason": "OOMKilled"})));
+        let trouble = explained(&pod, &Evidence::default());
+        assert_eq!(trouble.causes[1], "its memory limit is 32Mi");
+        assert!(trouble.remedy.as_deref().unwrap().starts_with("raise resources.limits.memory"), "{trouble:?}");
+    }
+
+    #[test]
+    fn the_probe_that_keeps_a_container_from_being_ready_is_told() {
+        let pod = pod(json!({
+            "name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}},
+        }));
+        let warnings = vec![
+            warning("Unhealthy", "2026-01-01T00:00:50Z", "Readiness probe failed: connection refused"),
+            warning("Unhealthy", "2026-01-01T00:00:40Z", "Readiness probe failed: timeout"),
+            warning("FailedMount", "2026-01-01T00:00:55Z", "no such volume"),
+        ];
+        let trouble = explained(&pod, &Evidence::new(warnings, []));
+        assert_eq!(trouble.causes, ["Readiness probe failed: connection refused"]);
+    }
+
+    #[test]
+    fn a_failed_probe_of_an_earlier_run_is_not_why_this_one_ended() {
+        let pod = pod(crashing(json!({"exitCode": 1, "reason": "Error", "startedAt": "2026-01-01T00:00:50Z"})));
+        let early = Evidence::new(vec![warning("Unhealthy", "2026-01-01T00:00:40Z", "Liveness probe failed")], []);
+        assert_eq!(explained(&pod, &early).causes.len(), 1);
+        let late = Evidence::new(vec![warning("Unhealthy", "2026-01-01T00:00:51Z", "Liveness probe failed")], []);
+        assert_eq!(explained(&pod, &late).causes[1], "Liveness probe failed");
+    }
+
+    #[test]
+    fn what_no_status_says_is_taken_from_the_newest_warning() {
+        let mut pod = pod(json!({
+            "name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+            "state": {"waiting": {"reason": "ContainerCreating"}},
+        }));
+        let evidence = Evidence::new(vec![warning("FailedMount", "2026-01-01T00:00:55Z", "no such volume\nat all")], []);
+        assert_eq!(explained(&pod, &evidence).causes, ["no such volume"]);
+        pod.metadata.uid = Some("another".into());
+        assert!(explained(&pod, &evidence).causes.is_empty());
+    }
+
+    #[test]
+    fn a_pod_that_ends_says_how_long_it_may_take() {
+        let mut pod =
+            pod(json!({"name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}}}));
+        let at = |time: &str| Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time.parse().unwrap()));
+        pod.metadata.deletion_timestamp = at("2026-01-01T00:01:20Z");
+        let trouble = explained(&pod, &Evidence::default());
+        assert_eq!((trouble.causes, trouble.remedy), (vec!["its containers may take another 20s".to_owned()], None));
+        pod.metadata.deletion_timestamp = at("2026-01-01T00:00:20Z");
+        assert_eq!(explained(&pod, &Evidence::default()).causes, ["its containers had their time and are killed"]);
+    }
+}

@@ -1,0 +1,13 @@
+//! Why a pod does not run and what to do about it, in a few lines: for `podstead status` and `podstead doctor`.
+//!
+//! [`gather`] asks the daemon for what a pod's status does not say (warnings, the last line of a log); [`explain`] is pure and makes
+//! troubles of it.
+
+mod advice;
+mod ending;
+mod evidence;
+mod explain;
+
+pub(super) use ending::ending;
+pub(super) use evidence::{Evidence, gather};
+pub(super) use explain::explain;

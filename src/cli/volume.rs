@@ -1,0 +1,116 @@
+//! `podstead volume`: the directories behind PersistentVolumeClaims.
+
+use super::client::{Client, OWN, Target};
+use super::get::{ClaimsArgs, ServedClaim, ask_claims, list_claims};
+use super::{Context, EXIT_FAILED};
+use crate::telemetry::counted;
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct VolumeArgs {
+    #[command(subcommand)]
+    command: VolumeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum VolumeCommand {
+    /// List claims and their data
+    #[command(visible_alias = "list")]
+    Ls(ClaimsArgs),
+    /// Delete the data of claims that no source has any more
+    Prune(PruneArgs),
+}
+
+/// Which of them.
+#[derive(Debug, Args)]
+struct PruneArgs {
+    /// Only these; refused where a source has the claim or a pod uses it [default: all that are released and unused]
+    #[arg(value_name = "CLAIM")]
+    names: Vec<String>,
+    /// Only of this namespace [default: all; with names: default]
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub(super) fn run(args: &VolumeArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    context.block_on(async {
+        match &args.command {
+            VolumeCommand::Ls(args) => list_claims(args, &client, context.color()).await,
+            VolumeCommand::Prune(args) => prune(args, &client).await,
+        }
+    })
+}
+
+async fn prune(args: &PruneArgs, client: &Client) -> anyhow::Result<ExitCode> {
+    let namespace = match &args.namespace {
+        None if !args.names.is_empty() => Some("default"),
+        namespace => namespace.as_deref(),
+    };
+    let claims = ask_claims(client, namespace).await?;
+    let chosen = choose(&claims, &args.names)?;
+    let mut out = io::stdout().lock();
+    if args.names.is_empty() {
+        for claim in claims.iter().filter(|claim| claim.phase() == "Released" && claim.is_used()) {
+            writeln!(out, "{}/{} stays: used by {}", claim.namespace(), claim.name(), claim.users())?;
+        }
+    }
+    if chosen.is_empty() {
+        writeln!(out, "no claim is released and unused")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.yes {
+        writeln!(out, "The data of {} will be deleted for good:", counted(chosen.len(), "claim"))?;
+        for claim in &chosen {
+            writeln!(out, "  {}/{}  {}", claim.namespace(), claim.name(), claim.used())?;
+        }
+        if !io::stdin().is_terminal() {
+            bail!("nothing is deleted: stdin is no terminal to ask on, and --yes is not given");
+        }
+        write!(out, "Delete them? [y/N] ")?;
+        out.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            writeln!(out, "nothing is deleted")?;
+            return Ok(ExitCode::from(EXIT_FAILED));
+        }
+    }
+    let mut whole = true;
+    for claim in chosen {
+        let (namespace, name) = (claim.namespace(), claim.name());
+        let target = Target::new(OWN, &["namespaces", namespace, "persistentvolumeclaims", name, "prune"]);
+        match client.post::<Value>(target, &json!({})).await {
+            Ok(_) => writeln!(out, "{namespace}/{name} deleted ({})", claim.used())?,
+            // The others can be deleted all the same.
+            Err(error) => {
+                whole = false;
+                writeln!(io::stderr(), "podstead: {:#}", anyhow::Error::new(error))?;
+            }
+        }
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// Those of these names, whatever stands against it: the daemon says what. Without names, those that can be deleted.
+fn choose<'a>(claims: &'a [ServedClaim], names: &[String]) -> anyhow::Result<Vec<&'a ServedClaim>> {
+    if names.is_empty() {
+        return Ok(claims.iter().filter(|claim| claim.phase() == "Released" && !claim.is_used()).collect());
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        match claims.iter().find(|claim| claim.name() == name) {
+            Some(claim) => chosen.push(claim),
+            None => bail!("there is no claim {name:?} in the namespace; podstead volume ls shows all"),
+        }
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,195 @@
+//! Looking at persistent volumes, and deleting one on request.
+
+use super::claims::{self, PersistentVolume};
+use super::volumes::{Shared, Volumes};
+use super::{VolumeError, usage};
+use crate::pod::PodUid;
+use crate::pod::claims::ClaimName;
+use crate::pod::objects::{ObjectKind, ObjectName, Objects};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+
+/// Why the data of a claim are not deleted.
+#[derive(Debug, thiserror::Error)]
+pub enum PruneClaimError {
+    /// There is no such volume.
+    #[error("there are no data of claim {namespace}/{name}", namespace = .0.namespace, name = .0.name)]
+    NotFound(ClaimName),
+    /// A source has the claim.
+    #[error(
+        "claim {namespace}/{name} is wanted by source {from}: remove it there, with {POLICY}: Delete if its data shall go too",
+        namespace = claim.namespace, name = claim.name, POLICY = crate::pod::claims::RECLAIM_POLICY_ANNOTATION
+    )]
+    Wanted {
+        /// The claim.
+        claim: ClaimName,
+        /// The source.
+        from: String,
+    },
+    /// A source that was not heard yet may have the claim.
+    #[error("whether claim {namespace}/{name} is wanted is not known: not every source was heard", namespace = .0.namespace, name = .0.name)]
+    NotSettled(ClaimName),
+    /// Pods use it.
+    #[error("claim {namespace}/{name} is used by {count} of the pods of this host", namespace = claim.namespace, name = claim.name, count = users.len())]
+    InUse {
+        /// The claim.
+        claim: ClaimName,
+        /// The pods, also those that terminate.
+        users: Vec<PodUid>,
+    },
+    /// The disk failed.
+    #[error("delete the data of claim {namespace}/{name}", namespace = claim.namespace, name = claim.name)]
+    Failed {
+        /// The claim.
+        claim: ClaimName,
+        /// Why.
+        #[source]
+        source: VolumeError,
+    },
+}
+
+/// What the API needs of persistent volumes.
+#[async_trait]
+pub trait ClaimStore: Send + Sync + fmt::Debug + 'static {
+    /// All that are on disk.
+    async fn claims(&self) -> Result<Vec<PersistentVolume>, VolumeError>;
+
+    /// Bytes on disk of each of them; one that is too large to be counted is left out. May take long; one measurement at a time.
+    async fn measure_claims(&self, claims: Vec<ClaimName>) -> BTreeMap<ClaimName, u64>;
+
+    /// Deletes the data of a claim that no source has and no pod uses. Once begun it is finished, by the next daemon if need be.
+    async fn prune_claim(&self, claim: &ClaimName, objects: &Objects) -> Result<(), PruneClaimError>;
+}
+
+#[async_trait]
+impl ClaimStore for Volumes {
+    async fn claims(&self) -> Result<Vec<PersistentVolume>, VolumeError> {
+        self.blocking(list).await
+    }
+
+    async fn measure_claims(&self, claims: Vec<ClaimName>) -> BTreeMap<ClaimName, u64> {
+        // Walks compete for the disk with the pods: one after the other. The semaphore is never closed.
+        let _permit = self.shared.measuring.acquire().await;
+        let shared = Arc::clone(&self.shared);
+        let walk = move || {
+            let sizes = claims.into_iter().filter_map(|claim| {
+                let size = usage::whole(&shared.paths.persistent_data(&claim))?;
+                Some((claim, size))
+            });
+            sizes.collect()
+        };
+        // A panic in there is one of walking: nothing was measured.
+        tokio::task::spawn_blocking(walk).await.unwrap_or_default()
+    }
+
+    async fn prune_claim(&self, claim: &ClaimName, objects: &Objects) -> Result<(), PruneClaimError> {
+        let object =
+            ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace: claim.namespace.clone(), name: claim.name.clone() };
+        if let Ok(held) = objects.find(&object) {
+            return Err(PruneClaimError::Wanted { claim: claim.clone(), from: held.source.to_string() });
+        }
+        if !objects.is_complete() {
+            return Err(PruneClaimError::NotSettled(claim.clone()));
+        }
+        let wanted = claim.clone();
+        let done = self.blocking(move |shared| Ok(prune(shared, &wanted))).await;
+        done.unwrap_or_else(|source| Err(PruneClaimError::Failed { claim: claim.clone(), source }))
+    }
+}
+
+impl Volumes {
+    /// Deletes what an earlier daemon has begun to delete.
+    pub async fn finish_deletions(&self) -> Result<(), VolumeError> {
+        self.blocking(empty_trash).await
+    }
+}
+
+fn list(shared: &Shared) -> Result<Vec<PersistentVolume>, VolumeError> {
+    claims::list(&shared.paths).map_err(|error| VolumeError::Claims(error.to_string()))
+}
+
+/// Deletes what is in the trash; nobody else does so meanwhile.
+pub(super) fn empty_trash(shared: &Shared) -> Result<(), VolumeError> {
+    let _emptying = shared.trash.lock().unwrap_or_else(PoisonError::into_inner);
+    claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")))
+}
+
+fn prune(shared: &Shared, claim: &ClaimName) -> Result<(), PruneClaimError> {
+    let failed = |source| PruneClaimError::Failed { claim: claim.clone(), source };
+    let held = shared.claims.lock().unwrap_or_else(PoisonError::into_inner);
+    // Only a name that is on disk: none leads out of the directory of volumes.
+    let volumes = list(shared).map_err(failed)?;
+    let volume = volumes.into_iter().find(|volume| volume.claim == *claim);
+    let volume = volume.ok_or_else(|| PruneClaimError::NotFound(claim.clone()))?;
+    if !volume.users.is_empty() {
+        return Err(PruneClaimError::InUse { claim: claim.clone(), users: volume.users });
+    }
+    tracing::info!(namespace = claim.namespace, claim = claim.name, "delete the data of a claim on request");
+    claims::discard(&shared.paths, claim).map_err(|error| failed(VolumeError::Claims(error.to_string())))?;
+    drop(held);
+    // The claim has no data any more, whatever becomes of the rest: housekeeping tries again.
+    if let Err(error) = empty_trash(shared) {
+        tracing::warn!(%error, "cannot delete all of what was thrown away");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Paths;
+    use crate::pod::objects::tests::view;
+    use crate::volume::NodeFiles;
+    use std::fs;
+
+    fn name(claim: &str) -> ClaimName {
+        ClaimName { namespace: "shop".into(), name: claim.into() }
+    }
+
+    #[tokio::test]
+    async fn only_data_that_nobody_wants_and_nobody_uses_are_deleted_on_request() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        let volumes = Volumes::new(paths.clone(), NodeFiles::default());
+        let data = paths.persistent_data(&name("data"));
+        fs::create_dir_all(data.join("deep")).unwrap();
+        fs::write(data.join("deep/file"), vec![1; 100_000]).unwrap();
+        assert!(volumes.measure_claims(vec![name("data")]).await[&name("data")] >= 100_000);
+
+        let claim = "{kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop},
+            spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}";
+        let wanted = view(&[("a", Some(claim))]);
+        let refused = volumes.prune_claim(&name("data"), &wanted).await.unwrap_err();
+        assert!(matches!(&refused, PruneClaimError::Wanted { from, .. } if from == "a"), "{refused}");
+        let refused = volumes.prune_claim(&name("data"), &view(&[("a", None)])).await.unwrap_err();
+        assert!(matches!(refused, PruneClaimError::NotSettled(_)));
+
+        let nothing = view(&[("a", Some(""))]);
+        let marks = paths.claim_marks(&PodUid::new("1"));
+        fs::create_dir_all(&marks).unwrap();
+        fs::write(marks.join("d.data"), serde_json::to_vec(&name("data")).unwrap()).unwrap();
+        let refused = volumes.prune_claim(&name("data"), &nothing).await.unwrap_err();
+        assert!(matches!(&refused, PruneClaimError::InUse { users, .. } if *users == [PodUid::new("1")]), "{refused}");
+        assert!(data.join("deep/file").is_file());
+
+        fs::remove_dir_all(&marks).unwrap();
+        for outside in ["../..", "..", "nothing"] {
+            let refused = volumes.prune_claim(&name(outside), &nothing).await.unwrap_err();
+            assert!(matches!(refused, PruneClaimError::NotFound(_)), "{outside}");
+        }
+        volumes.prune_claim(&name("data"), &nothing).await.unwrap();
+        assert!(volumes.claims().await.unwrap().is_empty());
+        assert_eq!(fs::read_dir(paths.volume_trash()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_daemon_has_begun_to_delete_is_deleted() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        fs::create_dir_all(paths.volume_trash().join("1/data")).unwrap();
+        Volumes::new(paths.clone(), NodeFiles::default()).finish_deletions().await.unwrap();
+        assert_eq!(fs::read_dir(paths.volume_trash()).unwrap().count(), 0);
+    }
+}

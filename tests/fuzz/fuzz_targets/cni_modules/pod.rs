@@ -1,0 +1,2 @@
+#[path = "../../../../src/pod/networks.rs"]
+pub mod networks;

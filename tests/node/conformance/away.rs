@@ -1,0 +1,221 @@
+//! While no daemon runs: pods become what their rows say that a daemon finds.
+
+use super::row::{Row, Stage, signal_for};
+use super::shim_line::ShimLine;
+use super::snapshot::Processes;
+use super::world::Ends;
+use crate::support::{TestHost, eventually};
+use jiff::Timestamp;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use podstead::config::Paths;
+use podstead::pod::{ContainerId, PodFullName, PodUid};
+use podstead::runtime::protocol::Operation;
+use podstead::runtime::{ContainerSpec, ContainerState, ContainerStatus};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+/// Where things of a host are.
+pub(super) fn paths(host: &TestHost) -> Paths {
+    Paths { state: host.path("state"), run: host.path("run"), logs: host.path("logs") }
+}
+
+/// The log directory of a pod.
+pub(super) fn log_directory(host: &TestHost, pod: &str, uid: &str) -> PathBuf {
+    let name = PodFullName { name: format!("{pod}-edge-1"), namespace: "default".to_owned() };
+    paths(host).pod_logs(&name, &PodUid::new(uid))
+}
+
+/// Where [`super::logs::keep`] puts the logs of a pod.
+pub(super) fn kept_logs(host: &TestHost, uid: &str) -> PathBuf {
+    host.path("kept-logs").join(uid)
+}
+
+/// Brings a pod into the state of its row.
+pub(super) fn arrange(host: &TestHost, processes: &Processes, row: &Row, (pod, uid): (&str, &str), ends: &mut Ends) {
+    let mut stage = Absence { host, uid: PodUid::new(uid), line: ShimLine::open(&paths(host).shim_socket(&PodUid::new(uid))), pod };
+    for status in stage.settled() {
+        let name = status.name.as_str();
+        let is_running = matches!(status.state, ContainerState::Running { .. });
+        let pid = processes.container(pod, name).first().map(|process| process.pid);
+        let Some(run) = row.run(name) else {
+            stage.forget(&status);
+            stage.forget_logs(name);
+            continue;
+        };
+        if status.attempt > run.attempt {
+            stage.forget(&status);
+            fs::remove_file(log_directory(host, pod, uid).join(name).join(format!("{}.log", status.attempt))).unwrap();
+        } else if status.attempt == run.attempt {
+            match run.state.as_str() {
+                "running" => {}
+                "unknown" if row.loses_sandbox() || run.sandbox.is_some() => {}
+                "unknown" => stage.lose(&status),
+                "created" => stage.half_make(&status),
+                // The next daemon brings it about.
+                _ if row.code_when_asked(name).is_some() => assert!(is_running, "{}: {status:?}", row.name),
+                code if is_running => {
+                    ends.insert((pod.to_owned(), name.to_owned()), Timestamp::now());
+                    kill(Pid::from_raw(pid.unwrap() as i32), signal_for(code)).unwrap();
+                    stage.wait_exited(&status.id);
+                }
+                code => assert_eq!(exit_code(&status.state).map(|code| code.to_string()).as_deref(), Some(code), "{}", row.name),
+            }
+            if row.is_sick(name) || row.post_start.get(name) == Some(&Stage::Failed) {
+                fs::write(format!("/proc/{}/root/sick", pid.unwrap()), "").unwrap();
+            }
+        }
+    }
+    let known = stage.line.status();
+    for run in row.containers.iter().filter(|run| run.sandbox.is_none()) {
+        let is_known = known.iter().any(|status| status.name.as_str() == run.name);
+        assert!(is_known || matches!(run.state.as_str(), "created" | "unknown"), "{}: {} is not there", row.name, run.name);
+    }
+    if row.loses_sandbox() {
+        let shim = processes.shim(uid).unwrap();
+        kill(Pid::from_raw(shim.pid as i32), Signal::SIGKILL).unwrap();
+        eventually("the shim to be gone", || Processes::of(uid).shim(uid).map_or(Ok(()), |it| Err(format!("{it:?}"))));
+    }
+}
+
+/// The daemon had learned what is new, and died before it did anything of it: so it is written in the pod's record, and the record of the
+/// source is lost.
+pub(super) fn announce(host: &TestHost, uid: &str, manifest: Option<&str>) {
+    let path = paths(host).pod_record(&PodUid::new(uid));
+    let mut record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    match manifest {
+        None => record["is_removed"] = true.into(),
+        Some(manifest) => {
+            let new: Value = serde_json::from_str(manifest).unwrap();
+            let (new, spec) = (&new["spec"], &mut record["desired"]["pod"]["spec"]);
+            for list in ["initContainers", "containers"] {
+                let wanted = |name: &Value| new[list].as_array().into_iter().flatten().find(|container| container["name"] == *name);
+                let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
+                // One that is new is as those that there are, but for what follows.
+                let names: Vec<Value> = containers.iter().map(|container| container["name"].clone()).collect();
+                let added = new[list].as_array().into_iter().flatten().filter(|container| !names.contains(&container["name"]));
+                let added: Vec<Value> =
+                    added.map(|container| with(containers[0].clone(), container, &["name", "command"])).collect();
+                containers.extend(added);
+                containers.retain(|container| wanted(&container["name"]).is_some());
+                for container in containers {
+                    let fields = ["image", "imagePullPolicy", "env", "envFrom", "volumeMounts"];
+                    *container = with(container.clone(), wanted(&container["name"]).unwrap(), &fields);
+                }
+            }
+            if new["volumes"][0]["name"] == "missing" {
+                spec["volumes"] = new["volumes"].clone();
+            }
+        }
+    }
+    fs::write(&path, record.to_string()).unwrap();
+}
+
+/// A container with some fields of another one.
+fn with(mut container: Value, other: &Value, fields: &[&str]) -> Value {
+    for field in fields {
+        match other.get(field) {
+            Some(value) => container[*field] = value.clone(),
+            None => drop(container.as_object_mut().unwrap().remove(*field)),
+        }
+    }
+    container
+}
+
+/// What was in force of the source is not known to the next daemon: it begins with what the directory has.
+pub(super) fn forget_source(host: &TestHost) {
+    fs::remove_file(host.path("state/sources/manifests/last-good.json")).unwrap();
+}
+
+fn exit_code(state: &ContainerState) -> Option<i32> {
+    match state {
+        ContainerState::Exited { exit_code, .. } => Some(*exit_code),
+        ContainerState::Created | ContainerState::Running { .. } | ContainerState::Unknown { .. } => None,
+    }
+}
+
+struct Absence<'a> {
+    host: &'a TestHost,
+    uid: PodUid,
+    line: ShimLine,
+    pod: &'a str,
+}
+
+impl Absence<'_> {
+    /// The pod's containers, when no start is under way any more.
+    fn settled(&mut self) -> Vec<ContainerStatus> {
+        eventually("starts to be over", || {
+            let all = self.line.status();
+            let is_open = all.iter().any(|status| status.state == ContainerState::Created);
+            if is_open { Err(format!("{all:?}")) } else { Ok(all) }
+        })
+    }
+
+    fn wait_exited(&mut self, id: &ContainerId) {
+        eventually("a container to end", || {
+            let status = self.line.status().into_iter().find(|status| status.id == *id).unwrap();
+            exit_code(&status.state).map(|_| ()).ok_or_else(|| format!("{status:?}"))
+        });
+    }
+
+    /// As if it had never been.
+    fn forget(&mut self, status: &ContainerStatus) {
+        self.line.kill(&status.id);
+        self.wait_exited(&status.id);
+        self.line.remove(&status.id);
+        fs::remove_file(paths(self.host).container_record(&self.uid, &status.id)).unwrap();
+    }
+
+    fn forget_logs(&self, container: &str) {
+        fs::remove_dir_all(log_directory(self.host, self.pod, self.uid.as_str()).join(container)).unwrap_or_default();
+    }
+
+    /// Ends and is recorded as running: as after the death of an earlier shim of the same sandbox.
+    fn lose(&mut self, status: &ContainerStatus) {
+        let path = paths(self.host).container_record(&self.uid, &status.id);
+        let record = fs::read(&path).unwrap();
+        self.line.kill(&status.id);
+        self.wait_exited(&status.id);
+        self.line.remove(&status.id);
+        fs::write(&path, record).unwrap();
+    }
+
+    /// Made, and never started: the process that makes it is stopped half-way.
+    fn half_make(&mut self, status: &ContainerStatus) {
+        let paths = paths(self.host);
+        let spec = fs::read(paths.bundle(&self.uid, &status.id).join("spec.json")).unwrap();
+        let mut spec: ContainerSpec = serde_json::from_slice(&spec).unwrap();
+        self.forget(status);
+        self.forget_logs(status.name.as_str());
+        let shim = Processes::of(self.uid.as_str()).shim(self.uid.as_str()).unwrap().pid;
+        eventually("a start to be stopped half-way", || {
+            spec.id = ContainerId::random();
+            let id = spec.id.clone();
+            self.line.tell(Operation::Start(Box::new(spec.clone())));
+            let is_made =
+                |line: &mut ShimLine| line.status().iter().any(|status| status.id == id && status.state != ContainerState::Created);
+            let helper = eventually("the helper, or the end of its work", || {
+                let children = fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap();
+                let is_it = |pid: &&str| {
+                    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(id.as_str()))
+                };
+                match children.split_whitespace().find(is_it) {
+                    Some(helper) => Ok(Some(helper.to_owned())),
+                    None if is_made(&mut self.line) => Ok(None),
+                    None => Err(children.clone()),
+                }
+            });
+            if let Some(helper) = helper {
+                kill(Pid::from_raw(helper.parse().unwrap()), Signal::SIGSTOP).unwrap_or_default();
+            }
+            let now = self.line.status().into_iter().find(|status| status.id == id).unwrap();
+            if now.state == ContainerState::Created {
+                return Ok(());
+            }
+            self.forget(&now);
+            self.forget_logs(now.name.as_str());
+            Err(format!("{now:?}"))
+        });
+    }
+}

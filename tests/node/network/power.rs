@@ -1,0 +1,174 @@
+//! The power goes: what was not flushed to the disk is gone, and so is all that was in memory.
+//!
+//! The state directory is an ext4 of its own, which is stopped at one instant as a power cut stops it: what has not reached the disk by then, its journal
+//! included, never does. The rest is killed, and the host starts again with what that disk has.
+
+use super::crash::Random;
+use super::lan::{HOST_V4, Site, prompt_web, web};
+use crate::support::{TestHost, eventually, eventually_within, kernel_lacks, process_exists};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+const CUTS: u32 = 6;
+const PODS: [&str; 4] = ["a", "b", "c", "d"];
+/// All pods start again at once.
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// `EXT4_IOC_SHUTDOWN` with `EXT4_GOING_FLAGS_NOLOGFLUSH`.
+const STOP: &str = "import fcntl, os, struct, sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))";
+
+/// The disk that the state directory is on.
+pub(super) struct Disk {
+    image: PathBuf,
+    at: PathBuf,
+}
+
+impl Disk {
+    /// `None` where this machine cannot mount one.
+    pub(super) fn make(host: &TestHost) -> Option<Self> {
+        let disk = Self { image: host.path("disk.img"), at: host.path("state") };
+        std::fs::create_dir(&disk.at).unwrap();
+        std::fs::File::create(&disk.image).unwrap().set_len(256 << 20).unwrap();
+        assert!(Command::new("mke2fs").args(["-q", "-t", "ext4"]).arg(&disk.image).status().unwrap().success());
+        if disk.mount() {
+            return Some(disk);
+        }
+        kernel_lacks("file systems in files (loop, ext4)");
+        None
+    }
+
+    fn mount(&self) -> bool {
+        Command::new("mount").args(["-t", "ext4", "-o", "loop"]).args([&self.image, &self.at]).status().unwrap().success()
+    }
+
+    /// From now on nothing reaches the disk.
+    fn stop(&self) {
+        assert!(Command::new("python3").args(["-c", STOP]).arg(&self.at).status().unwrap().success());
+    }
+
+    /// The host is on again. Nobody must have its files open any more.
+    fn start(&self) {
+        eventually("the disk to be free", || {
+            let out = Command::new("losetup").arg("-j").arg(&self.image).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            text.is_empty().then_some(()).ok_or(text)
+        });
+        assert!(self.mount(), "the disk is there");
+    }
+}
+
+/// Cuts the power, and switches the host on again; the daemon does not run yet.
+pub(super) fn cut(site: &mut Site, disk: &Disk) {
+    let shims: Vec<u32> = site.host.pods().iter().filter(|pod| pod.runs("main")).map(|pod| site.host.shim_pid(pod)).collect();
+    disk.stop();
+    site.host.lose_power();
+    assert!(shims.iter().all(|shim| !process_exists(*shim)), "all is dead: {shims:?}");
+    site.machine.run("nft flush ruleset");
+    eventually("the interfaces of pods to be gone", || {
+        let interfaces = site.interfaces();
+        interfaces.is_empty().then_some(()).ok_or(format!("{interfaces:?}"))
+    });
+    disk.start();
+}
+
+/// The next pods have other addresses than the first ones, with which a host that has forgotten everything would begin.
+fn use_up_addresses(site: &Site) {
+    for name in ["first", "second", "third"] {
+        site.web(name, "", "");
+        site.host.remove_manifest(&format!("{name}.yaml"));
+        site.host.wait_gone(name);
+    }
+}
+
+fn port(name: &str) -> u16 {
+    8080 + u16::from(name.as_bytes()[0] - b'a')
+}
+
+fn ips(pod: &crate::support::PodView) -> Vec<String> {
+    let ips = pod.0["status"]["podIPs"].as_array().cloned().unwrap_or_default();
+    ips.iter().filter_map(|entry| entry["ip"].as_str()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_pod_that_was_seen_to_run_has_its_addresses_after_a_power_cut() {
+    let mut site = Site::prepare("");
+    let Some(disk) = Disk::make(&site.host) else { return };
+    site.host.start_daemon();
+    use_up_addresses(&site);
+    let mut random = Random::new();
+    let mut wanted = BTreeSet::new();
+    let mut known: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut seen = 0;
+    for _ in 0..CUTS {
+        let first = random.below(PODS.len() as u64) as usize;
+        for name in [PODS[first], PODS[(first + 1) % PODS.len()]] {
+            known.remove(name);
+            if wanted.remove(name) {
+                site.host.remove_manifest(&format!("{name}.yaml"));
+            } else {
+                let ports = format!("{{containerPort: 80, hostPort: {}}}", port(name));
+                site.host.write_manifest(&format!("{name}.yaml"), &prompt_web(name, &ports));
+                wanted.insert(name);
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(random.below(2500)));
+        for name in &wanted {
+            if let Some(pod) = site.host.pod(name).filter(|pod| pod.runs("main")) {
+                known.insert(name, ips(&pod));
+            }
+        }
+        seen += known.len();
+        cut(&mut site, &disk);
+        site.host.start_daemon();
+        let mut addresses = BTreeSet::new();
+        for name in &wanted {
+            let pod = eventually_within(PATIENCE, &format!("pod {name}"), || {
+                let running = site.host.pod(name).filter(|pod| pod.runs("main"));
+                running.ok_or_else(|| site.host.daemon_log())
+            });
+            let now = ips(&pod);
+            assert_eq!(known.entry(name).or_insert_with(|| now.clone()), &now, "{name} has the addresses that it had");
+            addresses.extend(now);
+            site.outside.gets(&format!("http://{HOST_V4}:{}/", port(name)), &format!("I am {name}"));
+        }
+        assert_eq!(addresses.len(), 2 * wanted.len(), "each has its own: {addresses:?}");
+        eventually("the interfaces of these pods, and no other", || {
+            let interfaces = site.interfaces();
+            (interfaces.len() == wanted.len()).then_some(()).ok_or(format!("{interfaces:?}"))
+        });
+    }
+    assert!(seen > 0, "no pod ran when the power went");
+}
+
+#[test]
+fn a_lease_that_a_power_cut_has_left_empty_is_given_anew_and_the_others_are_kept() {
+    let mut site = Site::prepare("");
+    let Some(disk) = Disk::make(&site.host) else { return };
+    site.host.start_daemon();
+    use_up_addresses(&site);
+    let before = ["a", "b", "c"].map(|name| site.web(name, "", ""));
+    let records =
+        ["a", "b", "c"].map(|name| site.host.path("state/pods").join(site.host.pod(name).unwrap().uid()).join("network.json"));
+    cut(&mut site, &disk);
+    // As ext4 leaves files of which only the name reached the disk, and one of a block that was never written.
+    std::fs::write(&records[1], "").unwrap();
+    let whole = std::fs::metadata(&records[2]).unwrap().len();
+    std::fs::write(&records[2], vec![0; whole as usize]).unwrap();
+    std::fs::write(records[0].with_file_name(".network.json.tmp"), "{\"version\":1,").unwrap();
+    site.host.start_daemon();
+    let after = ["a", "b", "c"].map(|name| site.addresses(name));
+    assert_eq!(after[0], before[0]);
+    let all: BTreeSet<&String> = after.iter().flatten().collect();
+    assert_eq!(all.len(), 6, "each has its own: {after:?}");
+    assert!(site.host.daemon_log().contains("the record of a pod's addresses is lost"), "{}", site.host.daemon_log());
+    for (pod, other) in [("a", "b"), ("b", "c"), ("c", "a")] {
+        site.pod_gets(pod, &format!("http://{other}/"), &format!("I am {other}"));
+    }
+    site.host.write_manifest("a.yaml", &web("a", "podstead.dev/isolated: 'true'", ""));
+    eventually("an edit to be recorded where the torso of a record is", || {
+        let record = std::fs::read_to_string(&records[0]).unwrap();
+        record.contains("\"isIsolated\":true").then_some(()).ok_or(record)
+    });
+}
