@@ -1,5 +1,5 @@
 //! Writes what a package holds beside the binaries and is made from the code: manual pages, completions, and the licences of all crates
-//! that are built in. `cargo run --example package-files -- DIRECTORY`.
+//! that are built in for a target. `cargo run --example package-files -- DIRECTORY TARGET`.
 #![expect(clippy::print_stderr, reason = "a tool for the terminal")]
 
 use clap_complete::Shell;
@@ -22,11 +22,12 @@ the daemon can be restarted and upgraded without touching them. It is not for us
 "#;
 
 fn main() -> ExitCode {
-    let Some(out) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("usage: package-files DIRECTORY");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [out, target] = arguments.as_slice() else {
+        eprintln!("usage: package-files DIRECTORY TARGET");
         return ExitCode::from(2);
     };
-    match write_all(&out) {
+    match write_all(Path::new(out), target) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("package-files: {error}");
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn write_all(out: &Path) -> io::Result<()> {
+fn write_all(out: &Path, target: &str) -> io::Result<()> {
     fs::create_dir_all(out)?;
     let mut command = podstead::cli::command();
     command.build();
@@ -46,7 +47,7 @@ fn write_all(out: &Path) -> io::Result<()> {
         clap_complete::generate(shell, &mut podstead::cli::command(), "podstead", &mut script);
         fs::write(out.join(name), script)?;
     }
-    fs::write(out.join("copyright"), copyright()?)
+    fs::write(out.join("copyright"), copyright(target)?)
 }
 
 /// A page for the command, and one for each below it.
@@ -75,7 +76,7 @@ struct Built {
 }
 
 /// In the machine-readable form of Debian (DEP-5): our own licence, then each crate with its expression, then the texts, each once.
-fn copyright() -> io::Result<String> {
+fn copyright(target: &str) -> io::Result<String> {
     let mut page = String::from(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
          Upstream-Name: podstead\n\
@@ -87,13 +88,13 @@ fn copyright() -> io::Result<String> {
          License: Apache-2.0\n On Debian systems, the full text of the Apache License, version 2.0, is in /usr/share/common-licenses/Apache-2.0.\n",
     );
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for built in built_in()? {
+    for built in built_in(target)? {
         let mut holders = BTreeSet::new();
-        for (file, text) in licence_files(&built.directory)? {
+        for (file, text) in licence_files(&built)? {
             holders.extend(text.lines().map(str::trim).filter(|line| is_holder(line)).map(ToOwned::to_owned));
             if !file.to_lowercase().contains("apache") {
                 texts
-                    .entry(without_common_licences(&normalised(&text)))
+                    .entry(without_common_licences(&paragraphs(&text)))
                     .or_default()
                     .insert(format!("{} {}", built.name, built.version));
             }
@@ -122,9 +123,9 @@ fn copyright() -> io::Result<String> {
     Ok(page)
 }
 
-/// The crates that the binaries are linked from, for the machine that this runs on.
-fn built_in() -> io::Result<Vec<Built>> {
-    let tree = cargo(&["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"])?;
+/// The crates that the binaries for `target` are linked from.
+fn built_in(target: &str) -> io::Result<Vec<Built>> {
+    let tree = cargo(&["tree", "--locked", "--target", target, "--edges", "normal", "--prefix", "none", "--format", "{p}"])?;
     let used: BTreeSet<(String, String)> = tree
         .lines()
         .filter_map(|line| {
@@ -155,9 +156,16 @@ fn cargo(arguments: &[&str]) -> io::Result<String> {
     String::from_utf8(output.stdout).map_err(io::Error::other)
 }
 
-/// Names and contents of the files at the top of a crate that look like a licence.
-fn licence_files(directory: &Path) -> io::Result<Vec<(String, String)>> {
+/// Names and contents of the files of a crate that look like a licence: at its top, and in the C sources that some bring along.
+fn licence_files(built: &Built) -> io::Result<Vec<(String, String)>> {
+    let depth = if built.name.ends_with("-sys") { 2 } else { 0 };
     let mut found = Vec::new();
+    collect_licences(&built.directory, depth, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn collect_licences(directory: &Path, depth: usize, found: &mut Vec<(String, String)>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -165,10 +173,11 @@ fn licence_files(directory: &Path) -> io::Result<Vec<(String, String)>> {
             ["license", "licence", "copying", "copyright", "unlicense"].iter().any(|word| name.to_lowercase().starts_with(word));
         if is_licence && entry.file_type()?.is_file() {
             found.push((name, String::from_utf8_lossy(&fs::read(entry.path())?).into_owned()));
+        } else if depth > 0 && entry.file_type()?.is_dir() {
+            collect_licences(&entry.path(), depth - 1, found)?;
         }
     }
-    found.sort();
-    Ok(found)
+    Ok(())
 }
 
 fn is_holder(line: &str) -> bool {
@@ -181,37 +190,52 @@ fn is_holder(line: &str) -> bool {
         && !lower.contains("{yyyy}")
 }
 
-/// Without the lines that name a holder and without different wrapping, so that equal licences are one text.
-fn normalised(text: &str) -> String {
-    let mut paragraphs = Vec::new();
-    for paragraph in text.replace("\r\n", "\n").split("\n\n") {
+/// The paragraphs of a licence, each in one line and without the lines that name a holder, so that equal licences are one text.
+fn paragraphs(text: &str) -> Vec<String> {
+    let paragraph = |paragraph: &str| {
         let words: Vec<&str> = paragraph.lines().filter(|line| !is_holder(line.trim())).flat_map(str::split_whitespace).collect();
-        if !words.is_empty() {
-            paragraphs.push(wrapped(&words));
+        words.join(" ")
+    };
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").split("\n\n").map(paragraph).filter(|words| !words.is_empty()).collect()
+}
+
+/// Licences that every Debian system has are not repeated. What stands before and after them stays: exceptions, and licences of parts.
+fn without_common_licences(paragraphs: &[String]) -> String {
+    const TITLES: [&str; 4] =
+        ["GNU GENERAL PUBLIC LICENSE", "GNU LESSER GENERAL PUBLIC LICENSE", "GNU Free Documentation License", "Apache License"];
+    const ENDS: [&str; 4] = [
+        "Public License instead of this License.",
+        "That's all there is to it!",
+        "why-not-lgpl.html>.",
+        "limitations under the License.",
+    ];
+    let is_long = paragraphs.iter().map(String::len).sum::<usize>() > 9_000;
+    let (mut kept, mut left_out, mut within) = (Vec::new(), false, false);
+    for paragraph in paragraphs {
+        // Some fence what they quote.
+        let bare = paragraph.trim_matches(|sign: char| sign == '~' || sign.is_whitespace());
+        if is_long && !within && TITLES.iter().any(|title| bare.starts_with(title)) {
+            (within, left_out) = (true, true);
+        }
+        if !within {
+            kept.push(wrapped(paragraph));
+        } else if ENDS.iter().any(|end| bare.ends_with(end)) {
+            within = false;
         }
     }
-    paragraphs.join("\n\n")
+    if left_out {
+        kept.push("The full texts of the licences named here are in /usr/share/common-licenses on Debian systems.".to_owned());
+    }
+    kept.join("\n\n")
 }
 
-/// Licences that every Debian system has are not repeated: what is before the first of them stays, for exceptions are written there.
-fn without_common_licences(text: &str) -> String {
-    let titles =
-        ["GNU GENERAL PUBLIC LICENSE", "GNU LESSER GENERAL PUBLIC LICENSE", "GNU Free Documentation License", "Apache License"];
-    let Some(begin) = titles.iter().filter_map(|title| text.find(title)).min().filter(|_| text.len() > 9_000) else {
-        return text.to_owned();
-    };
-    let own = text[..begin].trim_end();
-    format!("{own}\n\nThe full texts of the licences named here are in /usr/share/common-licenses on Debian systems.")
-        .trim_start()
-        .to_owned()
-}
-
-fn wrapped(words: &[&str]) -> String {
+fn wrapped(paragraph: &str) -> String {
     let mut lines = vec![String::new()];
-    for word in words {
+    for word in paragraph.split(' ') {
         let current = lines.len() - 1;
         if !lines[current].is_empty() && lines[current].len() + word.len() > 96 {
-            lines.push((*word).to_owned());
+            lines.push(word.to_owned());
         } else {
             if !lines[current].is_empty() {
                 lines[current].push(' ');
