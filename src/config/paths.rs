@@ -277,6 +277,12 @@ impl Paths {
         self.logs.join(format!("{}_{}_{uid}", name.namespace, name.name))
     }
 
+    /// Where logs are linked to by the names of their containers (kubelet rule D18): `containers` beside a directory of logs that is
+    /// called `pods`, as `/var/log/pods` is. Under any other name they are not where anybody would look for such links.
+    pub fn log_links(&self) -> Option<PathBuf> {
+        self.logs.ends_with("pods").then(|| self.logs.with_file_name("containers"))
+    }
+
     /// Log file of one run of a container (kubelet rule D18).
     pub fn container_log(&self, name: &PodFullName, uid: &PodUid, container: &str, attempt: u32) -> PathBuf {
         self.pod_logs(name, uid).join(container).join(format!("{attempt}.log"))

@@ -169,7 +169,7 @@ pub struct WrittenPaths {
     /// Lost at reboot; holds the API socket. Default: `/run/podstead`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<PathBuf>,
-    /// Container logs. Default: `/var/log/pods`.
+    /// Container logs. If it ends in `pods`, there are links to them in `containers` beside it. Default: `/var/log/pods`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logs: Option<PathBuf>,
 }

@@ -124,7 +124,7 @@ mod tests {
         )
         .unwrap();
         let missing = claimed_volumes(&pod, &view(&[("a", Some(""))])).remove(0).unwrap_err().to_string();
-        let expected = "MountVolume.SetUp failed for volume \"d\": persistentvolumeclaim \"data\" not found in namespace \"shop\" (looked in source a)";
+        let expected = "MountVolume.SetUp failed for volume \"d\" : persistentvolumeclaim \"data\" not found in namespace \"shop\" (looked in source a)";
         assert_eq!(missing, expected);
         let claim = "{kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, annotations: {podstead.dev/reclaim-policy: Delete}},
             spec: {accessModes: [ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}}";

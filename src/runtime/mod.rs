@@ -9,6 +9,7 @@ mod error;
 mod exec;
 #[cfg(any(test, feature = "testing"))]
 pub mod fake;
+pub mod log_links;
 mod observed;
 pub mod oci;
 pub mod protocol;

@@ -6,6 +6,7 @@
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::PodUid;
+use crate::runtime::log_links;
 use crate::sys::atomic_file;
 use std::ffi::OsStr;
 use std::fs;
@@ -25,10 +26,10 @@ pub enum RemainsError {
         #[source]
         source: io::Error,
     },
-    /// The log directory could not be removed.
+    /// The log directory, or links to what was in it, could not be removed.
     #[error("remove logs {}", path.display())]
     Remove {
-        /// The log directory.
+        /// The log directory, or the directory of links.
         path: PathBuf,
         /// Why.
         #[source]
@@ -96,8 +97,12 @@ pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(RemainsError::Remove { path: logs, source: error });
             }
-            Ok(()) | Err(_) => fs::remove_file(mark.path()).map_err(failed)?,
+            Ok(()) | Err(_) => {}
         }
+        if let Some(links) = paths.log_links() {
+            log_links::remove_all(&links, &logs).map_err(|source| RemainsError::Remove { path: links, source })?;
+        }
+        fs::remove_file(mark.path()).map_err(failed)?;
     }
     Ok(())
 }
@@ -105,6 +110,7 @@ pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pod::ContainerId;
 
     #[test]
     fn logs_of_a_pod_without_a_record_are_found_by_its_uid() {
@@ -122,8 +128,12 @@ mod tests {
     #[test]
     fn only_marked_logs_are_removed_and_only_after_their_time() {
         let root = tempfile::tempdir().unwrap();
-        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("pods") };
         fs::create_dir_all(paths.logs.join("default_web_1/web")).unwrap();
+        let links = paths.log_links().unwrap();
+        for (pod, id) in [("default_web_1", "a"), ("default_foreign_2", "b")] {
+            log_links::create(&links, &paths.logs.join(pod).join("web/0.log"), &ContainerId::new(id)).unwrap();
+        }
         fs::create_dir_all(paths.logs.join("default_foreign_2/web")).unwrap();
         fs::create_dir_all(paths.gone()).unwrap();
         fs::write(paths.gone().join("default_web_1"), b"").unwrap();
@@ -133,6 +143,8 @@ mod tests {
         remove_old_logs(&paths, Duration::ZERO).unwrap();
         assert!(!paths.logs.join("default_web_1").is_dir());
         assert!(paths.logs.join("default_foreign_2").is_dir());
+        let left: Vec<_> = fs::read_dir(&links).unwrap().map(|link| link.unwrap().file_name()).collect();
+        assert_eq!(left, ["foreign_default_web-b.log"]);
         assert_eq!(fs::read_dir(paths.gone()).unwrap().count(), 0);
         remove_old_logs(&paths, Duration::ZERO).unwrap();
     }

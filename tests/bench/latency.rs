@@ -48,7 +48,7 @@ pub(crate) fn rename_to_running() {
         std::fs::rename(&staged, &target).unwrap();
         wait_for_file(&out.join(&name));
         running.push(start.elapsed());
-        let logs = host.path("logs");
+        let logs = host.path("log/pods");
         let has_line = || {
             let folders = std::fs::read_dir(&logs).into_iter().flatten().flatten();
             folders

@@ -48,7 +48,7 @@ fn bind(source: &Path, target: &Path) {
 
 /// The directories of this host's cgroup tree, one for each hierarchy that has it.
 fn slices(host: &TestHost) -> Vec<PathBuf> {
-    let paths = podstead::config::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("logs") };
+    let paths = podstead::config::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") };
     crate::support::cgroups(&paths.cgroup_slice())
 }
 
@@ -92,7 +92,7 @@ fn c11_orphans_of_every_kind_are_removed_at_the_next_start_and_nothing_else_is()
     fs::write(host.path("state/pods").join(directory).join("junk"), "x").unwrap();
     mount(Some("tmpfs"), &volumes.join("empty-dir/memory"), Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
     bind(&precious, &volumes.join("sub-paths/0"));
-    let log_root = host.path("logs");
+    let log_root = host.path("log/pods");
     let logs = |uid: &str| log_root.join(format!("default_gone-edge-1_{uid}"));
     for uid in [directory, "of-a-kubelet"] {
         fs::create_dir_all(logs(uid).join("c")).unwrap();
@@ -136,15 +136,41 @@ fn c11_orphans_of_every_kind_are_removed_at_the_next_start_and_nothing_else_is()
     // Logs outlive their pod a little; those of others stay.
     let mark = host.path("state/gone").join(logs(directory).file_name().unwrap());
     assert!(mark.try_exists().unwrap() && logs(directory).try_exists().unwrap());
-    host.kill_daemon();
-    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
-    fs::File::options().write(true).open(&mark).unwrap().set_modified(hour_ago).unwrap();
-    host.start_daemon();
+    let_an_hour_pass(&mut host, &mark);
     eventually("the logs of the orphan to go", || {
         if logs(directory).try_exists().unwrap() { Err("they are there".to_owned()) } else { Ok(()) }
     });
     assert!(logs("of-a-kubelet").try_exists().unwrap());
-    assert!(entries(&host.path("logs")).iter().any(|name| name.ends_with(&own.uid())));
+    assert!(entries(&host.path("log/pods")).iter().any(|name| name.ends_with(&own.uid())));
+}
+
+/// Since the pod went whose log directory has this mark.
+fn let_an_hour_pass(host: &mut TestHost, mark: &Path) {
+    host.kill_daemon();
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    fs::File::options().write(true).open(mark).unwrap().set_modified(hour_ago).unwrap();
+    host.start_daemon();
+}
+
+#[test]
+fn d18_a_log_is_found_by_names_too_for_as_long_as_it_is_there() {
+    let mut host = TestHost::start();
+    host.write_manifest("named.yaml", &sleeper("named"));
+    let pod = host.wait_running("named");
+    host.wait_log("named", "c", "up");
+    let links = host.path("log/containers");
+    let name = format!("named-edge-1_default_c-{}.log", pod.container_id("c"));
+    let log = fs::read_to_string(links.join(&name)).unwrap();
+    assert!(log.ends_with(" stdout F up\n"), "{log}");
+    host.remove_manifest("named.yaml");
+    host.wait_gone("named");
+    assert!(fs::read_to_string(links.join(&name)).unwrap().starts_with(&log));
+    let mark = host.path("state/gone").join(format!("default_named-edge-1_{}", pod.uid()));
+    let_an_hour_pass(&mut host, &mark);
+    eventually("the link to go", || {
+        let left = entries(&links);
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    });
 }
 
 /// Processes of shims that serve pods of this host.

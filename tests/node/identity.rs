@@ -335,7 +335,7 @@ fn a_container_is_asked_to_stop_with_the_signal_that_it_names() {
     let running = host.wait_running("signal");
     host.wait_log("signal", "c", "ready");
     // A hard link outlives the pod's log directory, which goes with the pod.
-    let log = host.path("logs").join(format!("default_signal-edge-1_{}/c/0.log", running.uid()));
+    let log = host.path("log/pods").join(format!("default_signal-edge-1_{}/c/0.log", running.uid()));
     fs::hard_link(log, host.path("kept.log")).unwrap();
     host.remove_manifest("signal.yaml");
     host.wait_gone("signal");

@@ -99,12 +99,13 @@ fn d17_one_dead_run_of_a_container_is_kept_with_its_log() {
         + "  volumes: [{name: count, emptyDir: {}}]\n";
     host.write_manifest("crash.yaml", &manifest);
     let pod = host.wait_for_pod("crash", "five restarts", |pod| pod.restarts("main") >= 5);
-    let logs = host.path("logs").join(format!("default_crash-edge-1_{}/main", pod.uid()));
+    let logs = host.path("log/pods").join(format!("default_crash-edge-1_{}/main", pod.uid()));
     let records = host.path("state/pods").join(pod.uid()).join("containers");
     let layers = host.path("state/pods").join(pod.uid()).join("layers");
+    let links = host.path("log/containers");
     let count = |directory: &std::path::Path| std::fs::read_dir(directory).unwrap().count();
     eventually("no more than the last two runs to be kept", || {
-        let counts = [count(&logs), count(&records), count(&layers)];
+        let counts = [count(&logs), count(&records), count(&layers), count(&links)];
         if counts.iter().all(|count| (1..=2).contains(count)) { Ok(()) } else { Err(format!("{counts:?}")) }
     });
     let waiting = host.wait_for_pod("crash", "a pause", |pod| pod.waiting_reason("main") == "CrashLoopBackOff");
@@ -183,7 +184,7 @@ fn termination_asks_first_and_kills_after_the_grace_period() {
     host.wait_log("end", "polite", "ready");
     host.wait_log("end", "stubborn", "ready");
     let pids = [host.container_pid(&pod, "polite"), host.container_pid(&pod, "stubborn")];
-    let logs = host.path("logs").join(format!("default_end-edge-1_{}", pod.uid()));
+    let logs = host.path("log/pods").join(format!("default_end-edge-1_{}", pod.uid()));
     // A hard link outlives the pod's log directory, which goes with the pod.
     for container in ["polite", "stubborn"] {
         std::fs::hard_link(logs.join(container).join("0.log"), host.path(container)).unwrap();

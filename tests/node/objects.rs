@@ -102,7 +102,7 @@ fn a_pod_waits_for_what_it_refers_to_and_starts_at_once_when_it_comes() {
         let events = host.cli_ok(&["get", "events"]);
         if events.contains("FailedMount") { Ok(events) } else { Err(events) }
     });
-    assert!(events.contains("MountVolume.SetUp failed for volume \"v\": secret \"late\" not found"), "{events}");
+    assert!(events.contains("MountVolume.SetUp failed for volume \"v\" : secret \"late\" not found"), "{events}");
     // A key that is missing is another reason, and told as one.
     host.write_manifest("late.yaml", &secret("late", "{b: x}"));
     host.wait_for_pod("env", "the missing key", |pod| {
@@ -198,7 +198,7 @@ fn a_secret_is_on_tmpfs_only_with_the_modes_that_were_asked_for() {
 
     // Nothing that the daemon keeps on disk or says holds the value.
     // The run directory is on a tmpfs on a real host.
-    for place in ["state", "logs"] {
+    for place in ["state", "log"] {
         assert_eq!(files_with(&host.path(place), hidden), Vec::<String>::new());
     }
     let said = [

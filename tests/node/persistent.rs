@@ -40,7 +40,7 @@ fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
     let waiting = host.wait_for_pod("web", "to wait", |pod| {
         pod.waiting_reason("c") == "ContainerCreating" && pod.container("c")["state"]["waiting"]["message"].is_string()
     });
-    let told = "MountVolume.SetUp failed for volume \"d\": persistentvolumeclaim \"data\" not found in namespace \"default\" (looked in source manifests)";
+    let told = "MountVolume.SetUp failed for volume \"d\" : persistentvolumeclaim \"data\" not found in namespace \"default\" (looked in source manifests)";
     assert_eq!(waiting.container("c")["state"]["waiting"]["message"].as_str(), Some(told));
 
     host.write_manifest("a-claim.yaml", &claim("data", "ReadWriteOnce", "Retain"));

@@ -94,7 +94,7 @@ spec:
     host.wait_log("nginx", "nginx", "\"GET / HTTP/1.0\" 200");
     host.wait_log("nginx", "nginx", "start worker process");
     let pod = host.pod("nginx").unwrap();
-    let log = host.path("logs").join(format!("default_nginx-edge-1_{}/nginx/0.log", pod.uid()));
+    let log = host.path("log/pods").join(format!("default_nginx-edge-1_{}/nginx/0.log", pod.uid()));
     std::fs::hard_link(log, host.path("nginx.log")).unwrap();
     host.remove_manifest("nginx.yaml");
     host.wait_gone("nginx");

@@ -41,7 +41,7 @@ spec:
         if rest.is_empty() { Ok(()) } else { Err(format!("{rest:?}")) }
     });
     eventually("no directory to be left", || {
-        let folders = [host.path("state/pods"), host.path("run/pods"), host.path("logs")];
+        let folders = [host.path("state/pods"), host.path("run/pods"), host.path("log/pods")];
         let rest: Vec<String> = folders
             .iter()
             .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())

@@ -31,7 +31,7 @@ spec:
     );
     let pod = host.wait_running("pair");
     let (uid, ends) = (pod.uid(), host.container_pid(&pod, "ends"));
-    let log = host.path("logs").join(format!("default_pair-edge-1_{uid}/talks/0.log"));
+    let log = host.path("log/pods").join(format!("default_pair-edge-1_{uid}/talks/0.log"));
     let id = pod.container("ends")["containerID"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let record = host.path(&format!("state/pods/{uid}/containers/{id}.json"));
     let is_recorded = || matches!(ContainerRecord::read(&record).unwrap().status.state, ContainerState::Exited { .. });

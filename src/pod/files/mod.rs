@@ -48,7 +48,7 @@ pub struct Projection {
 
 /// Why a volume cannot have its files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("MountVolume.SetUp failed for volume {volume:?}: {why}")]
+#[error("MountVolume.SetUp failed for volume {volume:?} : {why}")]
 pub struct ProjectionError {
     /// Name in `spec.volumes`.
     pub volume: String,
@@ -216,7 +216,7 @@ mod tests {
             ),
         ] {
             let error = of(volume, &objects).unwrap_err().to_string();
-            assert_eq!(error, format!("MountVolume.SetUp failed for volume \"v\": {expected}"));
+            assert_eq!(error, format!("MountVolume.SetUp failed for volume \"v\" : {expected}"));
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) use view::PodView;
 use super::protocol::{Answer, LogLimits, Operation, Refusal};
 use super::{
     ContainerResources, ContainerSpec, ContainerStatus, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
-    RuntimeError, SandboxSpec, SandboxState, SandboxStatus, StartError,
+    RuntimeError, SandboxSpec, SandboxState, SandboxStatus, StartError, log_links,
 };
 use crate::config::{IdRange, Paths};
 use crate::pod::resources::QosClass;
@@ -133,6 +133,18 @@ impl Inner {
         self.pods().get(uid).and_then(|pod| pod.connection.clone())
     }
 
+    /// A log without a link is better than a container that does not start.
+    async fn link_log(&self, spec: &ContainerSpec) {
+        let Some(links) = self.paths().log_links() else { return };
+        let (log, id) = (spec.log_path.clone(), spec.id.clone());
+        let made = blocking("link log", move || {
+            log_links::create(&links, &log, &id).map_err(|error| failed(&format!("make a link in {}", links.display()), &error))
+        });
+        if let Err(error) = made.await {
+            tracing::warn!(pod = %spec.full_name, container = %spec.name, error = &error as &dyn std::error::Error, "the log is not linked to");
+        }
+    }
+
     fn tell(&self, event: PodLifecycleEvent) {
         // Nobody listens: the daemon ends.
         let _ending = self.events.send(event);
@@ -185,6 +197,7 @@ impl Runtime for ShimRuntime {
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus, StartError> {
         let connection =
             self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
+        self.inner.link_log(spec).await;
         match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {
             Ok(Answer::Container(status)) => {
                 let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };

@@ -4,7 +4,7 @@ use super::{Inner, PROMPT, blocking, failed, logs, loss, refused};
 use crate::pod::{ContainerId, PodUid};
 use crate::runtime::protocol::Operation;
 use crate::runtime::record::{Durability, SandboxRecord};
-use crate::runtime::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
+use crate::runtime::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState, log_links};
 use crate::sys::remove_tree::remove_tree;
 use crate::sys::{atomic_file, mounts};
 use jiff::Timestamp;
@@ -126,10 +126,11 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
         let layer = paths.container_layer(&pod, &container);
         remove_tree(&layer).map_err(|error| failed(&format!("remove {}", layer.display()), &error))?;
         // A log that stays is better than a container that stays.
-        if let Some((log, others)) = log
-            && let Err(error) = logs::remove(&log, &others)
-        {
-            tracing::warn!(pod_uid = %pod, log = %log.display(), %error, "the log of a dead container is not removed");
+        if let Some((log, others)) = log {
+            let unlinked = paths.log_links().map_or(Ok(()), |links| log_links::remove(&links, &log, &container));
+            if let Err(error) = unlinked.and_then(|()| logs::remove(&log, &others)) {
+                tracing::warn!(pod_uid = %pod, log = %log.display(), %error, "the log of a dead container is not removed");
+            }
         }
         let record = paths.container_record(&pod, &container);
         match atomic_file::remove_durable(&record) {

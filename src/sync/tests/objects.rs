@@ -124,7 +124,7 @@ async fn a_pod_waits_for_the_object_of_its_volume_and_is_told_once() {
     host.run(600).await;
     assert_eq!(host.summary(&pod.uid), "Pending c=ContainerCreating");
     let told = host.events.take();
-    let expected = "FailedMount: MountVolume.SetUp failed for volume \"v\": configmap \"m\" not found in namespace \"default\" (looked in source manifests)";
+    let expected = "FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"m\" not found in namespace \"default\" (looked in source manifests)";
     assert_eq!(told.iter().filter(|event| *event == expected).count(), 1, "{told:?}");
     host.set_objects(view(&[("manifests", objects("{a: one}").as_deref())])).await;
     host.settle().await;

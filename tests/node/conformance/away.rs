@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Where things of a host are.
 pub(super) fn paths(host: &TestHost) -> Paths {
-    Paths { state: host.path("state"), run: host.path("run"), logs: host.path("logs") }
+    Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") }
 }
 
 /// The log directory of a pod.

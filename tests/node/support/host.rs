@@ -70,7 +70,7 @@ impl TestHost {
         fs::copy(image_archive(), root.join("preload/busybox.tar")).unwrap();
         let at = root.display();
         let config = format!(
-            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: {NODE}\npaths:\n  state: {at}/state\n  run: {at}/run\n  logs: {at}/logs\n\
+            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: {NODE}\npaths:\n  state: {at}/state\n  run: {at}/run\n  logs: {at}/log/pods\n\
              preloadPath: {at}/preload\n{network}sources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
@@ -129,7 +129,7 @@ impl TestHost {
     }
 
     fn paths(&self) -> Paths {
-        Paths { state: self.path("state"), run: self.path("run"), logs: self.path("logs") }
+        Paths { state: self.path("state"), run: self.path("run"), logs: self.path("log/pods") }
     }
 
     /// SIGTERM to the daemon; waits until it has ended, and asserts that it ended well.
