@@ -7,9 +7,9 @@ BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
 DEMO_PACKAGES := busybox-static curl git python3
 # Any kubectl will do; Debian's package conflicts with others that bring one.
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
-TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound iproute2 containernetworking-plugins util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
+TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound iproute2 containernetworking-plugins catatonit util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
 CLUSTER_PACKAGES := $(TEST_PACKAGES) etcd-server golang-go dpkg-dev
-BENCH_PACKAGES := $(TEST_PACKAGES) catatonit iperf3 netavark
+BENCH_PACKAGES := $(TEST_PACKAGES) iperf3 netavark
 VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils nbdkit
 ARM64_PACKAGES := mmdebstrap qemu-system-arm qemu-user-static arch-test busybox-static
 NSPAWN_PACKAGES := systemd-container mmdebstrap busybox-static git

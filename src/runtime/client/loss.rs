@@ -1,9 +1,10 @@
 //! A connection has ended: was it meant to, and if not, is the shim dead?
 
+use super::view::PodView;
 use super::{Inner, blocking, failed, launch};
-use crate::pod::PodUid;
+use crate::pod::{ContainerId, PodUid};
 use crate::runtime::record::{ContainerRecord, Durability, SandboxRecord};
-use crate::runtime::{ContainerStatus, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
+use crate::runtime::{ContainerState, ContainerStatus, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::path::Path;
@@ -76,7 +77,7 @@ pub(super) fn kill(inner: &Inner, uid: &PodUid, cgroup: &Path) {
 
 /// Marks the sandbox lost and its containers unknown, in memory first: the records may be on a full disk.
 pub(super) fn mark_lost(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
-    let (sandbox, lost) = {
+    let sandbox = {
         let mut pods = inner.pods();
         let Some(pod) = pods.get_mut(uid) else { return Ok(()) };
         pod.connection = None;
@@ -84,16 +85,33 @@ pub(super) fn mark_lost(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError>
             sandbox.state = SandboxState::Lost;
             sandbox.shim_pid = None;
         }
-        let sandbox = pod.sandbox.clone().map(|status| SandboxRecord::new(status, inner.boot_id.clone(), pod.cgroup.clone()));
-        (sandbox, pod.lose_containers(Timestamp::now()))
+        pod.sandbox.clone().map(|status| SandboxRecord::new(status, inner.boot_id.clone(), pod.cgroup.clone()))
     };
-    write_lost(inner, uid, &lost)?;
+    lose_containers(inner, uid)?;
     match sandbox {
         Some(record) => record
             .write(&inner.paths().sandbox_record(uid), Durability::ProcessDeath)
             .map_err(|error| failed("record the loss of a sandbox", &error)),
         None => Ok(()),
     }
+}
+
+/// Nobody is left who could see the pod's containers end: what its shim recorded of their ends counts, the others are lost, durably. Returns
+/// those that were thought to be alive. Blocks; the shim has to be dead.
+pub(super) fn lose_containers(inner: &Inner, uid: &PodUid) -> Result<Vec<ContainerId>, RuntimeError> {
+    let alive = inner.pods().get(uid).map(PodView::alive).unwrap_or_default();
+    // The last that a shim told may not have been heard.
+    let ends = alive.iter().filter_map(|id| ContainerRecord::read(&inner.paths().container_record(uid, id)).ok());
+    let ends: Vec<_> =
+        ends.map(|record| record.status).filter(|status| matches!(status.state, ContainerState::Exited { .. })).collect();
+    let lost = {
+        let mut pods = inner.pods();
+        let Some(pod) = pods.get_mut(uid) else { return Ok(Vec::new()) };
+        ends.into_iter().for_each(|status| pod.note(status));
+        pod.lose_containers(Timestamp::now())
+    };
+    write_lost(inner, uid, &lost)?;
+    Ok(alive)
 }
 
 /// Makes it durable that containers were lost.

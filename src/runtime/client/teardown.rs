@@ -7,7 +7,6 @@ use crate::runtime::record::{Durability, SandboxRecord};
 use crate::runtime::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState, log_links};
 use crate::sys::remove_tree::remove_tree;
 use crate::sys::{atomic_file, mounts};
-use jiff::Timestamp;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -74,21 +73,17 @@ fn remove_cgroups(inner: &Inner, uid: &PodUid, problems: &mut Vec<String>) {
 
 /// The record says "stopped"; containers that no shim saw die are unknown.
 fn record_stopped(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
-    let (record, lost) = {
+    let record = {
         let mut pods = inner.pods();
         let Some(pod) = pods.get_mut(uid) else { return Ok(()) };
-        let lost = pod.lose_containers(Timestamp::now());
-        let record = pod.sandbox.as_mut().map(|sandbox| {
+        pod.sandbox.as_mut().map(|sandbox| {
             sandbox.state = SandboxState::Stopped;
             sandbox.shim_pid = None;
             SandboxRecord::new(sandbox.clone(), inner.boot_id.clone(), pod.cgroup.clone())
-        });
-        (record, lost)
+        })
     };
-    loss::write_lost(inner, uid, &lost)?;
-    for container in lost {
-        let kind = PodLifecycleEventKind::ContainerDied(container.id);
-        inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
+    for id in loss::lose_containers(inner, uid)? {
+        inner.tell(PodLifecycleEvent { uid: uid.clone(), kind: PodLifecycleEventKind::ContainerDied(id) });
     }
     match record {
         Some(record) => record

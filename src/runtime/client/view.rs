@@ -47,6 +47,12 @@ impl PodView {
         self.given.remove(id);
     }
 
+    /// The containers that live, as far as is known.
+    pub(super) fn alive(&self) -> Vec<ContainerId> {
+        let alive = |state: &ContainerState| matches!(state, ContainerState::Created | ContainerState::Running { .. });
+        self.containers.iter().filter(|container| alive(&container.state)).map(|container| container.id.clone()).collect()
+    }
+
     /// Marks what was alive as gone for unknown reasons, and returns it.
     pub(super) fn lose_containers(&mut self, now: Timestamp) -> Vec<ContainerStatus> {
         let mut lost = Vec::new();

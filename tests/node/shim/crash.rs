@@ -3,6 +3,7 @@
 use super::harness::{Host, eventually, outcome, processes_naming};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use podstead::runtime::record::{ContainerRecord, Durability};
 use podstead::runtime::{ContainerState, PodLifecycleEventKind, Runtime, SandboxState};
 use std::fs;
 use std::time::Instant;
@@ -74,6 +75,35 @@ async fn a_killed_shim_takes_its_containers_along_at_once_and_nothing_leaks() {
     assert_eq!(outcome(&node.exited(&again).await), (0, None, false));
     node.runtime.remove_container(&pod.uid, &container.id).await.unwrap();
     node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_a_shim_recorded_before_it_died_is_known_although_nobody_was_told() {
+    let host = Host::new();
+    let mut node = host.node();
+    let (pod, container) = node.run(&host, "silent", "sleep 7890").await;
+    let before = node.runtime.observe(&pod.uid).await.unwrap().unwrap();
+    let ContainerState::Running { started_at, .. } = before.containers[0].state else { panic!("{before:?}") };
+    // As a shim does it, up to the moment before it tells.
+    let path = host.paths().container_record(&pod.uid, &container.id);
+    let mut record = ContainerRecord::read(&path).unwrap();
+    record.status.state = ContainerState::Exited {
+        started_at: Some(started_at),
+        finished_at: jiff::Timestamp::now(),
+        exit_code: 3,
+        signal: None,
+        oom_killed: false,
+        error: None,
+        message: None,
+    };
+    record.write(&path, Durability::PowerCut).unwrap();
+    kill_hard(before.sandbox.unwrap().shim_pid.unwrap());
+    node.lost(&pod.uid).await;
+    assert_eq!(node.status(&container).await.state, record.status.state);
+    assert_eq!(ContainerRecord::read(&path).unwrap(), record);
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(node.status(&container).await.state, record.status.state);
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
 
