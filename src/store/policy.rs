@@ -3,7 +3,9 @@
 use crate::config::Allow;
 use crate::manifest::Severity;
 use crate::pod::containers::{self, ContainerKind};
-use crate::pod::security::{DEFAULT_CAPABILITIES, SeccompProfile, Security, container_security};
+use crate::pod::security::{
+    DEFAULT_APPARMOR_PROFILE, DEFAULT_CAPABILITIES, SeccompProfile, Security, apparmor_annotation, container_security,
+};
 use crate::pod::{FieldProblem, Pod, cdi};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use std::path::Path;
@@ -97,8 +99,8 @@ fn of_container(pod: &Pod, container: &Container, field: &str, allow: &Allow) ->
         found.push(violation(&format!("{field}.image"), format!("image {image:?}"), "images"));
     }
     let context = format!("{field}.securityContext");
-    let Security { privileged, capabilities, unmasked_proc, seccomp, apparmor: _, no_new_privileges: _, read_only_root: _ } =
-        container_security(pod, container);
+    let Security { privileged, capabilities, unmasked_proc, seccomp, apparmor, no_new_privileges: _, read_only_root: _ } =
+        container_security(pod, container, Some(DEFAULT_APPARMOR_PROFILE));
     if privileged {
         // It has everything that is asked for below.
         if !allow.privileged() {
@@ -115,10 +117,19 @@ fn of_container(pod: &Pod, container: &Container, field: &str, allow: &Allow) ->
     if allow.unconfined() {
         return found;
     }
+    // What the container leaves open, the pod says.
+    let place = |is_own: bool| if is_own { context.as_str() } else { "spec.securityContext" };
+    let own = container.security_context.as_ref();
+    if apparmor.is_none() {
+        let is_own = own.is_some_and(|own| own.app_armor_profile.is_some());
+        let place = match apparmor_annotation(pod, &container.name) {
+            Some(_) if !is_own => "metadata.annotations".to_owned(),
+            Some(_) | None => format!("{}.appArmorProfile.type", place(is_own)),
+        };
+        found.push(violation(&place, "a container without an AppArmor profile".to_owned(), "unconfined"));
+    }
     if seccomp == SeccompProfile::Unconfined {
-        // What the container leaves open, the pod says.
-        let is_own = container.security_context.as_ref().is_some_and(|own| own.seccomp_profile.is_some());
-        let place = if is_own { context.as_str() } else { "spec.securityContext" };
+        let place = place(own.is_some_and(|own| own.seccomp_profile.is_some()));
         let what = "a container without a filter of system calls".to_owned();
         found.push(violation(&format!("{place}.seccompProfile.type"), what, "unconfined"));
     }
@@ -230,6 +241,24 @@ spec:
                 "31 spec.volumes[1].hostPath.path",
             ]
         );
+    }
+
+    #[test]
+    fn a_container_without_a_profile_of_apparmor_is_unconfined() {
+        let text = |own: &str, annotations: &str| {
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations: {{{annotations}}}\nspec:\n  securityContext: \
+                 {{appArmorProfile: {{type: Unconfined}}}}\n  containers:\n  - name: c\n    image: b\n    securityContext:\n      \
+                 appArmorProfile: {own}\n"
+            )
+        };
+        let (default, unconfined) = ("{type: RuntimeDefault}", "{type: Unconfined}");
+        let annotation = "container.apparmor.security.beta.kubernetes.io/c: unconfined";
+        assert_eq!(violations("{}", &text(default, annotation)), [""; 0]);
+        assert_eq!(violations("{}", &text(unconfined, "")), ["12 spec.containers[0].securityContext.appArmorProfile.type"]);
+        assert_eq!(violations("{}", &text("null", "")), ["7 spec.securityContext.appArmorProfile.type"]);
+        assert_eq!(violations("{}", &text("null", annotation)), ["5 metadata.annotations"]);
+        assert_eq!(violations("{unconfined: true}", &text(unconfined, annotation)), [""; 0]);
     }
 
     #[test]

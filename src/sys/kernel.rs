@@ -80,6 +80,16 @@ impl KernelFacts {
     }
 }
 
+/// Whether an AppArmor profile of this name is loaded. No, where the kernel has no AppArmor or does not show its profiles.
+pub fn has_apparmor_profile(name: &str) -> bool {
+    fs::read_to_string("/sys/kernel/security/apparmor/profiles").is_ok_and(|profiles| lists_profile(&profiles, name))
+}
+
+/// Lines are `name (mode)`.
+pub fn lists_profile(profiles: &str, name: &str) -> bool {
+    profiles.lines().any(|line| line.strip_prefix(name).is_some_and(|mode| mode.starts_with(" (")))
+}
+
 /// All device nodes under `/dev` as the CRI gives them to a privileged container: not the terminals, nor what each container has of its own.
 pub fn host_devices() -> Result<Vec<HostDevice>, KernelError> {
     let mut devices = Vec::new();
@@ -156,6 +166,13 @@ mod tests {
     fn releases_are_read_as_uname_writes_them() {
         assert_eq!(release("6.1.0-9-amd64\n"), (6, 1));
         assert_eq!(release("6.18\n"), (6, 18));
+    }
+
+    #[test]
+    fn profiles_are_known_by_their_whole_name() {
+        let profiles = "/usr/bin/man (enforce)\npodstead-default (enforce)\ndocker-default (enforce)\n";
+        assert!(lists_profile(profiles, "podstead-default") && lists_profile(profiles, "/usr/bin/man"));
+        assert!(!lists_profile(profiles, "podstead") && !lists_profile(profiles, "default"));
     }
 
     #[test]

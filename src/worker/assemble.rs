@@ -14,10 +14,11 @@ use crate::pod::env::{self, EnvFacts, SkippedKeys};
 use crate::pod::host_files::ResolvConf;
 use crate::pod::objects::Objects;
 use crate::pod::resources::oom_score_adj;
-use crate::pod::security::{container_security, run_as};
+use crate::pod::security::{DEFAULT_APPARMOR_PROFILE, container_security, run_as};
 use crate::probe::action::{Action as Check, HttpGet, http};
 use crate::runtime::{ContainerSpec, SandboxStatus, ShutdownHook, ShutdownRequest, ShutdownTurn};
 use crate::status::reason;
+use crate::sys::kernel;
 use crate::telemetry::events::EventType;
 use crate::volume::{ContainerMounts, VolumeError};
 use k8s_openapi::api::core::v1::Container;
@@ -226,7 +227,7 @@ impl Start<'_> {
             mounts: mounts.mounts,
             shm_size: mounts.shm_size,
             devices: injected.devices,
-            security: container_security(pod, container),
+            security: container_security(pod, container, default_apparmor()),
             resources: self.definition.resources.cgroup.clone(),
             declared: self.definition.resources.declared.clone(),
             oom_score_adj: oom_score_adj(pod, container, services.node.allocatable_memory_bytes),
@@ -244,4 +245,9 @@ impl Start<'_> {
             shutdown: self.shutdown_turn(services),
         })
     }
+}
+
+/// The profile of containers that name none, if somebody loaded it. Asked at each start: an administrator may load it at any time.
+fn default_apparmor() -> Option<&'static str> {
+    kernel::has_apparmor_profile(DEFAULT_APPARMOR_PROFILE).then_some(DEFAULT_APPARMOR_PROFILE)
 }

@@ -4,18 +4,31 @@ use crate::support::{TestHost, eventually};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Profiles that are loaded for a test. They allow everything but writing one file.
+/// What the package brings.
+const DEFAULT: &str = include_str!("../../packaging/deb/apparmor");
+
+/// A profile that allows everything but writing one file.
+fn own_profile(name: &str) -> String {
+    format!(
+        "profile {name} flags=(attach_disconnected,mediate_deleted) {{\n  file,\n  capability,\n  network,\n  signal,\n  ptrace,\n  unix,\n  \
+         deny /{name} w,\n}}\n"
+    )
+}
+
+fn is_enabled() -> bool {
+    let enabled = std::fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|enabled| enabled.trim() == "Y");
+    if !enabled {
+        eprintln!("SKIPPED: this kernel has no AppArmor");
+    }
+    enabled
+}
+
+/// Profiles that are loaded for a test.
 struct Profiles(Vec<String>);
 
 impl Profiles {
-    fn load(names: &[&str]) -> Self {
-        let profile = |name: &&str| {
-            format!(
-                "profile {name} flags=(attach_disconnected,mediate_deleted) {{\n  file,\n  capability,\n  network,\n  signal,\n  ptrace,\n  unix,\n  \
-                 deny /{name} w,\n}}\n"
-            )
-        };
-        let profiles = Self(names.iter().map(profile).collect());
+    fn load(profiles: &[String]) -> Self {
+        let profiles = Self(profiles.to_vec());
         for profile in &profiles.0 {
             assert!(Self::parse("--replace", profile), "apparmor_parser refuses {profile}");
         }
@@ -43,12 +56,10 @@ impl Drop for Profiles {
 /// shows: spec.containers[].securityContext.appArmorProfile.type, spec.containers[].securityContext.appArmorProfile.localhostProfile
 #[test]
 fn a_container_is_confined_by_its_own_profile_and_else_by_its_pod_s() {
-    let enabled = std::fs::read_to_string("/sys/module/apparmor/parameters/enabled").unwrap_or_default();
-    if enabled.trim() != "Y" {
-        eprintln!("SKIPPED: this kernel has no AppArmor");
+    if !is_enabled() {
         return;
     }
-    let _profiles = Profiles::load(&["podstead-test-pod", "podstead-test-own"]);
+    let _profiles = Profiles::load(&["podstead-test-pod", "podstead-test-own"].map(own_profile));
     let host = TestHost::start();
     let container = |name: &str, fields: &str| {
         format!("  - {{name: {name}, image: 'localhost/busybox:1', command: [sleep, '1000000'], securityContext: {{{fields}}}}}\n")
@@ -86,4 +97,51 @@ fn a_container_is_confined_by_its_own_profile_and_else_by_its_pod_s() {
         if status.contains("podstead-test-none") || status.contains("apparmor") { Ok(()) } else { Err(status) }
     });
     assert!(!host.pod("missing").unwrap().runs("main"));
+}
+
+/// shows: spec.securityContext.appArmorProfile.type, spec.containers[].securityContext.appArmorProfile.type
+#[test]
+fn a_container_that_names_no_profile_is_confined_by_the_default_and_can_do_what_is_usual() {
+    if !is_enabled() {
+        return;
+    }
+    let loaded = std::fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap();
+    // Not to be taken away from whoever loaded it before.
+    let _profiles = (!loaded.contains("podstead-default ")).then(|| Profiles::load(&[DEFAULT.to_owned()]));
+    let host = TestHost::start();
+    let script = "trap 'echo bye; exit 0' TERM; sleep 1000000 & echo up; while true; do sleep 0.1; done";
+    let container = |name: &str, fields: &str| {
+        format!(
+            "  - {{name: {name}, image: 'localhost/busybox:1', command: [/bin/sh, -c, \"{script}\"], securityContext: {{{fields}}}}}\n"
+        )
+    };
+    let mount = "capabilities: {add: [SYS_ADMIN]}";
+    let containers = container("silent", mount)
+        + &container("named", "appArmorProfile: {type: RuntimeDefault}")
+        + &container("free", &format!("appArmorProfile: {{type: Unconfined}}, {mount}"))
+        + &container("privileged", "privileged: true");
+    host.write_manifest(
+        "web.yaml",
+        &format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 30\n  containers:\n{containers}"
+        ),
+    );
+    let web = host.wait_running("web");
+    let confined = "podstead-default (enforce)";
+    for (name, profile) in [("silent", confined), ("named", confined), ("free", "unconfined"), ("privileged", "unconfined")] {
+        let pid = host.container_pid(&web, name);
+        assert_eq!(std::fs::read_to_string(format!("/proc/{pid}/attr/current")).unwrap().trim(), profile, "{name}");
+    }
+    let tries_to_mount = "mount -t tmpfs none /tmp 2>/dev/null && echo mounted || echo refused";
+    assert_eq!(host.exec("web", "free", &["/bin/sh", "-c", tries_to_mount]), "mounted\n");
+    assert_eq!(host.exec("web", "silent", &["/bin/sh", "-c", tries_to_mount]), "refused\n");
+    let usual = "echo text > /file && cat /file && ln /file /link && mkfifo /pipe && cat /proc/1/status > /dev/null && \
+                 { sleep 1000 & kill $!; } && echo done";
+    assert_eq!(host.exec("web", "named", &["/bin/sh", "-c", usual]), "text\ndone\n");
+    host.wait_log("web", "silent", "up");
+    let log = host.path("log/pods").join(format!("default_web-edge-1_{}/silent/0.log", web.uid()));
+    std::fs::hard_link(log, host.path("silent.log")).unwrap();
+    host.remove_manifest("web.yaml");
+    host.wait_gone("web");
+    assert!(std::fs::read_to_string(host.path("silent.log")).unwrap().contains(" bye\n"), "a signal from the host is heard");
 }

@@ -2,6 +2,8 @@
 
 use super::finding::Finding;
 use super::host::Host;
+use crate::pod::security::DEFAULT_APPARMOR_PROFILE;
+use crate::sys::kernel::lists_profile;
 
 /// Whether a module of the kernel can be used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,6 +28,8 @@ struct Observed {
     /// Namespaces of users that may be made; nothing where the kernel has none.
     user_namespaces: Option<u64>,
     apparmor: bool,
+    /// The profile of containers that name none.
+    default_profile: bool,
 }
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -69,6 +73,9 @@ fn look(host: &Host) -> Observed {
             .has("/proc/self/ns/user")
             .then(|| files.number("/proc/sys/user/max_user_namespaces").unwrap_or(u64::MAX)),
         apparmor: files.read("/sys/module/apparmor/parameters/enabled").is_some_and(|value| value.starts_with('Y')),
+        default_profile: files
+            .read("/sys/kernel/security/apparmor/profiles")
+            .is_none_or(|profiles| lists_profile(&profiles, DEFAULT_APPARMOR_PROFILE)),
         release,
     }
 }
@@ -120,6 +127,12 @@ fn judge(observed: &Observed) -> Vec<Finding> {
             "pods that name a profile do not start; others are not confined by one",
             "",
         ));
+    } else if !observed.default_profile {
+        findings.push(Finding::warning(
+            format!("the AppArmor profile {DEFAULT_APPARMOR_PROFILE} is not loaded"),
+            "containers that name no profile start without one",
+            "apparmor_parser --replace /etc/apparmor.d/podstead-default (package apparmor), and start the containers anew",
+        ));
     }
     let can = format!("{}, with overlayfs, seccomp and user namespaces", observed.release);
     if findings.iter().all(|finding| finding.severity == super::finding::Severity::Note)
@@ -149,6 +162,7 @@ mod tests {
             seccomp: true,
             user_namespaces: Some(10),
             apparmor: true,
+            default_profile: true,
         }
     }
 
@@ -164,5 +178,7 @@ mod tests {
         assert_eq!(severities(Observed { user_namespaces: None, ..well() }), [Note]);
         assert_eq!(severities(Observed { nf_tables: Module::Absent, veth: Module::Absent, ..well() }), [Warning, Warning]);
         assert_eq!(severities(Observed { apparmor: false, ..well() }), [Ok, Note]);
+        assert_eq!(severities(Observed { apparmor: false, default_profile: false, ..well() }), [Ok, Note]);
+        assert_eq!(severities(Observed { default_profile: false, ..well() }), [Warning]);
     }
 }

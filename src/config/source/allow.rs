@@ -28,7 +28,8 @@ pub struct WrittenAllow {
     /// Pods with the host's shared memory and semaphores. Default: false.
     #[serde(default, rename = "hostIPC")]
     pub host_ipc: bool,
-    /// Containers without a filter of system calls (`seccompProfile: Unconfined`) or with `procMount: Unmasked`. Default: false.
+    /// Containers without a filter of system calls (`seccompProfile: Unconfined`), without an AppArmor profile, or with
+    /// `procMount: Unmasked`. Default: false.
     #[serde(default)]
     pub unconfined: bool,
     /// PersistentVolumeClaims: directories of the host that outlive pods, without a limit of size. Default: false.

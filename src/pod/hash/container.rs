@@ -4,6 +4,7 @@ use super::projection::{Projection, digest, without_zeros};
 use crate::pod::containers::{self, list, spec, text};
 use crate::pod::env::FieldRef;
 use crate::pod::identity::STAMPED_ANNOTATIONS;
+use crate::pod::security::apparmor_annotation;
 use crate::pod::{Pod, cdi, resources};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, Lifecycle, PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext, VolumeMount,
@@ -151,14 +152,9 @@ fn of_pod(projection: &mut Projection, pod: &Pod, container: &Container) {
     let of_pod = security_context.clone().unwrap_or_default();
     let of_container = container.security_context.clone().unwrap_or_default();
     if of_container.app_armor_profile.is_none() {
-        projection.optional("appArmorAnnotation", apparmor_annotation(pod, container));
+        projection.optional("appArmorAnnotation", apparmor_annotation(pod, &container.name).as_ref());
     }
     effective_security(projection, of_pod, of_container);
-}
-
-/// The annotation that came before the field, and that the field overrules.
-fn apparmor_annotation<'a>(pod: &'a Pod, container: &Container) -> Option<&'a String> {
-    pod.metadata.annotations.as_ref()?.get(&format!("container.apparmor.security.beta.kubernetes.io/{}", container.name))
 }
 
 fn effective_security(projection: &mut Projection, pod: PodSecurityContext, container: SecurityContext) {

@@ -132,9 +132,13 @@ pub const ALL_CAPABILITIES: [&str; 41] = [
     "CAP_CHECKPOINT_RESTORE",
 ];
 
-/// Resolves what `container` may do. Container values win over the pod's; where neither gives a seccomp profile it is
-/// `RuntimeDefault`, which is podstead's default and not the kubelet's (that one is Unconfined).
-pub fn container_security(pod: &Pod, container: &Container) -> Security {
+/// The AppArmor profile that `RuntimeDefault` stands for. The Debian package brings it, AppArmor's own service loads it.
+pub const DEFAULT_APPARMOR_PROFILE: &str = "podstead-default";
+
+/// Resolves what `container` may do. Container values win over the pod's. Where neither gives a seccomp profile it is `RuntimeDefault`, which
+/// is podstead's default and not the kubelet's (that one is Unconfined); so is the AppArmor profile, as with containerd.
+/// `default_apparmor` is what that one is called, or `None` if it is not loaded on this host.
+pub fn container_security(pod: &Pod, container: &Container, default_apparmor: Option<&str>) -> Security {
     let (of_pod, of_container) = contexts(pod, container);
     let privileged = of_container.privileged.unwrap_or(false);
     Security {
@@ -159,8 +163,8 @@ pub fn container_security(pod: &Pod, container: &Container) -> Security {
             .app_armor_profile
             .or_else(|| annotated_apparmor(pod, &container.name))
             .or(of_pod.app_armor_profile)
-            .filter(|_| !privileged)
-            .and_then(apparmor_name),
+            .map_or_else(|| default_apparmor.map(str::to_owned), |profile| apparmor_name(profile, default_apparmor))
+            .filter(|_| !privileged),
     }
 }
 
@@ -236,18 +240,28 @@ fn canonical(name: &str) -> String {
     if upper.starts_with("CAP_") { upper } else { format!("CAP_{upper}") }
 }
 
-/// `None` for `RuntimeDefault` (podstead ships no profile of its own) and for `Unconfined`, which is what the kernel does with no name.
-fn apparmor_name(profile: AppArmorProfile) -> Option<String> {
-    (profile.type_ == "Localhost").then_some(profile.localhost_profile).flatten()
+/// `None` for `Unconfined`, which is what the kernel does with no name.
+fn apparmor_name(profile: AppArmorProfile, default: Option<&str>) -> Option<String> {
+    match profile.type_.as_str() {
+        "Localhost" => profile.localhost_profile,
+        "Unconfined" => None,
+        _ => default.map(str::to_owned),
+    }
 }
 
 /// The annotation that came before the field (Kubernetes 1.29 and older); the field wins.
-fn annotated_apparmor(pod: &Pod, container: &str) -> Option<AppArmorProfile> {
+pub fn apparmor_annotation<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {
     let key = format!("container.apparmor.security.beta.kubernetes.io/{container}");
-    let value = pod.metadata.annotations.as_ref()?.get(&key)?;
+    pod.metadata.annotations.as_ref()?.get(&key).map(String::as_str)
+}
+
+fn annotated_apparmor(pod: &Pod, container: &str) -> Option<AppArmorProfile> {
+    let value = apparmor_annotation(pod, container)?;
+    let profile = |kind: &str, name: Option<&str>| AppArmorProfile { type_: kind.into(), localhost_profile: name.map(Into::into) };
     Some(match value.strip_prefix("localhost/") {
-        Some(name) => AppArmorProfile { type_: "Localhost".into(), localhost_profile: Some(name.into()) },
-        None => AppArmorProfile { type_: "RuntimeDefault".into(), localhost_profile: None },
+        Some(name) => profile("Localhost", Some(name)),
+        None if value == "unconfined" => profile("Unconfined", None),
+        None => profile("RuntimeDefault", None),
     })
 }
 

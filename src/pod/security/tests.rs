@@ -16,7 +16,7 @@ fn contexts_of(of_pod: Value, of_container: Value) -> (Pod, Container) {
 
 fn security(of_pod: Value, of_container: Value) -> Security {
     let (pod, container) = contexts_of(of_pod, of_container);
-    container_security(&pod, &container)
+    container_security(&pod, &container, Some("default"))
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_pod_that_says_nothing_gets_the_secure_default() {
             read_only_root: false,
             unmasked_proc: false,
             seccomp: SeccompProfile::RuntimeDefault,
-            apparmor: None,
+            apparmor: Some("default".into()),
         }
     );
 }
@@ -94,11 +94,19 @@ fn apparmor_is_the_containers_then_the_annotations_then_the_pods() {
     assert_eq!(security(profile("pod"), profile("own")).apparmor.as_deref(), Some("own"));
     assert_eq!(security(profile("pod"), unconfined).apparmor, None);
     assert_eq!(security(profile("pod"), json!({ "privileged": true })).apparmor, None);
+    let default = json!({ "appArmorProfile": { "type": "RuntimeDefault" } });
+    assert_eq!(security(profile("pod"), default.clone()).apparmor.as_deref(), Some("default"));
+    assert_eq!(security(json!({}), json!({})).apparmor.as_deref(), Some("default"));
+    assert_eq!(security(default.clone(), json!({ "privileged": true })).apparmor, None);
+    let (pod, container) = contexts_of(default, json!({}));
+    assert_eq!(container_security(&pod, &container, None).apparmor, None, "it is not loaded");
 
     let (mut pod, container) = contexts_of(profile("pod"), json!({}));
-    pod.metadata.annotations =
-        Some([("container.apparmor.security.beta.kubernetes.io/c".to_owned(), "localhost/noted".to_owned())].into());
-    assert_eq!(container_security(&pod, &container).apparmor.as_deref(), Some("noted"));
+    for (value, expected) in [("localhost/noted", Some("noted")), ("runtime/default", Some("default")), ("unconfined", None)] {
+        let key = "container.apparmor.security.beta.kubernetes.io/c".to_owned();
+        pod.metadata.annotations = Some([(key, value.to_owned())].into());
+        assert_eq!(container_security(&pod, &container, Some("default")).apparmor.as_deref(), expected);
+    }
 }
 
 #[test]

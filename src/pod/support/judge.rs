@@ -36,13 +36,6 @@ pub(super) fn annotations(case: &Case<'_>, problems: &mut Problems) {
     }
 }
 
-/// `appArmorProfile.type`.
-pub(super) fn apparmor_type(case: &Case<'_>, problems: &mut Problems) {
-    if case.value == "RuntimeDefault" {
-        problems.ignored(case.path, "podstead brings no AppArmor profile; load one and name it with type Localhost");
-    }
-}
-
 /// `automountServiceAccountToken`.
 pub(super) fn automount(case: &Case<'_>, problems: &mut Problems) {
     if case.value == &Value::Bool(true) {

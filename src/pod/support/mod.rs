@@ -235,10 +235,6 @@ mod tests {
             ("os: {name: windows}", "error spec.os.name: this host runs Linux"),
             ("priorityClassName: high", "warning spec.priorityClassName: has no effect: only system-node-critical has one here"),
             (
-                "securityContext: {appArmorProfile: {type: RuntimeDefault}}",
-                "warning spec.securityContext.appArmorProfile.type: has no effect: podstead brings no AppArmor profile; load one and name it with type Localhost",
-            ),
-            (
                 "automountServiceAccountToken: true",
                 "warning spec.automountServiceAccountToken: has no effect: no API server issues tokens",
             ),

@@ -24,7 +24,7 @@ const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mou
 const NO_TCP_HOOK: Support = refused("Kubernetes does not do it either: there the hook fails", "use exec or httpGet");
 const NO_SELINUX: Support = refused("SELinux is not supported", "");
 const APPARMOR_TYPE: Support =
-    Partly { note: "`Unconfined`, `Localhost`; podstead brings no profile for `RuntimeDefault`", judge: judge::apparmor_type };
+    Honoured("`RuntimeDefault`, also where nothing is said, is the profile `podstead-default` if the host has loaded it");
 const LOCALHOST_APPARMOR: Support = Honoured("the name of a profile that is loaded on the host");
 const LOCALHOST_SECCOMP: Support = Honoured("a file below podstead's directory of seccomp profiles");
 
