@@ -1,7 +1,7 @@
 //! Links to logs by the names of their containers, where log shippers that were set up for Kubernetes look (kubelet rule D18):
 //! `/var/log/containers/<pod>_<namespace>_<container>-<container id>.log`.
 //!
-//! A link is made before its container starts, and goes with the log.
+//! A link is made when its container has started, or by the next daemon, and goes with the log.
 
 use crate::pod::ContainerId;
 use std::fs;
@@ -20,7 +20,7 @@ pub fn create(links: &Path, log: &Path, id: &ContainerId) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     }
     match symlink(log, link) {
-        // Of an attempt to start that failed.
+        // Made at the start of the container, found at the start of a daemon.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }

@@ -162,6 +162,11 @@ fn d18_a_log_is_found_by_names_too_for_as_long_as_it_is_there() {
     let name = format!("named-edge-1_default_c-{}.log", pod.container_id("c"));
     let log = fs::read_to_string(links.join(&name)).unwrap();
     assert!(log.ends_with(" stdout F up\n"), "{log}");
+    // A daemon that died before it made the link.
+    host.kill_daemon();
+    fs::remove_file(links.join(&name)).unwrap();
+    host.start_daemon();
+    eventually("the link", || fs::read_to_string(links.join(&name)).map_err(|error| error.to_string()));
     host.remove_manifest("named.yaml");
     host.wait_gone("named");
     assert!(fs::read_to_string(links.join(&name)).unwrap().starts_with(&log));

@@ -133,18 +133,6 @@ impl Inner {
         self.pods().get(uid).and_then(|pod| pod.connection.clone())
     }
 
-    /// A log without a link is better than a container that does not start.
-    async fn link_log(&self, spec: &ContainerSpec) {
-        let Some(links) = self.paths().log_links() else { return };
-        let (log, id) = (spec.log_path.clone(), spec.id.clone());
-        let made = blocking("link log", move || {
-            log_links::create(&links, &log, &id).map_err(|error| failed(&format!("make a link in {}", links.display()), &error))
-        });
-        if let Err(error) = made.await {
-            tracing::warn!(pod = %spec.full_name, container = %spec.name, error = &error as &dyn std::error::Error, "the log is not linked to");
-        }
-    }
-
     fn tell(&self, event: PodLifecycleEvent) {
         // Nobody listens: the daemon ends.
         let _ending = self.events.send(event);
@@ -197,9 +185,9 @@ impl Runtime for ShimRuntime {
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus, StartError> {
         let connection =
             self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
-        self.inner.link_log(spec).await;
         match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {
             Ok(Answer::Container(status)) => {
+                link_logs(&self.inner, &spec.pod, vec![(*status).clone()]).await;
                 let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
                 if let Err(error) = resize::note(&self.inner, &spec.pod, &spec.id, given).await {
                     // It is given the same again then.
@@ -298,6 +286,18 @@ fn refused(operation: &str, refusal: Refusal) -> RuntimeError {
 
 fn misunderstood(operation: &str) -> RuntimeError {
     RuntimeError::Failed { operation: operation.to_owned(), reason: "the shim answered something else".to_owned() }
+}
+
+/// Links to the logs of these containers. A log without a link is better than a container that does not start.
+async fn link_logs(inner: &Inner, uid: &PodUid, containers: Vec<ContainerStatus>) {
+    let Some(links) = inner.paths().log_links() else { return };
+    let made = blocking("link logs", move || {
+        let made = containers.iter().try_for_each(|container| log_links::create(&links, &container.log_path, &container.id));
+        made.map_err(|error| failed(&format!("make a link in {}", links.display()), &error))
+    });
+    if let Err(error) = made.await {
+        tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "logs are not linked to");
+    }
 }
 
 /// Runs what blocks on a thread of its own.

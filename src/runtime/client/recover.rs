@@ -1,7 +1,7 @@
 //! At start: what is left of earlier daemons' pods.
 
 use super::view::PodView;
-use super::{Inner, blocking, failed, id_ranges, launch, loss, resize, teardown};
+use super::{Inner, blocking, failed, id_ranges, launch, link_logs, loss, resize, teardown};
 use crate::pod::{ContainerId, PodUid};
 use crate::runtime::record::{ContainerRecord, RecordError, SandboxRecord};
 use crate::runtime::{
@@ -67,8 +67,12 @@ async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
                     .then(|| inner.paths().namespaces(&uid).join(Namespace::Net.file_name())),
             });
             let living: BTreeSet<ContainerId> = shim.containers.iter().map(|container| container.id.clone()).collect();
+            let logged = shim.containers.iter().filter(|container| matches!(container.state, ContainerState::Running { .. }));
+            // A daemon that died after the start, or an earlier version, may not have made them.
+            let logged = logged.cloned().collect();
             launch::adopt(inner, &uid, status, cgroup, connection, &hello, shim);
             lose_unknown(inner, &uid, &living).await;
+            link_logs(inner, &uid, logged).await;
             tell_exits(inner, &uid);
         }
         Err(_) => {
