@@ -61,7 +61,8 @@ impl Disk {
 
 /// Cuts the power, and switches the host on again; the daemon does not run yet.
 pub(super) fn cut(site: &mut Site, disk: &Disk) {
-    let shims: Vec<u32> = site.host.pods().iter().filter(|pod| pod.runs("main")).map(|pod| site.host.shim_pid(pod)).collect();
+    // A pod that is being removed may have lost its shim.
+    let shims: Vec<u32> = site.host.pods().iter().filter_map(|pod| site.host.find_shim(pod)).collect();
     disk.stop();
     site.host.lose_power();
     assert!(shims.iter().all(|shim| !process_exists(*shim)), "all is dead: {shims:?}");

@@ -252,6 +252,11 @@ impl TestHost {
 
     /// Host process id of the pod's shim.
     pub(crate) fn shim_pid(&self, pod: &PodView) -> u32 {
+        self.find_shim(pod).unwrap_or_else(|| panic!("no podstead-shim has {} in its command line", pod.uid()))
+    }
+
+    /// Host process id of the pod's shim, if there is one.
+    pub(crate) fn find_shim(&self, pod: &PodView) -> Option<u32> {
         let mark = pod.uid();
         let is_shim = |pid: u32| {
             let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -263,7 +268,6 @@ impl TestHost {
             .flatten()
             .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
             .find(|pid| is_shim(*pid))
-            .unwrap_or_else(|| panic!("no podstead-shim has {mark} in its command line"))
     }
 }
 
