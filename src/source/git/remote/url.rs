@@ -70,9 +70,11 @@ impl FromStr for RemoteUrl {
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(UrlError::Unsafe("white space"));
         }
+        if text.starts_with('/') {
+            return Ok(Self::Local(text.into()));
+        }
         let Some((scheme, rest)) = text.split_once("://") else {
             return match text.split_once(':') {
-                _ if text.starts_with('/') => Ok(Self::Local(text.into())),
                 // A slash before the colon makes it a path, as for git, and a second colon another program.
                 Some((host, path)) if !host.contains('/') && !host.is_empty() && !path.starts_with(':') => {
                     short_ssh(host, path).map(Self::Ssh)
@@ -118,6 +120,8 @@ fn long_ssh(rest: &str) -> Result<SshUrl, UrlError> {
 
 fn short_ssh(authority: &str, path: &str) -> Result<SshUrl, UrlError> {
     let (user, host) = user_and_host(authority)?;
+    // As git has it, `host:/~user` is that user's home, too.
+    let path = path.strip_prefix('/').filter(|path| path.starts_with('~')).unwrap_or(path);
     checked(SshUrl { user, host: host.trim_matches(['[', ']']).to_owned(), port: None, path: path.to_owned() })
 }
 
@@ -250,6 +254,9 @@ mod tests {
         }
         assert_eq!(parse("file:///srv/fleet.git"), Ok(RemoteUrl::Local("/srv/fleet.git".into())));
         assert_eq!(parse("https://git.lan/fleet/"), Ok(RemoteUrl::Http("https://git.lan/fleet".into())));
+        // Ways to write what is shown in another way.
+        assert_eq!(parse("git.lan:/~git/fleet.git"), parse("ssh://git.lan/~git/fleet.git"));
+        assert_eq!(parse("file:///srv/a://b"), parse("/srv/a://b"));
     }
 
     #[test]
