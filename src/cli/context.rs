@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::{ColorChoice, Global};
+use crate::config::last_valid::{self, Loaded};
 use crate::config::{Config, ConfigError};
 use std::future::Future;
 use std::io::IsTerminal;
@@ -29,11 +30,16 @@ impl Context {
         Config::load(self.config_path())
     }
 
-    /// The daemon's socket: as told, else from the configuration.
+    /// The configuration to work with, whatever was made of the file since it was valid.
+    pub(super) fn load_last_valid_config(&self) -> Result<Loaded, ConfigError> {
+        Loaded::read(self.config_path())
+    }
+
+    /// The daemon's socket: as told, else from the configuration. A daemon goes on when its file is broken, and so do those who ask it.
     pub(super) fn socket(&self) -> Result<PathBuf, ConfigError> {
         match &self.global.socket {
             Some(socket) => Ok(socket.clone()),
-            None => Ok(self.load_config()?.paths.api_socket()),
+            None => Ok(last_valid::paths(self.config_path())?.api_socket()),
         }
     }
 

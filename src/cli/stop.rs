@@ -1,23 +1,30 @@
 //! `podstead stop --all`: stops all pods of a host whose daemon does not run, e.g. before the package is removed.
 //!
-//! Each shim is asked as at the shutdown of the host: stop signals, grace periods, SIGKILL, every exit on disk. The pods are still wanted:
-//! a daemon that is started again starts them again.
+//! Each shim is asked as at the shutdown of the host: stop signals, grace periods, SIGKILL, every exit on disk. Then the network takes its leave: no
+//! packet rule leads to a pod that is not there. The pods are still wanted: a daemon that is started again starts them again.
 
 use super::Context;
 use crate::api::{ApiSocket, SocketError};
+use crate::config::last_valid::Loaded;
+use crate::config::{Config, NetworkKind};
+use crate::network::{self, CniLinks, CniNetwork, HostOrLoopback, NetworkError, PodNetwork as _};
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::{ObservedPod, Runtime};
 use crate::sys::cgroup::Cgroups;
 use crate::sys::clock::Clock;
 use crate::sys::pidfd;
+use crate::telemetry::EventLog;
 use anyhow::Context as _;
 use clap::Args;
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use nix::errno::Errno;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 const SIGTERM: i32 = 15;
 
@@ -33,9 +40,16 @@ pub(super) struct StopArgs {
 }
 
 pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let config = context.load_config()?;
+    let Loaded { config, refused, .. } = Loaded::read_or_default(context.config_path())?;
+    if let Some(reason) = refused {
+        writeln!(
+            io::stderr(),
+            "podstead: the configuration is not read: {reason}; stopping the pods of {}",
+            config.paths.run.display()
+        )?;
+    }
     let timeout = Duration::from_secs(args.timeout);
-    let pods = context.block_on(async {
+    let (pods, troubles) = context.block_on(async {
         // The daemon's own lock: one that runs would start the pods again, and none can start now.
         let _lock = match ApiSocket::bind(&config.paths.api_socket(), None) {
             Ok(lock) => lock,
@@ -43,7 +57,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
                 return Err(error).context("a daemon would start the pods again; first: systemctl stop podstead");
             }
             // Nothing has run since the host was started.
-            Err(SocketError::System { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(SocketError::System { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
             Err(error) => return Err(error.into()),
         };
         let runtime = ShimRuntime::new(ShimRuntimeOptions {
@@ -54,16 +68,45 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
         let shims = pods.iter().filter_map(|pod| pod.sandbox.as_ref()?.shim_pid).filter_map(ask_to_end);
         let shims = shims.collect::<io::Result<Vec<OwnedFd>>>().context("signal a shim")?;
         tokio::task::spawn_blocking(move || wait_for_ends(&shims, timeout)).await?;
+        // While the namespaces of the pods are there.
+        let mut troubles = disconnect(&config).await;
         // What is left is killed, and every trace of it goes from the kernel.
         join_all(pods.iter().map(|pod| runtime.stop_sandbox(&pod.uid))).await.into_iter().collect::<Result<(), _>>()?;
         Cgroups::detect(&config.paths.cgroup_slice())?.remove_if_unused()?;
-        Ok(pods)
+        let paths = config.paths.clone();
+        let left = tokio::task::spawn_blocking(move || network::leave(&paths)).await?;
+        // Without the network of podstead's own, a kernel need not have what it works with.
+        troubles.extend(left.err().filter(|_| config.network.kind == NetworkKind::Builtin).map(|error| error.to_string()));
+        Ok((pods, troubles))
     })?;
     let mut out = io::stdout().lock();
     for sandbox in pods.iter().filter_map(|pod| pod.sandbox.as_ref()).filter(|sandbox| sandbox.shim_pid.is_some()) {
         writeln!(out, "stopped {}", sandbox.spec.full_name)?;
     }
-    Ok(ExitCode::SUCCESS)
+    if troubles.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    anyhow::bail!("the pods are stopped, but something of their network is left: {}", troubles.join("; "))
+}
+
+/// Has CNI plugins take back what they gave to pods. Why they did not.
+async fn disconnect(config: &Config) -> Vec<String> {
+    let (pokes, mut ends) = mpsc::unbounded_channel();
+    let events = Arc::new(EventLog::new(0, Timestamp::now));
+    let links = CniLinks { paths: config.paths.clone(), config: config.network.clone(), events, pokes };
+    let plugins = CniNetwork::open(links, Arc::new(HostOrLoopback)).await;
+    let mut troubles = Vec::new();
+    for uid in plugins.connected() {
+        let done = loop {
+            match plugins.teardown(&uid).await {
+                // Plugins have a time limit of their own.
+                Err(NetworkError::UnderWay) if ends.recv().await.is_some() => {}
+                done => break done,
+            }
+        };
+        troubles.extend(done.err().map(|error| error.to_string()));
+    }
+    troubles
 }
 
 /// Signals a shim; `None` if it has ended meanwhile.

@@ -5,6 +5,7 @@
 
 mod check;
 mod dns;
+pub mod last_valid;
 mod network;
 pub mod paths;
 mod pressure;

@@ -101,6 +101,11 @@ impl Paths {
         self.state.join("machine.key")
     }
 
+    /// The configuration that was valid last.
+    pub fn last_valid_config(&self) -> PathBuf {
+        self.state.join("config.yaml")
+    }
+
     /// Marks of the log directories whose pods are gone.
     pub fn gone(&self) -> PathBuf {
         self.state.join("gone")

@@ -12,7 +12,7 @@ mod host_or_loopback;
 mod record;
 
 pub use builtin::diagnosis;
-pub use builtin::{BuiltinNetwork, NetworkLinks};
+pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, leave};
 pub use cni::{CniLinks, CniNetwork};
 pub use host_addresses::host_ips;
 pub use host_or_loopback::HostOrLoopback;

@@ -13,7 +13,8 @@ use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources, upstream};
 use crate::api::{self, ApiSocket, Backend, Published};
 use crate::cli::doctor::users;
-use crate::config::{Config, NetworkKind};
+use crate::config::last_valid::{self, Loaded};
+use crate::config::{Config, NetworkKind, Paths};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
 use crate::network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
@@ -57,14 +58,16 @@ const UPDATES: usize = 8;
 /// The service manager is told that the daemon is ready when every source was heard, and at the latest then.
 const READY_AFTER: Duration = Duration::from_secs(5);
 
-/// Runs the daemon until `shutdown`, or until a stage ends that must not. `config` was read from `file`.
-pub(super) async fn run(config: Config, file: &Path, log_level: LevelControl, shutdown: CancellationToken) -> anyhow::Result<()> {
+/// Runs the daemon until `shutdown`, or until a stage ends that must not. The configuration was read from `file`.
+pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let config = loaded.config;
     let paths = config.paths.clone();
     make_directory(&paths.state, 0o700)?;
     make_directory(&paths.run, 0o755)?;
     make_directory(&paths.logs, 0o755)?;
     // Also the lock that keeps a second daemon away: before anything is looked at that the first one may be changing.
     let socket = ApiSocket::bind(&paths.api_socket(), config.api_socket_group.as_deref())?;
+    loaded.bytes.iter().for_each(|bytes| keep_configuration(&paths, bytes));
 
     let now: fn() -> Timestamp = Timestamp::now;
     let started_at = now();
@@ -291,6 +294,13 @@ fn heartbeat(pulse: Option<Pulse>) -> Heartbeat {
 fn is_in_memory(directory: &Path) -> bool {
     let (Ok(mounts), Ok(real)) = (mounts::mounts(), std::fs::canonicalize(directory)) else { return false };
     mounts::mount_of(&mounts, &real).is_some_and(|mount| mount.kind == "tmpfs")
+}
+
+/// For a start with a file that is not valid any more.
+pub(super) fn keep_configuration(paths: &Paths, bytes: &[u8]) {
+    if let Err(error) = last_valid::keep(paths, bytes) {
+        tracing::warn!(%error, "the configuration cannot be kept: a start with a broken file would fail");
+    }
 }
 
 fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {

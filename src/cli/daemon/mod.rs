@@ -27,13 +27,16 @@ const WORKER_THREADS: usize = 2;
 pub(super) struct DaemonArgs {}
 
 pub(super) fn run(_args: &DaemonArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let config = context.load_config()?;
-    let log_level = logging::init(&config.logging.level, config.logging.format, &LogEnvironment::of_process())?;
+    let loaded = context.load_last_valid_config()?;
+    let log_level = logging::init(&loaded.config.logging.level, loaded.config.logging.format, &LogEnvironment::of_process())?;
+    if let Some(reason) = &loaded.refused {
+        tracing::error!("the configuration is not read: {reason}; this daemon starts with the one that was valid last");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build()?;
     let result = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         tokio::spawn(cancel_on_signal(shutdown.clone())?);
-        assembly::run(config, context.config_path(), log_level, shutdown).await
+        assembly::run(loaded, context.config_path(), log_level, shutdown).await
     });
     notify_manager("STOPPING=1");
     // Threads that block on the disk must not hold the end up: whatever they leave is repaired at the next start.

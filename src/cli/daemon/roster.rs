@@ -152,7 +152,10 @@ impl Roster {
             return self.refuse(&format!("{} is empty", self.file.display()));
         }
         match Config::parse(bytes, &HostFacts::of_this_host(), &self.file) {
-            Ok(config) => self.apply(config).await,
+            Ok(config) => {
+                super::assembly::keep_configuration(&self.started.paths, bytes);
+                self.apply(config).await;
+            }
             Err(error) => self.refuse(&error_chain(&error).to_string()),
         }
     }

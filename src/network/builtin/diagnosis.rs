@@ -36,7 +36,7 @@ pub struct NetworkView {
 /// Looks at the network of the daemon with these paths. Needs the right to list packet rules.
 pub fn view(paths: &Paths) -> Result<NetworkView, NetlinkError> {
     let names = Names::new(paths.instance());
-    let mut rules = Rules::new(names.clone());
+    let rules = Rules::new(names.clone());
     let own: Vec<AddressRange> = record::read_ranges(paths).unwrap_or_default().parsed().into_iter().flatten().collect();
     let mut dropping = Vec::new();
     for chain in rules.dropping_chains(Way::Through)? {

@@ -13,7 +13,7 @@ use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 
 /// Whether it is a chain that `iptables -A` appends to.
-fn is_of_iptables(chain: &BaseChain) -> bool {
+pub(super) fn is_of_iptables(chain: &BaseChain) -> bool {
     chain.table == "filter" && matches!(chain.name.as_str(), "FORWARD" | "INPUT") && matches!(chain.family, IPV4 | IPV6)
 }
 

@@ -18,6 +18,7 @@ mod firewalld;
 mod firewalls;
 mod host;
 mod lease;
+mod leave;
 mod links;
 pub(in crate::network) mod listeners;
 mod names;
@@ -31,6 +32,7 @@ mod tracked;
 mod uplink;
 mod watch;
 
+pub use leave::{LeaveError, leave};
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
 
 use super::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus, host_ips};

@@ -1,9 +1,9 @@
 //! Keeps the packet rules in the kernel as they shall be.
 
-use super::firewalld;
 use super::names::Names;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
 use super::tracked::moved_ports;
+use super::{firewalld, firewalls};
 use crate::config::AddressRange;
 use crate::pod::PodUid;
 use crate::sys::netlink::accepting::{self, Accepted};
@@ -102,6 +102,21 @@ impl Rules {
         self.make()
     }
 
+    /// Removes the table, and what chains of others accept of pods. What guards the host stays, without pods.
+    pub(super) fn end(&mut self, guards: Switches) -> Result<(), NetlinkError> {
+        for chain in self.base_chains()?.iter().filter(|chain| firewalls::is_of_iptables(chain)) {
+            let handles: Vec<u64> = self.own_rules_of(chain)?.into_iter().map(|(handle, _)| handle).collect();
+            if !handles.is_empty() {
+                self.commit(&accepting::remove(chain, &handles))?;
+            }
+        }
+        self.commit(&ruleset::nothing(&self.names))?;
+        if guards.guards_ipv4 || guards.guards_ipv6 {
+            self.commit(&ruleset::whole(&self.names, guards, std::iter::empty()))?;
+        }
+        Ok(())
+    }
+
     fn commit(&mut self, request: &Request) -> Result<(), NetlinkError> {
         let socket = match &mut self.socket {
             Some(socket) => socket,
@@ -111,15 +126,20 @@ impl Rules {
     }
 
     /// Everybody's chains of a hook that drop what they do not know.
-    pub(super) fn dropping_chains(&mut self, hook: Way) -> Result<Vec<BaseChain>, NetlinkError> {
-        let mut request = Request::new();
-        nftables::list_chains(&mut request);
-        let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
-        let mut chains = Vec::new();
-        socket.dump(&request, |answer| chains.extend(nftables::base_chain(&answer)))?;
+    pub(super) fn dropping_chains(&self, hook: Way) -> Result<Vec<BaseChain>, NetlinkError> {
+        let chains = self.base_chains()?;
         let is_dropping = |chain: &BaseChain| chain.hook == hook as u32 && chain.drops && chain.table != self.names.table;
         // 1: inet, 2: ip, 10: ip6. ARP and bridges are another matter.
         Ok(chains.into_iter().filter(|chain| matches!(chain.family, 1 | 2 | 10) && is_dropping(chain)).collect())
+    }
+
+    /// Everybody's chains that packets come to by themselves.
+    fn base_chains(&self) -> Result<Vec<BaseChain>, NetlinkError> {
+        let mut request = Request::new();
+        nftables::list_chains(&mut request);
+        let mut chains = Vec::new();
+        NetlinkSocket::open(Protocol::Netfilter)?.dump(&request, |answer| chains.extend(nftables::base_chain(&answer)))?;
+        Ok(chains)
     }
 
     /// Has a chain of iptables accept something of pods, at its end: before its policy, and after all rules of its owners. Whether it did not
@@ -165,18 +185,12 @@ impl Rules {
     }
 
     /// Whether the table is in the kernel, with all its chains.
-    pub(super) fn is_there(&mut self) -> Result<bool, NetlinkError> {
+    pub(super) fn is_there(&self) -> Result<bool, NetlinkError> {
         const BASE_CHAINS: usize = 5;
         let wanted = BASE_CHAINS + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
         let families = [ruleset::TABLE_FAMILY, nftables::BRIDGE];
-        let mut request = Request::new();
-        nftables::list_chains(&mut request);
-        let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
-        let mut own = 0;
-        socket.dump(&request, |answer| {
-            let is_own = |chain: &BaseChain| families.contains(&chain.family) && chain.table == self.names.table;
-            own += usize::from(nftables::base_chain(&answer).as_ref().is_some_and(is_own));
-        })?;
+        let is_own = |chain: &&BaseChain| families.contains(&chain.family) && chain.table == self.names.table;
+        let own = self.base_chains()?.iter().filter(is_own).count();
         // Whoever examines the host knows of no bridge.
         Ok(own >= wanted)
     }

@@ -172,6 +172,17 @@ pub(super) fn without_bridge(names: &Names) -> Request {
     batch.end()
 }
 
+/// A transaction that leaves nothing of podstead.
+pub(super) fn nothing(names: &Names) -> Request {
+    let mut batch = Batch::new(&names.table);
+    batch.add_table();
+    batch.delete_table();
+    batch.turn_to(BRIDGE);
+    batch.add_table();
+    batch.delete_table();
+    batch.end()
+}
+
 fn begin_table(batch: &mut Batch<'_>) {
     // Removing a table that is not there would be an error.
     batch.add_table();

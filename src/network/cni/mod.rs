@@ -137,6 +137,11 @@ impl CniNetwork {
         Self { shared, base }
     }
 
+    /// The pods that plugins have given something.
+    pub fn connected(&self) -> Vec<PodUid> {
+        lock(&self.shared.records).keys().cloned().collect()
+    }
+
     /// Whether plugins make, or made, the first interface of a pod.
     fn has_first(&self, uid: &PodUid, wishes: &Wishes) -> bool {
         let by_record = |record: &PodRecord| record.attachments.iter().any(plan::Attachment::is_primary);

@@ -68,19 +68,7 @@ pub fn accept(chain: &BaseChain, removed: &[u64], prefix: &str, owner: &str, acc
     const UDP: u8 = 17;
     const TCP: u8 = 6;
     let comment = accepted.comment(owner);
-    let mut request = Request::new();
-    request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
-    let place = |body: &mut Body<'_>| {
-        body.raw(&generic_header(chain.family, 0));
-        body.text(1, &chain.table);
-        body.text(2, &chain.name);
-    };
-    for handle in removed {
-        request.message(format!("remove a rule of chain {}", chain.name), SUBSYSTEM | DELETE_RULE, ACK, |body| {
-            place(body);
-            body.bytes(3, &handle.to_be_bytes());
-        });
-    }
+    let mut request = begin(chain, removed);
     let conditions: [(Meta, Option<(u8, u16)>); 2] = match accepted {
         Accepted::Passing => [(Meta::InputName, None), (Meta::OutputName, None)],
         Accepted::Port(port) => [(Meta::InputName, Some((UDP, port))), (Meta::InputName, Some((TCP, port)))],
@@ -88,7 +76,7 @@ pub fn accept(chain: &BaseChain, removed: &[u64], prefix: &str, owner: &str, acc
     for (interface, service) in conditions {
         let label = format!("add a rule to chain {} of table {}", chain.name, chain.table);
         request.message(label, SUBSYSTEM | NEW_RULE, ACK | CREATE | APPEND, |body| {
-            place(body);
+            place(body, chain);
             body.nest(4, |expressions| {
                 let mut rule = Rule::new(expressions);
                 rule.begins_with(interface, prefix.as_bytes());
@@ -105,8 +93,36 @@ pub fn accept(chain: &BaseChain, removed: &[u64], prefix: &str, owner: &str, acc
             body.bytes(7, &value);
         });
     }
+    end(request)
+}
+
+/// A transaction that removes these rules from a chain.
+pub fn remove(chain: &BaseChain, removed: &[u64]) -> Request {
+    end(begin(chain, removed))
+}
+
+fn begin(chain: &BaseChain, removed: &[u64]) -> Request {
+    let mut request = Request::new();
+    request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
+    for handle in removed {
+        request.message(format!("remove a rule of chain {}", chain.name), SUBSYSTEM | DELETE_RULE, ACK, |body| {
+            place(body, chain);
+            body.bytes(3, &handle.to_be_bytes());
+        });
+    }
+    request
+}
+
+fn end(mut request: Request) -> Request {
     request.message("commit packet rules", BATCH_END, 0, |body| body.raw(&generic_header(0, 10)));
     request
+}
+
+/// Which chain of which table a rule is of.
+fn place(body: &mut Body<'_>, chain: &BaseChain) {
+    body.raw(&generic_header(chain.family, 0));
+    body.text(1, &chain.table);
+    body.text(2, &chain.name);
 }
 
 /// Whether a notification tells of a rule that was removed from a chain that packets of pods, to the host or through it, may come to, or of
