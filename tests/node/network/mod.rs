@@ -14,4 +14,5 @@ mod power;
 mod probes;
 mod reach;
 mod resolver;
+mod stop;
 mod surroundings;
