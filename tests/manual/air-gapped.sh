@@ -13,6 +13,8 @@ POD
 ssh-keygen -q -t ed25519 -N '' -f signing-key
 git config --global gpg.format ssh
 git config --global user.signingKey "$PWD/signing-key.pub"
+git -C /srv/work config user.name ann
+git -C /srv/work config user.email ann@example.org
 git -C /srv/work add web.yaml
 git -C /srv/work commit -q -S -m "A pod"
 echo "ann@example.org $(cat signing-key.pub)" >/etc/podstead/allowed_signers

@@ -26,8 +26,6 @@ hostname edge-1
 ip link set lo up
 cd /run/home
 export HOME=/run/home PATH=/usr/local/bin:$PATH NO_COLOR=1
-git config --global user.name ann
-git config --global user.email ann@example.org
 git config --global init.defaultBranch main
 git config --global protocol.file.allow always
 
