@@ -18,11 +18,3 @@ git -C /srv/work config user.email ann@example.org
 git -C /srv/work add web.yaml
 git -C /srv/work commit -q -S -m "A pod"
 echo "ann@example.org $(cat signing-key.pub)" >/etc/podstead/allowed_signers
-# The page fetches before it shows the configuration.
-cat >/etc/podstead/config.yaml <<'CONFIG'
-apiVersion: podstead.dev/v1alpha1
-kind: Config
-sources:
-  - name: fleet
-    git: {url: /srv/fleet.git, branch: main}
-CONFIG
