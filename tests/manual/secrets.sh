@@ -3,5 +3,3 @@ git init -q --bare /srv/fleet.git
 git clone -q /srv/fleet.git fleet
 git -C fleet config user.name ann
 git -C fleet config user.email ann@example.org
-# The page makes the key after the configuration that names it.
-age-keygen -o /etc/podstead/first.key 2>/dev/null
