@@ -4,6 +4,7 @@
 //! * A block that is fenced as `sh` is run by bash; one that cannot be (it installs a package, reboots) is fenced as `sh,not-run`.
 //! * A block that is fenced as `yaml,file=/etc/podstead/config.yaml` is written to that file, as `yaml,add=...` appended to it.
 //! * `<!-- until: COMMAND -->` waits until the command succeeds: what a reader sees by looking again.
+//! * On all other pages nothing is run: a block of commands is fenced as `sh,not-run` there.
 //! * `tests/manual/<page>.sh`, if there is one, prepares the surroundings that the page takes for granted.
 //!
 //! The host is a set of namespaces in which `/etc/podstead`, `/var/lib/podstead` and so on are empty; `prologue.sh` makes it.
@@ -12,6 +13,7 @@
 mod links;
 mod page;
 
+use links::markdown_below;
 use page::{Step, steps};
 use std::fmt::Write as _;
 use std::fs;
@@ -143,4 +145,14 @@ fn every_page_is_executed() {
     let mut tested: Vec<PathBuf> = TESTED.iter().map(|page| repository().join("docs").join(page)).collect();
     tested.sort();
     assert_eq!(tested, pages());
+}
+
+/// Whoever adds commands to a page that no test executes has to say so there. (A fence that is not known at all ends in `steps`.)
+#[test]
+fn commands_on_the_other_pages_are_marked_as_not_run() {
+    let executed = pages();
+    for page in markdown_below(&repository().join("docs")).into_iter().filter(|page| !executed.contains(page)) {
+        let unmarked = steps(&fs::read_to_string(&page).unwrap());
+        assert!(unmarked.is_empty(), "no test executes {}: fence as `sh,not-run` what is not run: {unmarked:#?}", page.display());
+    }
 }
