@@ -4,7 +4,7 @@
 use crate::outbound::{Secret, SecretError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,18 @@ impl CredentialFiles {
 }
 
 impl AuthFiles {
-    fn read(&self) -> Result<HeaderValue, CredentialsError> {
+    /// What a change of it is seen by.
+    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let (username, secret) = match self {
+            Self::Token(path) => (None, path),
+            Self::Password { username: Username::File(name), password_file } => (Some(name), password_file),
+            Self::Password { username: Username::Written(_), password_file } => (None, password_file),
+        };
+        username.into_iter().chain([secret])
+    }
+
+    /// The value of the header, read anew.
+    pub(super) fn read(&self) -> Result<HeaderValue, CredentialsError> {
         let (path, text) = match self {
             Self::Token(path) => (path, format!("Bearer {}", secret(path)?.expose().trim())),
             Self::Password { .. } => {
@@ -173,6 +184,9 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
     let name = HeaderName::try_from(name).map_err(|_| "is no name of a header".to_owned())?;
     if RESERVED.contains(&name.as_str()) {
         return Err("is set by podstead itself".to_owned());
+    }
+    if name == PROXY_AUTHORIZATION {
+        return Err("would reach the server, and not the proxy: see proxyAuth".to_owned());
     }
     let mut value = HeaderValue::from_str(value).map_err(|_| "has a value that cannot be sent".to_owned())?;
     value.set_sensitive(true);

@@ -230,6 +230,34 @@ fn all_that_is_known_of_a_source_is_told_together() {
 }
 
 #[test]
+fn a_host_starts_with_the_configuration_that_was_valid_last_and_says_so() {
+    let mut host = TestHost::start();
+    host.write_manifest("one.yaml", &pod("one"));
+    let one = host.wait_running("one");
+    let base = fs::read_to_string(host.path("config.yaml")).unwrap();
+    host.kill_daemon();
+    configure(&host, &base, "podPidsLimt: 5\n");
+    host.start_daemon();
+    // Its socket is known from the broken file.
+    status_has(&host, "did you mean \"podPidsLimit\"");
+    assert_eq!(host.wait_running("one").container_id("main"), one.container_id("main"));
+    let checked = host.cli(&["--config", host.path("config.yaml").to_str().unwrap(), "config", "check"]);
+    assert!(!checked.status.success(), "it is broken all the same");
+
+    // Without a daemon, all pods can be stopped.
+    host.stop_daemon();
+    let stopped = host.cli(&["--config", host.path("config.yaml").to_str().unwrap(), "stop", "--all"]);
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(String::from_utf8_lossy(&stopped.stderr).contains("podPidsLimt"), "{stopped:?}");
+    assert_eq!(String::from_utf8_lossy(&stopped.stdout), "stopped one-edge-1_default\n");
+
+    configure(&host, &base, "podPidsLimit: 500\n");
+    host.start_daemon();
+    host.wait_running("one");
+    assert!(!host.cli_ok(&["status"]).contains("podPidsLim"), "all is well");
+}
+
+#[test]
 fn a_hangup_reads_the_configuration_and_ends_nothing() {
     let host = TestHost::start();
     host.write_manifest("one.yaml", &pod("one"));

@@ -2,7 +2,7 @@
 
 use crate::http_server::{Answer, Following, Server, ok, options, pod};
 use podstead::source::SignatureRequirement;
-use podstead::source::credentials::{AuthFiles, CredentialFiles};
+use podstead::source::credentials::{AuthFiles, CredentialFiles, Username};
 use podstead::source::http::HttpOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,6 +108,39 @@ async fn a_configured_proxy_is_asked_for_what_lies_behind_it() {
     let mut options = options("http://config.invalid/m.yaml", state.path());
     options.access.proxy = Some(proxy.url("/").parse().unwrap());
     assert!(Following::start(options).body().await.contains("one"));
+    assert!(!proxy.requests()[0].contains("proxy-authorization"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_is_told_who_asks_and_nothing_that_is_for_the_server_behind_it() {
+    for scheme in ["http", "https"] {
+        let (proxy, state) = (Server::start(), tempfile::tempdir().unwrap());
+        let file = |name: &str, content: &str| {
+            let path = state.path().join(name);
+            fs::write(&path, content).unwrap();
+            path
+        };
+        let url = format!("{scheme}://config.invalid/m.yaml");
+        proxy.serve(&url, ok("", &pod("one")));
+        let mut options = options(&url, state.path());
+        options.access.credentials.auth = Some(AuthFiles::Token(file("token", "for-the-server\n")));
+        options.access.proxy = Some(proxy.url("/").parse().unwrap());
+        let (username, password_file) = (Username::Written("edge".into()), file("password", "s3cret\n"));
+        options.access.proxy_auth = Some(AuthFiles::Password { username, password_file: password_file.clone() });
+        let mut following = Following::start(options);
+        match scheme {
+            "http" => assert!(following.body().await.contains("one")),
+            // It makes no tunnel.
+            _ => drop(following.failure().await),
+        }
+        // edge:s3cret
+        let told = |proxy: &Server| {
+            proxy.requests().last().unwrap().to_lowercase().contains("proxy-authorization: basic zwrnztpzm2nyzxq=")
+        };
+        assert!(told(&proxy), "{:?}", proxy.requests());
+        let has_token = proxy.requests()[0].contains("for-the-server");
+        assert_eq!(has_token, scheme == "http", "a tunnel is made before the server is spoken to");
+    }
 }
 
 /// Keys in a directory, and who may sign with them.

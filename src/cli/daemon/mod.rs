@@ -15,6 +15,7 @@ use crate::sys::sd_notify;
 use crate::telemetry::logging::{self, LogEnvironment};
 use anyhow::Context as _;
 use clap::Args;
+use rustix::process::DumpableBehavior;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,8 @@ const WORKER_THREADS: usize = 2;
 pub(super) struct DaemonArgs {}
 
 pub(super) fn run(_args: &DaemonArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    // It knows all Secrets, and the key of this host: a core dump would write them to a disk. What it starts is not concerned.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("rule out core dumps")?;
     let loaded = context.load_last_valid_config()?;
     let log_level = logging::init(&loaded.config.logging.level, loaded.config.logging.format, &LogEnvironment::of_process())?;
     if let Some(reason) = &loaded.refused {

@@ -19,25 +19,40 @@ struct Observed {
 }
 
 /// Properties that give the daemon a view of the host of its own, with the value that does not.
-const PRIVATE: [(&str, &str); 10] = [
+const PRIVATE: [(&str, &str); 18] = [
     ("PrivateTmp", "no"),
     ("PrivateMounts", "no"),
     ("PrivateDevices", "no"),
     ("PrivateNetwork", "no"),
     ("PrivateUsers", "no"),
+    ("PrivateIPC", "no"),
     ("ProtectSystem", "no"),
     ("ProtectHome", "no"),
     ("ProtectKernelTunables", "no"),
+    ("ProtectKernelLogs", "no"),
     ("ProtectControlGroups", "no"),
+    ("ProtectProc", "default"),
+    ("ProcSubset", "all"),
+    ("ReadOnlyPaths", ""),
+    ("InaccessiblePaths", ""),
+    ("TemporaryFileSystem", ""),
+    ("RootDirectory", ""),
     ("MountFlags", ""),
 ];
 /// Properties that every container inherits.
-const INHERITED: [(&str, &str); 5] = [
+const INHERITED: [(&str, &str); 12] = [
     ("NoNewPrivileges", "no"),
     ("RestrictNamespaces", "no"),
     ("SystemCallFilter", ""),
+    ("SystemCallArchitectures", ""),
+    ("RestrictAddressFamilies", ""),
+    ("RestrictRealtime", "no"),
     ("MemoryDenyWriteExecute", "no"),
     ("RestrictSUIDSGID", "no"),
+    ("LockPersonality", "no"),
+    ("ProtectClock", "no"),
+    ("ProtectHostname", "no"),
+    ("ProtectKernelModules", "no"),
 ];
 const OTHERS: [&str; 9] = [
     "LoadState",
@@ -189,6 +204,8 @@ mod tests {
         assert_eq!(severities(&[("NRestarts", "7")]), [Warning]);
         assert_eq!(severities(&[("PrivateTmp", "yes"), ("ProtectSystem", "strict")]), [Problem]);
         assert_eq!(severities(&[("NoNewPrivileges", "yes")]), [Problem]);
+        assert_eq!(severities(&[("ProtectProc", "invisible")]), [Problem]);
+        assert_eq!(severities(&[("RestrictAddressFamilies", "AF_UNIX AF_INET")]), [Problem]);
         assert_eq!(severities(&[("KillMode", "control-group")]), [Warning]);
         assert_eq!(severities(&[("RuntimeDirectoryPreserve", "no")]), [Problem]);
         assert_eq!(severities(&[("NeedDaemonReload", "yes")]), [Warning]);

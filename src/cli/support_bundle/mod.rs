@@ -29,8 +29,9 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Arguments.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Left out: Secrets, contents of ConfigMaps, what is secret in the kubeconfig, values of environment variables and HTTP headers in pods, credentials in the configuration, what \
-containers write unless --logs is given. Command lines of containers and the daemon's log are in it: look before you give it away.")]
+Left out: Secrets, contents of ConfigMaps, what is secret in the kubeconfig, values of environment variables and HTTP headers in pods, credentials in the configuration \
+and in the environment of the service, what containers write unless --logs is given. Command lines of containers, what explains a failure (the last line of a container that failed, \
+termination messages, what probes and hooks said) and the daemon's log are in it: look before you give it away.")]
 pub(super) struct SupportBundleArgs {
     /// The file to write [default: podstead-<node>-<time>.tar.gz in this directory]
     #[arg(short, long, value_name = "FILE")]
@@ -53,12 +54,15 @@ const OWN_COMMANDS: &[(&str, &[&str])] = &[
     ("persistentvolumeclaims.txt", &["get", "pvc"]),
 ];
 
+/// May have credentials of a proxy in it.
+const UNIT_FILES: &str = "host/unit-files.txt";
+
 /// Programs of the host; one that is not there is left out.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("host/journal.txt", &["journalctl", "--unit", "podstead", "--lines", "20000", "--no-pager", "--output", "short-iso-precise"]),
     ("host/kernel.txt", &["dmesg"]),
     ("host/unit.txt", &["systemctl", "status", "--no-pager", "--full", "podstead.service"]),
-    ("host/unit-files.txt", &["systemctl", "cat", "--no-pager", "podstead.service"]),
+    (UNIT_FILES, &["systemctl", "cat", "--no-pager", "podstead.service"]),
     ("host/package.txt", &["dpkg-query", "--status", "podstead"]),
     ("host/addresses.txt", &["ip", "-details", "address"]),
     ("host/routes.txt", &["ip", "route", "show", "table", "all"]),
@@ -139,8 +143,10 @@ async fn write(file: File, args: &SupportBundleArgs, context: &Context, folder: 
     }
     for (name, words) in PROGRAMS {
         let command: Vec<OsString> = words.iter().map(OsString::from).collect();
-        if let Some(output) = capture::output(&command).await {
-            bundle.add(name, &output)?;
+        match capture::output(&command).await {
+            Some(output) if *name == UNIT_FILES => bundle.add(name, redact::unit(&String::from_utf8_lossy(&output)).as_bytes())?,
+            Some(output) => bundle.add(name, &output)?,
+            None => {}
         }
     }
     for path in FILES {

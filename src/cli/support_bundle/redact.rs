@@ -8,6 +8,9 @@ use serde_json::Value;
 /// Stands where something was taken out.
 const REDACTED: &str = "<redacted>";
 
+/// What kubectl repeats the whole of an object in.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Takes values of environment variables and of HTTP headers out of a pod, a list of pods or anything that holds pods.
 pub(super) fn pods(value: &mut Value) {
     match value {
@@ -16,6 +19,7 @@ pub(super) fn pods(value: &mut Value) {
             for (name, field) in fields {
                 match (name.as_str(), &mut *field) {
                     ("env" | "httpHeaders", Value::Array(pairs)) => pairs.iter_mut().for_each(|pair| hide(pair, "value")),
+                    ("annotations", Value::Object(_)) => hide(field, LAST_APPLIED),
                     _ => pods(field),
                 }
             }
@@ -31,6 +35,9 @@ pub(super) fn config_maps(list: &mut Value) {
         for field in ["data", "binaryData"] {
             let entries = map.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
             entries.for_each(|(_, content)| *content = Value::from(REDACTED));
+        }
+        if let Some(annotations) = map.pointer_mut("/metadata/annotations") {
+            hide(annotations, LAST_APPLIED);
         }
     }
 }
@@ -51,9 +58,22 @@ pub(super) fn config(value: &mut Value) {
             if let Some(without) = without_user(text) {
                 *text = without;
             }
+            if let Some(without) = without_query(text) {
+                *text = without;
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Takes the values of environment variables out of the files of a unit: a proxy's URL may have a password in it.
+pub(super) fn unit(text: &str) -> String {
+    let line = |line: &str| match line.trim_start().strip_prefix("Environment=") {
+        Some(set) if !set.is_empty() => format!("Environment={REDACTED}\n"),
+        _ => format!("{line}\n"),
+    };
+    // A line may go on in the next one.
+    text.replace("\\\n", " ").lines().map(line).collect()
 }
 
 /// Takes everything out of a kubeconfig that proves who somebody is.
@@ -84,6 +104,12 @@ fn hide(object: &mut Value, field: &str) {
     }
 }
 
+/// A URL without what stands behind its path, which may be a token.
+fn without_query(url: &str) -> Option<String> {
+    let (place, query) = url.split_once('?')?;
+    (place.contains("://") && !query.is_empty()).then(|| format!("{place}?{REDACTED}"))
+}
+
 /// A URL without what stands before the host.
 fn without_user(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
@@ -103,7 +129,8 @@ mod tests {
 
     #[test]
     fn values_of_variables_and_headers_of_pods_go_and_references_stay() {
-        let mut list = json!({"items": [{"spec": {
+        let applied = json!({"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{hunter2}", "note": "kept"}});
+        let mut list = json!({"items": [{"metadata": applied, "spec": {
             "initContainers": [{"env": [{"name": "A", "value": "hunter2"}]}],
             "containers": [{
                 "env": [{"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, {"name": "C", "value": "hunter2"}],
@@ -114,7 +141,8 @@ mod tests {
         pods(&mut list);
         let text = list.to_string();
         assert!(!text.contains("hunter2"), "{text}");
-        assert_eq!(text.matches(REDACTED).count(), 3, "{text}");
+        assert_eq!(text.matches(REDACTED).count(), 4, "{text}");
+        assert!(text.contains("kept"), "{text}");
         assert!(text.contains(r#""secretKeyRef":{"key":"k","name":"s"}"#) && text.contains(r#"["run","--env","x"]"#), "{text}");
     }
 
@@ -137,13 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_a_unit_go_and_its_other_settings_stay() {
+        let text = "# a.conf\n[Service]\nEnvironment=HTTPS_PROXY=http://u:hunter2@p:1/ \\\n  TOKEN=hunter2\nEnvironmentFile=/etc/default/podstead\nUMask=0022\n";
+        let kept = "# a.conf\n[Service]\nEnvironment=<redacted>\nEnvironmentFile=/etc/default/podstead\nUMask=0022\n";
+        assert_eq!(unit(text), kept);
+    }
+
+    #[test]
     fn keys_of_config_maps_stay() {
-        let mut list =
-            json!({"items": [{"metadata": {"name": "m"}, "data": {"key": "hunter2"}, "binaryData": {"other": "aHVudGVyMg=="}}]});
+        let mut list = json!({"items": [{"metadata": {"name": "m", "annotations": {LAST_APPLIED: "hunter2"}}, "data": {"key": "hunter2"}, "binaryData": {"other": "aHVudGVyMg=="}}]});
         config_maps(&mut list);
         assert_eq!(
             list,
-            json!({"items": [{"metadata": {"name": "m"}, "data": {"key": REDACTED}, "binaryData": {"other": REDACTED}}]})
+            json!({"items": [{"metadata": {"name": "m", "annotations": {LAST_APPLIED: REDACTED}}, "data": {"key": REDACTED}, "binaryData": {"other": REDACTED}}]})
         );
     }
 
@@ -152,12 +186,16 @@ mod tests {
         let mut written = json!({"sources": [
             {"http": {"url": "https://config.lan/x@y", "proxy": "http://user:hunter2@proxy:3128/", "headers": {"X-Token": ["hunter2"]}}},
             {"git": {"url": "ssh://git@host/fleet.git"}},
+            {"http": {"url": "https://config.lan/signed.yaml?token=hunter2"}},
         ]});
         config(&mut written);
         let text = written.to_string();
         assert!(!text.contains("hunter2"), "{text}");
         assert!(
-            text.contains("http://<redacted>@proxy:3128/") && text.contains("ssh://git@host/") && text.contains("config.lan/x@y"),
+            text.contains("http://<redacted>@proxy:3128/")
+                && text.contains("ssh://git@host/")
+                && text.contains("config.lan/x@y")
+                && text.contains("signed.yaml?<redacted>"),
             "{text}"
         );
     }

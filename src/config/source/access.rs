@@ -15,6 +15,7 @@ pub(super) struct AccessFields<'a> {
     pub(super) headers: &'a BTreeMap<String, WrittenHeader>,
     pub(super) headers_file: Option<&'a PathBuf>,
     pub(super) proxy: Option<&'a str>,
+    pub(super) proxy_auth: Option<&'a WrittenAuth>,
     pub(super) ca_file: Option<&'a PathBuf>,
     pub(super) client_cert_file: Option<&'a PathBuf>,
     pub(super) client_key_file: Option<&'a PathBuf>,
@@ -22,12 +23,13 @@ pub(super) struct AccessFields<'a> {
 
 impl AccessFields<'_> {
     pub(super) fn first_written(&self) -> Option<&'static str> {
-        let Self { auth, headers, headers_file, proxy, ca_file, client_cert_file, client_key_file } = self;
+        let Self { auth, headers, headers_file, proxy, proxy_auth, ca_file, client_cert_file, client_key_file } = self;
         let written = [
             ("auth", auth.is_some()),
             ("headers", !headers.is_empty()),
             ("headersFile", headers_file.is_some()),
             ("proxy", proxy.is_some()),
+            ("proxyAuth", proxy_auth.is_some()),
             ("caFile", ca_file.is_some()),
             ("clientCertFile", client_cert_file.is_some()),
             ("clientKeyFile", client_key_file.is_some()),
@@ -47,13 +49,18 @@ impl AccessFields<'_> {
             return Err(check.invalid(&format!("{field}.clientKeyFile"), "needs clientCertFile".into()));
         }
         let proxy = self.proxy.map(|proxy| web_url(check, &format!("{field}.proxy"), proxy)).transpose()?;
+        if proxy.is_none() && self.proxy_auth.is_some() {
+            return Err(check.invalid(&format!("{field}.proxyAuth"), "needs proxy".into()));
+        }
+        let named = |name: &str, written: &WrittenAuth| auth(check, &format!("{field}.{name}"), written);
         Ok(HttpAccess {
             credentials: CredentialFiles {
-                auth: self.auth.map(|written| auth(check, &format!("{field}.auth"), written)).transpose()?,
+                auth: self.auth.map(|written| named("auth", written)).transpose()?,
                 headers: self.headers(check, field)?,
                 headers_file: file("headersFile", self.headers_file)?,
             },
             proxy,
+            proxy_auth: self.proxy_auth.map(|written| named("proxyAuth", written)).transpose()?,
             ca_file: file("caFile", self.ca_file)?,
             client_certificate: certificate.map(|certificate| (certificate.clone(), key.unwrap_or(certificate))),
         })
@@ -106,7 +113,7 @@ pub(super) fn web_url(check: &Check<'_>, field: &str, text: &str) -> Result<Url,
         other => return Err(bad(format!("has scheme {other:?}, not http or https"))),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("has credentials in it: they belong into files, see auth".into()));
+        return Err(bad("has credentials in it: they belong into files, see auth and proxyAuth".into()));
     }
     if url.fragment().is_some() {
         return Err(bad("has a fragment, which no server sees".into()));

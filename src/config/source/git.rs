@@ -20,6 +20,7 @@ pub(super) fn git_place(check: &Check<'_>, field: &str, written: &WrittenGit) ->
         headers: &written.headers,
         headers_file: written.headers_file.as_ref(),
         proxy: written.proxy.as_deref(),
+        proxy_auth: written.proxy_auth.as_ref(),
         ca_file: written.ca_file.as_ref(),
         client_cert_file: written.client_cert_file.as_ref(),
         client_key_file: written.client_key_file.as_ref(),

@@ -204,6 +204,7 @@ fn http_place(check: &Check<'_>, field: &str, written: &WrittenHttp) -> Result<H
         headers: &written.headers,
         headers_file: written.headers_file.as_ref(),
         proxy: written.proxy.as_deref(),
+        proxy_auth: written.proxy_auth.as_ref(),
         ca_file: written.ca_file.as_ref(),
         client_cert_file: written.client_cert_file.as_ref(),
         client_key_file: written.client_key_file.as_ref(),

@@ -25,6 +25,7 @@ const EVERYTHING: &str = "
     headers: {X-Site: a, X-Tag: [b, c]}
     headersFile: /run/headers
     proxy: http://proxy.lan:3128
+    proxyAuth: {username: edge, passwordFile: /run/proxy}
     caFile: /etc/ca.pem
     clientCertFile: /etc/client.pem
     clientKeyFile: /etc/client.key
@@ -115,6 +116,12 @@ fn every_mistake_names_its_line_and_its_field() {
         (http("headers: {Host: x}"), "sources[0].http.headers.Host: is set by podstead itself"),
         (http("headers: {'a b': x}"), "sources[0].http.headers.a b: is no name of a header"),
         (http("clientKeyFile: /k"), "sources[0].http.clientKeyFile: needs clientCertFile"),
+        (http("headers: {Proxy-Authorization: x}"), "sources[0].http.headers.Proxy-Authorization: would reach the server"),
+        (
+            http("proxy: 'http://u:geheim@p'"),
+            "sources[0].http.proxy: has credentials in it: they belong into files, see auth and proxyAuth",
+        ),
+        (http("proxyAuth: {tokenFile: /t}"), "sources[0].http.proxyAuth: needs proxy"),
         (http("proxy: socks5://p"), r#"sources[0].http.proxy: has scheme "socks5""#),
         ("- {name: a, http: {url: 'http://h/', caFile: /c}}".to_owned(), "sources[0].http.caFile: has no meaning without https"),
         ("- {name: a, http: {url: 'http://h/'}, git: {url: /r}}".to_owned(), "sources[0]: has more than one place"),

@@ -78,9 +78,12 @@ pub struct WrittenHttp {
     /// File with further headers, a line `Name: value` each. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers_file: Option<PathBuf>,
-    /// URL of an http or https proxy; not used for localhost. Default: what the daemon's environment names.
+    /// URL of an http or https proxy, without credentials; not used for localhost. Default: what the daemon's environment names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
+    /// Who podstead is to that proxy: a token, or a user name and a password. Default: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_auth: Option<WrittenAuth>,
     /// PEM file with the only certificate authorities to trust. Default: those of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
@@ -131,6 +134,9 @@ pub struct WrittenGit {
     /// As for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
+    /// As for http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_auth: Option<WrittenAuth>,
     /// As for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
@@ -230,7 +236,7 @@ impl WrittenSource {
 
 fn http(place: &HttpPlace) -> WrittenHttp {
     let HttpPlace { url, interval, timeout, access } = place;
-    let HttpAccess { credentials, proxy, ca_file, client_certificate } = access;
+    let HttpAccess { credentials, proxy, proxy_auth, ca_file, client_certificate } = access;
     WrittenHttp {
         url: url.to_string(),
         interval_seconds: Some(interval.as_secs()),
@@ -239,6 +245,7 @@ fn http(place: &HttpPlace) -> WrittenHttp {
         headers: headers(credentials),
         headers_file: credentials.headers_file.clone(),
         proxy: proxy.as_ref().map(ToString::to_string),
+        proxy_auth: proxy_auth.as_ref().map(auth),
         ca_file: ca_file.clone(),
         client_cert_file: client_certificate.as_ref().map(|(certificate, _)| certificate.clone()),
         client_key_file: client_certificate.as_ref().map(|(_, key)| key.clone()),
@@ -247,7 +254,7 @@ fn http(place: &HttpPlace) -> WrittenHttp {
 
 fn git(place: &GitPlace) -> WrittenGit {
     let GitPlace { url, follow, path, interval, timeout, access, ssh } = place;
-    let HttpAccess { credentials, proxy, ca_file, client_certificate } = access;
+    let HttpAccess { credentials, proxy, proxy_auth, ca_file, client_certificate } = access;
     let mut written = WrittenGit {
         url: url.to_string(),
         path: Some(path.clone()),
@@ -257,6 +264,7 @@ fn git(place: &GitPlace) -> WrittenGit {
         headers: headers(credentials),
         headers_file: credentials.headers_file.clone(),
         proxy: proxy.as_ref().map(ToString::to_string),
+        proxy_auth: proxy_auth.as_ref().map(auth),
         ca_file: ca_file.clone(),
         client_cert_file: client_certificate.as_ref().map(|(certificate, _)| certificate.clone()),
         client_key_file: client_certificate.as_ref().map(|(_, key)| key.clone()),

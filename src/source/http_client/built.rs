@@ -2,6 +2,7 @@
 
 use super::{HttpAccess, HttpError};
 use crate::outbound;
+use crate::source::credentials::AuthFiles;
 use reqwest::{Client, Proxy, Url};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -41,9 +42,10 @@ impl Built {
 }
 
 fn stamps(access: &HttpAccess) -> Vec<Stamp> {
-    let HttpAccess { credentials: _, proxy: _, ca_file, client_certificate } = access;
+    let HttpAccess { credentials: _, proxy: _, proxy_auth, ca_file, client_certificate } = access;
     let (certificate, key) = client_certificate.iter().map(|(certificate, key)| (certificate, key)).unzip::<_, _, Vec<_>, Vec<_>>();
-    let files: Vec<&PathBuf> = ca_file.iter().chain(certificate).chain(key).collect();
+    let files: Vec<&PathBuf> =
+        ca_file.iter().chain(certificate).chain(key).chain(proxy_auth.iter().flat_map(AuthFiles::files)).collect();
     files
         .into_iter()
         .map(|path| {
@@ -63,7 +65,7 @@ fn client(access: &HttpAccess, with_identity: bool, url: &Url) -> Result<Client,
     if let Some(proxy) = &access.proxy {
         // An address on this host is not reached through it, as with the environment's proxies.
         let direct = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
-        builder = builder.proxy(Proxy::all(proxy.clone()).map_err(setup)?.no_proxy(direct));
+        builder = builder.proxy(through(proxy, access)?.no_proxy(direct));
     }
     if let Some((certificate, key)) = access.client_certificate.as_ref().filter(|_| with_identity) {
         builder = builder.identity(outbound::identity(certificate, key).map_err(HttpError::Tls)?);
@@ -83,6 +85,14 @@ fn client(access: &HttpAccess, with_identity: bool, url: &Url) -> Result<Client,
     }
 }
 
+fn through(proxy: &Url, access: &HttpAccess) -> Result<Proxy, HttpError> {
+    let proxy = Proxy::all(proxy.clone()).map_err(setup)?;
+    match &access.proxy_auth {
+        Some(auth) => Ok(proxy.custom_http_auth(auth.read().map_err(HttpError::Credentials)?)),
+        None => Ok(proxy),
+    }
+}
+
 fn client_without_authorities(access: &HttpAccess) -> Result<Client, HttpError> {
     let mut builder = Client::builder()
         .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
@@ -90,7 +100,7 @@ fn client_without_authorities(access: &HttpAccess) -> Result<Client, HttpError> 
         .connect_timeout(CONNECT_TIMEOUT)
         .tls_certs_only([]);
     if let Some(proxy) = &access.proxy {
-        builder = builder.proxy(Proxy::all(proxy.clone()).map_err(setup)?);
+        builder = builder.proxy(through(proxy, access)?);
     }
     builder.build().map_err(setup)
 }

@@ -13,7 +13,7 @@ mod error;
 pub use answer::{HttpAnswer, decoded};
 pub use error::HttpError;
 
-use super::credentials::CredentialFiles;
+use super::credentials::{AuthFiles, CredentialFiles};
 use crate::outbound::Failure;
 use built::Built;
 use bytes::Bytes;
@@ -34,6 +34,8 @@ pub struct HttpAccess {
     pub credentials: CredentialFiles,
     /// An http or https proxy, without credentials. `None`: what the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
     pub proxy: Option<Url>,
+    /// Sent to that proxy, and to nobody else.
+    pub proxy_auth: Option<AuthFiles>,
     /// PEM file with the only certificate authorities to trust. `None`: those of the host.
     pub ca_file: Option<PathBuf>,
     /// PEM files with client certificate and private key.
