@@ -95,6 +95,7 @@ impl Shared {
         if decision.chosen != earlier {
             record::write_ranges(paths, &decision.chosen).map_err(PrepareError::Record)?;
         }
+        let with_ipv6 = decision.ranges.iter().any(|range| !range.is_ipv4());
         let thrown = switches::throw(Path::new(SYSCTLS), paths, with_ipv6)?;
         self.wire(mode, &decision.ranges)?;
         let rules = |uid: &PodUid| rules_of(&self.names, mode, state.leases.get(uid)?);
@@ -124,6 +125,10 @@ impl Shared {
             self.tell_once(EventType::Warning, "NetworkModeKept", &message);
         }
         self.tell_collisions(&decision.collisions);
+        if decision.lacks_ipv6 {
+            let message = "every default range of IPv6 addresses is in use on this host: pods have addresses of IPv4 alone. A free range in network.ipv6Range counts after a restart of the daemon";
+            self.tell_once(EventType::Warning, "PodsWithoutIpv6", message);
+        }
         self.look_at_firewalls();
         Ok(decision.ranges)
     }

@@ -3,16 +3,14 @@
 use super::names::{Names, RANGES_V4, RANGES_V6};
 use super::record::ChosenRanges;
 use crate::config::{AddressRange, NetworkConfig};
-use crate::sys::netlink::rtnetlink::{self, Reached};
+use crate::sys::netlink::rtnetlink::{self, Link, Reached};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use std::net::IpAddr;
 
 /// Why there is no range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("every default range of IPv{family} addresses is in use on this host: name a free one in network.ipv{family}Range")]
-pub(super) struct NoFreeRange {
-    /// 4 or 6.
-    pub(super) family: u8,
-}
+#[error("every default range of IPv4 addresses is in use on this host: name a free one in network.ipv4Range")]
+pub(super) struct NoFreeRange;
 
 /// What was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +19,10 @@ pub(super) struct Decision {
     pub(super) ranges: Vec<AddressRange>,
     /// To be recorded.
     pub(super) chosen: ChosenRanges,
-    /// What is in use elsewhere nevertheless: ranges that are configured, or in which pods have addresses.
+    /// What is in use elsewhere nevertheless: ranges that are configured, in which pods have addresses, or that are the best there is.
     pub(super) collisions: Vec<Collision>,
+    /// Pods could have addresses of IPv6 if a range were free.
+    pub(super) lacks_ipv6: bool,
 }
 
 /// A range of pods that overlaps something else's.
@@ -44,7 +44,14 @@ impl std::fmt::Display for Collision {
 }
 
 /// A network that is not podstead's.
-pub(super) type Used = (AddressRange, String);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    network: AddressRange,
+    /// Name of the interface that it is reached by, or empty.
+    interface: String,
+    /// This host has neighbours there. What is behind a router or in a tunnel, pods can have at a pinch.
+    is_on_link: bool,
+}
 
 /// Decides (pure). `earlier` was chosen before; it stays while pods have addresses in it, and while nothing else uses it.
 pub(super) fn decide(
@@ -55,23 +62,25 @@ pub(super) fn decide(
     used: &[Used],
 ) -> Result<Decision, NoFreeRange> {
     let [earlier_v4, earlier_v6] = earlier.parsed();
-    let mut decision = Decision { ranges: Vec::new(), chosen: earlier.clone(), collisions: Vec::new() };
-    let v4 = one(config.ipv4, earlier_v4, &RANGES_V4, has_leases, used).ok_or(NoFreeRange { family: 4 })?;
+    let mut decision = Decision { ranges: Vec::new(), chosen: earlier.clone(), collisions: Vec::new(), lacks_ipv6: false };
+    let v4 = one(config.ipv4, earlier_v4, &RANGES_V4, has_leases, used).ok_or(NoFreeRange)?;
     if config.ipv4.is_none() {
         decision.chosen.ipv4 = Some(v4.to_string());
     }
     decision.ranges.push(v4);
     if with_ipv6 {
-        let v6 = one(config.ipv6, earlier_v6, &RANGES_V6, has_leases, used).ok_or(NoFreeRange { family: 6 })?;
+        let v6 = one(config.ipv6, earlier_v6, &RANGES_V6, has_leases, used);
         if config.ipv6.is_none() {
-            decision.chosen.ipv6 = Some(v6.to_string());
+            decision.chosen.ipv6 = v6.map(|range| range.to_string());
         }
-        decision.ranges.push(v6);
+        decision.lacks_ipv6 = v6.is_none();
+        decision.ranges.extend(v6);
     }
     decision.collisions = collisions(&decision.ranges, used);
     Ok(decision)
 }
 
+/// A range that nothing else uses, or else one without neighbours of this host in it.
 fn one(
     configured: Option<AddressRange>,
     earlier: Option<AddressRange>,
@@ -79,21 +88,25 @@ fn one(
     has_leases: bool,
     used: &[Used],
 ) -> Option<AddressRange> {
-    let is_free = |range: &AddressRange| !used.iter().any(|(network, _)| network.overlaps(range));
-    let kept = configured.or_else(|| earlier.filter(|range| has_leases || is_free(range)));
-    kept.or_else(|| defaults.iter().filter_map(|text| text.parse().ok()).find(is_free))
+    if let Some(kept) = configured.or(earlier.filter(|_| has_leases)) {
+        return Some(kept);
+    }
+    let choice = || earlier.into_iter().chain(defaults.iter().filter_map(|text| text.parse().ok()));
+    let is_free = |range: &AddressRange| !used.iter().any(|used| used.network.overlaps(range));
+    let is_bearable = |range: &AddressRange| !used.iter().any(|used| used.is_on_link && used.network.overlaps(range));
+    choice().find(is_free).or_else(|| choice().find(is_bearable))
 }
 
 /// Where ranges overlap something else's (pure).
 pub(super) fn collisions(ranges: &[AddressRange], used: &[Used]) -> Vec<Collision> {
     let overlapping = |range: &AddressRange| {
-        let found = used.iter().find(|(network, _)| network.overlaps(range));
-        found.map(|(network, interface)| Collision { range: *range, with: *network, interface: interface.clone() })
+        let found = used.iter().find(|used| used.network.overlaps(range));
+        found.map(|used| Collision { range: *range, with: used.network, interface: used.interface.clone() })
     };
     ranges.iter().filter_map(overlapping).collect()
 }
 
-/// The networks that this host reaches by interfaces that are not podstead's. Default routes are none.
+/// The networks that this host reaches by interfaces that are not podstead's. Default routes are none, in whatever form.
 pub(super) fn used_networks(names: &Names) -> Result<Vec<Used>, NetlinkError> {
     let mut socket = NetlinkSocket::open(Protocol::Route)?;
     let (mut links, mut reached) = (Vec::new(), Vec::<Reached>::new());
@@ -106,13 +119,23 @@ pub(super) fn used_networks(names: &Names) -> Result<Vec<Used>, NetlinkError> {
     let mut request = Request::new();
     rtnetlink::list_routes(&mut request);
     socket.dump(&request, |answer| reached.extend(rtnetlink::route(&answer)))?;
-    let foreign = reached.into_iter().filter_map(|Reached { network, prefix, interface }| {
-        let link = links.iter().find(|link| link.index == interface);
-        let is_own = link.is_some_and(|link| link.group == names.group && link.name.starts_with(&names.prefix));
-        let range = AddressRange::of(network, prefix).filter(|_| !is_own)?;
-        Some((range, link.map(|link| link.name.clone()).unwrap_or_default()))
-    });
-    Ok(foreign.collect())
+    Ok(reached.iter().filter_map(|reached| foreign(names, &links, reached)).collect())
+}
+
+/// What is not podstead's of all that is reached (pure).
+fn foreign(names: &Names, links: &[Link], reached: &Reached) -> Option<Used> {
+    let Reached { network, prefix, interface, is_on_link } = *reached;
+    let link = links.iter().find(|link| link.index == interface);
+    if link.is_some_and(|link| link.group == names.group && link.name.starts_with(&names.prefix)) {
+        return None;
+    }
+    let network = AddressRange::of(network, prefix).filter(|_| prefix >= least_prefix(network))?;
+    Some(Used { network, interface: link.map(|link| link.name.clone()).unwrap_or_default(), is_on_link })
+}
+
+/// What is larger is a default route in another form, such as the halves of the Internet that VPNs have routes to.
+const fn least_prefix(network: IpAddr) -> u8 {
+    if network.is_ipv4() { 8 } else { 16 }
 }
 
 #[cfg(test)]
@@ -120,7 +143,12 @@ mod tests {
     use super::*;
 
     fn used(texts: &[&str]) -> Vec<Used> {
-        texts.iter().map(|text| (text.parse().unwrap(), "eth0".to_owned())).collect()
+        let one = |text: &&str| Used { network: text.parse().unwrap(), interface: "eth0".to_owned(), is_on_link: true };
+        texts.iter().map(one).collect()
+    }
+
+    fn routed(texts: &[&str]) -> Vec<Used> {
+        used(texts).into_iter().map(|used| Used { is_on_link: false, ..used }).collect()
     }
 
     fn texts(decision: &Decision) -> Vec<String> {
@@ -165,9 +193,50 @@ mod tests {
     }
 
     #[test]
-    fn no_free_range_is_an_error_that_says_what_to_do() {
+    fn a_host_with_neighbours_everywhere_is_told_what_to_do() {
         let busy = used(&["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]);
         let error = decide(&NetworkConfig::default(), &ChosenRanges::default(), false, false, &busy).unwrap_err();
         assert!(error.to_string().contains("network.ipv4Range"), "{error}");
+    }
+
+    #[test]
+    fn routes_to_all_private_addresses_leave_the_first_range_without_neighbours() {
+        let mut busy = routed(&["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fd70::/16"]);
+        busy.extend(used(&["10.201.0.0/24", "fd70:6f64:7374:1::/64"]));
+        let config = NetworkConfig::default();
+        let decision = decide(&config, &ChosenRanges::default(), false, true, &busy).unwrap();
+        assert_eq!(texts(&decision), ["10.213.0.0/20", "fd70:6f64:7374:2::/64"]);
+        let told: Vec<String> = decision.collisions.iter().map(|collision| collision.with.to_string()).collect();
+        assert_eq!(told, ["10.0.0.0/8", "fd70::/16"]);
+        let again = decide(&config, &decision.chosen, false, true, &busy[..4]).unwrap();
+        assert_eq!(again.ranges, decision.ranges, "what was chosen once stays");
+    }
+
+    #[test]
+    fn without_a_range_of_ipv6_pods_have_ipv4() {
+        let busy = used(&["fd70:6f64:7374::/48"]);
+        let chosen = ChosenRanges { ipv6: Some("fd70:6f64:7374:1::/64".into()), ..ChosenRanges::default() };
+        let decision = decide(&NetworkConfig::default(), &chosen, false, true, &busy).unwrap();
+        assert_eq!((texts(&decision), decision.lacks_ipv6), (vec!["10.201.0.0/20".to_owned()], true));
+        assert_eq!(decision.chosen.ipv6, None);
+    }
+
+    #[test]
+    fn what_is_nearly_a_default_route_is_in_nobodys_way() {
+        let names = Names::new(None);
+        let link = |index, name: &str, group| Link { index, name: name.into(), group, ..Link::default() };
+        let links = [link(1, "tun0", 0), link(2, "ps-1", names.group)];
+        let reached = |text: &str, interface| {
+            let range: AddressRange = text.parse().unwrap();
+            Reached { network: range.network(), prefix: range.prefix(), interface, is_on_link: false }
+        };
+        let found = |text, interface| foreign(&names, &links, &reached(text, interface));
+        for text in ["0.0.0.0/1", "128.0.0.0/1", "10.0.0.0/7", "fc00::/7", "fd00::/8"] {
+            assert_eq!(found(text, 1), None, "{text}");
+        }
+        for text in ["10.0.0.0/8", "fd70::/16"] {
+            assert_eq!(found(text, 1).unwrap().interface, "tun0", "{text}");
+        }
+        assert_eq!(found("10.201.0.1/32", 2), None, "podstead's own");
     }
 }

@@ -345,6 +345,8 @@ pub struct Reached {
     pub prefix: u8,
     /// The interface; 0 where there is none.
     pub interface: u32,
+    /// Its neighbours are there: an address of this host is in it, or the kernel or a router on the link says so.
+    pub is_on_link: bool,
 }
 
 /// Reads an address with the network that it is in; `None` for a message that is none.
@@ -355,7 +357,7 @@ pub fn address(answer: &Answer<'_>) -> Option<Reached> {
     let prefix = *answer.body.get(1)?;
     let interface = u32_at(answer.body, 4)?;
     let (_, value) = attributes(answer.body.get(ADDRESS_HEADER..)?).find(|(kind, _)| *kind == 1)?;
-    Some(Reached { network: ip_of(value)?, prefix, interface })
+    Some(Reached { network: ip_of(value)?, prefix, interface, is_on_link: true })
 }
 
 /// Reads the destination of a unicast route; `None` for a default route and for a message that is none.
@@ -366,14 +368,18 @@ pub fn route(answer: &Answer<'_>) -> Option<Reached> {
     let prefix = *answer.body.get(1)?;
     let mut network = None;
     let mut interface = 0;
+    // RTPROT_KERNEL, RTPROT_RA.
+    let mut is_on_link = matches!(*answer.body.get(5)?, 2 | 9);
     for (kind, value) in attributes(answer.body.get(ROUTE_HEADER..)?) {
         match kind {
             1 => network = ip_of(value),
             4 => interface = u32_at(value, 0)?,
+            // RTA_GATEWAY, RTA_VIA.
+            5 | 18 => is_on_link = false,
             _ => {}
         }
     }
-    (prefix > 0).then_some(Reached { network: network?, prefix, interface })
+    (prefix > 0).then_some(Reached { network: network?, prefix, interface, is_on_link })
 }
 
 /// The interface of a default route; `None` for any other message.

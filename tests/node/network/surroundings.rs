@@ -42,6 +42,36 @@ fn a_range_that_the_host_uses_is_not_taken_and_one_that_it_comes_to_use_is_told(
 }
 
 #[test]
+fn a_vpn_that_takes_everything_leaves_pods_their_range() {
+    let mut site = Site::prepare("");
+    for half in ["0.0.0.0/1", "128.0.0.0/1"] {
+        site.machine.run(&format!("ip route add {half} via {OUTSIDE_V4}"));
+    }
+    site.machine.run(&format!("ip -6 route add fc00::/7 via {}", super::lan::OUTSIDE_V6));
+    site.host.start_daemon();
+    let one = site.web("one", "", "");
+    assert!(one[0].starts_with("10.201.") && one[1].starts_with("fd70:6f64:7374:1:"), "{one:?}");
+    assert!(!site.host.cli_ok(&["get", "events"]).contains("PodRangeCollides"));
+}
+
+#[test]
+fn on_a_host_with_routes_to_all_private_networks_pods_are_connected_and_the_collision_is_told() {
+    let mut site = Site::prepare("");
+    for network in ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
+        site.machine.run(&format!("ip route add {network} via {OUTSIDE_V4}"));
+    }
+    site.machine.address("uplink", "fd70:6f64:7374::5/48");
+    site.host.start_daemon();
+    let one = site.web("one", "", "");
+    assert!(one[0].starts_with("10.201.") && one[1].is_empty(), "{one:?}");
+    site.machine.gets(&format!("http://{}/", one[0]), "I am one");
+    eventually("both to be told", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        (events.contains("PodRangeCollides") && events.contains("PodsWithoutIpv6")).then_some(()).ok_or(events)
+    });
+}
+
+#[test]
 fn a_firewall_of_nftables_that_drops_what_passes_is_told_and_left_alone() {
     let mut site = Site::prepare("");
     site.machine.run("nft add table inet mine");
