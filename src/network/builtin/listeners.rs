@@ -68,7 +68,9 @@ fn is_in_the_way(listener: &Listener, port: &HostPort) -> bool {
     // A socket of all IPv6 addresses usually takes IPv4, too.
     let shares_address = match port.host_ip {
         None => true,
-        Some(ip) if any(ip) || any(listener.address) => ip.is_ipv4() == listener.address.is_ipv4() || listener.address.is_ipv6(),
+        Some(ip) if any(ip) || any(listener.address) => {
+            ip.is_ipv4() == listener.address.is_ipv4() || listener.address == Ipv6Addr::UNSPECIFIED
+        }
         Some(ip) => ip == listener.address,
     };
     listener.port == port.host_port && shares_address
@@ -164,6 +166,16 @@ mod tests {
         let udp = UdpSocket::bind("[::]:0").unwrap();
         let number = udp.local_addr().unwrap().port();
         assert!(found(&port(Protocol::Udp, Some("192.0.2.1"), number)).is_some(), "it takes IPv4, too");
+    }
+
+    #[test]
+    fn one_address_of_ipv6_is_in_the_way_of_ipv6_only() {
+        let listener = |address: &str| Listener { address: address.parse().unwrap(), port: 8080, inode: 1 };
+        let blocks = |address, ip| is_in_the_way(&listener(address), &port(Protocol::Tcp, Some(ip), 8080));
+        assert!(!blocks("2001:db8::1", "0.0.0.0"));
+        assert!(!blocks("192.0.2.1", "::"));
+        assert!(blocks("2001:db8::1", "::") && blocks("::", "192.0.2.1") && blocks("::", "0.0.0.0"));
+        assert!(blocks("0.0.0.0", "192.0.2.1") && !blocks("0.0.0.0", "2001:db8::1"));
     }
 
     #[test]
