@@ -3,6 +3,7 @@
 use super::builtin::GATEWAY_V6;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -11,13 +12,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 pub fn host_ips() -> io::Result<Vec<IpAddr>> {
     let assigned: Vec<IpAddr> = getifaddrs()?
         .filter(|entry| entry.flags.contains(InterfaceFlags::IFF_UP) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK))
-        .filter_map(|entry| {
-            let address = entry.address?;
-            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-        })
+        .filter_map(|entry| ip_of(&entry.address?))
         .collect();
     Ok(choose(&assigned, [route_source(PROBE_V4), route_source(PROBE_V6)]))
+}
+
+/// All addresses that are assigned to this host, whatever they are good for.
+pub(super) fn assigned_ips() -> io::Result<Vec<IpAddr>> {
+    Ok(getifaddrs()?.filter_map(|entry| ip_of(&entry.address?)).collect())
+}
+
+fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
 }
 
 /// Addresses for documentation: nobody has a better route to them than the default one. No packet is sent.

@@ -14,6 +14,7 @@ mod record;
 pub use builtin::diagnosis;
 pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, leave};
 pub use cni::{CniLinks, CniNetwork};
+use host_addresses::assigned_ips;
 pub use host_addresses::host_ips;
 pub use host_or_loopback::HostOrLoopback;
 

@@ -39,19 +39,17 @@ impl Shared {
         }
     }
 
-    /// Makes the rules anew if they are not there. Whether they had to be.
-    fn restore_rules(&self) -> bool {
-        let mut rules = self.rules();
-        match rules.is_there() {
-            Ok(true) => return false,
-            Ok(false) => {}
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
+    /// Makes the rules anew if they are not there.
+    fn restore_rules(&self) {
+        let is_there = self.rules().is_there();
+        match is_there {
+            Ok(true) => {}
+            Ok(false) => self.make_rules("the packet rules of pods were gone: made anew"),
+            Err(error) => {
+                tracing::warn!(error = %error_chain(&error), "cannot look at packet rules");
+                self.make_rules("made packet rules anew in any case");
+            }
         }
-        match rules.make() {
-            Ok(()) => tracing::warn!("the packet rules of pods were gone: made anew"),
-            Err(error) => tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
-        }
-        true
     }
 
     /// Somebody removed something of the rules: all of them are made anew, whatever it was.
@@ -59,11 +57,21 @@ impl Shared {
         if self.state().ranges.is_none() {
             return;
         }
-        match self.rules().make() {
-            Ok(()) => tracing::warn!("somebody changed the packet rules of pods: made anew"),
-            Err(error) => tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
-        }
+        self.make_rules("somebody changed the packet rules of pods: made anew");
         self.look_at_firewalls();
+    }
+
+    fn make_rules(&self, why: &str) {
+        let (made, leads) = {
+            let mut rules = self.rules();
+            (rules.make(), rules.leads())
+        };
+        match made {
+            Ok(()) => tracing::warn!("{why}"),
+            Err(error) => return tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
+        }
+        // What clients began to send in the meantime went to this host, and would for as long as they send.
+        self.forget_datagrams(&leads);
     }
 
     pub(super) fn tell_collisions(&self, collisions: &[Collision]) {

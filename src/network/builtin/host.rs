@@ -110,13 +110,19 @@ impl Shared {
             dns_port: self.links.dns_port,
             is_bridged: mode == NetworkMode::Bridge,
         };
-        self.rules().begin(switches, pods).map_err(PrepareError::Rules)?;
+        let leads = {
+            let mut rules = self.rules();
+            rules.begin(switches, pods).map_err(PrepareError::Rules)?;
+            rules.leads()
+        };
         let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
         tracing::info!(ranges = texts.join(" "), %mode, "pods are connected");
         state.mode = mode;
         state.ranges = Some(decision.ranges.clone());
         state.mtu = uplink::mtu(&self.names).map_err(PrepareError::Look)?;
         drop(state);
+        // The rules may have been away, and pods may have gone, while no daemon ran.
+        self.forget_datagrams(&leads);
         if mode != self.links.config.mode {
             let message = format!(
                 "network.mode {} does not count yet: pods are connected in mode {mode}, and all of them are before any of them is not. It counts after a restart of this host, or of the daemon while no pod is connected",

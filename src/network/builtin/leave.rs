@@ -5,7 +5,6 @@ use super::rules::Rules;
 use super::ruleset::Switches;
 use super::{bridge, links, record, tracked};
 use crate::config::Paths;
-use crate::network::host_ips;
 use crate::pod::host_ports::Protocol;
 use crate::telemetry::error_chain;
 use std::collections::BTreeSet;
@@ -46,9 +45,6 @@ fn forget_datagrams(paths: &Paths) -> Result<(), LeaveError> {
     let (leases, _) = record::read_leases(paths).map_err(failed(RECORDS))?;
     let ports = leases.iter().flat_map(|(_, lease)| &lease.ports).filter(|port| port.protocol == Protocol::Udp);
     let ports: BTreeSet<u16> = ports.map(|port| port.host_port).collect();
-    if ports.is_empty() {
-        return Ok(());
-    }
     let ranges: Vec<_> = record::read_ranges(paths).map_err(failed(RECORDS))?.parsed().into_iter().flatten().collect();
-    tracked::forget(&ports, &ranges, &host_ips().unwrap_or_default()).map_err(failed(RULES))
+    tracked::forget(&tracked::nowhere(&ports), &ranges).map_err(failed(RULES))
 }

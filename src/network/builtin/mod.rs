@@ -54,6 +54,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracked::{Leads, nowhere};
 
 /// What the network works with.
 #[derive(Clone, Debug)]
@@ -237,7 +238,7 @@ impl Shared {
             let begin = tokio::time::Instant::now();
             let moved = self.rules().publish(uid, rules).map_err(|error| failed(&PrepareError::Rules(error)))?;
             tracing::debug!(pod_uid = %uid, took_us = begin.elapsed().as_micros(), "packet rules lead to the pod");
-            self.forget_datagrams(&moved);
+            self.forget_datagrams(&nowhere(&moved));
         }
         let bridge = match mode {
             NetworkMode::Routed => None,
@@ -297,7 +298,7 @@ impl Shared {
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         let lease = self.state().leases.get(uid).cloned();
         let moved = self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
-        self.forget_datagrams(&moved);
+        self.forget_datagrams(&nowhere(&moved));
         if let Some(lease) = lease
             && let Some(slot) = lease.slot
             && let Some(link) = links::find_host_end(&self.names, slot).map_err(|error| failed(&error))?
@@ -333,14 +334,10 @@ impl Shared {
         Ok(())
     }
 
-    /// What is remembered about these ports of UDP is about another pod.
-    fn forget_datagrams(&self, ports: &BTreeSet<u16>) {
-        if ports.is_empty() {
-            return;
-        }
+    /// Forgets where datagrams went that are to go elsewhere.
+    fn forget_datagrams(&self, leads: &Leads) {
         let ranges = self.state().ranges.clone().unwrap_or_default();
-        let own = host_ips().unwrap_or_default();
-        if let Err(error) = tracked::forget(ports, &ranges, &own) {
+        if let Err(error) = tracked::forget(leads, &ranges) {
             tracing::warn!(error = %error_chain(&error), "cannot forget where datagrams went: clients that go on sending may reach nobody");
         }
     }

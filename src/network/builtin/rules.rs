@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
-use super::tracked::moved_ports;
+use super::tracked::{self, Leads, moved_ports};
 use super::{firewalld, firewalls};
 use crate::config::AddressRange;
 use crate::pod::PodUid;
@@ -49,6 +49,11 @@ impl Rules {
         self.switches = Switches { sees_listeners: true, ..switches };
         self.pods = pods;
         self.make()
+    }
+
+    /// Where ports of UDP lead to.
+    pub(super) fn leads(&self) -> Leads {
+        tracked::leads(self.pods.values())
     }
 
     /// Removes the table of a bridge that is no more.

@@ -1,16 +1,17 @@
 //! Datagrams that go astray: the kernel remembers for as long as they flow where the first one went.
 //!
-//! A client that goes on sending to a port of the host is led to a pod that is gone, or, if it began before there was a pod, to nobody. So what
-//! is remembered about a port of UDP is forgotten when the pod behind it is another one. TCP helps itself: a new connection has a new
+//! A client that goes on sending to a port of the host is led to a pod that is gone, or, if it began before there was a pod or while the packet rules were
+//! away, to nobody. So what is remembered about a port of UDP is forgotten when the pod behind it is another one, and what is wrong when rules are made. TCP helps itself: a new connection has a new
 //! port.
 
 use super::ruleset::PodRules;
 use crate::config::AddressRange;
+use crate::network::{GATEWAYS, assigned_ips};
 use crate::pod::host_ports::Protocol as PortProtocol;
 use crate::sys::netlink::conntrack::{self, Connection};
 use crate::sys::netlink::nftables::{IPV4, IPV6};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 const UDP: u8 = 17;
@@ -27,23 +28,53 @@ pub(super) fn moved_ports(before: Option<&PodRules>, after: Option<&PodRules>) -
     leads(before).symmetric_difference(&leads(after)).map(|(port, ..)| *port).collect()
 }
 
-/// Whether a connection to one of these ports leads to a pod, or to this host itself (pure). What somebody else has rewritten is left alone.
-fn is_astray(connection: &Connection, ports: &BTreeSet<u16>, ranges: &[AddressRange], own: &[IpAddr]) -> bool {
-    let (destination, port) = connection.destination;
-    let is_pods = ranges.iter().any(|range| range.contains(connection.answers));
-    let is_hosts = connection.answers == destination && (own.contains(&destination) || destination.is_loopback());
-    connection.protocol == UDP && ports.contains(&port) && (is_pods || is_hosts)
+/// Ports of UDP of the host, each with the addresses of the pod that it leads to.
+pub(super) type Leads = BTreeMap<u16, BTreeSet<IpAddr>>;
+
+/// Where ports of UDP lead to (pure).
+pub(super) fn leads<'a>(pods: impl Iterator<Item = &'a PodRules>) -> Leads {
+    let mut leads = Leads::new();
+    for pod in pods {
+        for port in pod.ports.iter().filter(|port| port.protocol == PortProtocol::Udp) {
+            leads.entry(port.host_port).or_default().extend(&pod.addresses);
+        }
+    }
+    leads
 }
 
-/// Forgets where datagrams for these ports went.
-pub(super) fn forget(ports: &BTreeSet<u16>, ranges: &[AddressRange], own: &[IpAddr]) -> Result<(), NetlinkError> {
+/// Ports whose datagrams are to go somewhere else, wherever they went (pure).
+pub(super) fn nowhere(ports: &BTreeSet<u16>) -> Leads {
+    ports.iter().map(|port| (*port, BTreeSet::new())).collect()
+}
+
+/// Whether a connection to one of these ports leads somewhere else (pure).
+fn is_astray(connection: &Connection, leads: &Leads, ranges: &[AddressRange], own: &[IpAddr]) -> bool {
+    let (destination, port) = connection.destination;
+    connection.protocol == UDP
+        && leads.get(&port).is_some_and(|right| is_wrong(destination, connection.answers, right, ranges, own))
+}
+
+/// Whether another pod than the right one answers, or this host itself (pure). What somebody else has rewritten is left alone.
+fn is_wrong(destination: IpAddr, answers: IpAddr, right: &BTreeSet<IpAddr>, ranges: &[AddressRange], own: &[IpAddr]) -> bool {
+    let is_pods = ranges.iter().any(|range| range.contains(answers)) && !right.contains(&answers);
+    let is_hosts = answers == destination && (own.contains(&destination) || destination.is_loopback());
+    is_pods || is_hosts
+}
+
+/// Forgets where datagrams for these ports went, unless that is where they lead.
+pub(super) fn forget(leads: &Leads, ranges: &[AddressRange]) -> Result<(), NetlinkError> {
+    if leads.is_empty() {
+        return Ok(());
+    }
+    // A client may have sent to any of them. Pods know the host by two more, which are assigned only while there are pods.
+    let own: Vec<IpAddr> = assigned_ips().unwrap_or_default().into_iter().chain(GATEWAYS).collect();
     let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
     for family in [IPV4, IPV6] {
         let mut request = Request::new();
         conntrack::list(&mut request, family);
         let mut astray = Vec::new();
         socket.dump(&request, |answer| {
-            astray.extend(conntrack::connection(&answer).filter(|connection| is_astray(connection, ports, ranges, own)));
+            astray.extend(conntrack::connection(&answer).filter(|connection| is_astray(connection, leads, ranges, &own)));
         })?;
         for connection in astray {
             let mut request = Request::new();
@@ -78,5 +109,21 @@ mod tests {
         assert_eq!(moved_ports(Some(&one), Some(&pod("10.0.0.2", 53, PortProtocol::Udp))), [53].into());
         assert_eq!(moved_ports(Some(&one), Some(&pod("10.0.0.1", 54, PortProtocol::Udp))), [53, 54].into());
         assert_eq!(moved_ports(None, Some(&pod("10.0.0.1", 53, PortProtocol::Tcp))), [].into());
+    }
+
+    #[test]
+    fn what_leads_to_the_host_or_to_another_pod_is_astray() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let pods = [pod("10.0.0.1", 53, PortProtocol::Udp), pod("10.0.0.2", 80, PortProtocol::Tcp)];
+        let leads = leads(pods.iter());
+        assert_eq!(leads, [(53, [ip("10.0.0.1")].into())].into());
+        let (ranges, own) = (["10.0.0.0/24".parse().unwrap()], [ip("192.0.2.2"), ip("192.0.2.3")]);
+        let is_wrong = |destination, answers| super::is_wrong(ip(destination), ip(answers), &leads[&53], &ranges, &own);
+        assert!(is_wrong("192.0.2.3", "192.0.2.3"), "begun while the rules were away");
+        assert!(is_wrong("127.0.0.1", "127.0.0.1"));
+        assert!(is_wrong("192.0.2.3", "10.0.0.9"), "to a pod that is gone");
+        assert!(!is_wrong("192.0.2.3", "10.0.0.1"));
+        assert!(!is_wrong("198.51.100.1", "198.51.100.1"), "passes through");
+        assert!(super::is_wrong(ip("192.0.2.3"), ip("10.0.0.1"), &nowhere(&[53].into())[&53], &ranges, &own));
     }
 }

@@ -186,6 +186,41 @@ pub(super) fn datagrams_follow(site: &Site) {
     client.wait().unwrap();
 }
 
+#[test]
+fn a_client_that_began_to_send_datagrams_while_the_rules_were_away_reaches_the_pod_at_any_address() {
+    use std::io::{BufRead, BufReader};
+    const OTHER_V4: &str = "192.0.2.9";
+    let mut site = Site::start();
+    site.machine.address("uplink", &format!("{OTHER_V4}/24"));
+    // Somebody's firewall has connections tracked also while podstead's rules are away.
+    site.machine.run("nft add table inet mine");
+    site.machine.run("nft add chain inet mine door { type filter hook input priority 0 ; }");
+    site.machine.run("nft add rule inet mine door ct state new udp dport 5353 counter");
+    site.web("one", "", "{containerPort: 53, hostPort: 5353, protocol: UDP}");
+    let pid = site.host.container_pid(&site.host.pod("one").unwrap(), "main").to_string();
+    let server = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 53))\nwhile True: s.sendto(b'I am one', s.recvfrom(100)[1])\n";
+    let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "python3", "-c", server]).spawn().unwrap();
+    site.host.kill_daemon();
+    let tables = site.machine.run("nft list tables");
+    site.machine.run(&format!("nft delete {}", tables.lines().find(|line| line.contains("podstead")).unwrap()));
+    let mut client =
+        site.outside.command(&["python3", "-c", CHATTER, OTHER_V4]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    eventually("datagrams to go to the host", || {
+        let rules = site.machine.run("nft list table inet mine");
+        (!rules.contains("packets 0 ")).then_some(()).ok_or(rules)
+    });
+    site.host.start_daemon();
+    let (sender, answers) = std::sync::mpsc::channel();
+    let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
+    std::thread::spawn(move || lines.next().map(|line| sender.send(line)));
+    let answer = answers.recv_timeout(Duration::from_secs(20));
+    for child in [&mut client, &mut server] {
+        drop(child.kill());
+        drop(child.wait());
+    }
+    assert_eq!(answer.unwrap().unwrap(), "I am one");
+}
+
 /// A server and a client of SCTP, in perl, which every Debian has: sockets of protocol 132.
 const SCTP_SERVER: &str = "use Socket; socket(my $s, AF_INET, SOCK_STREAM, 132) or die $!; setsockopt($s, SOL_SOCKET, SO_REUSEADDR, 1); \
                            bind($s, pack_sockaddr_in(9899, INADDR_ANY)) or die $!; listen($s, 5) or die $!; \
