@@ -1,18 +1,21 @@
-//! What is looked after while pods run: rules that somebody removed, things without an owner, what is in the way.
+//! What is looked after while pods run: rules that somebody removed, switches that somebody turned, things without an owner, what is in the way.
 
+use super::host::SYSCTLS;
 use super::ranges::{self, Collision};
-use super::{Shared, bridge, uplink};
-use crate::config::NetworkMode;
+use super::{Shared, bridge, switches, uplink};
+use crate::config::{AddressRange, NetworkMode};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
+use std::path::Path;
 
 impl Shared {
-    /// Whether the rules are there, whether anything that podstead made has no owner, whether something is in the way.
+    /// Whether packets are passed on and the rules are there, whether anything that podstead made has no owner, whether something is in the way.
     pub(super) fn look_after(&self) {
         let ranges = match &self.state().ranges {
             Some(ranges) => ranges.clone(),
             None => return,
         };
+        self.throw_switches(&ranges);
         self.restore_rules();
         self.look_at_firewalls();
         self.look_at_firewalld();
@@ -37,6 +40,31 @@ impl Shared {
             Ok(used) => self.tell_collisions(&ranges::collisions(&ranges, &used)),
             Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the networks of this host"),
         }
+    }
+
+    /// Has the host pass packets on again if somebody has switched that off.
+    fn throw_switches(&self, ranges: &[AddressRange]) {
+        let with_ipv6 = ranges.iter().any(|range| !range.is_ipv4());
+        let thrown = match switches::throw(Path::new(SYSCTLS), &self.links.paths, with_ipv6) {
+            Ok(thrown) => thrown,
+            Err(error) => {
+                let message = format!("packets of pods are not passed on: {}", error_chain(&error));
+                return self.tell_once(EventType::Warning, "ForwardingSwitchedOff", &message);
+            }
+        };
+        let names = switches::names(thrown.now);
+        if names.is_empty() {
+            return;
+        }
+        if self.rules().guard(thrown.ever) {
+            self.make_rules("somebody switched off that packets are passed on: what is not of pods is not from now on");
+        }
+        let message = format!(
+            "somebody set {} to 0, which cuts pods off: set to 1 again. Look into /etc/sysctl.d for who does it",
+            names.join(" and ")
+        );
+        tracing::warn!(message, "network");
+        self.links.events.record(&Subject::Node, EventType::Warning, "ForwardingSwitchedOff", &message);
     }
 
     /// Makes the rules anew if they are not there.

@@ -14,7 +14,7 @@ use crate::telemetry::events::EventType;
 use std::path::Path;
 
 /// Where the network's switches are.
-const SYSCTLS: &str = "/proc/sys/net";
+pub(super) const SYSCTLS: &str = "/proc/sys/net";
 
 /// Why the host is not ready for pods.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +96,7 @@ impl Shared {
             record::write_ranges(paths, &decision.chosen).map_err(PrepareError::Record)?;
         }
         let with_ipv6 = decision.ranges.iter().any(|range| !range.is_ipv4());
-        let thrown = switches::throw(Path::new(SYSCTLS), paths, with_ipv6)?;
+        let thrown = switches::throw(Path::new(SYSCTLS), paths, with_ipv6)?.ever;
         self.wire(mode, &decision.ranges)?;
         let rules = |uid: &PodUid| rules_of(&self.names, mode, state.leases.get(uid)?);
         let pods: PodsRules = connected.into_iter().filter_map(|uid| Some((uid.clone(), rules(&uid)?))).collect();

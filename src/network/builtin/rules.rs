@@ -1,6 +1,7 @@
 //! Keeps the packet rules in the kernel as they shall be.
 
 use super::names::Names;
+use super::record::ThrownSwitches;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
 use super::tracked::{self, Leads, moved_ports};
 use super::{firewalld, firewalls};
@@ -49,6 +50,14 @@ impl Rules {
         self.switches = Switches { sees_listeners: true, ..switches };
         self.pods = pods;
         self.make()
+    }
+
+    /// Has the rules guard what podstead has switched on. Whether they did not do so yet; they are to be made anew then.
+    pub(super) fn guard(&mut self, thrown: ThrownSwitches) -> bool {
+        let before = self.switches;
+        self.switches.guards_ipv4 |= thrown.ipv4;
+        self.switches.guards_ipv6 |= thrown.ipv6;
+        self.switches != before
     }
 
     /// Where ports of UDP lead to.

@@ -32,8 +32,17 @@ pub(super) fn has_ipv6(root: &Path) -> bool {
     fs::read_to_string(root.join("ipv6/conf/default/disable_ipv6")).is_ok_and(|value| value.trim() == "0")
 }
 
-/// Makes the host pass packets on, and tells which switches are podstead's doing since the host started. `root` is `/proc/sys/net`.
-pub(super) fn throw(root: &Path, paths: &Paths, with_ipv6: bool) -> Result<ThrownSwitches, SwitchError> {
+/// Switches that were thrown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Throw {
+    /// Since the host started.
+    pub(super) ever: ThrownSwitches,
+    /// Just now.
+    pub(super) now: ThrownSwitches,
+}
+
+/// Makes the host pass packets on, and tells which switches are podstead's doing. `root` is `/proc/sys/net`.
+pub(super) fn throw(root: &Path, paths: &Paths, with_ipv6: bool) -> Result<Throw, SwitchError> {
     let mut thrown = record::read_switches(paths).unwrap_or_default();
     let noted = thrown;
     let opens_ipv4 = !is_on(root, IPV4_FORWARD)?;
@@ -52,7 +61,13 @@ pub(super) fn throw(root: &Path, paths: &Paths, with_ipv6: bool) -> Result<Throw
         write(root, IPV6_FORWARD, "1")?;
         tracing::info!("switched net.ipv6.conf.all.forwarding on: packets of pods are passed on, others as before are not");
     }
-    Ok(thrown)
+    Ok(Throw { ever: thrown, now: ThrownSwitches { ipv4: opens_ipv4, ipv6: opens_ipv6 } })
+}
+
+/// The names of switches.
+pub(super) fn names(switches: ThrownSwitches) -> Vec<&'static str> {
+    let all = [(switches.ipv4, "net.ipv4.ip_forward"), (switches.ipv6, "net.ipv6.conf.all.forwarding")];
+    all.into_iter().filter_map(|(is_meant, name)| is_meant.then_some(name)).collect()
 }
 
 /// A host that passes packets on listens to routers only where it is told to: where it did so before, it goes on.
@@ -114,9 +129,23 @@ mod tests {
         let root = root.path();
         let paths = host(root, "0");
         let both = ThrownSwitches { ipv4: true, ipv6: true };
-        assert_eq!(throw(root, &paths, true).unwrap(), both);
+        assert_eq!(throw(root, &paths, true).unwrap(), Throw { ever: both, now: both });
         assert_eq!((value(root, IPV4_FORWARD), value(root, IPV6_FORWARD)), ("1".into(), "1".into()));
-        assert_eq!(throw(root, &paths, true).unwrap(), both, "it stays podstead's doing");
+        let again = Throw { ever: both, now: ThrownSwitches::default() };
+        assert_eq!(throw(root, &paths, true).unwrap(), again, "it stays podstead's doing");
+    }
+
+    #[test]
+    fn what_was_on_and_is_switched_off_by_somebody_is_thrown_and_noted() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let paths = host(root, "1");
+        throw(root, &paths, true).unwrap();
+        fs::write(root.join(IPV4_FORWARD), "0\n").unwrap();
+        let ipv4 = ThrownSwitches { ipv4: true, ipv6: false };
+        assert_eq!(throw(root, &paths, true).unwrap(), Throw { ever: ipv4, now: ipv4 });
+        assert_eq!(names(ipv4), ["net.ipv4.ip_forward"]);
+        assert_eq!(record::read_switches(&paths).unwrap(), ipv4);
     }
 
     #[test]
@@ -133,7 +162,7 @@ mod tests {
     fn what_is_on_is_left_alone() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        assert_eq!(throw(root, &host(root, "1"), true).unwrap(), ThrownSwitches::default());
+        assert_eq!(throw(root, &host(root, "1"), true).unwrap(), Throw::default());
         assert_eq!(value(root, "ipv6/conf/eth0/accept_ra"), "1");
         assert!(has_ipv6(root));
         fs::write(root.join("ipv6/conf/default/disable_ipv6"), "1\n").unwrap();
@@ -147,6 +176,6 @@ mod tests {
         let root = root.path();
         let paths = host(root, "0");
         fs::remove_dir_all(root.join("ipv6")).unwrap();
-        assert_eq!(throw(root, &paths, false).unwrap(), ThrownSwitches { ipv4: true, ipv6: false });
+        assert_eq!(throw(root, &paths, false).unwrap().ever, ThrownSwitches { ipv4: true, ipv6: false });
     }
 }

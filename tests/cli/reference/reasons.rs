@@ -78,6 +78,7 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("host", "DnsBlocked", "Warning", "a firewall of the host keeps pods from asking for names"),
     ("host", "DnsUnavailable", "Warning", "pods cannot be given names at present"),
     ("host", "ForwardingBlocked", "Warning", "a setting or firewall of the host drops what pods send"),
+    ("host", "ForwardingSwitchedOff", "Warning", "somebody had the host pass nothing on; it does again"),
     ("host", "ImageDamaged", "Warning", "something of a stored image is damaged and was put aside"),
     ("host", "ImageImported", "Normal", "an archive of images was imported"),
     ("host", "ImageImportFailed", "Warning", "an archive of images cannot be imported"),

@@ -1,7 +1,11 @@
 //! Hosts as they are: without uplink, with one that comes later or has the pods' range, beside other people's rules.
 
 use super::lan::{HOST_V4, Machine, OUTSIDE_V4, Site, WebServer, pod_gets, web};
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, eventually, eventually_within};
+use std::time::Duration;
+
+/// What needs a turn of the housekeeping.
+const HOUSEKEEPING: Duration = Duration::from_secs(180);
 
 #[test]
 fn pods_are_connected_on_a_host_without_any_network() {
@@ -118,6 +122,33 @@ fn iptables_is_left_alone_where_the_configuration_says_so() {
     });
     site.outside.get(&format!("http://{HOST_V4}:8080/")).unwrap_err();
     assert_eq!(site.machine.run("nft list table ip filter"), before);
+}
+
+#[test]
+fn forwarding_that_somebody_switches_off_is_switched_on_again_and_guarded() {
+    let mut site = Site::prepare("");
+    let settings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+    // The host was a router before.
+    settings.iter().for_each(|setting| drop(site.machine.run(&format!("sysctl -q -w {setting}=1"))));
+    site.host.start_daemon();
+    site.web("one", "", "");
+    let _server = WebServer::start(&site.outside, "0.0.0.0:7000", "I am outside");
+    let url = format!("http://{OUTSIDE_V4}:7000/");
+    site.pod_gets("one", &url, "I am outside");
+    let unguarded = site.rules();
+    settings.iter().for_each(|setting| drop(site.machine.run(&format!("sysctl -q -w {setting}=0"))));
+    site.pod_get("one", &url).unwrap_err();
+    eventually_within(HOUSEKEEPING, "both switches to be thrown", || {
+        let values = settings.map(|setting| site.machine.run(&format!("sysctl -n {setting}")));
+        values.iter().all(|value| value.trim() == "1").then_some(()).ok_or(format!("{values:?}"))
+    });
+    site.pod_gets("one", &url, "I am outside");
+    eventually("it to be told", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        (events.contains("ForwardingSwitchedOff") && events.contains(settings[0])).then_some(()).ok_or(events)
+    });
+    let rules = |text: &str| text.lines().count();
+    assert!(rules(&site.rules()) > rules(&unguarded), "others' packets are not podstead's to pass on: {}", site.rules());
 }
 
 /// The largest packet of a pod's interface and of its other end.
