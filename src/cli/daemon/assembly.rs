@@ -314,11 +314,12 @@ async fn open_network(
     events: Arc<EventLog>,
     pokes: mpsc::UnboundedSender<PodUid>,
 ) -> (Arc<dyn PodNetwork>, Option<BuiltinNetwork>) {
-    let plugins = CniLinks { paths: config.paths.clone(), config: config.network.clone(), events: events.clone(), pokes };
+    let plugins =
+        CniLinks { paths: config.paths.clone(), config: config.network.clone(), events: events.clone(), pokes: pokes.clone() };
     let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
         NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
-            let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events, dns_port };
+            let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events, dns_port, pokes };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }

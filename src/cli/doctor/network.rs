@@ -54,13 +54,14 @@ fn look(host: &Host) -> Observed {
 fn judge(observed: &Observed) -> Vec<Finding> {
     let Observed { pods, forwards_ipv4, forwards_ipv6, kernel, has_legacy_filter, has_ufw, ports } = observed;
     // Their interfaces are there also when no daemon tells of them.
-    let has_pods = *pods > 0 || kernel.as_ref().is_some_and(|kernel| kernel.smallest_pod_mtu.is_some());
+    let has_pods =
+        *pods > 0 || kernel.as_ref().is_some_and(|kernel| kernel.smallest_pod_mtu.is_some() || !kernel.unconnected.is_empty());
     let mut findings = Vec::new();
     for (value, setting) in [(forwards_ipv4, "net.ipv4.ip_forward"), (forwards_ipv6, "net.ipv6.conf.all.forwarding")] {
         if has_pods && *value == Some(false) {
             findings.push(Finding::problem(
                 format!("{setting} is 0"),
-                "packets of pods are not passed on: somebody switched it off after podstead had switched it on",
+                "packets of pods are not passed on: somebody switched it off after podstead had switched it on; a running daemon does so again within a minute",
                 format!("sysctl -w {setting}=1, and look into /etc/sysctl.d for who sets it"),
             ));
         }
@@ -99,6 +100,7 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
         rejected_by_firewalld,
         remedy_for_firewalld,
         collisions,
+        unconnected,
         uplink_mtu,
         smallest_pod_mtu,
         largest_pod_mtu,
@@ -109,6 +111,13 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
             "the packet rules of pods are not there",
             "ports of the host lead nowhere, and pods cannot reach the world; a running daemon makes them anew at once",
             "systemctl status podstead, and its log",
+        ));
+    }
+    for (pod, interface) in unconnected {
+        findings.push(Finding::problem(
+            format!("pod {pod} lacks its interface {interface}"),
+            "it reaches nobody, and nobody reaches it: somebody removed the interface; a running daemon makes it anew within a minute",
+            "podstead get events, and systemctl status podstead",
         ));
     }
     for chain in dropping {
@@ -212,6 +221,7 @@ mod tests {
         };
         assert_eq!(with(|kernel| kernel.has_rules = false), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.dropping.push("chain x".into())), [Severity::Problem]);
+        assert_eq!(with(|kernel| kernel.unconnected.push(("default/a".into(), "ps-1".into()))), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.collisions.push("overlaps".into())), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.rejected_by_firewalld.push("10.201.0.0/20".into())), [Severity::Problem]);
         assert_eq!(with(|kernel| kernel.uplink_mtu = Some(1400)), [Severity::Note]);

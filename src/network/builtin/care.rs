@@ -27,10 +27,12 @@ impl Shared {
             tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");
         }
         let mode = self.state().mode;
-        if let NetworkMode::Bridge = mode
-            && let Err(error) = bridge::restore(&self.names, &ranges)
-        {
-            tracing::warn!(error = %error_chain(&error), "cannot look at the bridge of pods");
+        match mode {
+            NetworkMode::Routed => self.look_at_interfaces(None),
+            NetworkMode::Bridge => match bridge::restore(&self.names, &ranges) {
+                Ok(bridge) => self.look_at_interfaces(Some(bridge)),
+                Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the bridge of pods"),
+            },
         }
         match uplink::mtu(&self.names) {
             Ok(mtu) => self.state().mtu = mtu,

@@ -7,6 +7,8 @@ use crate::config::{AddressRange, Paths};
 use crate::pod::host_ports::{HostPort, Protocol};
 use crate::sys::netlink::NetlinkError;
 use crate::sys::netlink::nftables::IPV6;
+use crate::sys::netlink::rtnetlink::Link;
+use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -25,6 +27,8 @@ pub struct NetworkView {
     pub remedy_for_firewalld: String,
     /// Ranges of pods that others use as well, in words.
     pub collisions: Vec<String>,
+    /// Pods with a network namespace whose interface is not there, each with the interface's name.
+    pub unconnected: Vec<(String, String)>,
     /// Largest packet of the uplink.
     pub uplink_mtu: Option<u32>,
     /// Of the interfaces of pods.
@@ -51,7 +55,8 @@ pub fn view(paths: &Paths) -> Result<NetworkView, NetlinkError> {
         }
     }
     let rejected = rules.rejected_by_firewalld(&own)?;
-    let mtus: Vec<u32> = links::list(&names).unwrap_or_default().iter().map(|link| link.mtu).collect();
+    let links = links::list(&names).unwrap_or_default();
+    let mtus: Vec<u32> = links.iter().map(|link| link.mtu).collect();
     Ok(NetworkView {
         has_rules: rules.is_there()?,
         dropping,
@@ -59,10 +64,23 @@ pub fn view(paths: &Paths) -> Result<NetworkView, NetlinkError> {
         rejected_by_firewalld: rejected.iter().map(ToString::to_string).collect(),
         remedy_for_firewalld: firewalld::remedy(&rejected),
         collisions: ranges::collisions(&own, &ranges::used_networks(&names)?).iter().map(ToString::to_string).collect(),
+        unconnected: unconnected(paths, &names, &links),
         uplink_mtu: uplink::mtu(&names)?,
         smallest_pod_mtu: mtus.iter().min().copied(),
         largest_pod_mtu: mtus.iter().max().copied(),
     })
+}
+
+/// Pods that live and have no interface.
+fn unconnected(paths: &Paths, names: &Names, links: &[Link]) -> Vec<(String, String)> {
+    let (leases, _) = record::read_leases(paths).unwrap_or_default();
+    let lacking = leases.iter().filter_map(|(uid, lease)| {
+        let interface = names.interface(lease.slot?);
+        let lives = fs::symlink_metadata(paths.namespaces(uid).join("net")).is_ok();
+        let is_there = links.iter().any(|link| link.name == interface);
+        (lives && !is_there).then(|| (format!("{}/{}", lease.pod.namespace, lease.pod.name), interface))
+    });
+    lacking.collect()
 }
 
 const PROC: &str = "/proc";

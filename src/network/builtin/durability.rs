@@ -56,7 +56,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         let events = Arc::new(EventLog::new(0, jiff::Timestamp::now));
-        let links = NetworkLinks { paths: paths.clone(), config: NetworkConfig::default(), events, dns_port: None };
+        let (pokes, _) = tokio::sync::mpsc::unbounded_channel();
+        let links = NetworkLinks { paths: paths.clone(), config: NetworkConfig::default(), events, dns_port: None, pokes };
         let network = BuiltinNetwork::open(links).await;
         let uid = PodUid::new("uid");
         network.settle(&uid).await.unwrap();

@@ -99,7 +99,7 @@ impl Shared {
         let thrown = switches::throw(Path::new(SYSCTLS), paths, with_ipv6)?.ever;
         self.wire(mode, &decision.ranges)?;
         let rules = |uid: &PodUid| rules_of(&self.names, mode, state.leases.get(uid)?);
-        let pods: PodsRules = connected.into_iter().filter_map(|uid| Some((uid.clone(), rules(&uid)?))).collect();
+        let pods: PodsRules = connected.iter().filter_map(|uid| Some((uid.clone(), rules(uid)?))).collect();
         for uid in pods.keys() {
             state.leases.hold(uid);
         }
@@ -118,6 +118,7 @@ impl Shared {
         let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
         tracing::info!(ranges = texts.join(" "), %mode, "pods are connected");
         state.mode = mode;
+        state.connected.extend(connected);
         state.ranges = Some(decision.ranges.clone());
         state.mtu = uplink::mtu(&self.names).map_err(PrepareError::Look)?;
         drop(state);

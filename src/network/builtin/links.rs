@@ -81,6 +81,19 @@ pub(super) fn connect(names: &Names, lease: &Lease, slot: u32, netns: &Path, wan
     pod.transact(&there, |_| {}).map_err(LinkError::Pod)
 }
 
+/// Gives the host's end of a pod's interface again what it shall have. Whether it is still there.
+pub(super) fn restore(lease: &Lease, slot: u32, index: u32, wanted: Wanted<'_>) -> Result<bool, LinkError> {
+    let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;
+    let here = match wanted.bridge {
+        None => host_side(lease, slot, index, wanted.reaches_loopback),
+        Some((bridge, _)) => bridge::port_side(lease, index, bridge),
+    };
+    match host.transact(&here, |_| {}) {
+        Err(error) if error.is_not_found() => Ok(false),
+        done => done.map(|()| true).map_err(LinkError::Host),
+    }
+}
+
 /// Whether the pod whose namespace this is has its interface.
 pub(super) fn is_connected(names: &Names, slot: u32, netns: &Path) -> Result<bool, LinkError> {
     let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;

@@ -21,6 +21,7 @@ mod lease;
 mod leave;
 mod links;
 pub(in crate::network) mod listeners;
+mod mending;
 mod names;
 mod ranges;
 mod record;
@@ -54,6 +55,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
 use tracked::{Leads, nowhere};
 
 /// What the network works with.
@@ -67,6 +69,8 @@ pub struct NetworkLinks {
     pub events: Arc<dyn EventRecorder>,
     /// The port of the resolver at [`super::GATEWAYS`], which pods ask at port 53; `None` without a resolver.
     pub dns_port: Option<u16>,
+    /// Pods that want a turn. Unbounded: one entry per interface that somebody removed.
+    pub pokes: mpsc::UnboundedSender<PodUid>,
 }
 
 /// podstead's own network.
@@ -82,6 +86,8 @@ struct Shared {
     state: Mutex<State>,
     rules: Mutex<Rules>,
     unsynced: Mutex<Unsynced>,
+    /// Pods whose interface is gone, until their workers hear of it.
+    news: Mutex<BTreeSet<PodUid>>,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +97,8 @@ struct State {
     /// How pods are connected.
     mode: NetworkMode,
     leases: Leases,
+    /// Pods that have their interface, unless somebody removed it.
+    connected: BTreeSet<PodUid>,
     /// Largest packet that the uplink takes; `None` without one.
     mtu: Option<u32>,
     /// Why the host could not be prepared when that was tried last.
@@ -105,8 +113,8 @@ impl BuiltinNetwork {
     pub async fn open(links: NetworkLinks) -> Self {
         let names = Names::new(links.paths.instance());
         let rules = Mutex::new(Rules::new(names.clone()));
-        let (state, unsynced) = (Mutex::default(), Mutex::default());
-        let network = Self { shared: Arc::new(Shared { links, names, state, rules, unsynced }) };
+        let (state, unsynced, news) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let network = Self { shared: Arc::new(Shared { links, names, state, rules, unsynced, news }) };
         let shared = Arc::clone(&network.shared);
         // A panic in there is met again, and told, by the first pod.
         tokio::task::spawn_blocking(move || shared.recover()).await.ok();
@@ -180,6 +188,10 @@ impl PodNetwork for BuiltinNetwork {
         tokio::task::spawn_blocking(move || shared.look_after()).await.ok();
     }
 
+    fn has_news(&self, uid: &PodUid) -> bool {
+        self.shared.news().remove(uid)
+    }
+
     fn trouble(&self) -> Option<String> {
         self.shared.state().trouble.clone()
     }
@@ -204,6 +216,10 @@ impl Shared {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn news(&self) -> MutexGuard<'_, BTreeSet<PodUid>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set_up(&self, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
@@ -212,10 +228,14 @@ impl Shared {
             return self.status_on_host(uid);
         };
         let ranges = self.prepare().map_err(|error| failed(&error))?;
-        let slot = self.state().leases.get(uid).and_then(|lease| lease.slot);
-        let is_connected = match slot {
-            Some(slot) => links::is_connected(&self.names, slot, netns).map_err(|error| failed(&error))?,
-            None => false,
+        let lease = self.state().leases.get(uid).cloned();
+        let is_connected = match lease {
+            // Its processes know its addresses, also where somebody removed its interface.
+            Some(lease) if lease.holds_ports => lease.slot.is_some(),
+            Some(Lease { slot: Some(slot), .. }) => {
+                links::is_connected(&self.names, slot, netns).map_err(|error| failed(&error))?
+            }
+            Some(_) | None => false,
         };
         let (lease, is_new) = self.grant(uid, wish, &ranges, is_connected)?;
         let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
@@ -246,7 +266,9 @@ impl Shared {
         };
         let reaches_loopback = lease.ports.iter().any(is_on_loopback);
         let wanted = links::Wanted { reaches_loopback, mtu, bridge };
-        links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| failed(&error))
+        links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| failed(&error))?;
+        self.state().connected.insert(uid.clone());
+        Ok(())
     }
 
     /// Gives a pod addresses and ports, and records it. Whether the record is a new one.
@@ -296,7 +318,12 @@ impl Shared {
     fn tear_down(&self, uid: &PodUid) -> Result<(), NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
-        let lease = self.state().leases.get(uid).cloned();
+        self.news().remove(uid);
+        let lease = {
+            let mut state = self.state();
+            state.connected.remove(uid);
+            state.leases.get(uid).cloned()
+        };
         let moved = self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
         self.forget_datagrams(&nowhere(&moved));
         if let Some(lease) = lease

@@ -229,7 +229,8 @@ impl PodNetwork for CniNetwork {
     }
 
     fn has_news(&self, uid: &PodUid) -> bool {
-        lock(&self.shared.seats).get(uid).is_some_and(|seat| seat.has_news.swap(false, Ordering::Relaxed))
+        let own = lock(&self.shared.seats).get(uid).is_some_and(|seat| seat.has_news.swap(false, Ordering::Relaxed));
+        self.base.has_news(uid) || own
     }
 }
 

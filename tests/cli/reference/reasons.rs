@@ -53,7 +53,7 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("pod", "FailedToRecordPod", "Warning", "the disk does not take its record; nothing is started before it does"),
     ("pod", "FailedUnMount", "Warning", "a volume could not be removed; tried again"),
     ("pod", "HostPortConflict", "Warning", "a port of the host that it wants has an owner"),
-    ("pod", "NetworkCheckFailed", "Warning", "a CNI plugin finds it not connected as it was, or an interface is gone"),
+    ("pod", "NetworkCheckFailed", "Warning", "a CNI plugin finds it not connected as it was, or something of an interface is gone"),
     ("pod", "NetworkLeftBehind", "Warning", "a CNI plugin could not take back what it made for it"),
     ("pod", "NetworkRecordLost", "Warning", "what CNI plugins made for it is not known any more"),
     ("pod, host", "NetworkNotReady", "Warning", "pods cannot be connected at present; tried again"),

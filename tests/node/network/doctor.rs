@@ -72,13 +72,16 @@ fn what_keeps_packets_of_pods_from_passing_is_named_with_what_to_do() {
     site.machine.address("uplink", "10.201.3.4/24");
     finds(&site, &network, &["network problem: ", "10.201.0.0/20", "network.ipv4Range"]);
     site.machine.run("ip address del 10.201.3.4/24 dev uplink");
+    // Nobody heals anything while the daemon is away.
+    site.host.kill_daemon();
     for setting in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
         site.machine.run(&format!("sysctl -q -w {setting}=0"));
         finds(&site, &network, &[&format!("network problem: {setting} is 0"), &format!("sysctl -w {setting}=1")]);
         site.machine.run(&format!("sysctl -q -w {setting}=1"));
     }
-    // Nobody heals the rules while the daemon is away.
-    site.host.kill_daemon();
+    let interface = site.interfaces().remove(0);
+    site.machine.run(&format!("ip link delete {interface}"));
+    finds(&site, &network, &["network problem: pod default/one-edge-1 lacks its interface", &interface]);
     site.machine.run("iptables -P INPUT DROP");
     finds(
         &site,

@@ -8,6 +8,7 @@ mod doctor;
 mod host_ports;
 mod isolation;
 pub(crate) mod lan;
+mod mending;
 mod names;
 mod neighbours;
 mod power;
