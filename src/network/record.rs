@@ -37,6 +37,13 @@ pub(super) enum RecordError {
     Version { path: PathBuf, version: u32 },
 }
 
+impl RecordError {
+    /// What is in it is not known; it may be right all the same.
+    pub(super) const fn is_of_disk(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+}
+
 /// What a record that was written is proof against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
@@ -118,6 +125,14 @@ pub(super) fn write<T: Serialize>(path: PathBuf, content: &T, mode: u32, proof: 
         Proof::PowerCut => atomic_file::write_durable(&path, &bytes, mode),
     };
     written.map_err(|source| RecordError::Io { operation: "write", path, source })
+}
+
+/// Keeps a record that cannot be understood beside its place, as `<name>.json.bad`, out of the way of a new one.
+pub(super) fn set_aside(path: PathBuf) -> Result<(), RecordError> {
+    match fs::rename(&path, path.with_extension("json.bad")) {
+        Ok(()) => Ok(()),
+        Err(source) => Err(RecordError::Io { operation: "set aside", path, source }),
+    }
 }
 
 /// Removes a record, durably. One that is not there is success.

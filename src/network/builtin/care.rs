@@ -20,8 +20,8 @@ impl Shared {
         self.look_at_firewalls();
         self.look_at_firewalld();
         let swept = {
-            let state = self.state();
-            self.sweep(&state.leases)
+            let mut state = self.state();
+            self.sweep(&mut state)
         };
         if let Err(error) = swept {
             tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");

@@ -1,10 +1,10 @@
 //! The host, made ready for pods: what an earlier daemon left, ranges of addresses, switches, rules.
 
-use super::lease::Leases;
 use super::links::{self, LinkError};
 use super::record;
+use super::relearn;
 use super::ruleset::{PodsRules, Switches};
-use super::{Shared, bridge, ranges, rules_of, switches, uplink};
+use super::{Shared, State, bridge, ranges, rules_of, switches, uplink};
 use crate::config::{AddressRange, NetworkMode};
 use crate::network::record::RecordError;
 use crate::pod::PodUid;
@@ -19,6 +19,8 @@ pub(super) const SYSCTLS: &str = "/proc/sys/net";
 /// Why the host is not ready for pods.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PrepareError {
+    #[error("read the addresses of pods")]
+    Leases(#[source] RecordError),
     #[error("look at the networks of this host")]
     Look(#[source] NetlinkError),
     #[error("choose a range of addresses")]
@@ -37,34 +39,98 @@ impl Shared {
     /// Leases from disk, then the kernel. Without pods on record nothing is touched: a host whose pods are all on its own network is
     /// left as it is.
     pub(super) fn recover(&self) {
-        match record::read_leases(&self.links.paths) {
-            Ok((leases, unreadable)) => {
-                for (uid, error) in unreadable {
-                    // The pod gets other addresses, and its interface goes below.
-                    tracing::error!(pod_uid = %uid, error = %error_chain(&error), "the record of a pod's addresses is lost");
-                    self.forget_lease(&uid);
-                }
-                let mut state = self.state();
-                for (uid, lease) in leases {
-                    // The daemon may have died between writing it and syncing it.
-                    self.unsynced().insert(uid.clone(), None);
-                    state.leases.recover(uid, lease);
-                }
-            }
-            Err(error) => tracing::error!(error = %error_chain(&error), "cannot read the addresses of pods"),
+        if let Err(error) = self.read_leases() {
+            self.state().is_blind = true;
+            let message = format!("cannot read the addresses of pods: {}", error_chain(&error));
+            self.tell_once(EventType::Warning, "NetworkNotReady", &message);
         }
         let has_addresses = self.state().leases.iter().any(|(_, lease)| lease.slot.is_some());
-        let on_host: Vec<PodUid> =
-            self.state().leases.iter().filter(|(_, lease)| lease.slot.is_none()).map(|(uid, _)| uid.clone()).collect();
-        for uid in on_host {
-            self.state().leases.hold(&uid);
-        }
         let has_interfaces = links::list(&self.names).is_ok_and(|links| !links.is_empty());
         if (has_addresses || has_interfaces)
             && let Err(error) = self.prepare()
         {
             self.tell_once(EventType::Warning, "NetworkNotReady", &error_chain(&error).to_string());
         }
+    }
+
+    fn read_leases(&self) -> Result<(), RecordError> {
+        let (leases, unreadable) = record::read_leases(&self.links.paths)?;
+        {
+            let mut state = self.state();
+            for (uid, lease) in leases {
+                // The daemon may have died between writing it and syncing it.
+                self.unsynced().insert(uid.clone(), None);
+                state.leases.recover(uid, lease);
+            }
+            state.is_blind = false;
+        }
+        for (uid, error) in unreadable {
+            self.take_up_unreadable(&uid, &error);
+        }
+        let on_host: Vec<PodUid> =
+            self.state().leases.iter().filter(|(_, lease)| lease.slot.is_none()).map(|(uid, _)| uid.clone()).collect();
+        for uid in on_host {
+            self.state().leases.hold(&uid);
+        }
+        Ok(())
+    }
+
+    /// What the record does not tell, the pod's interface does. A record that makes no sense is kept for people to look at; one that the disk does not give
+    /// stays where it is.
+    fn take_up_unreadable(&self, uid: &PodUid, error: &RecordError) {
+        let paths = &self.links.paths;
+        if !error.is_of_disk()
+            && let Err(error) = record::set_lease_aside(paths, uid)
+        {
+            tracing::error!(pod_uid = %uid, error = %error_chain(&error), "the record of a pod's addresses stays in the way");
+        }
+        let chosen = record::read_ranges(paths).unwrap_or_default().parsed().into_iter().flatten();
+        let ranges: Vec<AddressRange> = chosen.chain(self.links.config.ipv4).chain(self.links.config.ipv6).collect();
+        let consequence = match relearn::lease(&self.names, paths, uid, &ranges) {
+            Ok(Some(lease)) => {
+                if !error.is_of_disk()
+                    && let Err(error) = record::write_lease(paths, uid, &lease)
+                {
+                    tracing::error!(pod_uid = %uid, error = %error_chain(&error), "cannot record a pod's addresses");
+                }
+                self.unsynced().insert(uid.clone(), None);
+                self.state().leases.recover(uid.clone(), lease);
+                "its interface tells them".to_owned()
+            }
+            Ok(None) if !error.is_of_disk() => "it gets others".to_owned(),
+            Ok(None) => {
+                self.state().unread.insert(uid.clone());
+                "it is read again when the pod is connected".to_owned()
+            }
+            Err(error) => {
+                self.state().unread.insert(uid.clone());
+                format!("they cannot be learnt from its interface either: {}", error_chain(&error))
+            }
+        };
+        let message = format!("the record of the addresses of pod {uid} cannot be used: {}; {consequence}", error_chain(error));
+        self.tell_once(EventType::Warning, "NetworkRecordLost", &message);
+    }
+
+    /// Reads the lease of a pod again that could not be read at the start.
+    pub(super) fn read_again(&self, uid: &PodUid) -> Result<(), RecordError> {
+        if !self.state().unread.contains(uid) {
+            return Ok(());
+        }
+        let lease = match record::read_lease(&self.links.paths, uid) {
+            Err(error) if error.is_of_disk() => return Err(error),
+            Err(error) => {
+                tracing::error!(pod_uid = %uid, error = %error_chain(&error), "the record of a pod's addresses is set aside");
+                record::set_lease_aside(&self.links.paths, uid)?;
+                None
+            }
+            Ok(lease) => lease,
+        };
+        let mut state = self.state();
+        state.unread.remove(uid);
+        if let Some(lease) = lease {
+            state.leases.recover(uid.clone(), lease);
+        }
+        Ok(())
     }
 
     /// Makes the host ready for pods: ranges, switches, rules. Done once.
@@ -75,6 +141,10 @@ impl Shared {
     }
 
     fn prepare_once(&self) -> Result<Vec<AddressRange>, PrepareError> {
+        let is_blind = self.state().is_blind;
+        if is_blind {
+            self.read_leases().map_err(PrepareError::Leases)?;
+        }
         let mut state = self.state();
         if let Some(ranges) = &state.ranges {
             return Ok(ranges.clone());
@@ -87,7 +157,7 @@ impl Shared {
             record::ChosenRanges::default()
         });
         let has_leases = state.leases.iter().any(|(_, lease)| lease.slot.is_some());
-        let connected = self.sweep(&state.leases).map_err(PrepareError::Links)?;
+        let connected = self.sweep(&mut state).map_err(PrepareError::Links)?;
         let mut decision = ranges::decide(&self.links.config, &earlier, has_leases, with_ipv6, &used)?;
         let was = earlier.mode.unwrap_or_default();
         let mode = if connected.is_empty() { self.links.config.mode } else { was };
@@ -155,19 +225,94 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes interfaces that no lease is about; returns the pods that have one.
-    pub(super) fn sweep(&self, leases: &Leases) -> Result<Vec<PodUid>, LinkError> {
-        let mut connected = Vec::new();
+    /// Removes interfaces that no lease is about; returns the pods that have one. While a lease is not known, its interface may be any.
+    pub(super) fn sweep(&self, state: &mut State) -> Result<Vec<PodUid>, LinkError> {
+        let (mut connected, mut strays) = (Vec::new(), Vec::new());
         for link in links::list(&self.names)? {
-            let owner = leases.iter().find(|(_, lease)| lease.slot.is_some_and(|slot| self.names.interface(slot) == link.name));
+            let slot = self.names.slot(&link.name);
+            let owner = state.leases.iter().find(|(_, lease)| slot.is_some() && lease.slot == slot);
             match owner {
                 Some((uid, _)) => connected.push(uid.clone()),
-                None => {
-                    tracing::info!(interface = link.name, "remove an interface that no pod has");
-                    links::remove(link.index)?;
-                }
+                None => strays.push(link),
             }
         }
+        let is_sure = state.unread.is_empty();
+        state.leases.reserve(strays.iter().filter(|_| !is_sure).filter_map(|link| self.names.slot(&link.name)));
+        for link in strays.iter().filter(|_| is_sure) {
+            tracing::info!(interface = link.name, "remove an interface that no pod has");
+            links::remove(link.index)?;
+        }
         Ok(connected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{NetworkConfig, Paths};
+    use crate::network::builtin::lease::{Lease, Wish};
+    use crate::network::builtin::record;
+    use crate::network::builtin::{BuiltinNetwork, NetworkLinks};
+    use crate::pod::{PodFullName, PodUid};
+    use crate::telemetry::EventLog;
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    async fn open(root: &Path) -> (Paths, BuiltinNetwork) {
+        let paths = Paths { state: root.join("state"), run: root.join("run"), logs: root.join("logs") };
+        let events = Arc::new(EventLog::new(0, jiff::Timestamp::now));
+        let (pokes, _) = tokio::sync::mpsc::unbounded_channel();
+        let links = NetworkLinks { paths: paths.clone(), config: NetworkConfig::default(), events, dns_port: None, pokes };
+        (paths, BuiltinNetwork::open(links).await)
+    }
+
+    fn lease(pod: &str) -> Lease {
+        Lease {
+            pod: PodFullName { namespace: "default".into(), name: pod.into() },
+            slot: Some(3),
+            addresses: vec!["10.0.0.3".parse().unwrap()],
+            ports: Vec::new(),
+            is_isolated: false,
+            holds_ports: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn while_pods_cannot_be_listed_nothing_is_touched() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("state")).unwrap();
+        fs::write(root.path().join("state/pods"), "in the way of a directory").unwrap();
+        let (paths, network) = open(root.path()).await;
+        let error = network.shared.prepare().unwrap_err();
+        assert_eq!(error.to_string(), "read the addresses of pods");
+        assert!(network.shared.state().ranges.is_none());
+        fs::remove_file(paths.pods()).unwrap();
+        record::write_lease(&paths, &PodUid::new("a"), &lease("a")).unwrap();
+        network.shared.read_leases().unwrap();
+        assert!(!network.shared.state().is_blind);
+        assert_eq!(network.shared.state().leases.get(&PodUid::new("a")), Some(&lease("a")));
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_the_disk_does_not_give_stays_and_is_read_again_and_a_broken_one_is_set_aside() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
+        let (away, broken) = (PodUid::new("away"), PodUid::new("broken"));
+        record::write_lease(&paths, &away, &lease("away")).unwrap();
+        fs::rename(paths.pod_network(&away), root.path().join("kept")).unwrap();
+        fs::create_dir(paths.pod_network(&away)).unwrap();
+        record::write_lease(&paths, &broken, &lease("broken")).unwrap();
+        fs::write(paths.pod_network(&broken), "{\"version\":9}").unwrap();
+        let (_, network) = open(root.path()).await;
+        assert_eq!(fs::read_to_string(paths.pod_network(&broken).with_extension("json.bad")).unwrap(), "{\"version\":9}");
+        assert!(network.shared.state().unread.contains(&away) && !network.shared.state().unread.contains(&broken));
+        let wish = Wish { pod: lease("away").pod, ports: Vec::new(), is_isolated: false };
+        let error = network.shared.set_up(&away, &wish, Some(Path::new("/nowhere"))).unwrap_err();
+        assert!(error.to_string().contains("network.json"), "{error}");
+        fs::remove_dir(paths.pod_network(&away)).unwrap();
+        fs::rename(root.path().join("kept"), paths.pod_network(&away)).unwrap();
+        network.shared.read_again(&away).unwrap();
+        assert_eq!(network.shared.state().leases.get(&away), Some(&lease("away")));
+        assert!(network.shared.state().unread.is_empty());
     }
 }

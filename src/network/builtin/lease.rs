@@ -4,7 +4,7 @@ use crate::config::AddressRange;
 use crate::pod::host_ports::HostPort;
 use crate::pod::{PodFullName, PodUid};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// What a pod has. Recorded in the pod's state directory before any of it is used, and kept until the pod is gone: a new sandbox, a
@@ -54,6 +54,8 @@ pub(super) struct Leases {
     leases: BTreeMap<PodUid, Lease>,
     /// The slot given out last: addresses of pods that are gone rest as long as possible.
     last: u32,
+    /// Slots of interfaces whose pods are not known: they are in use.
+    reserved: BTreeSet<u32>,
 }
 
 impl Leases {
@@ -61,6 +63,11 @@ impl Leases {
     pub(super) fn recover(&mut self, uid: PodUid, lease: Lease) {
         self.last = self.last.max(lease.slot.unwrap_or(0));
         self.leases.insert(uid, lease);
+    }
+
+    /// Keeps slots from being given out, and no others.
+    pub(super) fn reserve(&mut self, slots: impl Iterator<Item = u32>) {
+        self.reserved = slots.collect();
     }
 
     /// What a pod has.
@@ -107,11 +114,16 @@ impl Leases {
         let capacity = ranges.iter().map(AddressRange::capacity).min().ok_or_else(exhausted)?;
         let others = || self.leases.iter().filter(|(other, _)| *other != uid).map(|(_, lease)| lease);
         // One more than there are leases: one of them is free, or all are taken. With leases of other ranges, each can block one more.
-        let tries = u32::try_from(self.leases.len()).unwrap_or(u32::MAX).saturating_mul(4).saturating_add(2).min(capacity);
+        let tries = u32::try_from(self.leases.len().saturating_add(self.reserved.len()))
+            .unwrap_or(u32::MAX)
+            .saturating_mul(4)
+            .saturating_add(2)
+            .min(capacity);
         for step in 1..=tries {
             let slot = u32::try_from((u64::from(self.last) + u64::from(step) - 1) % u64::from(capacity)).unwrap_or(0) + 1;
             let addresses: Vec<IpAddr> = ranges.iter().filter_map(|range| range.nth(slot)).collect();
             let is_free = addresses.len() == ranges.len()
+                && !self.reserved.contains(&slot)
                 && others()
                     .all(|lease| lease.slot != Some(slot) && lease.addresses.iter().all(|address| !addresses.contains(address)));
             if is_free {
@@ -166,10 +178,20 @@ mod tests {
     use super::*;
     use crate::pod::host_ports::Protocol;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     fn ranges(texts: &[&str]) -> Vec<AddressRange> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn slots_of_interfaces_whose_pods_are_not_known_are_not_given_out() {
+        let mut leases = Leases::default();
+        leases.reserve([1, 2].into_iter());
+        let lease = leases.grant(&PodUid::new("a"), &wish("a", &[]), &ranges(&["10.0.0.0/24"]), false).unwrap();
+        assert_eq!(lease.slot, Some(3));
+        leases.reserve(std::iter::empty());
+        let again = leases.grant(&PodUid::new("b"), &wish("b", &[]), &ranges(&["10.0.0.0/29"]), false);
+        assert_eq!(again.unwrap().slot, Some(4));
     }
 
     fn wish(name: &str, ports: &[u16]) -> Wish {

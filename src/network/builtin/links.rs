@@ -153,7 +153,7 @@ pub(super) fn delete(socket: &mut NetlinkSocket, index: u32) -> Result<(), Netli
 }
 
 /// Two ends know each other's index, which is unique in its namespace only; names and group of the host's end do the rest.
-fn is_pair(here: &Link, there: &Link) -> bool {
+pub(super) fn is_pair(here: &Link, there: &Link) -> bool {
     here.peer == Some(there.index) && there.peer == Some(here.index)
 }
 

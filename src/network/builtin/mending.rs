@@ -6,7 +6,7 @@ use super::links::{self, LinkError, Wanted};
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names};
 use super::{Shared, is_on_loopback};
 use crate::pod::PodUid;
-use crate::sys::netlink::rtnetlink::{self, Link, UP};
+use crate::sys::netlink::rtnetlink::{self, Link, Reached, UP};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
@@ -52,7 +52,7 @@ impl HostEnds {
         rtnetlink::list_routes(&mut request);
         host.dump(&request, |answer| {
             let route = rtnetlink::route(&answer).filter(|route| is_own(route.interface));
-            let route = route.filter(|route| route.prefix == if route.network.is_ipv4() { 32 } else { 128 });
+            let route = route.filter(Reached::is_single);
             self.routes.extend(route.map(|route| (route.interface, route.network)));
         })
     }

@@ -25,6 +25,7 @@ mod mending;
 mod names;
 mod ranges;
 mod record;
+mod relearn;
 mod resolver_rules;
 mod rules;
 mod ruleset;
@@ -99,6 +100,10 @@ struct State {
     leases: Leases,
     /// Pods that have their interface, unless somebody removed it.
     connected: BTreeSet<PodUid>,
+    /// The leases could not even be listed: nothing is touched before they are.
+    is_blind: bool,
+    /// Pods whose lease the disk did not give, and which could not be learnt from an interface either: one that nobody has may be theirs.
+    unread: BTreeSet<PodUid>,
     /// Largest packet that the uplink takes; `None` without one.
     mtu: Option<u32>,
     /// Why the host could not be prepared when that was tried last.
@@ -223,6 +228,7 @@ impl Shared {
     fn set_up(&self, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
+        self.read_again(uid).map_err(|error| failed(&error))?;
         let Some(netns) = netns else {
             self.grant(uid, wish, &[], false)?;
             return self.status_on_host(uid);
@@ -356,7 +362,10 @@ impl Shared {
         // The record first: a lease of which nobody knows is worse than an address that is not given out.
         let removed = record::remove_lease(&self.links.paths, uid);
         removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
-        self.state().leases.release(uid);
+        let mut state = self.state();
+        state.leases.release(uid);
+        state.unread.remove(uid);
+        drop(state);
         self.unsynced().remove(uid);
         Ok(())
     }

@@ -55,6 +55,12 @@ impl Names {
         format!("{}{slot:x}", self.prefix)
     }
 
+    /// The slot whose interface has this name.
+    pub(super) fn slot(&self, interface: &str) -> Option<u32> {
+        let slot = u32::from_str_radix(interface.strip_prefix(&self.prefix)?, 16).ok()?;
+        (self.interface(slot) == interface).then_some(slot)
+    }
+
     /// The bridge, where pods are on one: no slot's interface, whose name has digits only.
     pub(super) fn bridge(&self) -> String {
         format!("{}br", self.prefix)
@@ -102,7 +108,9 @@ mod tests {
             assert_ne!(names.group, 0);
         }
         assert_ne!(Names::new(None).prefix, Names::new(Some(7)).prefix);
-        assert_eq!(Names::new(None).interface(0x1f), "ps-1f");
+        let names = Names::new(None);
+        assert_eq!(names.interface(0x1f), "ps-1f");
+        assert_eq!(["ps-1f", "ps-01f", "ps-br", "ps+1"].map(|name| names.slot(name)), [Some(0x1f), None, None, None]);
     }
 
     #[test]

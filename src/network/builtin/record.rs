@@ -42,6 +42,16 @@ pub(super) fn read_leases(paths: &Paths) -> Result<Found<Lease>, RecordError> {
     record::read_all(paths, |uid| paths.pod_network(uid))
 }
 
+/// Reads a pod's lease; `None` if it has none.
+pub(super) fn read_lease(paths: &Paths, uid: &PodUid) -> Result<Option<Lease>, RecordError> {
+    record::read(&paths.pod_network(uid))
+}
+
+/// Keeps a lease that cannot be understood out of the way of a new one.
+pub(super) fn set_lease_aside(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
+    record::set_aside(paths.pod_network(uid))
+}
+
 /// Writes a lease so that a daemon that starts after a crash of this one finds it. It is not yet proof against a power cut.
 pub(super) fn write_lease(paths: &Paths, uid: &PodUid, lease: &Lease) -> Result<(), RecordError> {
     record::write_of_pod(paths, uid, paths.pod_network(uid), lease, Proof::Crash)

@@ -349,6 +349,13 @@ pub struct Reached {
     pub is_on_link: bool,
 }
 
+impl Reached {
+    /// Whether it is one address.
+    pub const fn is_single(&self) -> bool {
+        self.prefix == if self.network.is_ipv4() { 32 } else { 128 }
+    }
+}
+
 /// Reads an address with the network that it is in; `None` for a message that is none.
 pub fn address(answer: &Answer<'_>) -> Option<Reached> {
     if answer.kind != NEW_ADDRESS {

@@ -55,7 +55,7 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("pod", "HostPortConflict", "Warning", "a port of the host that it wants has an owner"),
     ("pod", "NetworkCheckFailed", "Warning", "a CNI plugin finds it not connected as it was, or something of an interface is gone"),
     ("pod", "NetworkLeftBehind", "Warning", "a CNI plugin could not take back what it made for it"),
-    ("pod", "NetworkRecordLost", "Warning", "what CNI plugins made for it is not known any more"),
+    ("pod, host", "NetworkRecordLost", "Warning", "what is recorded of a pod's network cannot be read"),
     ("pod, host", "NetworkNotReady", "Warning", "pods cannot be connected at present; tried again"),
     ("pod", "NetworksIgnored", "Warning", "it asks for further interfaces and is on the host's network"),
     ("pod", "ResizeInfeasible", "Warning", "the host can never give what an edit requests; what runs keeps what it has"),

@@ -54,3 +54,63 @@ fn an_interface_that_is_switched_off_and_one_that_is_emptied_get_back_what_they_
     site.machine.run(&format!("ip address flush dev {interface}"));
     is_mended(&site, &one, &words);
 }
+
+/// What of a pod must not change.
+fn standing(site: &Site) -> (String, String) {
+    let interface = site.interfaces().remove(0);
+    let index = site.machine.run(&format!("ip -o link show {interface}"));
+    (site.host.pod("one").unwrap().container_id("main").to_owned(), index.split(':').next().unwrap().to_owned())
+}
+
+fn record_of_one(site: &Site) -> std::path::PathBuf {
+    site.host.path("state/pods").join(site.host.pod("one").unwrap().uid()).join("network.json")
+}
+
+#[test]
+fn a_pod_whose_record_is_broken_keeps_interface_addresses_and_ports() {
+    for config in ["", "network: {mode: bridge}\n"] {
+        let mut site = Site::prepare(config);
+        site.host.start_daemon();
+        let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
+        let before = standing(&site);
+        let record = record_of_one(&site);
+        site.host.kill_daemon();
+        std::fs::write(&record, "{\"version\": 1, \"pod\"").unwrap();
+        site.host.start_daemon();
+        assert_eq!(site.addresses("one"), one);
+        site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
+        assert_eq!(standing(&site), before);
+        assert!(std::fs::symlink_metadata(record.with_extension("json.bad")).is_ok());
+        // What it has is on record again.
+        site.host.kill_daemon();
+        site.host.start_daemon();
+        assert_eq!(site.addresses("one"), one);
+        let two = site.web("two", "", "");
+        assert_ne!(two, one);
+        site.pod_gets("two", &format!("http://{}/", one[0]), "I am one");
+    }
+}
+
+#[test]
+fn a_record_that_the_disk_does_not_give_costs_no_pod_its_interface() {
+    let mut site = Site::start();
+    let one = site.web("one", "", "");
+    let before = standing(&site);
+    let record = record_of_one(&site);
+    site.host.kill_daemon();
+    let away = site.host.path("away.json");
+    std::fs::rename(&record, &away).unwrap();
+    std::fs::create_dir(&record).unwrap();
+    site.host.start_daemon();
+    assert_ne!(site.web("two", "", ""), one);
+    site.machine.gets(&format!("http://{}/", one[0]), "I am one");
+    assert!(std::fs::symlink_metadata(&record).unwrap().is_dir(), "it is left alone");
+    site.host.kill_daemon();
+    std::fs::remove_dir(&record).unwrap();
+    std::fs::rename(&away, &record).unwrap();
+    site.host.start_daemon();
+    assert_eq!(site.addresses("one"), one);
+    let interfaces = site.interfaces();
+    assert_eq!(interfaces.len(), 2, "{interfaces:?}");
+    assert_eq!(standing(&site), before);
+}
