@@ -27,8 +27,17 @@ const CHECK_EVERY: Duration = Duration::from_secs(600);
 pub(super) struct Care {
     is_busy: AtomicBool,
     has_collected: AtomicBool,
+    /// Pods have more than is known: what seems to be garbage may be theirs.
+    lacks_records: AtomicBool,
     /// When plugins were asked for CHECK of an attachment.
     checked: Mutex<BTreeMap<(PodUid, String), Instant>>,
+}
+
+impl Care {
+    /// Records could not be read: no plugin is told what is garbage by this daemon.
+    pub(super) fn lack_records(&self) {
+        self.lacks_records.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Looks once, in a task of its own, unless that is going on already.
@@ -53,6 +62,10 @@ pub(super) fn begin(shared: &Arc<Shared>) {
 impl Shared {
     /// Has plugins remove what belongs to none of podstead's attachments, in networks that podstead has used.
     async fn collect_garbage(self: &Arc<Self>) {
+        if self.care.lacks_records.load(Ordering::Relaxed) {
+            let message = "records of what CNI plugins gave pods cannot be read: plugins are not asked to remove what belongs to nobody before the daemon starts with all of them";
+            return self.tell_once("NetworkRecordLost", message);
+        }
         let directory = Arc::clone(self);
         let is_default = self.links.config.kind == NetworkKind::Cni;
         let first = tokio::task::spawn_blocking(move || lock(&directory.directory).first().ok().map(|(network, _)| network));

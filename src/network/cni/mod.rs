@@ -244,10 +244,14 @@ impl Shared {
             Ok((found, unreadable)) => {
                 for (uid, error) in unreadable {
                     tracing::error!(%uid, error = %error_chain(&error), "the record of what CNI plugins gave a pod is lost");
+                    self.care.lack_records();
                 }
                 lock(&self.records).extend(found);
             }
-            Err(error) => tracing::error!(error = %error_chain(&error), "cannot read what CNI plugins gave pods"),
+            Err(error) => {
+                tracing::error!(error = %error_chain(&error), "cannot read what CNI plugins gave pods");
+                self.care.lack_records();
+            }
         }
     }
 

@@ -72,6 +72,14 @@ fn plugins_of_version_1_1_are_asked_for_status_and_told_what_is_garbage() {
     cni.site.host.remove_manifest("one.yaml");
     cni.site.host.wait_gone("one");
     assert_eq!(calls(&cni, "DEL").pop().unwrap().1["prevResult"]["ips"][0]["address"], "10.9.0.1/24");
+
+    // Nobody knows any more what the pod has.
+    cni.site.host.kill_daemon();
+    fs::write(cni.site.host.path("state/pods").join(&uid).join("cni.json"), "{").unwrap();
+    fs::remove_file(cni.path("calls")).unwrap();
+    cni.site.host.start_daemon();
+    cni.tells(HOUSEKEEPING, &["NetworkRecordLost", "plugins are not asked to remove what belongs to nobody"]);
+    assert_eq!(calls(&cni, "GC"), []);
 }
 
 #[test]
