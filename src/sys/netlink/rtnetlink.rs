@@ -2,7 +2,7 @@
 //!
 //! All changes are idempotent where the kernel allows it: what is there is replaced. Interfaces cannot be: a name that is taken is refused.
 
-use super::message::{ACK, Answer, CREATE, DUMP, EXCLUSIVE, REPLACE, Request, attributes, text_of, u32_at};
+use super::message::{ACK, Answer, Body, CREATE, DUMP, EXCLUSIVE, REPLACE, Request, attributes, text_of, u32_at};
 use std::net::IpAddr;
 
 const NEW_LINK: u16 = 16;
@@ -37,6 +37,8 @@ const LINK_ALIAS: u16 = 20;
 const LINK_FAMILIES: u16 = 26;
 const LINK_GROUP: u16 = 27;
 const LINK_NETNS_FD: u16 = 28;
+const LINK_TX_QUEUES: u16 = 31;
+const LINK_RX_QUEUES: u16 = 32;
 
 /// `rtm_protocol` of podstead's routes, so that `ip route show proto 112` lists them. None of the registered ones.
 pub const ROUTE_PROTOCOL: u8 = 112;
@@ -65,6 +67,7 @@ pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: Ve
         body.text(LINK_NAME, here.name);
         body.bytes(LINK_MAC, &here.mac);
         body.u32(LINK_GROUP, group);
+        one_queue(body);
         if let Some(mtu) = mtu {
             body.u32(LINK_MTU, mtu);
         }
@@ -76,6 +79,7 @@ pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: Ve
                     peer.raw(&link_header(0, 0));
                     peer.text(LINK_NAME, there.name);
                     peer.bytes(LINK_MAC, &there.mac);
+                    one_queue(peer);
                     if let Some(mtu) = mtu {
                         peer.u32(LINK_MTU, mtu);
                     }
@@ -84,6 +88,12 @@ pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: Ve
             });
         });
     });
+}
+
+/// Without being told, the kernel makes one for each possible processor, uses one, and waits for all processors to have let go of the others.
+fn one_queue(link: &mut Body<'_>) {
+    link.u32(LINK_TX_QUEUES, 1);
+    link.u32(LINK_RX_QUEUES, 1);
 }
 
 /// Makes a bridge whose ports work at once, and on which everybody hears what is meant for many.
@@ -456,4 +466,32 @@ fn link_header(index: u32, flags: u32) -> [u8; LINK_HEADER] {
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
     header[12..16].copy_from_slice(&flags.to_ne_bytes());
     header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::netlink::answers;
+
+    /// The value of the attribute at the end of a path of nested ones.
+    fn find<'a>(bytes: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
+        let (first, rest) = path.split_first()?;
+        let (_, value) = attributes(bytes).find(|(kind, _)| kind == first)?;
+        if rest.is_empty() { Some(value) } else { find(value, rest) }
+    }
+
+    #[test]
+    fn both_ends_of_a_pair_have_one_queue_each_way() {
+        let mut request = Request::new();
+        let (here, there) = (VethEnd { name: "ps-1", mac: [2; 6] }, VethEnd { name: "eth0", mac: [4; 6] });
+        make_veth(&mut request, here, 7, there, 3, None);
+        let answer = answers(request.bytes()).next().unwrap();
+        let outer = &answer.body[LINK_HEADER..];
+        // IFLA_LINKINFO, IFLA_INFO_DATA, VETH_INFO_PEER.
+        let peer = &find(outer, &[LINK_KIND, 2, 1]).unwrap()[LINK_HEADER..];
+        for end in [outer, peer] {
+            let queues = [LINK_TX_QUEUES, LINK_RX_QUEUES].map(|kind| u32_at(find(end, &[kind]).unwrap(), 0));
+            assert_eq!(queues, [Some(1); 2]);
+        }
+    }
 }
