@@ -7,10 +7,10 @@
 //! ```
 
 use super::lease::Lease;
-use super::links::{LinkError, delete, find};
+use super::links::{LinkError, alias, delete, find};
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names, bridge_mac};
 use crate::config::AddressRange;
-use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, Route};
+use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route};
 use crate::sys::netlink::{NetlinkSocket, Protocol, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -96,11 +96,9 @@ fn host_side(ranges: &[AddressRange], index: u32) -> Request {
         // Some pod may have a port of 127.0.0.1. What pods send there is dropped.
         (Ipv4Setting::RouteLocalnet, 1),
     ];
-    rtnetlink::set_up_link(&mut request, index, Some("podstead: pods"), &settings);
-    let has_ipv6 = ranges.iter().any(|range| !range.is_ipv4());
-    if has_ipv6 {
-        rtnetlink::without_own_ipv6(&mut request, index);
-    }
+    let without_own_ipv6 = ranges.iter().any(|range| !range.is_ipv4());
+    let settings = LinkSettings { alias: "podstead: pods", ipv4: &settings, without_own_ipv6 };
+    rtnetlink::set_up_link(&mut request, index, settings);
     rtnetlink::switch_on(&mut request, index);
     for range in ranges {
         let (gateway, prefix) = match range.is_ipv4() {
@@ -121,10 +119,8 @@ fn host_side(ranges: &[AddressRange], index: u32) -> Request {
 /// What the host's end of a pod's interface gets (pure).
 pub(super) fn port_side(lease: &Lease, index: u32, bridge: u32) -> Request {
     let mut request = Request::new();
-    rtnetlink::set_up_link(&mut request, index, Some(&format!("podstead: {}/{}", lease.pod.namespace, lease.pod.name)), &[]);
-    if lease.addresses.iter().any(IpAddr::is_ipv6) {
-        rtnetlink::without_own_ipv6(&mut request, index);
-    }
+    let without_own_ipv6 = lease.addresses.iter().any(IpAddr::is_ipv6);
+    rtnetlink::set_up_link(&mut request, index, LinkSettings { alias: &alias(lease), ipv4: &[], without_own_ipv6 });
     rtnetlink::attach_to_bridge(&mut request, index, bridge);
     rtnetlink::switch_on(&mut request, index);
     request

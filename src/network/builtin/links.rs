@@ -10,7 +10,7 @@ use super::bridge;
 use super::lease::Lease;
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names, POD_INTERFACE, gateway, macs};
 use crate::config::AddressRange;
-use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, Route, VethEnd};
+use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route, VethEnd};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::fs::File;
 use std::io;
@@ -208,6 +208,11 @@ fn make_pair(
     }
 }
 
+/// How the host's end is described (pure).
+pub(super) fn alias(lease: &Lease) -> String {
+    format!("podstead: {}/{}", lease.pod.namespace, lease.pod.name)
+}
+
 /// What the host's end gets (pure).
 fn host_side(lease: &Lease, slot: u32, index: u32, reaches_loopback: bool) -> Request {
     let mut request = Request::new();
@@ -219,11 +224,8 @@ fn host_side(lease: &Lease, slot: u32, index: u32, reaches_loopback: bool) -> Re
         (Ipv4Setting::RpFilter, 1),
         (Ipv4Setting::RouteLocalnet, u32::from(reaches_loopback)),
     ];
-    rtnetlink::set_up_link(&mut request, index, Some(&format!("podstead: {}/{}", lease.pod.namespace, lease.pod.name)), &settings);
-    let has_ipv6 = lease.addresses.iter().any(IpAddr::is_ipv6);
-    if has_ipv6 {
-        rtnetlink::without_own_ipv6(&mut request, index);
-    }
+    let without_own_ipv6 = lease.addresses.iter().any(IpAddr::is_ipv6);
+    rtnetlink::set_up_link(&mut request, index, LinkSettings { alias: &alias(lease), ipv4: &settings, without_own_ipv6 });
     rtnetlink::switch_on(&mut request, index);
     for address in &lease.addresses {
         let (gateway, prefix) = match address {

@@ -155,36 +155,41 @@ impl Ipv4Setting {
     }
 }
 
-/// Sets an interface's IPv4 settings, and its description.
-pub fn set_up_link(request: &mut Request, index: u32, alias: Option<&str>, ipv4: &[(Ipv4Setting, u32)]) {
+/// How an interface shall be before it is switched on.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSettings<'a> {
+    /// Its description.
+    pub alias: &'a str,
+    /// Of its IPv4 side.
+    pub ipv4: &'a [(Ipv4Setting, u32)],
+    /// The kernel shall not give it IPv6 addresses by itself.
+    pub without_own_ipv6: bool,
+}
+
+/// Gives an interface its settings: one message, since each one has the kernel tell all listeners of the interface.
+pub fn set_up_link(request: &mut Request, index: u32, settings: LinkSettings<'_>) {
+    let LinkSettings { alias, ipv4, without_own_ipv6 } = settings;
     request.message(format!("set up interface {index}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
-        if let Some(alias) = alias {
-            body.text(LINK_ALIAS, alias);
-        }
-        if ipv4.is_empty() {
+        body.text(LINK_ALIAS, alias);
+        if ipv4.is_empty() && !without_own_ipv6 {
             return;
         }
         body.nest(LINK_FAMILIES, |families| {
-            families.nest(u16::from(family_number(true)), |family| {
-                // IFLA_INET_CONF.
-                family.nest(1, |settings| {
-                    for (setting, value) in ipv4 {
-                        settings.u32(setting.number(), *value);
-                    }
+            if !ipv4.is_empty() {
+                families.nest(u16::from(family_number(true)), |family| {
+                    // IFLA_INET_CONF.
+                    family.nest(1, |settings| {
+                        for (setting, value) in ipv4 {
+                            settings.u32(setting.number(), *value);
+                        }
+                    });
                 });
-            });
-        });
-    });
-}
-
-/// Keeps the kernel from giving an interface IPv6 addresses by itself.
-pub fn without_own_ipv6(request: &mut Request, index: u32) {
-    request.message(format!("set up IPv6 of interface {index}"), NEW_LINK, ACK, |body| {
-        body.raw(&link_header(index, 0));
-        body.nest(LINK_FAMILIES, |families| {
-            // IFLA_INET6_ADDR_GEN_MODE: none.
-            families.nest(u16::from(family_number(false)), |family| family.bytes(8, &[1]));
+            }
+            if without_own_ipv6 {
+                // IFLA_INET6_ADDR_GEN_MODE: none.
+                families.nest(u16::from(family_number(false)), |family| family.bytes(8, &[1]));
+            }
         });
     });
 }
@@ -478,6 +483,22 @@ mod tests {
         let (first, rest) = path.split_first()?;
         let (_, value) = attributes(bytes).find(|(kind, _)| kind == first)?;
         if rest.is_empty() { Some(value) } else { find(value, rest) }
+    }
+
+    #[test]
+    fn all_settings_of_an_interface_are_one_message() {
+        let mut request = Request::new();
+        let ipv4 = [(Ipv4Setting::RpFilter, 1)];
+        set_up_link(&mut request, 3, LinkSettings { alias: "a", ipv4: &ipv4, without_own_ipv6: true });
+        assert_eq!(answers(request.bytes()).count(), 1);
+        let answer = answers(request.bytes()).next().unwrap();
+        let outer = &answer.body[LINK_HEADER..];
+        assert_eq!(find(outer, &[LINK_FAMILIES, 2, 1, 8]), Some(&1_u32.to_ne_bytes()[..]));
+        assert_eq!(find(outer, &[LINK_FAMILIES, 10, 8]), Some(&[1][..]));
+        let mut request = Request::new();
+        set_up_link(&mut request, 3, LinkSettings { alias: "a", ipv4: &[], without_own_ipv6: false });
+        let answer = answers(request.bytes()).next().unwrap();
+        assert_eq!(find(&answer.body[LINK_HEADER..], &[LINK_FAMILIES]), None);
     }
 
     #[test]
