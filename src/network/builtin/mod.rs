@@ -245,10 +245,13 @@ impl Shared {
         };
         let (lease, is_new) = self.grant(uid, wish, &ranges, is_connected)?;
         let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
+        let connected = self.connect(uid, &lease, slot, netns, &ranges);
+        // Also of a pod that could not be connected: what it was given is its own. Not earlier, since the disk's work slows that of connecting down; the pod's
+        // first process waits for it in any case.
         if is_new {
             self.begin_to_sync(uid);
         }
-        self.connect(uid, &lease, slot, netns, &ranges)?;
+        connected?;
         Ok(PodNetworkStatus { ips: lease.addresses, ..PodNetworkStatus::default() })
     }
 
