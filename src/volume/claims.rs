@@ -4,14 +4,15 @@
 //! <state>/volumes/<namespace>/<name>/claim.json  what the claim asks for; kept up to date while a source has the claim
 //! <state>/volumes/<namespace>/<name>/data/       what pods mount
 //! <state>/volumes/.trash/<random>                being deleted: one rename takes a volume away, whatever a crash leaves of the rest
-//! <state>/pods/<uid>/volumes/claims/<mark>       the pod uses a claim; there before the pod mounts it, gone with the pod
+//! <state>/pods/<uid>/volumes/claims/<mark>       the pod uses a claim; there before the pod mounts it, gone with the pod; says which group
+//!                                                the pod has given the data to
 //! ```
 //!
 //! Data are deleted when a claim with the reclaim policy `Delete` is gone from every source and no pod uses it, or on request. Nothing else
 //! deletes data.
 
-use super::VolumeError;
-use super::ownership::{ChangePolicy, own};
+use super::ownership::{ChangePolicy, open_to_all, own};
+use super::{Giving, VolumeError};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::PodUid;
@@ -23,12 +24,14 @@ use crate::sys::remove_tree::remove_tree;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::Path;
 
 const VERSION: u32 = 1;
 const RECORD: &str = "claim.json";
+/// The data while they are being made.
+const UNNAMED: &str = ".data";
 /// Only root passes: containers get the data themselves.
 const PRIVATE: u32 = 0o750;
 
@@ -42,6 +45,16 @@ pub struct ClaimRecord {
     /// What the claim asked for when it was seen last.
     #[serde(flatten)]
     pub terms: ClaimTerms,
+}
+
+/// What a mark says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    #[serde(flatten)]
+    claim: ClaimName,
+    /// The `fsGroup` that the pod has given all of the data to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<u32>,
 }
 
 /// A persistent volume on disk.
@@ -72,37 +85,51 @@ pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> 
         }
     }
     let place = paths.claim_marks(&pod.uid).join(mark(volume, claim));
+    if read_mark(&place).is_some_and(|present| present.claim == *claim) {
+        return Ok(());
+    }
     let mark = || {
-        let content = serde_json::to_vec(claim)?;
-        if fs::read(&place).is_ok_and(|present| present == content) {
-            return Ok(());
-        }
         make_directories(&paths.claim_marks(&pod.uid), PRIVATE)?;
-        write_durable(&place, &content, 0o600)
+        write_mark(&place, &Mark { claim: claim.clone(), group: None })
     };
     mark().map_err(|error| format!("mark claim {:?} as used: {error}", claim.name))
 }
 
-/// Gives the claim's data to the pod's `fsGroup`, unless the pod cannot write to it.
-pub(super) fn give(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
+/// Gives the data of a claim that was taken to the pod's `fsGroup`, unless the pod cannot write to it.
+pub(super) fn give(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume, giving: Giving) -> Result<(), String> {
     let volumes = spec(&pod.pod).volumes.as_deref().unwrap_or_default();
     let source =
         volumes.iter().find(|volume| volume.name == claimed.volume).and_then(|volume| volume.persistent_volume_claim.as_ref());
-    if source.and_then(|source| source.read_only) == Some(true) {
-        return Ok(());
-    }
+    let is_read_only = source.and_then(|source| source.read_only) == Some(true);
     let context = spec(&pod.pod).security_context.as_ref();
     let group = context.and_then(|context| context.fs_group).and_then(|group| u32::try_from(group).ok());
+    let group = group.filter(|_| !is_read_only);
     let policy = match context.map(|context| text(&context.fs_group_change_policy)) {
         Some("OnRootMismatch") => ChangePolicy::OnRootMismatch,
         Some(_) | None => ChangePolicy::Always,
     };
-    // Without a group, what an earlier pod's group was given stays.
-    if group.is_none() {
+    let place = paths.claim_marks(&pod.uid).join(mark(&claimed.volume, &claimed.claim));
+    let given = read_mark(&place).and_then(|mark| mark.group);
+    if giving == Giving::Rest && given == group {
         return Ok(());
     }
-    let data = paths.persistent_data(&claimed.claim);
-    own(&data, group, policy).map_err(|error| format!("give the data of claim {:?} to the group: {error}", claimed.claim.name))
+    let give = || {
+        // Without a group, what an earlier pod's group was given stays.
+        if let Some(group) = group {
+            own(&paths.persistent_data(&claimed.claim), group, policy)?;
+        }
+        if given == group { Ok(()) } else { write_mark(&place, &Mark { claim: claimed.claim.clone(), group }) }
+    };
+    give().map_err(|error| format!("give the data of claim {:?} to the group: {error}", claimed.claim.name))
+}
+
+/// A mark that a crash left half-written is of a pod that has mounted nothing yet.
+fn read_mark(place: &Path) -> Option<Mark> {
+    serde_json::from_slice(&fs::read(place).ok()?).ok()
+}
+
+fn write_mark(place: &Path, mark: &Mark) -> io::Result<()> {
+    write_durable(place, &serde_json::to_vec(mark)?, 0o600)
 }
 
 /// Claims as the sources have them.
@@ -204,11 +231,9 @@ fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
         let Ok(uid) = pod.file_name().into_string() else { continue };
         let uid = PodUid::new(uid);
         for mark in entries(&paths.claim_marks(&uid))? {
-            // A mark that a crash left half-written is of a pod that has mounted nothing yet.
-            let Ok(Ok(claim)) = fs::read(mark.path()).map(|content| serde_json::from_slice::<ClaimName>(&content)) else {
-                continue;
-            };
-            users.entry(claim).or_default().insert(uid.clone());
+            if let Some(Mark { claim, group: _ }) = read_mark(&mark.path()) {
+                users.entry(claim).or_default().insert(uid.clone());
+            }
         }
     }
     Ok(users)
@@ -226,14 +251,15 @@ fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms) -> io::Result<()> 
         let record = ClaimRecord { version: VERSION, created_at, terms: terms.clone() };
         write_durable(&volume.join(RECORD), &serde_json::to_vec_pretty(&record)?, 0o600)?;
     }
-    match fs::create_dir(&data) {
-        Ok(()) => {
-            own(&data, None, ChangePolicy::OnRootMismatch)?;
-            sync_parent(&data)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+    if fs::symlink_metadata(&data).is_ok() {
+        return Ok(());
     }
+    // It gets its name last: what has the name is open to the pods.
+    let unnamed = volume.join(UNNAMED);
+    DirBuilder::new().recursive(true).create(&unnamed)?;
+    open_to_all(&unnamed)?;
+    fs::rename(&unnamed, &data)?;
+    sync_parent(&data)
 }
 
 fn read_record(volume: &Path) -> Option<ClaimRecord> {
@@ -254,7 +280,7 @@ mod tests {
     use super::*;
     use crate::pod::objects::tests::view;
     use crate::volume::tests::desired;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     struct Disk {
         _root: tempfile::TempDir,
@@ -282,8 +308,12 @@ mod tests {
     }
 
     fn prepare(disk: &Disk, pod: &DesiredPod, objects: &Objects) -> Result<(), String> {
+        prepare_and_give(disk, pod, objects, Giving::All)
+    }
+
+    fn prepare_and_give(disk: &Disk, pod: &DesiredPod, objects: &Objects, giving: Giving) -> Result<(), String> {
         let claimed = crate::pod::claims::claimed_volumes(&pod.pod, objects).remove(0).unwrap();
-        take(&disk.paths, pod, &claimed).and_then(|()| give(&disk.paths, pod, &claimed))
+        take(&disk.paths, pod, &claimed).and_then(|()| give(&disk.paths, pod, &claimed, giving))
     }
 
     fn data(disk: &Disk) -> std::path::PathBuf {
@@ -347,13 +377,45 @@ mod tests {
     }
 
     #[test]
+    fn modes_are_the_containers_as_long_as_the_pod_runs() {
+        let disk = disk();
+        let objects = objects("ReadWriteOnce", "Retain");
+        let of = |group: u32| pod("1", &format!("securityContext: {{fsGroup: {group}}},"));
+        prepare(&disk, &of(4321), &objects).unwrap();
+        let file = data(&disk).join("file");
+        fs::write(&file, "x").unwrap();
+        let close = || {
+            fs::set_permissions(data(&disk), fs::Permissions::from_mode(0o700)).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        let modes = || [data(&disk), file.clone()].map(|path| fs::metadata(path).unwrap().mode() & 0o7777);
+        close();
+        prepare_and_give(&disk, &of(4321), &objects, Giving::Rest).unwrap();
+        assert_eq!(modes(), [0o700, 0o600]);
+        prepare_and_give(&disk, &of(99), &objects, Giving::Rest).unwrap();
+        assert_eq!((modes(), fs::metadata(&file).unwrap().gid()), ([0o2770, 0o660], 99), "another group");
+        close();
+        prepare(&disk, &of(99), &objects).unwrap();
+        assert_eq!(modes(), [0o2770, 0o660], "at its next start");
+        close();
+        // An earlier version did not mark which group has the data; nor does a crash before all of it was given.
+        let claim = ClaimName { namespace: "shop".into(), name: "data".into() };
+        let place = disk.paths.claim_marks(&PodUid::new("1")).join(mark("d", &claim));
+        fs::write(place, serde_json::to_vec(&claim).unwrap()).unwrap();
+        prepare_and_give(&disk, &of(99), &objects, Giving::Rest).unwrap();
+        assert_eq!(modes(), [0o2770, 0o660]);
+        assert_eq!(list(&disk.paths).unwrap()[0].users, [PodUid::new("1")]);
+    }
+
+    #[test]
     fn what_a_crash_leaves_of_making_or_deleting_is_finished() {
         let disk = disk();
         let volume = data(&disk).parent().unwrap().to_owned();
-        fs::create_dir_all(&volume).unwrap();
+        fs::create_dir_all(volume.join(UNNAMED)).unwrap();
         fs::write(volume.join(".claim.json.tmp"), "{").unwrap();
         prepare(&disk, &pod("1", ""), &objects("ReadWriteOnce", "Delete")).unwrap();
         assert!(list(&disk.paths).unwrap()[0].record.is_some());
+        assert_eq!(fs::metadata(data(&disk)).unwrap().mode() & 0o7777, 0o777);
         fs::create_dir_all(disk.paths.volume_trash().join("half/data/deep")).unwrap();
         empty_trash(&disk.paths).unwrap();
         assert!(data(&disk).is_dir());

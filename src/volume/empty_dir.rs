@@ -1,9 +1,10 @@
 //! `emptyDir`: a directory of the pod's, on disk or in memory, that lives as long as the pod.
 
-use super::ownership::{ChangePolicy, own};
+use super::ownership::{ChangePolicy, open_to_all, own};
 use crate::pod::Pod;
 use crate::pod::quantity::Amount;
 use crate::pod::resources::{pod_cgroup, pod_limits};
+use crate::sys::atomic_file::{remove_durable, write_atomic};
 use crate::sys::mounts::{MountEntry, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::EmptyDirVolumeSource;
 use rustix::mount::{MountFlags, mount, mount_remount};
@@ -12,12 +13,18 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Makes the directory, and in it the tmpfs that the medium asks for. What is there is kept.
+/// Makes the directory, and in it the tmpfs that the medium asks for. What is there is kept, with the owners and modes that containers gave
+/// it: the volume is opened to all and given to the pod's group once, when it is new.
 pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path) -> Result<(), String> {
-    make(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
     let medium = source.medium.as_deref().unwrap_or_default();
+    let note = note(directory);
+    if !is_there(directory, medium)? {
+        // What is noted was said of another directory.
+        remove_durable(&note).map_err(|error| format!("remove {note:?}: {error}"))?;
+    }
+    make(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
     match medium {
         "" => unmounted(directory)?,
         "Memory" => mounted(directory, size_limit(pod, source)?)?,
@@ -25,8 +32,45 @@ pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path
     }
     let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()).and_then(|context| context.fs_group);
     let group = group.and_then(|group| u32::try_from(group).ok());
-    // The policy has no effect on these volumes, in Kubernetes neither.
-    own(directory, group, ChangePolicy::OnRootMismatch).map_err(|error| format!("set owner and mode of {directory:?}: {error}"))
+    let noted = format!("{medium} {}", group.map(|group| group.to_string()).unwrap_or_default());
+    if fs::read(&note).is_ok_and(|present| present == noted.as_bytes()) {
+        return Ok(());
+    }
+    let own = || {
+        open_to_all(directory)?;
+        if let Some(group) = group {
+            // The policy has no effect on these volumes, in Kubernetes neither.
+            own(directory, group, ChangePolicy::OnRootMismatch)?;
+        }
+        if medium.is_empty() {
+            // No power cut may leave the note without what it says.
+            fs::File::open(directory)?.sync_all()?;
+        }
+        write_atomic(&note, noted.as_bytes(), 0o600)
+    };
+    own().map_err(|error| format!("set owner and mode of {directory:?}: {error}"))
+}
+
+/// Says for which medium and group the volume is ready: names of volumes have no dots.
+fn note(directory: &Path) -> PathBuf {
+    directory.with_extension("ready")
+}
+
+/// What belongs to a volume of this name beside the others.
+pub(super) fn entries(volume: &str) -> [String; 2] {
+    [volume.to_owned(), format!("{volume}.ready")]
+}
+
+/// Whether the volume is there, on its medium.
+fn is_there(directory: &Path, medium: &str) -> Result<bool, String> {
+    let wanted = match medium {
+        "" => None,
+        "Memory" => Some("tmpfs"),
+        _ => Some("hugetlbfs"),
+    };
+    let all = all_mounts()?;
+    let mounted = all.iter().rfind(|mount| mount.point == directory).map(|mount| mount.kind.as_str());
+    Ok(mounted == wanted && fs::symlink_metadata(directory).is_ok())
 }
 
 /// The smallest of `sizeLimit` and the memory limit of the pod's cgroup, as the kubelet; `None` leaves the kernel's half of the RAM.

@@ -3,7 +3,8 @@
 //! In: a pod. Out: bind mounts for each container. Everything lives under the pod's state directory:
 //!
 //! ```text
-//! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`
+//! volumes/empty-dir/<volume>            data of an emptyDir; a tmpfs is mounted there for `medium: Memory`. That it has its owner and mode,
+//!                                       and that these are the containers' from now on, is in <volume>.ready
 //! volumes/projected/<volume>/           files from ConfigMaps, Secrets and the pod itself, on a tmpfs that is mounted at `volumes/projected`
 //! volumes/image/<volume>                an image, mounted read-only; which one is in <volume>.digest
 //! volumes/claims/<volume>.<claim>       says that the pod uses the data of this claim, which lies elsewhere (see [`claims`])
@@ -130,6 +131,15 @@ pub struct VolumeContents {
     pub images: Vec<(String, ResolvedImage)>,
 }
 
+/// How much of a pod's persistent volumes is given to its `fsGroup`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Giving {
+    /// All, as `fsGroupChangePolicy` says: the pod is about to start, as when a kubelet mounts.
+    All,
+    /// What the pod has not given to the group before: owners and modes of the rest are its containers'.
+    Rest,
+}
+
 /// What workers need of volumes.
 #[async_trait]
 pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
@@ -137,6 +147,9 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
     /// files, all at once for each volume, also while containers have them mounted; a volume of this kind that is not among them keeps
     /// what it has.
     async fn prepare(&self, pod: &DesiredPod, contents: VolumeContents) -> Result<(), VolumeError>;
+
+    /// Gives the data of claims that were prepared to the pod's `fsGroup`. May take long.
+    async fn give_claims(&self, pod: &DesiredPod, claims: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError>;
 
     /// Makes the directories of all claims, and deletes the data of those that are gone and asked for it. Only to be called when every
     /// source was heard. Collects errors and goes on.

@@ -24,26 +24,32 @@ pub(super) enum ChangePolicy {
     OnRootMismatch,
 }
 
-/// Gives the volume mode 0777, and with a group that group, inherited by what is made in it. The content goes first and the volume itself
+/// Lets everybody into a volume that was made just now.
+pub(super) fn open_to_all(directory: &Path) -> io::Result<()> {
+    allow(directory, ANYBODY)
+}
+
+/// Gives the volume to a group, inherited by what is made in it. Modes are only added to. The content goes first and the volume itself
 /// last: after a crash in between the volume is not the group's yet, and all of it is done again.
-pub(super) fn own(directory: &Path, group: Option<u32>, policy: ChangePolicy) -> io::Result<()> {
+pub(super) fn own(directory: &Path, group: u32, policy: ChangePolicy) -> io::Result<()> {
     let metadata = fs::metadata(directory)?;
-    let mode = if group.is_some() { ANYBODY | SET_GROUP } else { ANYBODY };
-    let is_groups = group.is_none_or(|group| group == metadata.gid()) && metadata.mode() & 0o7777 == mode;
-    if let Some(group) = group.filter(|_| !is_groups || policy == ChangePolicy::Always) {
-        let group = Gid::from_raw(group);
-        let top = File::open(directory)?.into();
-        give_content(&top, group, 0)?;
-        if metadata.gid() != group.as_raw() {
-            fchown(&top, None, Some(group))?;
-        }
+    let is_groups = metadata.gid() == group && metadata.mode() & GROUP_ENTERS == GROUP_ENTERS;
+    if is_groups && policy == ChangePolicy::OnRootMismatch {
+        return Ok(());
+    }
+    let top = File::open(directory)?.into();
+    give_content(&top, Gid::from_raw(group), 0)?;
+    if metadata.gid() != group {
+        fchown(&top, None, Some(Gid::from_raw(group)))?;
     }
     // Changing the owner may take the mode's set-group bit away.
-    if fs::metadata(directory)?.mode() & 0o7777 != mode {
-        fs::set_permissions(directory, fs::Permissions::from_mode(mode))
-    } else {
-        Ok(())
-    }
+    allow(directory, GROUP_ENTERS)
+}
+
+/// Adds bits to a directory's mode.
+fn allow(directory: &Path, bits: u32) -> io::Result<()> {
+    let mode = fs::metadata(directory)?.mode() & 0o7777;
+    if mode & bits == bits { Ok(()) } else { fs::set_permissions(directory, fs::Permissions::from_mode(mode | bits)) }
 }
 
 /// Gives what is in a directory to the group, by descriptors and without following symlinks. What is right already is not written.
@@ -108,10 +114,11 @@ mod tests {
         let root = tree();
         let volume = root.path().join("v");
         let outside = seen(&root.path().join("outside"));
-        own(&volume, Some(4321), ChangePolicy::OnRootMismatch).unwrap();
+        fs::set_permissions(&volume, fs::Permissions::from_mode(0o1711)).unwrap();
+        own(&volume, 4321, ChangePolicy::OnRootMismatch).unwrap();
         assert_eq!(
             (seen(&volume), seen(&volume.join("a")), seen(&volume.join("a/file"))),
-            ((4321, 0o2777), (4321, 0o2775), (4321, 0o660))
+            ((4321, 0o3771), (4321, 0o2775), (4321, 0o660))
         );
         assert_eq!((seen(&volume.join("link")).0, seen(&root.path().join("outside"))), (4321, outside));
     }
@@ -120,17 +127,20 @@ mod tests {
     fn the_policy_says_whether_content_is_looked_at_again() {
         let root = tree();
         let volume = root.path().join("v");
-        own(&volume, Some(4321), ChangePolicy::Always).unwrap();
+        own(&volume, 4321, ChangePolicy::Always).unwrap();
         fs::write(volume.join("late"), "x").unwrap();
         rustix::fs::chown(volume.join("late"), None, Some(Gid::from_raw(1))).unwrap();
-        own(&volume, Some(4321), ChangePolicy::OnRootMismatch).unwrap();
-        assert_eq!(seen(&volume.join("late")).0, 1);
-        own(&volume, Some(4321), ChangePolicy::Always).unwrap();
+        // More than the group needs is no mismatch, less is.
+        for (mode, gid, after) in [(0o3771, 1, 0o3771), (0o2750, 4321, 0o2770)] {
+            fs::set_permissions(&volume, fs::Permissions::from_mode(mode)).unwrap();
+            own(&volume, 4321, ChangePolicy::OnRootMismatch).unwrap();
+            assert_eq!((seen(&volume.join("late")).0, seen(&volume).1), (gid, after));
+        }
+        rustix::fs::chown(volume.join("late"), None, Some(Gid::from_raw(1))).unwrap();
+        own(&volume, 4321, ChangePolicy::Always).unwrap();
         assert_eq!(seen(&volume.join("late")).0, 4321);
-        own(&volume, Some(99), ChangePolicy::OnRootMismatch).unwrap();
+        own(&volume, 99, ChangePolicy::OnRootMismatch).unwrap();
         assert_eq!((seen(&volume).0, seen(&volume.join("late")).0), (99, 99));
-        own(&volume, None, ChangePolicy::Always).unwrap();
-        assert_eq!((seen(&volume), seen(&volume.join("late")).0), ((99, 0o777), 99));
     }
 
     #[test]
@@ -140,7 +150,7 @@ mod tests {
         // The content was given, the volume itself not yet.
         give_content(&File::open(&volume).unwrap().into(), Gid::from_raw(4321), 0).unwrap();
         fs::write(volume.join("missed"), "x").unwrap();
-        own(&volume, Some(4321), ChangePolicy::OnRootMismatch).unwrap();
+        own(&volume, 4321, ChangePolicy::OnRootMismatch).unwrap();
         assert_eq!(seen(&volume.join("missed")).0, 4321);
     }
 }

@@ -10,7 +10,7 @@ use crate::sys::mounts::mounts;
 use crate::sys::mounts::tests::in_private_mounts;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -196,6 +196,56 @@ fn the_groups_of_a_pod_own_its_volumes() {
             assert_eq!((seen("sub/file").0, seen("sub/file").1 & 0o060), (4321, 0o060), "{name}");
         }
         assert_eq!(fs::metadata(&outside).unwrap().gid(), 0, "no symlink is followed");
+    });
+}
+
+#[test]
+fn owners_and_modes_of_a_volume_that_is_ready_are_the_containers() {
+    in_private_mounts("volume::tests::owners_and_modes_of_a_volume_that_is_ready_are_the_containers", || {
+        let store = Store::new();
+        let of = |context: &str, medium: &str| {
+            store.pod(&format!(
+                "{{containers: [], securityContext: {{{context}}}, volumes: [{{name: v, emptyDir: {{medium: {medium}}}}}]}}"
+            ))
+        };
+        for medium in ["''", "Memory"] {
+            let pod = of("fsGroup: 4321", medium);
+            store.prepare(&pod).unwrap();
+            let top = store.empty_dir(&pod, "v");
+            let seen = |path: &str| {
+                let metadata = fs::metadata(top.join(path)).unwrap();
+                (metadata.gid(), metadata.mode() & 0o7777)
+            };
+            assert_eq!(seen(""), (4321, 0o2777));
+            fs::write(top.join("file"), "").unwrap();
+            let close = || {
+                for (path, mode) in [("file", 0o600), ("", 0o1700)] {
+                    fs::set_permissions(top.join(path), fs::Permissions::from_mode(mode)).unwrap();
+                }
+            };
+            close();
+            store.prepare(&pod).unwrap();
+            assert_eq!((seen(""), seen("file").1), ((4321, 0o1700), 0o600), "{medium}");
+            // For another group it is prepared again, and so where a crash came before it was ready.
+            store.prepare(&of("fsGroup: 99", medium)).unwrap();
+            assert_eq!((seen(""), seen("file")), ((99, 0o3777), (99, 0o660)), "{medium}");
+            close();
+            fs::remove_file(top.with_extension("ready")).unwrap();
+            store.prepare(&of("fsGroup: 99", medium)).unwrap();
+            assert_eq!((seen(""), seen("file").1), ((99, 0o3777), 0o660), "{medium}");
+        }
+        // What is made anew is prepared, whatever was noted of what it replaces.
+        let memory = of("fsGroup: 99", "Memory");
+        let top = store.empty_dir(&memory, "v");
+        rustix::mount::unmount(&top, rustix::mount::UnmountFlags::empty()).unwrap();
+        fs::set_permissions(&top, fs::Permissions::from_mode(0o700)).unwrap();
+        store.prepare(&memory).unwrap();
+        assert_eq!(fs::metadata(&top).unwrap().mode() & 0o7777, 0o2777);
+        store.prepare(&of("fsGroup: 99", "''")).unwrap();
+        assert_eq!(fs::metadata(&top).unwrap().mode() & 0o7777, 0o2777);
+        fs::remove_dir_all(&top).unwrap();
+        store.prepare(&of("fsGroup: 99", "''")).unwrap();
+        assert_eq!(fs::metadata(&top).unwrap().mode() & 0o7777, 0o2777);
     });
 }
 

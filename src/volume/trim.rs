@@ -1,7 +1,7 @@
 //! Taking away what an earlier definition of a pod had and the present one has not. Only for when no container runs that was made from the
 //! earlier one: a container has the directory itself mounted, and would see its files go.
 
-use super::{claims, image_volume, removal};
+use super::{claims, empty_dir, image_volume, removal};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
 use crate::pod::claims::claim_of;
@@ -20,7 +20,8 @@ pub(super) fn trim(paths: &Paths, desired: &DesiredPod) -> Vec<String> {
     let names = |is_wanted: fn(&Volume) -> bool| -> BTreeSet<String> {
         volumes.iter().filter(|volume| is_wanted(volume)).map(|volume| volume.name.clone()).collect()
     };
-    let mut left = keep_only(&paths.empty_dirs(uid), &names(|volume| volume.empty_dir.is_some()));
+    let empty_dirs = names(|volume| volume.empty_dir.is_some());
+    let mut left = keep_only(&paths.empty_dirs(uid), &empty_dirs.iter().flat_map(|volume| empty_dir::entries(volume)).collect());
     let projected = names(is_projected);
     if projected.is_empty() {
         left.extend(removal::remove(&paths.projected(uid)));
@@ -72,7 +73,9 @@ mod tests {
         let uid = &pod.uid;
         let places = [
             (paths.empty_dir(uid, "kept"), true),
+            (paths.empty_dir(uid, "kept.ready"), true),
             (paths.empty_dir(uid, "gone"), false),
+            (paths.empty_dir(uid, "gone.ready"), false),
             (paths.empty_dir(uid, "other"), false),
             (paths.projected(uid), false),
             (paths.sub_paths(uid).join("c/0"), false),

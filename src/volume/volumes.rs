@@ -3,11 +3,12 @@
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
 use super::{
-    ContainerMounts, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file, host_path,
+    ContainerMounts, Giving, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file, host_path,
     image_volume, projected, removal, trim,
 };
 use crate::config::Paths;
 use crate::mux::DesiredPod;
+use crate::pod::claims::ClaimedVolume;
 use crate::pod::containers;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::is_projected;
@@ -65,6 +66,21 @@ impl VolumeService for Volumes {
     async fn prepare(&self, pod: &DesiredPod, contents: VolumeContents) -> Result<(), VolumeError> {
         let pod = pod.clone();
         self.blocking(move |shared| shared.prepare(&pod, &contents)).await
+    }
+
+    async fn give_claims(&self, pod: &DesiredPod, claims: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError> {
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let pod = pod.clone();
+        self.blocking(move |shared| {
+            let give = |claimed: &ClaimedVolume| {
+                let given = claims::give(&shared.paths, &pod, claimed, giving);
+                given.map_err(|reason| VolumeError::not_ready(&claimed.volume, reason))
+            };
+            claims.iter().try_for_each(give)
+        })
+        .await
     }
 
     async fn container_mounts(
@@ -172,9 +188,7 @@ impl Shared {
             let not_ready = |reason| VolumeError::not_ready(&claimed.volume, reason);
             let held = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
             claims::take(&self.paths, pod, claimed).map_err(not_ready)?;
-            // Giving it to a group may take long, and concerns nobody else.
             drop(held);
-            claims::give(&self.paths, pod, claimed).map_err(not_ready)?;
         }
         projected::write(&pod.pod, &self.paths.projected(&pod.uid), files)
     }

@@ -15,11 +15,11 @@ use crate::pod::claims::{ClaimedVolume, claimed_volumes};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::files::{Projection, projections};
 use crate::pod::{ContainerId, ContainerName};
-use crate::runtime::{RuntimeError, SandboxSpec, SandboxStatus, StartError};
+use crate::runtime::{RuntimeError, SandboxSpec, SandboxState, SandboxStatus, StartError};
 use crate::status::reason;
 use crate::telemetry::error_chain;
 use crate::telemetry::events::{EventType, Subject};
-use crate::volume::{VolumeContents, VolumeError};
+use crate::volume::{Giving, VolumeContents, VolumeError};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -93,10 +93,7 @@ impl Executor<'_> {
                 self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
                 Outcome::Pending
             }
-            Action::PrepareVolumes => match self.services.volumes.prepare(&self.definition.desired, self.contents()).await {
-                Ok(()) => Outcome::Done,
-                Err(error) => self.volumes_failed(&error),
-            },
+            Action::PrepareVolumes => self.prepare_volumes().await,
             Action::StopContainer { container, id, signal, why, .. } => self.signal(container, id, *signal, *why).await,
             Action::KillContainer { id, .. } => self.gone(runtime.kill_container(uid, id).await),
             Action::StopSandbox => self.stop_sandbox().await,
@@ -147,6 +144,19 @@ impl Executor<'_> {
                 Err(error) => self.unmount_failed(&error),
             },
             Action::ForgetPod => self.forget().await,
+        }
+    }
+
+    async fn prepare_volumes(&self) -> Outcome {
+        let (volumes, desired) = (&self.services.volumes, &self.definition.desired);
+        let mut prepared = volumes.prepare(desired, self.contents()).await;
+        // Else all of it is given when the sandbox is made.
+        if prepared.is_ok() && self.sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Ready) {
+            prepared = volumes.give_claims(desired, self.claims(), Giving::Rest).await;
+        }
+        match prepared {
+            Ok(()) => Outcome::Done,
+            Err(error) => self.volumes_failed(&error),
         }
     }
 
@@ -255,6 +265,10 @@ impl Executor<'_> {
     async fn create_sandbox(&self, attempt: u32) -> Outcome {
         if self.sandbox.is_some() {
             self.tell(None, EventType::Normal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+        }
+        // Now, that nothing of the pod runs and before anything does.
+        if let Err(error) = self.services.volumes.give_claims(&self.definition.desired, self.claims(), Giving::All).await {
+            return self.volumes_failed(&error);
         }
         match self.services.runtime.create_sandbox(&self.sandbox_spec(attempt)).await {
             Ok(sandbox) => Outcome::Sandbox(sandbox),

@@ -6,6 +6,7 @@ use crate::image::{
 };
 use crate::mux::DesiredPod;
 use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
+use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::VolumeFiles;
 use crate::pod::host_files::ResolvConf;
@@ -14,7 +15,7 @@ use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
 use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use crate::volume::{ContainerMounts, UsageRequest, VolumeContents, VolumeError, VolumeService};
+use crate::volume::{ContainerMounts, Giving, UsageRequest, VolumeContents, VolumeError, VolumeService};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
@@ -133,9 +134,15 @@ pub struct FakeVolumes {
     files: Mutex<BTreeMap<(PodUid, String), VolumeFiles>>,
     usage: Mutex<StorageUsage>,
     trimmed: Mutex<Vec<PodUid>>,
+    givings: Mutex<Vec<Giving>>,
 }
 
 impl FakeVolumes {
+    /// How claims were given to groups since the last call.
+    pub fn take_givings(&self) -> Vec<Giving> {
+        std::mem::take(&mut lock(&self.givings))
+    }
+
     /// The content of a file of a volume.
     pub fn file(&self, uid: &PodUid, volume: &str, path: &str) -> Option<String> {
         let files = lock(&self.files);
@@ -186,6 +193,11 @@ impl VolumeService for FakeVolumes {
                 Ok(())
             }
         }
+    }
+
+    async fn give_claims(&self, _: &DesiredPod, _: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError> {
+        lock(&self.givings).push(giving);
+        Ok(())
     }
 
     async fn container_mounts(

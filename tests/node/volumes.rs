@@ -277,3 +277,49 @@ fn files_of_volumes_have_the_names_modes_and_content_that_are_asked_for() {
         if left.iter().all(|mount| !mount.contains(host.path("state").to_str().unwrap())) { Ok(()) } else { Err(left.join("\n")) }
     });
 }
+
+/// shows: spec.securityContext.fsGroup
+#[test]
+fn a_volume_keeps_the_modes_that_its_containers_give_it() {
+    let mut host = TestHost::start();
+    let config = |text: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata: {{text: '{text}'}}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec:\n  accessModes: [ReadWriteOnce]\n  resources: {{requests: {{storage: 1Gi}}}}\n")
+    };
+    let spec = format!(
+        "  securityContext: {{fsGroup: 4321}}
+  containers:
+    - {{name: c, {SLEEP}, volumeMounts: [{{name: disk, mountPath: /v/disk}}, {{name: memory, mountPath: /v/memory}}, {{name: claim, mountPath: /v/claim}}, {{name: m, mountPath: /m}}]}}
+  volumes: [{{name: disk, emptyDir: {{}}}}, {{name: memory, emptyDir: {{medium: Memory}}}}, {{name: claim, persistentVolumeClaim: {{claimName: data}}}}, {{name: m, configMap: {{name: m}}}}]
+"
+    );
+    host.write_manifest("a-objects.yaml", &config("one"));
+    host.write_manifest("web.yaml", &pod("web", &spec));
+    host.wait_running("web");
+    let seen = |host: &TestHost| sh(host, "web", "cd /v; stat -c '%n %a %g' * */*");
+    sh(&host, "web", "cd /v; touch disk/x memory/x claim/x");
+    let expected = |mode: &str, file: &str| {
+        let places = ["claim", "disk", "memory"];
+        let tops = places.map(|place| format!("{place} {mode} 4321\n")).concat();
+        tops + &places.map(|place| format!("{place}/x {file} 4321\n")).concat()
+    };
+    assert_eq!(seen(&host), expected("2777", "644"));
+    sh(&host, "web", "cd /v; chmod 600 */x; chmod 700 *; chmod g-s *");
+    // The second change is written after all that came of the first.
+    let change = |host: &TestHost, texts: [&str; 2]| {
+        for text in texts {
+            host.write_manifest("a-objects.yaml", &config(text));
+            eventually("the file to change", || {
+                let found = sh(host, "web", "cat /m/text");
+                if found == text { Ok(()) } else { Err(found) }
+            });
+        }
+    };
+    change(&host, ["two", "three"]);
+    assert_eq!(seen(&host), expected("700", "600"));
+    host.kill_daemon();
+    host.start_daemon();
+    host.wait_running("web");
+    change(&host, ["four", "five"]);
+    assert_eq!(seen(&host), expected("700", "600"));
+    remove(&host, "web");
+}

@@ -4,6 +4,7 @@ use super::host::{Host, pod};
 use crate::mux::PodOp;
 use crate::pod::storage::StorageUsage;
 use crate::runtime::fake::OnSignal;
+use crate::volume::Giving;
 
 fn used(volume: &str, bytes: u64) -> StorageUsage {
     StorageUsage { volumes: [(volume.to_owned(), bytes)].into(), ..StorageUsage::default() }
@@ -123,4 +124,24 @@ async fn a_container_waits_for_the_image_of_its_volume_and_its_neighbour_does_no
     host.images.put("models:2");
     host.settle().await;
     assert_eq!(host.running(&web), ["other/0", "user/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_given_to_the_group_when_a_sandbox_is_made_and_not_while_one_lives() {
+    let mut host = Host::new().await;
+    let spec = |more: &str| format!("{{{more} containers: [{{name: c, image: a}}], volumes: [{{name: d, emptyDir: {{}}}}]}}");
+    let web = pod("web", &spec(""));
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    assert_eq!((host.running(&web.uid), host.volumes.take_givings()), (vec!["c/0".to_owned()], vec![Giving::All]));
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.runtime.exit(&web.uid, "c", 1);
+    host.run(60).await;
+    assert_eq!((host.running(&web.uid), host.volumes.take_givings()), (vec!["c/1".to_owned()], vec![Giving::Rest]));
+    host.say(PodOp::Update, &[&pod("web", &spec("hostname: other,"))]).await;
+    host.run(60).await;
+    assert_eq!(host.volumes.take_givings(), [Giving::Rest, Giving::All], "another sandbox is made");
 }
