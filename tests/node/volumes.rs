@@ -278,7 +278,6 @@ fn files_of_volumes_have_the_names_modes_and_content_that_are_asked_for() {
     });
 }
 
-/// shows: spec.securityContext.fsGroup
 #[test]
 fn a_volume_keeps_the_modes_that_its_containers_give_it() {
     let mut host = TestHost::start();

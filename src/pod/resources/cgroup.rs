@@ -1,5 +1,6 @@
 //! Cgroup values of pods and containers (kubelet rule D24).
 
+use super::pod_level::pod_level_limits;
 use super::{Amounts, CgroupResources, QosClass, amount, effective_limit, limits, pod_limits, pod_requests, qos_class, requests};
 use crate::pod::Pod;
 use crate::pod::containers;
@@ -59,13 +60,15 @@ pub fn container_cgroup(pod: &Pod, container: &Container) -> CgroupResources {
     let cpu_request = requests.get("cpu").map_or(cpu_limit, |request| request.milli_value());
     let cpu_quota_us = milli_cpu_to_quota(cpu_limit);
     let memory = limit("memory").value();
+    let mut huge_pages = pod_level_limits(pod);
+    huge_pages.extend(limits);
     CgroupResources {
         cpu_shares: Some(milli_cpu_to_shares(cpu_request)),
         cpu_quota_us,
         cpu_period_us: cpu_quota_us.map(|_| CPU_PERIOD_US),
         memory_limit: (memory > 0).then_some(memory),
         pids_limit: None,
-        hugepages: hugepage_limits(&limits),
+        hugepages: hugepage_limits(&huge_pages),
     }
 }
 

@@ -89,6 +89,17 @@ mod tests {
     }
 
     #[test]
+    fn a_container_that_names_no_huge_pages_may_use_the_pod_s() {
+        let pod = pod(
+            "{limits: {memory: 1Gi, hugepages-2Mi: 8Mi, hugepages-1Gi: 1Gi}}",
+            &["{limits: {hugepages-2Mi: 4Mi, memory: 1Mi}}", "{}"],
+        );
+        let of = |index: usize| container_cgroup(&pod, &pod.spec.as_ref().unwrap().containers[index]).hugepages;
+        assert_eq!(of(0), [("1GB".to_owned(), 1 << 30), ("2MB".to_owned(), 4 << 20)]);
+        assert_eq!(of(1), [("1GB".to_owned(), 1 << 30), ("2MB".to_owned(), 8 << 20)]);
+    }
+
+    #[test]
     fn requests_follow_from_containers_and_else_from_limits() {
         for (resources, container, expected) in [
             ("{limits: {cpu: 1, memory: 1Gi}}", "{}", "{\"cpu\":\"1\",\"memory\":\"1Gi\"}"),

@@ -49,6 +49,8 @@ pub struct SandboxView {
     pub rootfs: PathBuf,
     /// The kernel.
     pub facts: KernelFacts,
+    /// Sizes of huge pages that the container's cgroup can be limited in, as the kernel spells them.
+    pub huge_page_sizes: Vec<String>,
     /// All device nodes of the host; used by privileged containers only.
     pub host_devices: Vec<HostDevice>,
     /// The parsed profile ([`parse_profile`]) when the container's is `Localhost`.

@@ -27,9 +27,12 @@ pub(super) fn resources(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<L
         // As the kubelet: what runs out of memory dies whole, so that no container goes on without half of its processes.
         builder = builder.unified([("memory.oom.group".to_owned(), "1".to_owned())]);
     }
+    // As the kubelet: what is not named is not had.
+    let others = sandbox.huge_page_sizes.iter().filter(|size| hugepages.iter().all(|(named, _)| named != *size));
+    let hugepages = hugepages.iter().map(|(size, bytes)| (size, *bytes)).chain(others.map(|size| (size, 0)));
+    let hugepages = hugepages.map(|(size, bytes)| hugepage(size, bytes)).collect::<Result<Vec<_>, _>>()?;
     if !hugepages.is_empty() {
-        let limits = hugepages.iter().map(|(size, bytes)| hugepage(size, *bytes)).collect::<Result<Vec<_>, _>>()?;
-        builder = builder.hugepage_limits(limits);
+        builder = builder.hugepage_limits(hugepages);
     }
     builder.build().part("resources")
 }

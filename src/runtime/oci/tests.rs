@@ -81,6 +81,7 @@ fn sandbox() -> SandboxView {
             oom_score_adj_floor: None,
             swap_accounting: true,
         },
+        huge_page_sizes: Vec::new(),
         host_devices: vec![HostDevice { path: "/dev/sda".into(), block: true, major: 8, minor: 0, mode: 0o660, uid: 0, gid: 6 }],
         localhost_seccomp: None,
     }
@@ -208,6 +209,12 @@ fn limits_become_resources() {
             r#".linux.resources.pids: null -> {"limit":100}"#,
         ]
     );
+    let on_a_host_with_pages = effect(|spec, view| {
+        limited(spec);
+        view.huge_page_sizes = ["1GB", "2MB"].map(str::to_owned).to_vec();
+    });
+    let pages = r#".linux.resources.hugepageLimits: null -> [{"limit":4194304,"pageSize":"2MB"},{"limit":0,"pageSize":"1GB"}]"#;
+    assert!(on_a_host_with_pages.contains(&pages.to_owned()), "{on_a_host_with_pages:?}");
     let without_swap = effect(|spec, view| {
         limited(spec);
         view.facts.swap_accounting = false;

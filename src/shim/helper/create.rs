@@ -8,6 +8,7 @@ use crate::pod::ContainerId;
 use crate::runtime::oci::{SandboxView, oci_spec, parse_profile};
 use crate::runtime::protocol::ShimConfig;
 use crate::runtime::{ContainerSpec, SeccompProfile};
+use crate::sys::cgroup::Hierarchies;
 use crate::sys::kernel::{self, KernelFacts};
 use crate::sys::namespaces::Namespace;
 use crate::sys::{descriptor_passing, overlay};
@@ -144,6 +145,9 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> R
         dev_shm: (!namespaces.host_ipc).then(|| paths.shared_memory(uid)),
         rootfs,
         facts: KernelFacts::probe().attempt("look at the kernel")?,
+        huge_page_sizes: Hierarchies::detect()
+            .and_then(|hierarchies| hierarchies.huge_page_sizes_below(&config.cgroup))
+            .attempt("look for huge pages")?,
         host_devices: match spec.security.privileged {
             true => kernel::host_devices().attempt("list devices")?,
             false => Vec::new(),

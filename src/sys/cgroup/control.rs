@@ -49,6 +49,15 @@ pub(super) fn make(path: &Path) -> Result<(), CgroupError> {
 
 /// Names of the directories in `path`; empty when it is not there.
 pub(super) fn children(path: &Path) -> Result<Vec<String>, CgroupError> {
+    entries(path, |kind| kind.is_dir())
+}
+
+/// Names of the files in `path`; empty when it is not there.
+pub(super) fn files(path: &Path) -> Result<Vec<String>, CgroupError> {
+    entries(path, |kind| kind.is_file())
+}
+
+fn entries(path: &Path, is_wanted: fn(&fs::FileType) -> bool) -> Result<Vec<String>, CgroupError> {
     let failed = |source| CgroupError::Read { path: path.to_owned(), source };
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -62,7 +71,7 @@ pub(super) fn children(path: &Path) -> Result<Vec<String>, CgroupError> {
             Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => break,
             Err(source) => return Err(failed(source)),
         };
-        if entry.file_type().map_err(failed)?.is_dir() {
+        if is_wanted(&entry.file_type().map_err(failed)?) {
             names.extend(entry.file_name().into_string());
         }
     }

@@ -1,6 +1,7 @@
 //! From limits to what is written where. **Pure**.
 
 use super::CgroupVersion;
+use super::huge_pages::{CONTROLLER, limit_file};
 use crate::pod::resources::CgroupResources;
 
 /// One value for one file of a group.
@@ -12,15 +13,16 @@ pub(super) struct Setting {
     pub(super) file: String,
     /// What is written.
     pub(super) value: String,
-    /// It takes a limit away: that the file is missing does no harm.
+    /// Nobody asked for it: that the file is missing does no harm, nor that more is in use.
     pub(super) resets: bool,
 }
 
 const DEFAULT_PERIOD_US: u64 = 100_000;
 const DEFAULT_SHARES: u64 = 1024;
 
-/// What to write for `resources`, in order. What is not limited is reset to the kernel's default.
-pub(super) fn settings(version: CgroupVersion, resources: &CgroupResources) -> Vec<Setting> {
+/// What to write for `resources`, in order. What is not limited is reset to the kernel's default; of huge pages, those that are not named
+/// are not had, as on a kubelet. `page_sizes` are all that the group can be limited in.
+pub(super) fn settings(version: CgroupVersion, resources: &CgroupResources, page_sizes: &[String]) -> Vec<Setting> {
     let CgroupResources { cpu_shares, cpu_quota_us, cpu_period_us, memory_limit, pids_limit, hugepages } = resources;
     let shares = cpu_shares.unwrap_or(DEFAULT_SHARES);
     let period = cpu_period_us.unwrap_or(DEFAULT_PERIOD_US);
@@ -48,13 +50,12 @@ pub(super) fn settings(version: CgroupVersion, resources: &CgroupResources) -> V
         }
     };
     settings.push(setting("pids", "pids.max", or_max(pids_limit), pids_limit.is_none()));
-    for (size, bytes) in hugepages {
-        let file = match version {
-            CgroupVersion::V1 => format!("hugetlb.{size}.limit_in_bytes"),
-            CgroupVersion::V2 => format!("hugetlb.{size}.max"),
-        };
-        settings.push(Setting { controller: "hugetlb", file, value: bytes.to_string(), resets: false });
-    }
+    let named = hugepages.iter().map(|(size, bytes)| (size, *bytes, false));
+    let others = page_sizes.iter().filter(|size| hugepages.iter().all(|(named, _)| named != *size)).map(|size| (size, 0, true));
+    settings.extend(named.chain(others).map(|(size, bytes, resets)| {
+        let file = limit_file(version, size);
+        Setting { controller: CONTROLLER, file, value: bytes.to_string(), resets }
+    }));
     settings
 }
 
@@ -87,7 +88,8 @@ mod tests {
     }
 
     fn written(version: CgroupVersion, resources: &CgroupResources) -> Vec<String> {
-        settings(version, resources)
+        let page_sizes = ["1GB", "2MB"].map(str::to_owned);
+        settings(version, resources, if resources.hugepages.is_empty() { &[] } else { &page_sizes })
             .into_iter()
             .map(|s| format!("{}={}{}", s.file, s.value, if s.resets { "?" } else { "" }))
             .collect()
@@ -105,7 +107,14 @@ mod tests {
         };
         assert_eq!(
             written(CgroupVersion::V2, &resources),
-            ["cpu.weight=59", "cpu.max=50000 100000", "memory.max=67108864", "pids.max=100", "hugetlb.2MB.max=4194304"]
+            [
+                "cpu.weight=59",
+                "cpu.max=50000 100000",
+                "memory.max=67108864",
+                "pids.max=100",
+                "hugetlb.2MB.max=4194304",
+                "hugetlb.1GB.max=0?"
+            ]
         );
         assert_eq!(
             written(CgroupVersion::V1, &resources),
@@ -115,7 +124,8 @@ mod tests {
                 "cpu.cfs_quota_us=50000",
                 "memory.limit_in_bytes=67108864",
                 "pids.max=100",
-                "hugetlb.2MB.limit_in_bytes=4194304"
+                "hugetlb.2MB.limit_in_bytes=4194304",
+                "hugetlb.1GB.limit_in_bytes=0?"
             ]
         );
     }

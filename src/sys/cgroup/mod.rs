@@ -20,6 +20,7 @@
 mod control;
 mod counters;
 mod hierarchies;
+mod huge_pages;
 mod kill;
 mod limits;
 mod resize;

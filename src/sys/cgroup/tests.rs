@@ -101,6 +101,24 @@ fn a_limit_that_the_host_cannot_set_is_an_error_that_names_the_file() {
 }
 
 #[test]
+fn huge_pages_that_are_not_named_are_not_had() {
+    let pod = format!("podstead.slice/pod{}", uid());
+    let container = format!("{pod}/c");
+    let root = FakeRoot::new(&["podstead.slice", &pod, &container]);
+    let limits = |group: &str| ["2MB", "1GB"].map(|size| root.read(&format!("{group}/hugetlb.{size}.max")));
+    for group in [&pod, &container] {
+        for size in ["2MB", "1GB"] {
+            fs::write(root.directory.path().join(group).join(format!("hugetlb.{size}.max")), "").unwrap();
+        }
+    }
+    root.cgroups.create_pod(QosClass::Guaranteed, &uid(), &CgroupResources::default()).unwrap();
+    assert_eq!(limits(&pod), ["0", "0"]);
+    let named = CgroupResources { hugepages: vec![("2MB".into(), 4 << 20)], ..CgroupResources::default() };
+    root.cgroups.resize_container(&Path::new("/").join(&container), &named).unwrap();
+    assert_eq!(limits(&container), ["4194304", "0"]);
+}
+
+#[test]
 fn usage_is_read_as_v2_writes_it() {
     let root = FakeRoot::new(&["podstead.slice"]);
     let write = |file: &str, content: &str| fs::write(root.directory.path().join("podstead.slice").join(file), content).unwrap();

@@ -92,7 +92,8 @@ impl Cgroups {
         Ok(path)
     }
 
-    /// Changes the limits of a group; what `resources` does not limit becomes unlimited.
+    /// Changes the limits of a group; what `resources` does not limit becomes unlimited, but for huge pages: those that are in use stay, and
+    /// there are no others.
     pub fn update(&self, path: &Path, resources: &CgroupResources) -> Result<(), CgroupError> {
         self.write(path, resources)
     }
@@ -198,12 +199,13 @@ impl Cgroups {
     /// Sets a group's share of the processors and nothing else. A host that cannot share them is no error: nobody asked for these shares.
     fn weigh(&self, path: &Path, cpu_shares: u64) -> Result<(), CgroupError> {
         let resources = CgroupResources { cpu_shares: Some(cpu_shares), ..CgroupResources::default() };
-        let shares = settings(self.version(), &resources).into_iter().take(1);
+        let shares = settings(self.version(), &resources, &[]).into_iter().take(1);
         self.apply(path, shares.map(|setting| Setting { resets: true, ..setting }))
     }
 
     fn write(&self, path: &Path, resources: &CgroupResources) -> Result<(), CgroupError> {
-        self.apply(path, settings(self.version(), resources).into_iter())
+        let page_sizes = self.hierarchies.huge_page_sizes(path)?;
+        self.apply(path, settings(self.version(), resources, &page_sizes).into_iter())
     }
 
     pub(super) fn apply(&self, path: &Path, settings: impl Iterator<Item = Setting>) -> Result<(), CgroupError> {
@@ -216,7 +218,8 @@ impl Cgroups {
                 return Err(CgroupError::Write { path: path.join(file), value, source });
             };
             match write(&below(root, path).join(file), &value) {
-                Err(CgroupError::Write { source, .. }) if resets && source.kind() == io::ErrorKind::NotFound => {}
+                Err(CgroupError::Write { source, .. })
+                    if resets && matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ResourceBusy) => {}
                 other => other?,
             }
         }
