@@ -1,7 +1,7 @@
 //! Persistent volumes: what a pod's `persistentVolumeClaim` volumes refer to. **Pure**.
 
 use super::Pod;
-use super::containers::{list, spec};
+use super::containers::{has_volume, list, spec};
 use super::files::ProjectionError;
 use super::objects::{Object, ObjectError, ObjectKind, ObjectName, Objects, namespace_of};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
@@ -90,14 +90,16 @@ pub fn claim_of(pod: &Pod, volume: &Volume) -> Option<ClaimName> {
     Some(ClaimName { namespace: namespace_of(pod).to_owned(), name: source.claim_name.clone() })
 }
 
-/// Whether the pod has such a volume.
+/// Whether a container of the pod has such a volume.
 pub fn has_claims(pod: &Pod) -> bool {
-    list(&spec(pod).volumes).iter().any(|volume| volume.persistent_volume_claim.is_some())
+    let volumes = list(&spec(pod).volumes).iter();
+    volumes.filter(|volume| volume.persistent_volume_claim.is_some()).any(|volume| has_volume(pod, &volume.name))
 }
 
-/// Each volume of the pod that a claim stands behind, or why it cannot be mounted.
+/// Each volume of the pod's containers that a claim stands behind, or why it cannot be mounted.
 pub fn claimed_volumes(pod: &Pod, objects: &Objects) -> Vec<Result<ClaimedVolume, ProjectionError>> {
-    let named = list(&spec(pod).volumes).iter().filter_map(|volume| Some((volume, claim_of(pod, volume)?)));
+    let volumes = list(&spec(pod).volumes).iter().filter(|volume| has_volume(pod, &volume.name));
+    let named = volumes.filter_map(|volume| Some((volume, claim_of(pod, volume)?)));
     let claimed = |(volume, claim): (&Volume, ClaimName)| {
         let ClaimName { namespace, name } = claim.clone();
         let name = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
@@ -120,9 +122,11 @@ mod tests {
     #[test]
     fn a_volume_has_the_terms_of_its_claim_or_waits_for_it() {
         let pod: Pod = serde_yaml::from_str(
-            "{metadata: {namespace: shop}, spec: {volumes: [{name: e, emptyDir: {}}, {name: d, persistentVolumeClaim: {claimName: data}}]}}",
+            "{metadata: {namespace: shop}, spec: {containers: [{name: c, volumeMounts: [{name: e, mountPath: /e}, {name: d, mountPath: /d}]}],
+              volumes: [{name: e, emptyDir: {}}, {name: d, persistentVolumeClaim: {claimName: data}}, {name: unused, persistentVolumeClaim: {claimName: none}}]}}",
         )
         .unwrap();
+        assert_eq!(claimed_volumes(&pod, &view(&[("a", Some(""))])).len(), 1, "no container has the other");
         let missing = claimed_volumes(&pod, &view(&[("a", Some(""))])).remove(0).unwrap_err().to_string();
         let expected = "MountVolume.SetUp failed for volume \"d\" : persistentvolumeclaim \"data\" not found in namespace \"shop\" (looked in source a)";
         assert_eq!(missing, expected);

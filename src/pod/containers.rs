@@ -74,6 +74,14 @@ pub fn find<'pod>(pod: &'pod Pod, name: &str) -> Option<(ContainerKind, &'pod Co
     all(pod).find(|(_, container)| container.name == name)
 }
 
+/// Whether any container of the pod has the volume, mounted or as a device. What no container has is not prepared, as on a kubelet.
+pub fn has_volume(pod: &Pod, volume: &str) -> bool {
+    all(pod).any(|(_, container)| {
+        let mounts = list(&container.volume_mounts).iter().map(|mount| &mount.name);
+        mounts.chain(list(&container.volume_devices).iter().map(|device| &device.name)).any(|name| name == volume)
+    })
+}
+
 /// The role of an entry of `spec.initContainers`.
 pub fn init_kind(container: &Container) -> ContainerKind {
     if text(&container.restart_policy) == "Always" { ContainerKind::Sidecar } else { ContainerKind::Init }

@@ -302,8 +302,9 @@ mod tests {
     }
 
     fn pod(uid: &str, fields: &str) -> DesiredPod {
-        let pod =
-            desired(&format!("{{{fields} containers: [], volumes: [{{name: d, persistentVolumeClaim: {{claimName: data}}}}]}}"));
+        let pod = desired(&format!(
+            "{{{fields} containers: [{{name: c, volumeMounts: [{{name: d, mountPath: /d}}]}}], volumes: [{{name: d, persistentVolumeClaim: {{claimName: data}}}}]}}"
+        ));
         DesiredPod { uid: PodUid::new(uid), ..pod }
     }
 

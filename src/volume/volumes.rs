@@ -3,8 +3,8 @@
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
 use super::{
-    ContainerMounts, Giving, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file, host_path,
-    image_volume, projected, removal, trim,
+    ContainerMounts, Giving, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file,
+    host_path, image_volume, projected, removal, trim,
 };
 use crate::config::Paths;
 use crate::mux::DesiredPod;
@@ -15,7 +15,7 @@ use crate::pod::files::is_projected;
 use crate::pod::host_files::ResolvConf;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
-use crate::pod::{ContainerName, Pod, PodUid};
+use crate::pod::{ContainerName, PodUid};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use std::fs;
@@ -173,7 +173,7 @@ impl Shared {
                 empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
             } else if let Some(source) = &volume.host_path {
                 // Before anything is stopped for it, as the kubelet does. What has no type is made for the container that mounts it.
-                if source.type_.as_deref().is_some_and(|kind| !kind.is_empty()) && is_mounted(&pod.pod, &volume.name) {
+                if source.type_.as_deref().is_some_and(|kind| !kind.is_empty()) && containers::has_volume(&pod.pod, &volume.name) {
                     host_path::check(source).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
                 }
             } else if volume.persistent_volume_claim.is_none() && volume.image.is_none() && !is_projected(volume) {
@@ -236,9 +236,4 @@ fn real_path(directory: &std::path::Path) -> io::Result<std::path::PathBuf> {
     };
     fs::DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
     Ok(fs::canonicalize(parent)?.join(name))
-}
-
-/// Whether any container of the pod mounts the volume.
-fn is_mounted(pod: &Pod, volume: &str) -> bool {
-    containers::all(pod).any(|(_, container)| containers::list(&container.volume_mounts).iter().any(|mount| mount.name == volume))
 }

@@ -296,7 +296,7 @@ fn infeasible(pod: &Pod, facts: &EnvFacts) -> Option<String> {
 
 fn volume_images(pod: &Pod) -> Vec<VolumeImage> {
     let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
-    let wanted = volumes.iter().filter_map(|volume| {
+    let wanted = volumes.iter().filter(|volume| containers::has_volume(pod, &volume.name)).filter_map(|volume| {
         let source = volume.image.as_ref()?;
         let reference = source.reference.clone().unwrap_or_default();
         let policy = containers::image_pull_policy(source.pull_policy.as_deref(), &reference);

@@ -282,7 +282,9 @@ fn files_of_volumes_have_the_names_modes_and_content_that_are_asked_for() {
 fn a_volume_keeps_the_modes_that_its_containers_give_it() {
     let mut host = TestHost::start();
     let config = |text: &str| {
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata: {{text: '{text}'}}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec:\n  accessModes: [ReadWriteOnce]\n  resources: {{requests: {{storage: 1Gi}}}}\n")
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata: {{text: '{text}'}}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec:\n  accessModes: [ReadWriteOnce]\n  resources: {{requests: {{storage: 1Gi}}}}\n"
+        )
     };
     let spec = format!(
         "  securityContext: {{fsGroup: 4321}}

@@ -8,7 +8,7 @@ mod downward;
 mod project;
 
 use super::Pod;
-use super::containers::{list, spec, text};
+use super::containers::{has_volume, list, spec, text};
 use super::env::{EnvFacts, FieldRefError, ResourceFieldError};
 use super::objects::{ObjectError, ObjectKind, Objects};
 use k8s_openapi::api::core::v1::{SecretProjection, Volume};
@@ -78,21 +78,24 @@ pub fn is_projected(volume: &Volume) -> bool {
     volume.config_map.is_some() || volume.secret.is_some() || volume.downward_api.is_some() || volume.projected.is_some()
 }
 
-/// Whether the pod has such a volume.
+/// Whether a container of the pod has such a volume.
 pub fn has_projected(pod: &Pod) -> bool {
-    list(&spec(pod).volumes).iter().any(is_projected)
+    projected(pod).next().is_some()
 }
 
-/// The files of each volume that has some from objects or from the pod.
+fn projected(pod: &Pod) -> impl Iterator<Item = &Volume> {
+    list(&spec(pod).volumes).iter().filter(|volume| is_projected(volume) && has_volume(pod, &volume.name))
+}
+
+/// The files of each volume of the pod's containers that has some from objects or from the pod.
 pub fn projections(pod: &Pod, objects: &Objects, facts: &EnvFacts) -> Vec<Result<Projection, ProjectionError>> {
-    let volumes = list(&spec(pod).volumes).iter().filter(|volume| is_projected(volume));
     let project = |volume: &Volume| {
         let mut projecting = Projecting::new(pod, objects, facts, default_mode(volume));
         let done = project(volume, &mut projecting).and_then(|()| projecting.checked());
         let done = done.map(|(files, is_sure)| Projection { volume: volume.name.clone(), files, is_sure });
         done.map_err(|why| ProjectionError { volume: volume.name.clone(), why: Box::new(why) })
     };
-    volumes.map(project).collect()
+    projected(pod).map(project).collect()
 }
 
 fn default_mode(volume: &Volume) -> u32 {
@@ -155,7 +158,8 @@ mod tests {
     fn of(volume: &str, objects: &Objects) -> Result<Projection, ProjectionError> {
         let pod = format!(
             "{{metadata: {{name: web, uid: u, labels: {{b: 'x \"y\"', a: \"1\\n2\"}}}},
-               spec: {{containers: [{{name: c, resources: {{limits: {{memory: 64Mi}}}}}}], volumes: [{{name: plain, emptyDir: {{}}}}, {{name: v, {volume}}}]}}}}"
+               spec: {{containers: [{{name: c, resources: {{limits: {{memory: 64Mi}}}}, volumeMounts: [{{name: v, mountPath: /v}}, {{name: plain, mountPath: /p}}]}}],
+                volumes: [{{name: plain, emptyDir: {{}}}}, {{name: v, {volume}}}, {{name: unused, secret: {{secretName: none}}}}]}}}}"
         );
         let mut pod: Pod = serde_yaml::from_str(&pod).unwrap();
         crate::pod::defaults::apply(&mut pod);

@@ -15,6 +15,7 @@ const MAX_KERNEL_NAME: usize = 64;
 /// The whole spec.
 pub(super) fn check(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
     volumes::check(list(&spec.volumes), &path.child("volumes"), problems);
+    volumes::check_use(pod, spec, &path.child("volumes"), problems);
     containers::check(spec, path, problems);
     pod_resources::check(pod, spec, path, problems);
     problems.one_of(&path.child("restartPolicy"), text(&spec.restart_policy), &["Always", "OnFailure", "Never"]);

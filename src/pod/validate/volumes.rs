@@ -2,16 +2,21 @@
 
 use super::env::{check_resource_ref, check_volume_field_ref};
 use super::names::{Rule, config_key, dns_label, dns_subdomain, file_mode, inner_path, no_nul, no_steps_back};
-use crate::pod::containers::{list, text};
+use crate::pod::Pod;
+use crate::pod::containers::{self, list, text};
 use crate::pod::field::{FieldPath, Problems};
 use crate::pod::quantity::Amount;
 use k8s_openapi::api::core::v1::{
-    DownwardAPIVolumeFile, EmptyDirVolumeSource, HostPathVolumeSource, KeyToPath, ProjectedVolumeSource, Volume, VolumeProjection,
+    DownwardAPIVolumeFile, EmptyDirVolumeSource, HostPathVolumeSource, KeyToPath, PodSpec, ProjectedVolumeSource, Volume,
+    VolumeProjection,
 };
 use std::collections::HashSet;
 
 const HOST_PATH_TYPES: [&str; 7] =
     ["DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"];
+
+/// A kubelet takes it and says nothing.
+pub(super) const UNUSED: &str = "no container mounts it";
 
 /// All volumes of a pod.
 pub(super) fn check(volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
@@ -24,6 +29,18 @@ pub(super) fn check(volumes: &[Volume], path: &FieldPath, problems: &mut Problem
         }
         check_one_source(volume, &path, problems);
         check_source(volume, &path, problems);
+    }
+}
+
+/// Volumes that are there for nothing.
+pub(super) fn check_use(pod: &Pod, spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
+    let variables = containers::all(pod).flat_map(|(_, container)| list(&container.env));
+    let files = variables.filter_map(|variable| variable.value_from.as_ref()?.file_key_ref.as_ref());
+    let read: HashSet<&str> = files.map(|file| file.volume_name.as_str()).collect();
+    for (index, Volume { name, .. }) in list(&spec.volumes).iter().enumerate() {
+        if !name.is_empty() && !containers::has_volume(pod, name) && !read.contains(name.as_str()) {
+            problems.suspicious(&path.index(index), UNUSED);
+        }
     }
 }
 
@@ -211,6 +228,23 @@ mod tests {
         check(
             "{name: a, emptyDir: {}, hostPath: {path: /x}}",
             &["spec.volumes[0]: forbidden: a volume has one type, this one has emptyDir and hostPath"],
+        );
+    }
+
+    #[test]
+    fn what_no_container_has_is_told() {
+        let env = "env: [{name: A, valueFrom: {fileKeyRef: {volumeName: read, path: p, key: k}}}]";
+        let mount = |name: &str| format!("volumeMounts: [{{name: {name}, mountPath: /m}}]");
+        let spec = format!(
+            "initContainers: [{{name: i, image: x, {}}}], containers: [{{name: a, image: x, {env}, {}}}],
+             volumes: [{{name: mounted, emptyDir: {{}}}}, {{name: unused, emptyDir: {{}}}}, {{name: read, emptyDir: {{}}}}, {{name: early, emptyDir: {{}}}}]",
+            mount("early"),
+            mount("mounted")
+        );
+        check_spec(&spec, &["spec.volumes[1]: no container mounts it"]);
+        check_spec(
+            &spec.replace("name: unused", "name: early2").replace("name: mounted, mountPath", "name: early2, mountPath"),
+            &["spec.volumes[0]: no container mounts it"],
         );
     }
 

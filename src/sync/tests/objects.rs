@@ -133,6 +133,24 @@ async fn a_pod_waits_for_the_object_of_its_volume_and_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_does_not_wait_for_volumes_that_no_container_has() {
+    let mut host = Host::new().await;
+    let spec = "{containers: [{name: c, image: a}], volumes: [{name: v, configMap: {name: m}}, {name: s, secret: {secretName: s}},
+        {name: p, projected: {sources: [{secret: {name: s}}]}}, {name: d, persistentVolumeClaim: {claimName: d}}]}";
+    let web = pod("web", spec);
+    host.set_objects(view(&[("manifests", Some(""))])).await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    assert_eq!(host.running(&web.uid), ["c/0"]);
+    let mounting = pod("web", &spec.replace("image: a}", "image: a, volumeDevices: [{name: v, devicePath: /v}]}"));
+    host.say(PodOp::Update, &[&mounting]).await;
+    host.run(60).await;
+    let told = host.events.take();
+    assert!(told.iter().any(|event| event.contains("configmap \"m\" not found")), "{told:?}");
+    assert_eq!(host.running(&web.uid), ["c/0"], "what runs waits for what its edit needs");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_changed_object_changes_files_and_restarts_nothing() {
     let mut host = Host::new().await;
     let pod = pod("web", MOUNTING);
