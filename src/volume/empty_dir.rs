@@ -1,5 +1,6 @@
 //! `emptyDir`: a directory of the pod's, on disk or in memory, that lives as long as the pod.
 
+use super::memory::{NO_SWAP, mount_tmpfs};
 use super::ownership::{ChangePolicy, open_to_all, own};
 use crate::pod::Pod;
 use crate::pod::quantity::Amount;
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// Makes the directory, and in it the tmpfs that the medium asks for. What is there is kept, with the owners and modes that containers gave
 /// it: the volume is opened to all and given to the pod's group once, when it is new.
-pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path) -> Result<(), String> {
+/// `memory_bytes` is what all pods may use.
+pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path, memory_bytes: u64) -> Result<(), String> {
     let medium = source.medium.as_deref().unwrap_or_default();
     let note = note(directory);
     if !is_there(directory, medium)? {
@@ -27,7 +29,7 @@ pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path
     make(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
     match medium {
         "" => unmounted(directory)?,
-        "Memory" => mounted(directory, size_limit(pod, source)?)?,
+        "Memory" => mounted(directory, size_limit(pod, source, memory_bytes)?)?,
         huge => huge_pages(directory, page_bytes(pod, huge)?)?,
     }
     let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()).and_then(|context| context.fs_group);
@@ -73,11 +75,13 @@ fn is_there(directory: &Path, medium: &str) -> Result<bool, String> {
     Ok(mounted == wanted && fs::symlink_metadata(directory).is_ok())
 }
 
-/// The smallest of `sizeLimit` and the memory limit of the pod's cgroup, as the kubelet; `None` leaves the kernel's half of the RAM.
-fn size_limit(pod: &Pod, source: &EmptyDirVolumeSource) -> Result<Option<u64>, String> {
+/// The smallest of `sizeLimit`, the memory limit of the pod's cgroup and the memory that all pods may use, as the kubelet; `None`, where that
+/// is not known, leaves the kernel's half of the RAM.
+fn size_limit(pod: &Pod, source: &EmptyDirVolumeSource, memory_bytes: u64) -> Result<Option<u64>, String> {
     let declared = source.size_limit.as_ref().map(Amount::read).transpose().map_err(|error| format!("sizeLimit {error}"))?;
     let limits = [declared.map(Amount::value), pod_cgroup(pod).memory_limit];
-    Ok(limits.into_iter().flatten().filter_map(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0).min())
+    let limits = limits.into_iter().flatten().filter_map(|bytes| u64::try_from(bytes).ok());
+    Ok(limits.chain([memory_bytes]).filter(|bytes| *bytes > 0).min())
 }
 
 fn make(directory: &Path) -> io::Result<()> {
@@ -101,21 +105,26 @@ fn unmounted(directory: &Path) -> Result<(), String> {
 }
 
 fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
-    let options = |limit: u64| format!("size={limit},mode=0777");
     // "50%" is what the kernel does without a size; it is said to take an earlier one away.
-    let data = CString::new(limit.map_or("size=50%,mode=0777".to_owned(), options)).map_err(|error| error.to_string())?;
+    let size = limit.map_or("size=50%".to_owned(), |limit| format!("size={limit}"));
     let all = all_mounts()?;
     let mut present = all.iter().rfind(|mount| mount.point == directory);
     if present.take_if(|present| present.kind != "tmpfs").is_some() {
         unmounted(directory)?;
     }
     match present {
-        None => mount("tmpfs", directory, "tmpfs", MountFlags::empty(), data.as_c_str())
+        None => mount_tmpfs(directory, MountFlags::empty(), &format!("{size},mode=0777"))
             .map_err(|error| format!("mount tmpfs on {directory:?}: {error}")),
         // The kernel rounds the size of a tmpfs up to its pages, which have 16 or 64 KiB on some 64-bit ARM, and shows it in KiB.
         Some(present) if shown_size(present) == limit.map(|bytes| bytes.next_multiple_of(page_size() as u64)) => Ok(()),
-        Some(_) => mount_remount(directory, MountFlags::empty(), data.as_c_str())
-            .map_err(|error| format!("resize tmpfs on {directory:?}: {error}")),
+        Some(present) => {
+            // What keeps it out of the swap can neither be added nor taken away.
+            let is_unswapped = present.options.split(',').any(|option| option == NO_SWAP);
+            let data = CString::new(if is_unswapped { format!("{size},{NO_SWAP}") } else { size });
+            let resized =
+                data.map_err(io::Error::from).and_then(|data| Ok(mount_remount(directory, MountFlags::empty(), data.as_c_str())?));
+            resized.map_err(|error| format!("resize tmpfs on {directory:?}: {error}"))
+        }
     }
 }
 

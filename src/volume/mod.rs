@@ -25,6 +25,7 @@ mod env_file;
 mod host_files;
 mod host_path;
 mod image_volume;
+mod memory;
 mod mount_list;
 mod ownership;
 mod projected;

@@ -3,12 +3,12 @@
 
 use super::VolumeError;
 use super::atomic_writer::AtomicWriter;
+use super::memory::mount_tmpfs;
 use crate::pod::Pod;
 use crate::pod::files::Projection;
 use crate::sys::mounts::{is_mount_point, mounts};
 use jiff::Timestamp;
-use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::MountFlags;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -53,11 +53,7 @@ fn in_memory(directory: &Path) -> io::Result<()> {
         return Ok(());
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    // Kernels before 6.4 do not know how to keep a tmpfs out of the swap.
-    match mount("tmpfs", &directory, "tmpfs", flags, c"mode=0755,noswap") {
-        Err(Errno::INVAL) => Ok(mount("tmpfs", &directory, "tmpfs", flags, c"mode=0755")?),
-        mounted => Ok(mounted?),
-    }
+    mount_tmpfs(&directory, flags, "mode=0755")
 }
 
 #[cfg(test)]

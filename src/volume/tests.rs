@@ -6,6 +6,7 @@ use crate::manifest::{Origin, Position};
 use crate::pod::{Pod, PodFullName, SourceId};
 use crate::runtime::Propagation;
 use crate::source::Revision;
+use crate::sys::kernel::KernelFacts;
 use crate::sys::mounts::mounts;
 use crate::sys::mounts::tests::in_private_mounts;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -27,6 +28,9 @@ pub(super) fn desired(spec: &str) -> DesiredPod {
     }
 }
 
+/// What all pods may use.
+const MEMORY: u64 = 96 << 20;
+
 /// A store in a directory of its own.
 struct Store {
     root: tempfile::TempDir,
@@ -45,7 +49,7 @@ impl Store {
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         let node = NodeFiles { resolv_conf: root.path().join("resolv.conf"), ..NodeFiles::default() };
         let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Self { volumes: Volumes::new(paths.clone(), node), paths, root, executor }
+        Self { volumes: Volumes::new(paths.clone(), node, MEMORY), paths, root, executor }
     }
 
     fn pod(&self, spec: &str) -> DesiredPod {
@@ -139,9 +143,18 @@ fn memory_is_limited_by_the_volume_and_by_the_pod_and_can_be_resized() {
         assert_eq!(size(&pod("64Mi", ", sizeLimit: 8Mi")), 8 << 20, "the volume's own");
         assert_eq!(size(&pod("4Mi", ", sizeLimit: 8Mi")), 4 << 20, "the smaller");
         let unlimited = store.pod("{containers: [], volumes: [{name: v, emptyDir: {medium: Memory}}]}");
-        assert!(size(&unlimited) > 64 << 20, "half of the RAM");
+        assert_eq!(size(&unlimited), MEMORY, "all that pods may use");
+        assert_eq!(size(&pod("1Gi", ", sizeLimit: 1Gi")), MEMORY, "no more than that");
         assert_eq!(store.mounted().len(), 1);
         assert!(store.empty_dir(&unlimited, "v").join("file").is_file(), "resizing keeps the data");
+        let swap =
+            |place: &Path| mounts().unwrap().into_iter().rfind(|mount| mount.point == place).unwrap().options.contains("noswap");
+        let place = store.empty_dir(&unlimited, "v");
+        assert_eq!(swap(&place), KernelFacts::probe().unwrap().release >= (6, 4));
+        // A volume of a version that did not ask for it is resized too.
+        rustix::mount::unmount(&place, rustix::mount::UnmountFlags::empty()).unwrap();
+        mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=1m").unwrap();
+        assert_eq!((size(&pod("64Mi", "")), swap(&place)), (64 << 20, false));
     });
 }
 

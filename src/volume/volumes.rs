@@ -34,6 +34,8 @@ pub struct Volumes {
 pub(super) struct Shared {
     pub(super) paths: Paths,
     node: NodeFiles,
+    /// What all pods may use.
+    memory_bytes: u64,
     /// Held by whoever walks to measure.
     pub(super) measuring: Semaphore,
     /// Held by whoever takes or deletes a claim's data: what nobody uses must not be taken while it is deleted.
@@ -43,10 +45,10 @@ pub(super) struct Shared {
 }
 
 impl Volumes {
-    /// A store under `paths`. Nothing is made yet.
-    pub fn new(paths: Paths, node: NodeFiles) -> Self {
+    /// A store under `paths`. Nothing is made yet. `memory_bytes` is what all pods may use; 0 if that is not known.
+    pub fn new(paths: Paths, node: NodeFiles, memory_bytes: u64) -> Self {
         let (claims, trash) = Default::default();
-        Self { shared: Arc::new(Shared { paths, node, measuring: Semaphore::new(1), claims, trash }) }
+        Self { shared: Arc::new(Shared { paths, node, memory_bytes, measuring: Semaphore::new(1), claims, trash }) }
     }
 
     pub(super) async fn blocking<T: Send + 'static>(
@@ -98,7 +100,7 @@ impl VolumeService for Volumes {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node, measuring: _, claims: _, trash: _ } = shared;
+            let Shared { paths, node, memory_bytes: _, measuring: _, claims: _, trash: _ } = shared;
             let (dns, environment) = (dns.as_ref(), environment.as_slice());
             let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
             request.resolve()
@@ -170,7 +172,8 @@ impl Shared {
                 let directory = self.paths.empty_dir(&pod.uid, &volume.name);
                 // Mounts are listed by their real path.
                 let real = real_path(&directory).map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
-                empty_dir::prepare(&pod.pod, source, &real).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
+                empty_dir::prepare(&pod.pod, source, &real, self.memory_bytes)
+                    .map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
             } else if let Some(source) = &volume.host_path {
                 // Before anything is stopped for it, as the kubelet does. What has no type is made for the container that mounts it.
                 if source.type_.as_deref().is_some_and(|kind| !kind.is_empty()) && containers::has_volume(&pod.pod, &volume.name) {

@@ -304,6 +304,11 @@ fn a_volume_keeps_the_modes_that_its_containers_give_it() {
         tops + &places.map(|place| format!("{place}/x {file} 4321\n")).concat()
     };
     assert_eq!(seen(&host), expected("2777", "644"));
+    // Without limits, the one in memory may be as large as the host's.
+    let size = sh(&host, "web", "stat -f -c '%b %S' /v/memory");
+    let bytes: u64 = size.split_whitespace().map(|number| number.parse::<u64>().unwrap()).product();
+    let info = fs::read_to_string("/proc/meminfo").unwrap();
+    assert_eq!(bytes, info.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024);
     sh(&host, "web", "cd /v; chmod 600 */x; chmod 700 *; chmod g-s *");
     // The second change is written after all that came of the first.
     let change = |host: &TestHost, texts: [&str; 2]| {

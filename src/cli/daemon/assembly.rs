@@ -87,7 +87,8 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let lifecycle = runtime.take_events().ok_or_else(|| anyhow!("the runtime's events are taken already"))?;
     // Early: questions of pods that run wait in there instead of being lost.
     let dns = DnsSockets::open(&config, &events);
-    let volumes = Arc::new(Volumes::new(paths.clone(), dns.node_files(&config)));
+    let node = node::facts(&config);
+    let volumes = Arc::new(Volumes::new(paths.clone(), dns.node_files(&config), node.allocatable_memory_bytes));
     let sources: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
 
     if !is_in_memory(&paths.run) {
@@ -115,7 +116,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         incarnations: Arc::new(incarnations.clone()),
         clock,
         paths: paths.clone(),
-        node: node::facts(&config),
+        node,
         host_addresses: HostAddresses::new(host_ips),
         crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max),
         objects: objects.clone(),
