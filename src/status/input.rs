@@ -72,6 +72,8 @@ pub struct StatusInput<'a> {
     pub starting: &'a BTreeMap<ContainerName, Waiting>,
     /// How the pod ended, if it did.
     pub result: Option<&'a PodResult>,
+    /// Its containers are kept running: without a `result`, more follows, whatever their exit codes say.
+    pub shall_run: bool,
     /// Containers that run but have a readiness or startup probe that does not succeed.
     pub unready: &'a BTreeMap<ContainerName, Unready>,
     /// The sandbox and its network are there.

@@ -46,12 +46,15 @@ impl Counted<'_> {
 /// The phase of a pod with these containers. `inits` are init containers without sidecars. A `result` that was decided stays, whatever is
 /// seen later. `is_initialized`: a main container was started in the present sandbox; init containers that run in a new one, after a reboot
 /// for one, make the pod pending again. A pod of which something runs is not over, as for the kubelet's status manager: who sees that it is may take what it had.
+/// Without a `result`, one that `shall_run` is not over either, whatever its exit codes say: the plan may start again what was stopped by
+/// an edit, a probe or the end of another container. Only of one that is being removed do they tell how it ended.
 pub(super) fn pod_phase(
     inits: &[Counted<'_>],
     sidecars: &[Counted<'_>],
     mains: &[Counted<'_>],
     is_initialized: bool,
     result: Option<&PodResult>,
+    shall_run: bool,
 ) -> PodPhase {
     let runs = |containers: &[Counted<'_>]| containers.iter().any(|container| is_running(container.status));
     let is_alive = runs(inits) || runs(sidecars) || runs(mains);
@@ -59,7 +62,7 @@ pub(super) fn pod_phase(
         return if result.succeeded { PodPhase::Succeeded } else { PodPhase::Failed };
     }
     let init_pending = inits.iter().any(|init| terminated(init.status).is_none_or(|terminated| terminated.exit_code != 0));
-    if !is_alive && inits.iter().any(|init| init.after_exit() == Some(AfterExit::Failed)) {
+    if !is_alive && !shall_run && inits.iter().any(|init| init.after_exit() == Some(AfterExit::Failed)) {
         return PodPhase::Failed;
     }
     if init_pending && !is_initialized {
@@ -72,7 +75,7 @@ pub(super) fn pod_phase(
         return PodPhase::Running;
     }
     let ends = |wanted: &[AfterExit]| mains.iter().filter_map(Counted::after_exit).any(|after| wanted.contains(&after));
-    if ends(&[AfterExit::Restart, AfterExit::RestartAll]) {
+    if shall_run || ends(&[AfterExit::Restart, AfterExit::RestartAll]) {
         PodPhase::Running
     } else if ends(&[AfterExit::Failed]) {
         PodPhase::Failed
@@ -136,7 +139,7 @@ mod tests {
         let counted: Vec<Counted<'_>> = statuses.iter().zip(&exits).map(|(status, exits)| Counted { status, exits }).collect();
         let (inits, mains) = counted.split_at(inits.len());
         let is_initialized = mains.iter().any(|main| is_running(main.status) || ended(main.status).is_some());
-        pod_phase(inits, &[], mains, is_initialized, None)
+        pod_phase(inits, &[], mains, is_initialized, None, false)
     }
 
     /// The phase of a pod with a sidecar.
@@ -148,7 +151,7 @@ mod tests {
         let exits: Vec<ExitPolicy> = containers::all(&pod).map(|(kind, container)| ExitPolicy::of(&pod, kind, container)).collect();
         let (sidecar, main) = (status(sidecar), status(main));
         let counted = |status, exits| [Counted { status, exits }];
-        pod_phase(&[], &counted(&sidecar, &exits[0]), &counted(&main, &exits[1]), false, None)
+        pod_phase(&[], &counted(&sidecar, &exits[0]), &counted(&main, &exits[1]), false, None, false)
     }
 
     fn phase(policy: &str, inits: &str, mains: &str) -> PodPhase {
@@ -251,10 +254,28 @@ mod tests {
         let exits = ExitPolicy::of(&pod, ContainerKind::Main, &pod.spec.as_ref().unwrap().containers[0]);
         let phase = |letter, result| {
             let status = status(letter);
-            pod_phase(&[], &[], &[Counted { status: &status, exits: &exits }], true, Some(&result))
+            pod_phase(&[], &[], &[Counted { status: &status, exits: &exits }], true, Some(&result), true)
         };
         assert_eq!(phase('r', PodResult::failed()), PodPhase::Running);
         assert_eq!(phase('w', PodResult::failed()), PodPhase::Failed);
         assert_eq!(phase('1', PodResult::succeeded()), PodPhase::Succeeded);
+    }
+
+    #[test]
+    fn d14_a_pod_that_shall_run_is_over_only_when_that_was_decided() {
+        let phase = |policy: &str, init: Option<char>, main: char| {
+            let pod: Pod =
+                serde_yaml::from_str(&format!("{{spec: {{restartPolicy: {policy}, containers: [{{name: c}}]}}}}")).unwrap();
+            let exits = ExitPolicy::of(&pod, ContainerKind::Main, &pod.spec.as_ref().unwrap().containers[0]);
+            let (init, main) = (init.map(status), status(main));
+            let inits: Vec<Counted<'_>> = init.iter().map(|status| Counted { status, exits: &exits }).collect();
+            pod_phase(&inits, &[], &[Counted { status: &main, exits: &exits }], ended(&main).is_some(), None, true)
+        };
+        // Stopped by its probe, and in the pause before its restart.
+        assert_eq!(phase("OnFailure", None, '0'), PodPhase::Running);
+        // Stopped for an edit: the new image is being looked for, the new hook goes on.
+        assert_eq!(phase("Never", None, '1'), PodPhase::Running);
+        assert_eq!(phase("Never", None, 'b'), PodPhase::Running);
+        assert_eq!(phase("Never", Some('1'), 'w'), PodPhase::Pending);
     }
 }

@@ -33,7 +33,7 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     let [init_containers, sidecars, main_containers] =
         [ContainerKind::Init, ContainerKind::Sidecar, ContainerKind::Main].map(of_kind);
     let main_has_run = has_started_main(input);
-    let phase = pod_phase(&init_containers, &sidecars, &main_containers, main_has_run, input.result);
+    let phase = pod_phase(&init_containers, &sidecars, &main_containers, main_has_run, input.result, input.shall_run);
     let uninitialized: Vec<&str> = inits
         .iter()
         .filter(|(kind, status)| !main_has_run && !is_done(*kind, status))

@@ -121,6 +121,7 @@ fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
         waiting: &known.waiting,
         starting: &known.starting,
         result: known.result.as_ref(),
+        shall_run: false,
         unready: &known.unready,
         sandbox_ready: known.sandbox_ready,
         pod_ips: &["10.0.0.7".parse().unwrap()],

@@ -62,6 +62,7 @@ impl PodWorker {
             waiting: &self.waiting,
             starting: &self.starting,
             result: self.record.result.as_ref(),
+            shall_run: self.phase == WorkPhase::Sync,
             unready: &self.memory.unready(observed),
             sandbox_ready: is_ready && self.memory.is_connected(),
             pod_ips,

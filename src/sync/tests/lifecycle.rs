@@ -159,3 +159,26 @@ async fn burstable_pods_together_weigh_what_they_request() {
     host.run(61).await;
     assert_eq!(host.runtime.burstable_shares(), Some(256));
 }
+
+#[tokio::test(start_paused = true)]
+async fn d14_a_pod_that_restarts_all_its_containers_is_not_over_in_between() {
+    let mut host = Host::new().await;
+    let spec = "{restartPolicy: Never, containers: [{name: job, image: a}], initContainers: [{name: init, image: a}, \
+                {name: side, image: a, restartPolicy: Always, \
+                restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]}]}";
+    let web = pod("web", spec);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    assert!(host.runtime.exit(&web.uid, "init", 0));
+    host.settle().await;
+    assert_eq!(host.summary(&web.uid), "Running init=Completed(0) side=Running job=Running");
+    for _ in 0..2 {
+        assert!(host.runtime.exit(&web.uid, "side", 42));
+        host.settle().await;
+        assert!(!["Succeeded", "Failed"].contains(&host.status(&web.uid).phase.as_deref().unwrap()), "{}", host.summary(&web.uid));
+        host.runtime.exit(&web.uid, "init", 0);
+        host.settle().await;
+    }
+    host.run(600).await;
+    assert!(!["Succeeded", "Failed"].contains(&host.status(&web.uid).phase.as_deref().unwrap()), "{}", host.summary(&web.uid));
+}

@@ -149,3 +149,22 @@ async fn d7_main_containers_wait_for_the_startup_probe_of_a_sidecar() {
     say(&mut host, &web, ProbeKind::Startup, ProbeResult::Success).await;
     assert_eq!(host.running(&web.uid), ["log/0", "web/0"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn d14_a_pod_is_not_over_while_its_unhealthy_container_waits_for_its_restart() {
+    let mut host = Host::new().await;
+    let web = pod("web", "{restartPolicy: OnFailure, containers: [{name: web, image: a, livenessProbe: {tcpSocket: {port: 1}}}]}");
+    host.runtime.on_signal(crate::runtime::fake::OnSignal::Ignore);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    for _ in 0..2 {
+        say(&mut host, &web, ProbeKind::Liveness, ProbeResult::Failure).await;
+        // It answers to SIGTERM as programs do that are proud of it.
+        assert!(host.runtime.exit(&web.uid, "web", 0));
+        host.settle().await;
+    }
+    assert_eq!(host.summary(&web.uid), "Running web=CrashLoopBackOff");
+    assert!(host.status(&web.uid).pod_ip.is_some());
+    host.run(10).await;
+    assert_eq!(host.running(&web.uid), ["web/2"]);
+}
