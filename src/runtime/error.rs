@@ -29,10 +29,10 @@ pub enum RuntimeError {
 /// Why a container could not be started; each becomes a waiting reason (kubelet rule D8).
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// `CreateContainerError`: before the program was executed.
+    /// `CreateContainerError`: the container was not made, and there is no run of it.
     #[error("create container: {0}")]
     Create(String),
-    /// `RunContainerError` (exit code 128): the program could not be executed, e.g. not found or no permission.
+    /// `RunContainerError` (a run with exit code 128): its process could not be made or its program not be executed, e.g. not found.
     #[error("{0}")]
     Execute(String),
     /// The sandbox is not there.

@@ -39,9 +39,9 @@ pub(super) enum HelperMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Stage {
-    /// Before the program was executed.
+    /// Before the OCI runtime had its turn: the container is not made, has no run, and is tried again.
     Create,
-    /// By execve.
+    /// By the OCI runtime or execve, for what the definition says: a run that failed, as with runc.
     Execute,
 }
 

@@ -7,8 +7,10 @@ use super::container::Ending;
 use super::event_loop::{PodShim, complain};
 use super::helper_job::Stage;
 use super::poller::{ClientKey, ContainerKey, JobKey};
+use super::starting::START_ERROR;
 use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
 use crate::runtime::record::{ContainerRecord, Durability, RecordError};
+use crate::sys::atomic_file::remove_durable;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,8 @@ pub(super) enum Then {
     Permit(JobKey),
     /// The end is told: to subscribers, to who asked for the start, and to the sessions.
     Tell { reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending> },
+    /// The container was never made: it is forgotten, and who asked for it is told.
+    Forget { reply: Reply },
     /// Nothing: it was told, or need not be.
     Nothing,
 }
@@ -45,7 +49,8 @@ pub(super) enum Then {
 #[derive(Debug)]
 struct Write {
     container: ContainerKey,
-    record: ContainerRecord,
+    /// `None` takes the record away.
+    record: Option<ContainerRecord>,
     path: PathBuf,
     then: Then,
 }
@@ -98,7 +103,7 @@ impl Recorder {
         let in_thread = Arc::clone(&job);
         let spawned = Builder::new().name("record".into()).stack_size(STACK).spawn(move || {
             let (record, path) = &*in_thread;
-            let result = write(record, path, Durability::PowerCut);
+            let result = put(record.as_ref(), path);
             // A counter that is full has been told.
             let _told = ended.write(1);
             result
@@ -108,7 +113,7 @@ impl Recorder {
                 self.running = Some(Running { thread, container, then });
                 None
             }
-            Err(_) => Some((container, then, write(&job.0, &job.1, Durability::PowerCut))),
+            Err(_) => Some((container, then, put(job.0.as_ref(), &job.1))),
         }
     }
 
@@ -129,7 +134,16 @@ impl PodShim {
         container.record_due = None;
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
         let record = ContainerRecord::new(container.status.clone());
-        self.recorder.waiting.push_back(Write { container: key, record, path, then });
+        self.recorder.waiting.push_back(Write { container: key, record: Some(record), path, then });
+        self.write_records();
+    }
+
+    /// Has the record of a container that was never made taken away, behind the writes that were asked for before, and then forgets it.
+    pub(super) fn unrecord(&mut self, key: ContainerKey, reply: Reply) {
+        let Some(container) = self.containers.get_mut(&key) else { return };
+        container.record_due = None;
+        let path = self.paths.container_record(&self.config.spec.uid, container.id());
+        self.recorder.waiting.push_back(Write { container: key, record: None, path, then: Then::Forget { reply } });
         self.write_records();
     }
 
@@ -175,6 +189,12 @@ impl PodShim {
                 self.try_again_if(key, result.is_err());
                 self.tell_end(key, reply, attached, ending);
             }
+            Then::Forget { reply } => {
+                if let Err(error) = &result {
+                    complain("remove the record of intent", error);
+                }
+                self.forget(key, reply);
+            }
             // It was complained about when it failed first.
             Then::Nothing => self.try_again_if(key, result.is_err()),
         }
@@ -205,6 +225,22 @@ impl PodShim {
             self.respond(client, id, refusal.map_or_else(|| Ok(Answer::Container(Box::new(status))), Err));
         }
         kills.into_iter().for_each(|(client, id)| self.respond(client, id, Ok(Answer::Done)));
+    }
+
+    fn forget(&mut self, key: ContainerKey, Reply { client, id, refusal }: Reply) {
+        let Some(container) = self.containers.remove(&key) else { return };
+        let ending = Ending { exit_code: START_ERROR, signal: None };
+        container.attached.into_iter().for_each(|client| self.end_session(client, ending));
+        self.respond(client, id, refusal.map_or(Ok(Answer::Done), Err));
+        container.kills.into_iter().for_each(|(client, id)| self.respond(client, id, Ok(Answer::Done)));
+    }
+}
+
+/// Durably writes a record, or takes it away.
+fn put(record: Option<&ContainerRecord>, path: &Path) -> Result<(), RecordError> {
+    match record {
+        Some(record) => write(record, path, Durability::PowerCut),
+        None => remove_durable(path).map_err(|source| RecordError::Write { path: path.to_owned(), source }),
     }
 }
 

@@ -19,8 +19,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, Instant};
 
-/// Exit code of a container whose program could not be executed (kubelet: RunContainerError).
-const START_ERROR: i32 = 128;
+/// Exit code of a container that could not be started (kubelet: RunContainerError).
+pub(super) const START_ERROR: i32 = 128;
 
 /// The container's spec in its bundle, for helpers.
 pub(super) const SPEC_FILE: &str = "spec.json";
@@ -40,7 +40,7 @@ impl PodShim {
         let container = Container::new(key, &spec, self.config.log_limits, Timestamp::now());
         self.containers.insert(key, container);
         if let Err(reason) = self.launch_start_helper(client, id, key, &spec) {
-            self.start_failed(key, &reason, Reply { client, id, refusal: Some(Refusal::Create(reason.clone())) });
+            self.unmake(key, Reply { client, id, refusal: Some(Refusal::Create(reason)) });
         }
     }
 
@@ -213,8 +213,11 @@ impl PodShim {
         match (job.purpose, result) {
             (Purpose::Start(container), Ok(())) => self.start_succeeded(container, client, id),
             (Purpose::Start(container), Err((stage, reason))) => {
-                let refusal = Some(refusal(stage, reason.clone()));
-                self.start_failed(container, &reason, Reply { client, id, refusal });
+                let reply = Reply { client, id, refusal: Some(refusal(stage, reason.clone())) };
+                match stage {
+                    Stage::Create => self.unmake(container, reply),
+                    Stage::Execute => self.start_failed(container, &reason, reply),
+                }
             }
             (Purpose::Exec(exec), Ok(())) => self.open_exec_session(exec, client, id),
             (Purpose::Exec(exec), Err((stage, reason))) => {
@@ -245,33 +248,50 @@ impl PodShim {
                 self.container_ended(key, ending, Some(Reply { client, id, refusal: None }));
             }
             Process::Awaited | Process::Gone => {
-                let reason = "the helper named no process";
-                self.start_failed(key, reason, Reply { client, id, refusal: Some(Refusal::Create(reason.to_owned())) });
+                let refusal = Some(Refusal::Create("the helper named no process".to_owned()));
+                self.unmake(key, Reply { client, id, refusal });
             }
         }
     }
 
-    /// Leaves nothing of a failed start but its record, which is told when it is on disk.
-    pub(super) fn start_failed(&mut self, key: ContainerKey, reason: &str, reply: Reply) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
-        let now = Timestamp::now();
-        container.told.get_or_insert_with(|| container.status.clone());
-        if let Some(handle) = container.process.handle() {
-            // It may sleep in a trap of its own; what is left of it goes with its group below.
-            let _gone = handle.signal(libc::SIGKILL);
+    /// Leaves nothing of a container that was not made. It has not run, so that nothing follows for its pod but another attempt.
+    fn unmake(&mut self, key: ContainerKey, reply: Reply) {
+        self.clear_away(key);
+        let Some(container) = self.containers.get(&key) else { return };
+        let layer = self.paths.container_layer(&self.config.spec.uid, container.id());
+        if let Err(error) = super::requests::remove_tree(&layer) {
+            complain("remove the layer of a failed start", &error);
         }
-        container.process = Process::Gone;
+        self.unrecord(key, reply);
+    }
+
+    /// Leaves nothing of a failed start but its record, which is told when it is on disk.
+    fn start_failed(&mut self, key: ContainerKey, reason: &str, reply: Reply) {
+        self.clear_away(key);
+        let Some(container) = self.containers.get_mut(&key) else { return };
         container.status.state = ContainerState::Exited {
             started_at: None,
-            finished_at: now,
+            finished_at: Timestamp::now(),
             exit_code: START_ERROR,
             signal: None,
             oom_killed: false,
             error: Some(reason.to_owned()),
             message: None,
         };
+        self.record(key, Then::Tell { reply: Some(reply), attached: Vec::new(), ending: None });
+    }
+
+    /// Removes what a failed start left in the kernel and under the run directory.
+    fn clear_away(&mut self, key: ContainerKey) {
+        let Some(container) = self.containers.get_mut(&key) else { return };
+        container.told.get_or_insert_with(|| container.status.clone());
+        if let Some(handle) = container.process.handle() {
+            // It may sleep in a trap of its own; what is left of it goes with its group below.
+            let _gone = handle.signal(libc::SIGKILL);
+        }
+        container.process = Process::Gone;
         container.streams.close(&mut self.poller);
-        container.log.close(now);
+        container.log.close(Timestamp::now());
         let status = container.status.clone();
         let cgroup = self.container_cgroup(&status.id);
         self.kill_cgroup(&cgroup);
@@ -282,7 +302,6 @@ impl PodShim {
                 complain("remove what a failed start left", &error);
             }
         }
-        self.record(key, Then::Tell { reply: Some(reply), attached: Vec::new(), ending: None });
     }
 
     fn open_exec_session(&mut self, key: ExecKey, client: ClientKey, id: u64) {

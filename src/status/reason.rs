@@ -18,7 +18,7 @@ pub const IMAGE_INSPECT_ERROR: &str = "ImageInspectError";
 pub const CREATE_CONTAINER_CONFIG_ERROR: &str = "CreateContainerConfigError";
 /// Waiting: the container could not be made.
 pub const CREATE_CONTAINER_ERROR: &str = "CreateContainerError";
-/// Waiting: its program could not be executed.
+/// Waiting: its process could not be made, or its program not be executed.
 pub const RUN_CONTAINER_ERROR: &str = "RunContainerError";
 /// Waiting: a port of the host that the pod wants has an owner (podstead's word; the kubelet rejects the pod).
 pub const HOST_PORT_CONFLICT: &str = "HostPortConflict";

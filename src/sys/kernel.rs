@@ -85,6 +85,11 @@ pub fn has_apparmor_profile(name: &str) -> bool {
     fs::read_to_string("/sys/kernel/security/apparmor/profiles").is_ok_and(|profiles| lists_profile(&profiles, name))
 }
 
+/// Whether the kernel shows its AppArmor profiles, and this is none of them.
+pub fn lacks_apparmor_profile(name: &str) -> bool {
+    fs::read_to_string("/sys/kernel/security/apparmor/profiles").is_ok_and(|profiles| !lists_profile(&profiles, name))
+}
+
 /// Lines are `name (mode)`.
 pub fn lists_profile(profiles: &str, name: &str) -> bool {
     profiles.lines().any(|line| line.strip_prefix(name).is_some_and(|mode| mode.starts_with(" (")))

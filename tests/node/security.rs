@@ -118,6 +118,25 @@ fn the_pod_s_seccomp_profile_holds_for_its_containers() {
     assert!(waiting.container("main").to_string().contains("missing.json"));
 }
 
+/// As with containerd, which refuses to create such a container: there is no run that could have failed for good.
+#[test]
+fn a_container_whose_profile_comes_late_runs_then_whatever_the_restart_policy() {
+    let host = TestHost::start();
+    let late = "securityContext: {seccompProfile: {type: Localhost, localhostProfile: late.json}}";
+    host.write_manifest("web.yaml", &manifest("restartPolicy: Never", late));
+    let is_told = |events: &str| events.contains("late.json");
+    let waiting = host.wait_for_pod("web", "the missing profile", |pod| {
+        pod.waiting_reason("main") == "CreateContainerError" && is_told(&host.cli_ok(&["get", "events"]))
+    });
+    assert_eq!(waiting.phase(), "Pending");
+    assert_eq!(waiting.container("main")["lastState"], serde_json::json!({}));
+    let profiles = host.path("state/seccomp");
+    fs::create_dir_all(&profiles).unwrap();
+    fs::write(profiles.join("late.json"), r#"{"defaultAction": "SCMP_ACT_ALLOW"}"#).unwrap();
+    let running = host.wait_running("web");
+    assert_eq!(running.container("main")["restartCount"], 0);
+}
+
 /// shows: spec.securityContext.supplementalGroupsPolicy
 #[test]
 fn groups_of_the_image_are_added_unless_the_policy_is_strict() {

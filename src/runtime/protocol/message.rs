@@ -146,10 +146,10 @@ pub enum Refusal {
     /// No such container.
     #[error("container {0} does not exist")]
     NotFound(ContainerId),
-    /// The container could not be created.
+    /// The container could not be created: nothing of it is left.
     #[error("{0}")]
     Create(String),
-    /// The program could not be executed.
+    /// The program could not be executed: a run that failed.
     #[error("{0}")]
     Execute(String),
     /// Anything else.

@@ -43,9 +43,10 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     overlay::mount(&spec.image.layers, &layer, &rootfs).attempt("mount the root file system")?;
     let root = mounts::open_root(&rootfs)?;
     match &users {
-        Some(users) => users.act_as_root(|| mounts::make_directory(&root, &spec.cwd))?,
-        None => mounts::make_directory(&root, &spec.cwd)?,
+        Some(users) => users.act_as_root(|| mounts::make_directory(&root, &spec.cwd)),
+        None => mounts::make_directory(&root, &spec.cwd),
     }
+    .map_err(Failure::of_runtime)?;
     if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
         spec.env.push(format!("HOME={}", home::home_of(&root, spec.user.uid)));
     }
@@ -56,6 +57,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     if let (Some(users), Some(shared_memory)) = (&users, view.dev_shm.as_mut()) {
         *shared_memory = users.mapped(shared_memory, &bundle.join("shm"))?;
     }
+    require_apparmor(&spec)?;
     let oci = oci_spec(&spec, &view).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
     oci.save(bundle.join(CONFIG_FILE)).attempt("write the OCI spec")?;
 
@@ -63,11 +65,11 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     let (outcome, far_outcome) = Outcome::new().attempt("make a pipe")?;
     let (mut container, terminal) = create(&id, &paths.oci_state(uid), &bundle, far_outcome, &oci).map_err(|error| {
         let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
-        Failure::create(if said.is_empty() { error } else { said })
+        Failure::execute(if said.is_empty() { error } else { said })
     })?;
     let pid = container.pid().and_then(|pid| u32::try_from(pid.as_raw()).ok());
     report.created(pid.ok_or_else(|| Failure::create("libcontainer named no process"))?, terminal)?;
-    container.start().attempt("start")?;
+    container.start().attempt("start").map_err(Failure::of_runtime)?;
     match outcome.wait() {
         None => Ok(()),
         Some(reason) => Err(Failure::execute(reason)),
@@ -154,6 +156,12 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> R
         },
         localhost_seccomp,
     })
+}
+
+/// A profile may be loaded at any time: one that is missing is waited for. Where the kernel does not show its profiles, it is tried.
+fn require_apparmor(spec: &ContainerSpec) -> Result<(), Failure> {
+    let missing = spec.security.apparmor.as_deref().filter(|name| kernel::lacks_apparmor_profile(name));
+    missing.map_or(Ok(()), |name| Err(Failure::create(format!("AppArmor profile {name:?} is not loaded"))))
 }
 
 /// One `/dev/shm` serves the whole pod: it is as large as the container that wants most.

@@ -29,14 +29,19 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Before the program was executed.
+    /// Before the OCI runtime had its turn.
     fn create(reason: impl Into<String>) -> Self {
         Self { stage: Stage::Create, reason: reason.into() }
     }
 
-    /// By executing the program.
+    /// By making its process or executing the program.
     fn execute(reason: impl Into<String>) -> Self {
         Self { stage: Stage::Execute, reason: reason.into() }
+    }
+
+    /// Found before the OCI runtime had its turn, which is whose business it is with runc.
+    fn of_runtime(self) -> Self {
+        Self { stage: Stage::Execute, ..self }
     }
 }
 

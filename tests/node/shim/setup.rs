@@ -57,7 +57,7 @@ async fn an_image_of_many_layers_with_long_paths_can_be_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_cannot_be_created_says_why_and_leaves_nothing_but_its_record() {
+async fn a_container_that_cannot_be_made_says_why_and_leaves_nothing_and_one_that_the_runtime_refuses_only_its_record() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("broken");
@@ -68,12 +68,25 @@ async fn a_container_that_cannot_be_created_says_why_and_leaves_nothing_but_its_
     no_layer.image.layers.push(host.root().join("no-such-layer"));
     let mut no_memory = host.container(&pod, "no-memory", "true");
     no_memory.resources.memory_limit = Some(4096);
-    for (container, expected) in [(&no_source, "No such file"), (&no_layer, "no-such-layer"), (&no_memory, "")] {
-        match node.runtime.start_container(container).await {
-            Err(StartError::Create(reason)) => assert!(reason.contains(expected), "{reason}"),
-            other => panic!("{}: {other:?}", container.name),
+    let mut no_directory = host.container(&pod, "no-directory", "true");
+    no_directory.cwd = "/bin/busybox/below".into();
+    for (container, expected, is_made) in [
+        (&no_source, "No such file", false),
+        (&no_layer, "no-such-layer", false),
+        (&no_memory, "", true),
+        (&no_directory, "working directory", true),
+    ] {
+        match (node.runtime.start_container(container).await, is_made) {
+            (Err(StartError::Create(reason)), false) | (Err(StartError::Execute(reason)), true) => {
+                assert!(reason.contains(expected), "{reason}");
+            }
+            (other, _) => panic!("{}: {other:?}", container.name),
         }
         let paths = host.paths();
+        let runs = node.runtime.observe(&pod.uid).await.unwrap().unwrap().containers;
+        assert_eq!(runs.iter().any(|run| run.id == container.id), is_made, "{}", container.name);
+        assert_eq!(paths.container_record(&pod.uid, &container.id).try_exists().unwrap(), is_made, "{}", container.name);
+        assert_eq!(paths.container_layer(&pod.uid, &container.id).try_exists().unwrap(), is_made, "{}", container.name);
         assert!(!paths.bundle(&pod.uid, &container.id).try_exists().unwrap());
         assert!(!paths.oci_state(&pod.uid).join(&container.id).try_exists().unwrap());
     }
