@@ -33,7 +33,8 @@ impl Hook {
         // A TCP connection is refused before: Kubernetes has never made it.
         let LifecycleHandler { exec, http_get, sleep, tcp_socket: _ } = handler;
         let check = match (exec, http_get, sleep) {
-            (Some(exec), _, _) => Ok(Check::exec(exec, container)),
+            // As written: the kubelet expands the commands of probes, not those of hooks.
+            (Some(exec), _, _) => Ok(Check::Exec(exec.command.clone().unwrap_or_default())),
             (None, Some(http), _) => Check::http(http, container).map_err(|error| error.to_string()),
             (None, None, Some(sleep)) => return Hook::Sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))),
             (None, None, None) => Err("the hook names no action".to_owned()),

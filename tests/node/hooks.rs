@@ -92,6 +92,24 @@ fn d8_a_failed_post_start_hook_ends_the_container_and_says_so() {
     assert!(events.contains("FailedPostStartHook") && events.contains("command exited with 3: wrong"), "{events}");
 }
 
+#[test]
+fn commands_of_hooks_are_taken_as_they_are_written() {
+    let host = TestHost::start();
+    let spec = format!(
+        r#"  containers:
+    - {{name: main, IMAGE, command: [/bin/sh, -c, "{FOREVER}"], env: [{{name: WORD, value: expanded}}], lifecycle: {{
+       postStart: {{exec: {{command: [/bin/sh, -c, 'echo "$1" >> /work/log', after, '$(WORD) $$(WORD) $$']}}}},
+       preStop: {{exec: {{command: [/bin/sh, -c, 'echo "$1" >> /work/log', before, '$(WORD) $$']}}}}}}}}
+"#
+    );
+    host.write_manifest("plain.yaml", &manifest(&host, "plain", 10, &spec));
+    host.wait_running("plain");
+    assert_eq!(written(&host), ["$(WORD) $$(WORD) $$"]);
+    host.remove_manifest("plain.yaml");
+    eventually("the preStop hook", || if written(&host).len() == 2 { Ok(()) } else { Err(written(&host).join("\n")) });
+    assert_eq!(written(&host)[1], "$(WORD) $$");
+}
+
 /// shows: spec.containers[].lifecycle.preStop.exec, spec.containers[].lifecycle.preStop.exec.command
 /// shows: spec.initContainers[].lifecycle.preStop.exec, spec.initContainers[].lifecycle.preStop.exec.command
 #[test]
