@@ -61,11 +61,11 @@ pub(super) fn conditions(
             verdict
         }
     };
-    let ready = if containers_ready.holds { readiness_gates(input) } else { containers_ready.clone() };
     [
         ("PodReadyToStartContainers", Verdict::of(input.sandbox_ready, None)),
         ("Initialized", initialized),
-        ("Ready", ready),
+        // Readiness gates are left out: nothing on this host could set the conditions that they name.
+        ("Ready", containers_ready.clone()),
         ("ContainersReady", containers_ready),
         ("PodScheduled", Verdict::TRUE),
     ]
@@ -86,19 +86,6 @@ fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
             ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
         }
     })
-}
-
-/// Nothing on this host sets the conditions that readiness gates name: a pod with gates is never ready, as on a kubelet without whoever
-/// sets them.
-fn readiness_gates(input: &StatusInput<'_>) -> Verdict {
-    let gates = input.desired.pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
-    let missing: Vec<String> = gates
-        .map(|gate| format!("corresponding condition of pod readiness gate \"{}\" does not exist.", gate.condition_type))
-        .collect();
-    match missing.as_slice() {
-        [] => Verdict::TRUE,
-        [..] => Verdict { holds: false, reason: Some(reason::READINESS_GATES_NOT_READY), message: Some(missing.join(", ")) },
-    }
 }
 
 /// A condition whose time of change is that of the status before, unless it changed.

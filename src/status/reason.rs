@@ -50,7 +50,5 @@ pub const CONTAINERS_NOT_INITIALIZED: &str = "ContainersNotInitialized";
 pub const POD_COMPLETED: &str = "PodCompleted";
 /// Condition: the pod failed.
 pub const POD_FAILED: &str = "PodFailed";
-/// Condition: a readiness gate has no true condition.
-pub const READINESS_GATES_NOT_READY: &str = "ReadinessGatesNotReady";
 /// Condition: the host can never give what the pod requests.
 pub const INFEASIBLE: &str = "Infeasible";
