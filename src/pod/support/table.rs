@@ -447,7 +447,7 @@ const CONTAINER: &[(&str, Support)] = &[
         refused("raw block devices are not supported", "mount the device with a hostPath volume of type BlockDevice"),
     ),
     ("volumeMounts", YES),
-    ("volumeMounts[].mountPath", YES),
+    ("volumeMounts[].mountPath", Honoured("not `/dev` itself, where the container's own devices are")),
     ("volumeMounts[].mountPropagation", YES),
     ("volumeMounts[].name", YES),
     ("volumeMounts[].readOnly", YES),

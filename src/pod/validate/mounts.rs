@@ -14,6 +14,7 @@ pub(super) fn check(container: &Container, volumes: &[Volume], path: &FieldPath,
         let path = path.child("volumeMounts").index(index);
         check_volume(&mount.name, volumes, &path, problems);
         check_mount_path(&mount.mount_path, &mut places, &path.child("mountPath"), problems);
+        check_devices_stay(&mount.mount_path, &path.child("mountPath"), problems);
         check_sub_path(mount, &path, problems);
         check_propagation(mount, privileged, &path, problems);
     }
@@ -48,6 +49,16 @@ fn check_mount_path(text: &str, places: &mut HashSet<Vec<String>>, path: &FieldP
     problems.rule(path, text, rule);
     if rule.is_ok() && !places.insert(parts(text).map(str::to_owned).collect()) {
         problems.duplicate(path, text);
+    }
+}
+
+/// The OCI runtime makes the container's devices in `/dev`, whatever is mounted there: in the host's own that would do harm.
+fn check_devices_stay(text: &str, path: &FieldPath, problems: &mut Problems) {
+    if container_path(text).is_ok() && parts(text).eq(["dev"]) {
+        problems.forbidden(path, "nothing may be mounted on /dev itself, where the container's own devices are");
+        let fix =
+            "mount what is needed below it (/dev/ttyUSB0), or leave the mount out of a privileged container, which has all devices";
+        problems.hint(Some(fix.to_owned()));
     }
 }
 
@@ -126,6 +137,18 @@ mod tests {
             check(
                 &format!("{{name: cache, mountPath: {mount_path}}}"),
                 &[&format!("{{P}}.volumeMounts[0].mountPath: invalid value {mount_path:?}: {message}")],
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_takes_the_place_of_the_containers_devices() {
+        check("{name: cache, mountPath: /dev/shm}, {name: logs, mountPath: /dev/ttyUSB0}, {name: logs, mountPath: /device}", &[]);
+        for place in ["/dev", "/dev/", "//./dev"] {
+            let refused = "nothing may be mounted on /dev itself, where the container's own devices are";
+            check(
+                &format!("{{name: cache, mountPath: {place}}}"),
+                &[&format!("{{P}}.volumeMounts[0].mountPath: forbidden: {refused}")],
             );
         }
     }
