@@ -93,7 +93,8 @@ fn check_container(container: &Container, surroundings: &Surroundings<'_>, path:
         resources::check_claims(requirements, &surroundings.claims, &path.child("resources"), problems);
     }
     restart::check(container, path, problems);
-    resources::check_resize_policy(list(&container.resize_policy), &path.child("resizePolicy"), problems);
+    let is_never_restarted = spec.restart_policy.as_deref() == Some("Never");
+    resources::check_resize_policy(list(&container.resize_policy), is_never_restarted, &path.child("resizePolicy"), problems);
     security::check_user(spec.security_context.as_ref(), container, path, problems);
     if let Some(context) = &container.security_context {
         security::check_container(context, spec.host_users != Some(false), &path.child("securityContext"), problems);

@@ -32,13 +32,22 @@ pub(super) fn check(resources: &ResourceRequirements, path: &FieldPath, problems
     }
 }
 
-/// `resizePolicy` of one container.
-pub(super) fn check_resize_policy(policies: &[ContainerResizePolicy], path: &FieldPath, problems: &mut Problems) {
+/// `resizePolicy` of one container. `is_never_restarted`, by the policy of its pod.
+pub(super) fn check_resize_policy(
+    policies: &[ContainerResizePolicy],
+    is_never_restarted: bool,
+    path: &FieldPath,
+    problems: &mut Problems,
+) {
     let mut names = HashSet::new();
     for (index, policy) in policies.iter().enumerate() {
         let path = path.index(index);
         problems.one_of(&path.child("resourceName"), &policy.resource_name, &["cpu", "memory"]);
         problems.one_of(&path.child("restartPolicy"), &policy.restart_policy, &["NotRequired", "RestartContainer"]);
+        if is_never_restarted && policy.restart_policy == "RestartContainer" {
+            let rule = "must be \"NotRequired\" in a pod with restartPolicy Never";
+            problems.invalid(&path.child("restartPolicy"), &policy.restart_policy, rule);
+        }
         if !policy.resource_name.is_empty() && !names.insert(&policy.resource_name) {
             problems.duplicate(&path.child("resourceName"), &policy.resource_name);
         }
@@ -185,6 +194,18 @@ mod tests {
         check(
             "requests: {hugepages-2Mi: 2Mi, cpu: 1}",
             &["{P}.resources.requests[hugepages-2Mi]: is required: the limit must be set: it cannot be shared"],
+        );
+    }
+
+    #[test]
+    fn a_pod_that_restarts_nothing_restarts_nothing_for_a_resize() {
+        check_container("resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]", "restartPolicy: Never", &[]);
+        check_container(
+            "resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]",
+            "restartPolicy: Never",
+            &[
+                "{P}.resizePolicy[0].restartPolicy: invalid value \"RestartContainer\": must be \"NotRequired\" in a pod with restartPolicy Never",
+            ],
         );
     }
 
