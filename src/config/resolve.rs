@@ -34,7 +34,7 @@ pub struct HostFacts {
 impl HostFacts {
     /// Asks the kernel.
     pub fn of_this_host() -> Self {
-        let host_name = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let host_name = crate::sys::kernel::host_name();
         Self { host_name, executable: std::env::current_exe().ok() }
     }
 }

@@ -80,6 +80,11 @@ impl KernelFacts {
     }
 }
 
+/// The name of the host, as the kernel has it at the moment.
+pub fn host_name() -> String {
+    nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Whether an AppArmor profile of this name is loaded. No, where the kernel has no AppArmor or does not show its profiles.
 pub fn has_apparmor_profile(name: &str) -> bool {
     fs::read_to_string("/sys/kernel/security/apparmor/profiles").is_ok_and(|profiles| lists_profile(&profiles, name))

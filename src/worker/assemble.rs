@@ -203,9 +203,10 @@ impl Start<'_> {
         if args.is_empty() {
             return Err(AssembleError::NoCommand);
         }
+        // As `hostname` says it in the container: on the host's network what the kernel says now, which need not be the node's name.
         let hostname = match self.sandbox.spec.namespaces.host_network {
-            true => services.node.node_name.as_str(),
-            false => &self.sandbox.spec.hostname,
+            true => kernel::host_name(),
+            false => self.sandbox.spec.hostname.clone(),
         };
         let tty = container.tty.unwrap_or(false);
         user.additional_gids.extend(injected.gids);
@@ -221,7 +222,7 @@ impl Start<'_> {
             image_ref: self.definition.image.clone(),
             image: self.image.clone(),
             args,
-            env: process::with_variables(process::environment(image, hostname, tty, declared), injected.env),
+            env: process::with_variables(process::environment(image, &hostname, tty, declared), injected.env),
             cwd: process::working_directory(container.working_dir.as_deref(), image).into(),
             user,
             mounts: mounts.mounts,

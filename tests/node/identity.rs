@@ -58,7 +58,7 @@ fn d21_d22_a_pod_on_the_hosts_network_has_the_hosts_files() {
     let of_the_host = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     assert_eq!(servers(&sh(&host, "web", "cat /etc/resolv.conf")), servers(&of_the_host));
     let name = nix::unistd::gethostname().unwrap().into_string().unwrap();
-    assert_eq!(sh(&host, "web", "hostname"), format!("{name}\n"));
+    assert_eq!(sh(&host, "web", "hostname; echo $HOSTNAME"), format!("{name}\n{name}\n"));
 }
 
 /// shows: spec.dnsConfig
