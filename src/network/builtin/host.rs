@@ -204,7 +204,7 @@ impl Shared {
         self.tell_collisions(&decision.collisions);
         if decision.lacks_ipv6 {
             let message = "every default range of IPv6 addresses is in use on this host: pods have addresses of IPv4 alone. A free range in network.ipv6Range counts after a restart of the daemon";
-            self.tell_once(EventType::Warning, "PodsWithoutIpv6", message);
+            self.tell_once(EventType::Warning, "PodRangeMissing", message);
         }
         self.look_at_firewalls();
         Ok(decision.ranges)

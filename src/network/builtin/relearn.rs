@@ -53,13 +53,15 @@ fn described(
     Some(Lease { pod, slot: Some(slot), addresses, ports: Vec::new(), is_isolated: true, holds_ports: false })
 }
 
-/// Single addresses that are reached by an interface of the host.
+/// Single addresses that podstead's routes reach by an interface of the host.
 fn routes_to(index: u32) -> Result<Vec<IpAddr>, NetlinkError> {
     let mut request = Request::new();
     rtnetlink::list_routes(&mut request);
     let mut found = Vec::new();
     NetlinkSocket::open(Protocol::Route)?.dump(&request, |answer| {
         let route = rtnetlink::route(&answer).filter(|route| route.interface == index && route.is_single());
+        // The kernel's own lead to the host's addresses.
+        let route = route.filter(|route| !route.is_on_link);
         found.extend(route.map(|route| route.network));
     })?;
     Ok(found)

@@ -6,6 +6,7 @@
 
 pub mod accepting;
 pub mod conntrack;
+mod default_route;
 pub mod expressions;
 pub mod listening;
 pub mod message;

@@ -5,13 +5,14 @@
 use super::message::{ACK, Answer, Body, CREATE, DUMP, EXCLUSIVE, REPLACE, Request, attributes, text_of, u32_at};
 use std::net::IpAddr;
 
+pub use super::default_route::{DefaultRoute, default_route, delete_default_route, whole_default_route};
+
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
 const NEW_ADDRESS: u16 = 20;
 const GET_ADDRESS: u16 = 22;
-const NEW_ROUTE: u16 = 24;
-const DELETE_ROUTE: u16 = 25;
+pub(super) const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
 const NEW_NEIGHBOUR: u16 = 28;
 const DELETE_NEIGHBOUR: u16 = 29;
@@ -24,7 +25,7 @@ pub const LO: u32 = 1;
 /// Bytes of `struct ifinfomsg`, `struct ifaddrmsg`, `struct rtmsg`.
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
-const ROUTE_HEADER: usize = 12;
+pub(super) const ROUTE_HEADER: usize = 12;
 
 // IFLA_*.
 const LINK_MAC: u16 = 1;
@@ -42,10 +43,10 @@ const LINK_RX_QUEUES: u16 = 32;
 
 /// `rtm_protocol` of podstead's routes, so that `ip route show proto 112` lists them. None of the registered ones.
 pub const ROUTE_PROTOCOL: u8 = 112;
-const MAIN_TABLE: u8 = 254;
+pub(super) const MAIN_TABLE: u8 = 254;
 const SCOPE_UNIVERSE: u8 = 0;
 const SCOPE_LINK: u8 = 253;
-const UNICAST: u8 = 1;
+pub(super) const UNICAST: u8 = 1;
 
 /// A hardware address.
 pub type Mac = [u8; 6];
@@ -269,20 +270,6 @@ pub fn add_route(request: &mut Request, route: Route) {
     });
 }
 
-/// Removes a default route of the main table.
-pub fn delete_default_route(request: &mut Request, route: DefaultRoute) {
-    let DefaultRoute { is_ipv4, interface, via, metric } = route;
-    request.message(format!("remove the default route through interface {interface}"), DELETE_ROUTE, ACK, |body| {
-        // Scope RT_SCOPE_NOWHERE: whatever it has.
-        body.raw(&[family_number(is_ipv4), 0, 0, 0, MAIN_TABLE, 0, 255, 0, 0, 0, 0, 0]);
-        if let Some(via) = via {
-            body.bytes(5, &octets(via));
-        }
-        body.u32(4, interface);
-        body.u32(6, metric);
-    });
-}
-
 /// Says for good which hardware address a neighbour has, so that nobody needs to ask and nobody can claim it.
 pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac: Mac) {
     const PERMANENT: u16 = 0x80;
@@ -404,48 +391,6 @@ pub fn route(answer: &Answer<'_>) -> Option<Reached> {
     (prefix > 0).then_some(Reached { network: network?, prefix, interface, is_on_link })
 }
 
-/// The interface of a default route; `None` for any other message.
-pub fn default_route(answer: &Answer<'_>) -> Option<u32> {
-    if answer.kind != NEW_ROUTE || *answer.body.get(7)? != UNICAST || *answer.body.get(1)? != 0 {
-        return None;
-    }
-    attributes(answer.body.get(ROUTE_HEADER..)?).find(|(kind, _)| *kind == 4).and_then(|(_, value)| u32_at(value, 0))
-}
-
-/// A default route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DefaultRoute {
-    /// Of IPv4, or else of IPv6.
-    pub is_ipv4: bool,
-    /// Its interface.
-    pub interface: u32,
-    /// Its router, if it has one.
-    pub via: Option<IpAddr>,
-    /// The route with the least one counts.
-    pub metric: u32,
-}
-
-/// Reads a default route of the main table, with one interface; `None` for any other message.
-pub fn whole_default_route(answer: &Answer<'_>) -> Option<DefaultRoute> {
-    if answer.kind != NEW_ROUTE
-        || *answer.body.get(7)? != UNICAST
-        || *answer.body.get(1)? != 0
-        || *answer.body.get(4)? != MAIN_TABLE
-    {
-        return None;
-    }
-    let (mut interface, mut via, mut metric) = (None, None, 0);
-    for (kind, value) in attributes(answer.body.get(ROUTE_HEADER..)?) {
-        match kind {
-            4 => interface = u32_at(value, 0),
-            5 => via = ip_of(value),
-            6 => metric = u32_at(value, 0)?,
-            _ => {}
-        }
-    }
-    Some(DefaultRoute { is_ipv4: *answer.body.first()? == family_number(true), interface: interface?, via, metric })
-}
-
 /// The bytes of an address.
 pub fn octets(address: IpAddr) -> Vec<u8> {
     match address {
@@ -460,7 +405,7 @@ pub(super) fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 /// `AF_INET` or `AF_INET6`.
-const fn family_number(is_v4: bool) -> u8 {
+pub(super) const fn family_number(is_v4: bool) -> u8 {
     if is_v4 { 2 } else { 10 }
 }
 

@@ -87,7 +87,7 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("host", "NetworkModeKept", "Warning", "another `network.mode` is configured than the one that pods are connected in"),
     ("host", "NodeNameTaken", "Warning", "another agent speaks for the Node of this host's name"),
     ("host", "PodRangeCollides", "Warning", "something else on the host uses addresses of the pods' range"),
-    ("host", "PodsWithoutIpv6", "Warning", "no range of IPv6 addresses is free for pods: they have IPv4"),
+    ("host", "PodRangeMissing", "Warning", "no range of IPv6 addresses is free for pods: they have IPv4"),
     ("host", "RegistryUnreachable", "Warning", "an image cannot be compared with its registry: the one that is present is used"),
     ("host", "RestartNeeded", "Warning", "changed fields of the configuration count at the next start of the daemon"),
 ];

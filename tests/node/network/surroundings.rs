@@ -71,7 +71,7 @@ fn on_a_host_with_routes_to_all_private_networks_pods_are_connected_and_the_coll
     site.machine.gets(&format!("http://{}/", one[0]), "I am one");
     eventually("both to be told", || {
         let events = site.host.cli_ok(&["get", "events"]);
-        (events.contains("PodRangeCollides") && events.contains("PodsWithoutIpv6")).then_some(()).ok_or(events)
+        (events.contains("PodRangeCollides") && events.contains("PodRangeMissing")).then_some(()).ok_or(events)
     });
 }
 

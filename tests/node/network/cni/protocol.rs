@@ -73,7 +73,10 @@ fn plugins_of_version_1_1_are_asked_for_status_and_told_what_is_garbage() {
     cni.site.host.wait_gone("one");
     assert_eq!(calls(&cni, "DEL").pop().unwrap().1["prevResult"]["ips"][0]["address"], "10.9.0.1/24");
 
-    // Nobody knows any more what the pod has.
+    // Nobody knows any more what a pod has.
+    cni.site.host.write_manifest("two.yaml", &web("two", "", ""));
+    assert_eq!(cni.address("two"), "10.9.0.1");
+    let uid = cni.site.host.pod("two").unwrap().uid();
     cni.site.host.kill_daemon();
     fs::write(cni.site.host.path("state/pods").join(&uid).join("cni.json"), "{").unwrap();
     fs::remove_file(cni.path("calls")).unwrap();
