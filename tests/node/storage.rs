@@ -112,9 +112,10 @@ fn the_data_of_an_empty_dir_goes_when_an_edit_takes_it_away_and_not_before_its_l
     host.write_manifest("web.yaml", &pod("web", &one));
     host.wait_for_pod("web", "b to be restarted", |pod| pod.restarts("b") == 1 && pod.runs("b"));
     eventually("the tmpfs to go", || {
-        let names: Vec<_> = fs::read_dir(&directory).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(&directory).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap().contains(&format!("{}/e", directory.display()));
-        if names == ["d"] && !mounts { Ok(()) } else { Err(format!("{names:?}")) }
+        if names == ["d", "d.ready"] && !mounts { Ok(()) } else { Err(format!("{names:?}")) }
     });
     let after = host.wait_running("web");
     assert_eq!(after.container_id("a"), before.container_id("a"));
