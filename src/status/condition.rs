@@ -4,6 +4,8 @@
 use super::input::{Resize, StatusInput};
 use super::phase::PodPhase;
 use super::reason;
+use crate::pod::containers;
+use crate::runtime::ContainerState;
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -71,6 +73,7 @@ pub(super) fn conditions(
     ]
     .into_iter()
     .chain(resize(input))
+    .chain(restarting(input, phase))
     .map(|(kind, verdict)| condition(input, kind, verdict))
     .collect()
 }
@@ -86,6 +89,26 @@ fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
             ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
         }
     })
+}
+
+/// Of a pod that may restart all its containers together: whether what is left of before is being killed for that.
+fn restarting(input: &StatusInput<'_>, phase: PodPhase) -> Option<(&'static str, Verdict)> {
+    let pod = &input.desired.pod;
+    let rules = containers::all(pod).flat_map(|(_, container)| container.restart_policy_rules.iter().flatten());
+    rules.into_iter().find(|rule| rule.action == "RestartAllContainers")?;
+    let mut runs = input.observed.iter().flat_map(|observed| &observed.containers);
+    let is_left = runs.any(|run| input.surpassed.contains(&run.id) && matches!(run.state, ContainerState::Running { .. }));
+    let verdict = match phase {
+        PodPhase::Succeeded => Verdict::of(false, Some(reason::POD_COMPLETED)),
+        PodPhase::Failed => Verdict::of(false, Some(reason::POD_FAILED)),
+        PodPhase::Pending | PodPhase::Running if is_left => Verdict {
+            holds: true,
+            reason: Some(reason::RESTART_ALL_CONTAINERS_STARTED),
+            message: Some("container exited with restart policy rule".to_owned()),
+        },
+        PodPhase::Pending | PodPhase::Running => Verdict::of(false, None),
+    };
+    Some(("AllContainersRestarting", verdict))
 }
 
 /// A condition whose time of change is that of the status before, unless it changed.

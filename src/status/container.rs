@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 /// Exit code of a container whose end nobody saw; as containerd has it.
 pub const UNKNOWN_EXIT_CODE: i32 = 255;
+const SIGKILL: i32 = 9;
 const SCHEME: &str = "podstead://";
 
 /// The status of one container.
@@ -36,18 +37,24 @@ pub(super) fn container_status(input: &StatusInput<'_>, kind: ContainerKind, con
         _ => waiting.clone(),
     };
     let waiting = || in_words(&Waiting { reason: reason::CONTAINER_CREATING, message: String::new() });
-    let particular = input.waiting.get(&name).map(in_words);
+    let is_surpassed = |run: &Observed| input.surpassed.contains(&run.id);
+    let between = latest.filter(|run| input.shall_run && is_surpassed(run));
+    let between = between.map(|_| Waiting { reason: reason::RESTARTING_ALL_CONTAINERS, message: String::new() });
+    let particular = input.waiting.get(&name).map(in_words).or(between);
+    // The last of an earlier round was killed for the next one, if it did not end before.
+    let was_killed = |run: &Observed| is_surpassed(run) && latest.is_none_or(|latest| latest.id == run.id || !is_surpassed(latest));
+    let terminated_state = |run: &Observed| terminated_state(run, was_killed(run));
     let (state, last_state) = match latest {
         None => (waiting_state(particular.unwrap_or_else(waiting)), None),
         Some(run) => match &run.state {
             ContainerState::Running { started_at, .. } => {
                 let starting = input.starting.get(&name).map(|starting| waiting_state(in_words(starting)));
-                (starting.unwrap_or_else(|| running_state(*started_at)), before.map(terminated_state))
+                (starting.unwrap_or_else(|| running_state(*started_at)), before.map(&terminated_state))
             }
-            ContainerState::Created => (waiting_state(particular.unwrap_or_else(waiting)), before.map(terminated_state)),
+            ContainerState::Created => (waiting_state(particular.unwrap_or_else(waiting)), before.map(&terminated_state)),
             ContainerState::Exited { .. } | ContainerState::Unknown { .. } => match particular {
                 Some(particular) => (waiting_state(particular), Some(terminated_state(run))),
-                None => (terminated_state(run), before.map(terminated_state)),
+                None => (terminated_state(run), before.map(&terminated_state)),
             },
         },
     };
@@ -133,8 +140,8 @@ fn running_state(started_at: Timestamp) -> ApiState {
     ApiState { running: Some(ContainerStateRunning { started_at: Some(Time(started_at)) }), ..ApiState::default() }
 }
 
-/// The state of a run that is over; empty for one that is not.
-fn terminated_state(run: &Observed) -> ApiState {
+/// The state of a run that is over; empty for one that is not. `for_restart`: what was killed was killed to restart all containers.
+fn terminated_state(run: &Observed, for_restart: bool) -> ApiState {
     let terminated = match &run.state {
         ContainerState::Created | ContainerState::Running { .. } => return ApiState::default(),
         ContainerState::Exited { started_at, finished_at, exit_code, signal, oom_killed, error, message } => {
@@ -142,6 +149,7 @@ fn terminated_state(run: &Observed) -> ApiState {
                 (Some(_), _, _) => reason::START_ERROR,
                 (None, true, _) => reason::OOM_KILLED,
                 (None, false, 0) => reason::COMPLETED,
+                (None, false, _) if for_restart && *signal == Some(SIGKILL) => reason::RESTARTING_ALL_CONTAINERS,
                 (None, false, _) => reason::ERROR,
             };
             ContainerStateTerminated {

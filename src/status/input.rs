@@ -1,12 +1,12 @@
 //! What a pod's status is computed from.
 
 use crate::mux::DesiredPod;
-use crate::pod::ContainerName;
+use crate::pod::{ContainerId, ContainerName};
 use crate::runtime::ObservedPod;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Why a container waits.
@@ -82,6 +82,8 @@ pub struct StatusInput<'a> {
     pub pod_ips: &'a [IpAddr],
     /// Addresses of this host, primary first.
     pub host_ips: &'a [IpAddr],
+    /// Runs from before all containers of the pod were last restarted together. What still runs of them is being killed.
+    pub surpassed: &'a BTreeSet<ContainerId>,
     /// Running containers are not given what the definition says.
     pub resize: Option<&'a Resize>,
     /// When this host took the pod up.

@@ -8,6 +8,7 @@ use super::phase::{Counted, PodPhase, pod_phase};
 use crate::pod::containers::{self, ContainerKind};
 use crate::pod::resources::{QosClass, qos_class};
 use crate::pod::restart::ExitPolicy;
+use crate::runtime::ContainerState;
 use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, PodIP, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -73,12 +74,15 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
 }
 
 /// Whether a main container was started in the present sandbox, so that init containers are over. What is known of a sandbox that is gone
-/// says nothing about the one that came after it.
+/// says nothing about the one that came after it, nor what ended before all containers were restarted about those that follow.
 fn has_started_main(input: &StatusInput<'_>) -> bool {
     let Some(observed) = input.observed else { return false };
     let present = observed.sandbox.as_ref().map(|sandbox| sandbox.spec.attempt);
     let mut mains = observed.containers.iter().filter(|run| run.kind == ContainerKind::Main);
-    mains.any(|run| present.is_none_or(|present| run.sandbox_attempt == present))
+    mains.any(|run| {
+        let is_over = input.surpassed.contains(&run.id) && !matches!(run.state, ContainerState::Running { .. });
+        present.is_none_or(|present| run.sandbox_attempt == present) && !is_over
+    })
 }
 
 /// Whether the next container may start after this init container or sidecar.

@@ -27,6 +27,9 @@ pub const POST_START_HOOK_ERROR: &str = "PostStartHookError";
 /// Waiting: it ended repeatedly; pausing.
 pub const CRASH_LOOP_BACK_OFF: &str = "CrashLoopBackOff";
 
+/// Waiting: all containers of the pod are restarted together; terminated: it was killed for that.
+pub const RESTARTING_ALL_CONTAINERS: &str = "RestartingAllContainers";
+
 /// Terminated with exit code 0.
 pub const COMPLETED: &str = "Completed";
 /// Terminated with another exit code.
@@ -50,5 +53,7 @@ pub const CONTAINERS_NOT_INITIALIZED: &str = "ContainersNotInitialized";
 pub const POD_COMPLETED: &str = "PodCompleted";
 /// Condition: the pod failed.
 pub const POD_FAILED: &str = "PodFailed";
+/// Condition: the end of a container has all containers restarted.
+pub const RESTART_ALL_CONTAINERS_STARTED: &str = "RestartAllContainersStarted";
 /// Condition: the host can never give what the pod requests.
 pub const INFEASIBLE: &str = "Infeasible";

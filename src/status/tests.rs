@@ -12,7 +12,7 @@ use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, ProcessUser, 
 use crate::source::Revision;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn at(secs: i64) -> Timestamp {
@@ -30,7 +30,7 @@ fn run(pod: &Pod, text: &str) -> ContainerStatus {
             started_at: Some(at(10)),
             finished_at: at(20),
             exit_code: code.parse().unwrap(),
-            signal: None,
+            signal: code.parse().ok().filter(|code: &i32| *code > 128).map(|code| code - 128),
             oom_killed: false,
             error: None,
             message: None,
@@ -64,6 +64,8 @@ struct Known {
     sandbox_ready: bool,
     now: Timestamp,
     unready: BTreeMap<ContainerName, Unready>,
+    shall_run: bool,
+    surpassed: BTreeSet<ContainerId>,
 }
 
 impl Default for Known {
@@ -77,6 +79,8 @@ impl Default for Known {
             sandbox_ready: true,
             now: at(100),
             unready: BTreeMap::new(),
+            shall_run: false,
+            surpassed: BTreeSet::new(),
         }
     }
 }
@@ -121,7 +125,8 @@ fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
         waiting: &known.waiting,
         starting: &known.starting,
         result: known.result.as_ref(),
-        shall_run: false,
+        shall_run: known.shall_run,
+        surpassed: &known.surpassed,
         unready: &known.unready,
         sandbox_ready: known.sandbox_ready,
         pod_ips: &["10.0.0.7".parse().unwrap()],
@@ -342,4 +347,56 @@ fn d8_a_container_whose_post_start_hook_is_not_done_does_not_count_as_running() 
     assert_eq!((a.ready, a.started, b.ready), (false, Some(false), true));
     assert!(a.container_id.is_some(), "it can be looked into");
     assert_eq!(status.phase.as_deref(), Some("Pending"));
+}
+
+/// `TestGenerateAllContainersRestartingCondition`, and what containers show meanwhile.
+#[test]
+fn d5_a_restart_of_all_containers_is_told_and_begins_with_a_pending_pod() {
+    let spec = "restartPolicy: Never, initContainers: [{name: i, image: x}], containers: [{name: a, image: x, restartPolicy: Never, \
+                restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]}, {name: b, image: x}]";
+    let seen = |runs: &[&str], surpassed: &[&str]| {
+        let surpassed = surpassed.iter().map(|id| ContainerId::new(*id)).collect();
+        let status = status_with(spec, runs, &Known { shall_run: true, surpassed, ..Known::default() });
+        let condition = |kind: &str| {
+            let condition = status.conditions.iter().flatten().find(|condition| condition.type_ == kind).unwrap();
+            let words = [Some(condition.status.as_str()), condition.reason.as_deref(), condition.message.as_deref()];
+            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        };
+        let is_initialized = condition("Initialized").starts_with("True");
+        let last = |at: usize| {
+            let last = status.container_statuses.as_ref().unwrap()[at].last_state.clone().unwrap_or_default().terminated;
+            last.map(|last| format!("{}({})", last.reason.unwrap(), last.exit_code)).unwrap_or_default()
+        };
+        let phase = status.phase.clone().unwrap();
+        (
+            phase,
+            is_initialized,
+            condition("AllContainersRestarting"),
+            reasons(&status).join(","),
+            format!("{} {}", last(0), last(1)),
+        )
+    };
+    let words = |phase: &str, initialized, restarting: &str, waiting: &str, last: &str| {
+        (phase.to_owned(), initialized, restarting.to_owned(), waiting.to_owned(), last.to_owned())
+    };
+    let all = ["i-0", "a-0", "b-0"];
+    let restarting = "RestartingAllContainers";
+    assert_eq!(seen(&["i:0", "a:running", "b:running"], &[]), words("Running", true, "False", ",,", " "));
+    assert_eq!(
+        seen(&["i:0", "a:42", "b:running"], &all),
+        words(
+            "Running",
+            true,
+            "True RestartAllContainersStarted container exited with restart policy rule",
+            &format!("{restarting},{restarting},"),
+            "Error(42) "
+        )
+    );
+    let killed = "Error(42) RestartingAllContainers(137)";
+    let waiting = format!("{restarting},{restarting},{restarting}");
+    assert_eq!(seen(&["i:0", "a:42", "b:137"], &all), words("Pending", false, "False", &waiting, killed));
+    let waiting = format!(",{restarting},{restarting}");
+    assert_eq!(seen(&["i:0", "a:42", "b:137", "i:running/1"], &all), words("Pending", false, "False", &waiting, killed));
+    let next = ["i:0", "a:42", "b:137", "i:0/1", "a:running/1", "b:running/1"];
+    assert_eq!(seen(&next, &all), words("Running", true, "False", ",,", killed));
 }

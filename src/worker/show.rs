@@ -3,7 +3,7 @@
 use super::conditions_file;
 use super::execute::subject;
 use super::phase::{Cause, Termination, WorkPhase};
-use super::plan::{PlanInput, resize_state};
+use super::plan::{PlanInput, resize_state, surpassed};
 use super::pod_worker::PodWorker;
 use super::services::Services;
 use crate::mux::DesiredPod;
@@ -42,14 +42,15 @@ impl PodWorker {
         let host_ips = services.host_addresses.get(services.clock.now().moment);
         // Those of a pod on the host's network change with the host's.
         let pod_ips = if self.definition.sandbox.namespaces.host_network { &host_ips } else { &self.memory.pod_ips };
-        let resize = resize_state(&PlanInput {
+        let input = PlanInput {
             definition: &self.definition,
             observed,
             phase: &self.phase,
             memory: &self.memory,
             crash_loop: &services.crash_loop,
             now: services.clock.now(),
-        });
+        };
+        let (resize, surpassed) = (resize_state(&input), surpassed(&input));
         if let Some(Resize::Infeasible(why)) = &resize
             && !self.shown.as_ref().is_some_and(is_infeasible)
         {
@@ -67,6 +68,7 @@ impl PodWorker {
             sandbox_ready: is_ready && self.memory.is_connected(),
             pod_ips,
             host_ips: &host_ips,
+            surpassed: &surpassed,
             resize: resize.as_ref(),
             started_at: self.memory.started_at,
             previous: self.shown.as_ref().or(self.kept_conditions.as_ref()),

@@ -103,6 +103,11 @@ fn d5_restart_all_containers_runs_the_whole_pod_again_in_its_sandbox() {
     let after = host.wait_for_pod("all", "a second round", |pod| is_again(pod) && has_ended(pod));
     assert!(!process_exists(side), "the sidecar of the first round is gone");
     assert_eq!(host.shim_pid(&after), shim, "the sandbox stays");
+    let last = |name: &str| after.container(name)["lastState"]["terminated"]["reason"].clone();
+    assert_eq!((last("other"), last("source")), ("RestartingAllContainers".into(), "Error".into()), "{}", after.0["status"]);
+    let condition = |condition: &&serde_json::Value| condition["type"] == "AllContainersRestarting";
+    let conditions = after.0["status"]["conditions"].as_array().unwrap();
+    assert_eq!(conditions.iter().find(condition).unwrap()["status"], "False");
     let log = written(10);
     let order: Vec<&str> = log.lines().collect();
     let again = order.iter().rposition(|line| *line == "init").unwrap();

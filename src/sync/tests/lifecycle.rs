@@ -172,13 +172,20 @@ async fn d14_a_pod_that_restarts_all_its_containers_is_not_over_in_between() {
     assert!(host.runtime.exit(&web.uid, "init", 0));
     host.settle().await;
     assert_eq!(host.summary(&web.uid), "Running init=Completed(0) side=Running job=Running");
-    for _ in 0..2 {
-        assert!(host.runtime.exit(&web.uid, "side", 42));
-        host.settle().await;
-        assert!(!["Succeeded", "Failed"].contains(&host.status(&web.uid).phase.as_deref().unwrap()), "{}", host.summary(&web.uid));
-        host.runtime.exit(&web.uid, "init", 0);
-        host.settle().await;
-    }
+    assert!(host.runtime.exit(&web.uid, "side", 42));
+    host.settle().await;
+    assert_eq!(host.summary(&web.uid), "Pending init=Running side=RestartingAllContainers job=RestartingAllContainers");
+    assert!(host.runtime.exit(&web.uid, "init", 0));
+    host.settle().await;
+    assert_eq!(host.summary(&web.uid), "Running init=Completed(0) side=Running job=Running");
+    let last = host.status(&web.uid).container_statuses.unwrap().remove(0).last_state.unwrap().terminated.unwrap();
+    assert_eq!((last.reason.as_deref(), last.exit_code), (Some("RestartingAllContainers"), 137));
+    // Again, with the pause of the one that asks.
+    assert!(host.runtime.exit(&web.uid, "side", 42));
+    host.settle().await;
+    assert!(host.runtime.exit(&web.uid, "init", 0));
+    host.settle().await;
+    assert_eq!(host.summary(&web.uid), "Running init=Completed(0) side=CrashLoopBackOff job=RestartingAllContainers");
     host.run(600).await;
-    assert!(!["Succeeded", "Failed"].contains(&host.status(&web.uid).phase.as_deref().unwrap()), "{}", host.summary(&web.uid));
+    assert_eq!(host.summary(&web.uid), "Running init=Completed(0) side=Running job=Running");
 }

@@ -25,6 +25,7 @@ mod unhealthy;
 pub use action::{Action, PodActions, StopReason};
 pub(super) use end::is_stopped;
 pub(super) use resize::resize_state;
+pub(super) use standing::surpassed;
 pub(super) use stop::LEAST_GRACE;
 
 use super::backoff::BackoffPolicy;

@@ -1,6 +1,7 @@
 //! Where one container of the definition stands.
 
 use super::PlanInput;
+use crate::pod::ContainerId;
 use crate::pod::containers::ContainerKind;
 use crate::pod::restart::AfterExit;
 use crate::runtime::{ContainerState, ContainerStatus};
@@ -8,6 +9,7 @@ use crate::status::UNKNOWN_EXIT_CODE;
 use crate::sys::clock::Moment;
 use crate::worker::definition::{ContainerDefinition, round_of};
 use crate::worker::memory::PreStop;
+use std::collections::BTreeSet;
 
 /// Where a container stands with regard to its definition, the restart policy and the sandbox that it shall run in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +78,13 @@ impl Place {
     pub(super) fn is_after(&self, run: &ContainerStatus) -> bool {
         self.has_sandbox_of(run) && round_of(&run.hash) < self.round
     }
+}
+
+/// Runs in the present sandbox from before all containers were last restarted together.
+pub(in crate::worker) fn surpassed(input: &PlanInput<'_>) -> BTreeSet<ContainerId> {
+    let Some(sandbox) = &input.observed.sandbox else { return BTreeSet::new() };
+    let place = Place::of(input, sandbox.spec.attempt, false);
+    input.observed.containers.iter().filter(|run| place.is_after(run)).map(|run| run.id.clone()).collect()
 }
 
 fn restarts_all(container: &ContainerDefinition, run: &ContainerStatus) -> bool {
