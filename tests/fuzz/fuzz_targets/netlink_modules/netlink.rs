@@ -4,6 +4,8 @@
 pub(crate) mod accepting;
 #[path = "../../../../src/sys/netlink/conntrack.rs"]
 pub(crate) mod conntrack;
+#[path = "../../../../src/sys/netlink/default_route.rs"]
+mod default_route;
 #[path = "../../../../src/sys/netlink/expressions.rs"]
 pub(crate) mod expressions;
 #[path = "../../../../src/sys/netlink/listening.rs"]
