@@ -12,7 +12,7 @@ const HEAD: &str = "\
 //! The fields of Pod, ConfigMap, Secret and PersistentVolumeClaim and all that they are made of, as Kubernetes 1.34 has them.
 //!
 //! Made from k8s-openapi's schema by `UPDATE=1 cargo test --test manifest schema`; a test compares it.
-#![expect(missing_docs, reason = \"the structures are documented by the Kubernetes API reference\")]
+#![allow(missing_docs, reason = \"the structures are documented by the Kubernetes API reference\")]
 
 use super::Type::{Any, Base64, Bool, Int32, Int64, IntOrString, List, Map, Object, Quantity, Str, Time};
 use super::{Struct, o, r};
