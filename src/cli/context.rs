@@ -2,8 +2,7 @@
 
 use super::client::Client;
 use super::{ColorChoice, Global};
-use crate::config::last_valid::{self, Loaded};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, last_valid};
 use std::future::Future;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -28,11 +27,6 @@ impl Context {
     /// Reads the configuration.
     pub(super) fn load_config(&self) -> Result<Config, ConfigError> {
         Config::load(self.config_path())
-    }
-
-    /// The configuration to work with, whatever was made of the file since it was valid.
-    pub(super) fn load_last_valid_config(&self) -> Result<Loaded, ConfigError> {
-        Loaded::read(self.config_path())
     }
 
     /// The daemon's socket: as told, else from the configuration. A daemon goes on when its file is broken, and so do those who ask it.

@@ -5,8 +5,8 @@
 
 use super::Context;
 use crate::api::{ApiSocket, SocketError};
+use crate::config::Config;
 use crate::config::last_valid::Loaded;
-use crate::config::{Config, NetworkKind};
 use crate::network::{self, CniLinks, CniNetwork, HostOrLoopback, NetworkError, PodNetwork as _};
 use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use crate::runtime::{ObservedPod, Runtime};
@@ -75,8 +75,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
         Cgroups::detect(&config.paths.cgroup_slice())?.remove_if_unused()?;
         let paths = config.paths.clone();
         let left = tokio::task::spawn_blocking(move || network::leave(&paths)).await?;
-        // Without the network of podstead's own, a kernel need not have what it works with.
-        troubles.extend(left.err().filter(|_| config.network.kind == NetworkKind::Builtin).map(|error| error.to_string()));
+        troubles.extend(left.err().map(|error| error.to_string()));
         Ok((pods, troubles))
     })?;
     let mut out = io::stdout().lock();

@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Loaded {
     /// What is in force.
     pub config: Config,
-    /// What it was read from, if that is the file as it is now.
+    /// What it was read from, if that is the file as it is now; to be kept.
     pub bytes: Option<Vec<u8>>,
     /// Why it is not the file's.
     pub refused: Option<String>,
@@ -27,7 +27,8 @@ impl Loaded {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let facts = HostFacts::of_this_host();
         let Some(bytes) = read(path)? else {
-            return Ok(Self { config: Config::load(path)?, bytes: None, refused: None });
+            // Kept as what it means: an empty file.
+            return Ok(Self { config: Config::load(path)?, bytes: Some(Vec::new()), refused: None });
         };
         let kept = || {
             let kept = std::fs::read(named_paths(&bytes).last_valid_config()).ok()?;
@@ -164,6 +165,8 @@ mod tests {
     #[test]
     fn a_missing_file_is_the_default_configuration() {
         let loaded = Loaded::read(Path::new("/nowhere/config.yaml")).unwrap();
-        assert_eq!((loaded.config.paths, loaded.refused), (Paths::default(), None));
+        assert_eq!((&loaded.config.paths, &loaded.refused), (&Paths::default(), &None));
+        let kept = Config::parse(&loaded.bytes.unwrap(), &HostFacts::of_this_host(), Path::new("/c")).unwrap();
+        assert_eq!(kept, loaded.config, "a broken file that comes later does not bring back what was before");
     }
 }

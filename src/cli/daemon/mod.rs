@@ -11,6 +11,7 @@ mod sources;
 mod upstream;
 
 use super::Context;
+use crate::config::last_valid::Loaded;
 use crate::sys::sd_notify;
 use crate::telemetry::logging::{self, LogEnvironment};
 use anyhow::Context as _;
@@ -30,7 +31,7 @@ pub(super) struct DaemonArgs {}
 pub(super) fn run(_args: &DaemonArgs, context: &Context) -> anyhow::Result<ExitCode> {
     // It knows all Secrets, and the key of this host: a core dump would write them to a disk. What it starts is not concerned.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("rule out core dumps")?;
-    let loaded = context.load_last_valid_config()?;
+    let loaded = Loaded::read(context.config_path())?;
     let log_level = logging::init(&loaded.config.logging.level, loaded.config.logging.format, &LogEnvironment::of_process())?;
     if let Some(reason) = &loaded.refused {
         tracing::error!("the configuration is not read: {reason}; this daemon starts with the one that was valid last");

@@ -10,6 +10,7 @@ use super::bridge;
 use super::lease::Lease;
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names, POD_INTERFACE, gateway, macs};
 use crate::config::AddressRange;
+use crate::pod::PodFullName;
 use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route, VethEnd};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::fs::File;
@@ -208,9 +209,18 @@ fn make_pair(
     }
 }
 
+/// What the description of a pod's interface begins with.
+const ALIAS: &str = "podstead: ";
+
 /// How the host's end is described (pure).
 pub(super) fn alias(lease: &Lease) -> String {
-    format!("podstead: {}/{}", lease.pod.namespace, lease.pod.name)
+    format!("{ALIAS}{}/{}", lease.pod.namespace, lease.pod.name)
+}
+
+/// The pod that a description is about (pure).
+pub(super) fn pod_of(alias: &str) -> Option<PodFullName> {
+    let (namespace, name) = alias.strip_prefix(ALIAS)?.split_once('/')?;
+    Some(PodFullName { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 /// What the host's end gets (pure).

@@ -46,9 +46,8 @@ fn described(
         return None;
     }
     addresses.sort_by_key(IpAddr::is_ipv6);
-    let name = here.alias.as_deref().and_then(|alias| alias.strip_prefix("podstead: ")?.split_once('/'));
-    let (namespace, name) = name.unwrap_or(("default", uid.as_str()));
-    let pod = PodFullName { namespace: namespace.to_owned(), name: name.to_owned() };
+    let unknown = || PodFullName { namespace: "default".to_owned(), name: uid.to_string() };
+    let pod = here.alias.as_deref().and_then(links::pod_of).unwrap_or_else(unknown);
     // Its worker tells at once what else it has. If others had been kept away from it, they are until then.
     Some(Lease { pod, slot: Some(slot), addresses, ports: Vec::new(), is_isolated: true, holds_ports: false })
 }

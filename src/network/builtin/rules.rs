@@ -118,11 +118,19 @@ impl Rules {
 
     /// Removes the table, and what chains of others accept of pods. What guards the host stays, without pods.
     pub(super) fn end(&mut self, guards: Switches) -> Result<(), NetlinkError> {
-        for chain in self.base_chains()?.iter().filter(|chain| firewalls::is_of_iptables(chain)) {
+        let chains = match self.base_chains() {
+            // A kernel without nf_tables has nothing to remove.
+            Err(error) if matches!(error.errno(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT)) => return Ok(()),
+            chains => chains?,
+        };
+        for chain in chains.iter().filter(|chain| firewalls::is_of_iptables(chain)) {
             let handles: Vec<u64> = self.own_rules_of(chain)?.into_iter().map(|(handle, _)| handle).collect();
             if !handles.is_empty() {
                 self.commit(&accepting::remove(chain, &handles))?;
             }
+        }
+        if !chains.iter().any(|chain| self.is_own(chain)) {
+            return Ok(());
         }
         self.commit(&ruleset::nothing(&self.names))?;
         if guards.guards_ipv4 || guards.guards_ipv6 {
@@ -198,13 +206,15 @@ impl Rules {
         Ok(firewalld::rejected(&rules, &self.names.prefix, ranges))
     }
 
+    fn is_own(&self, chain: &BaseChain) -> bool {
+        [ruleset::TABLE_FAMILY, nftables::BRIDGE].contains(&chain.family) && chain.table == self.names.table
+    }
+
     /// Whether the table is in the kernel, with all its chains.
     pub(super) fn is_there(&self) -> Result<bool, NetlinkError> {
         const BASE_CHAINS: usize = 5;
         let wanted = BASE_CHAINS + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
-        let families = [ruleset::TABLE_FAMILY, nftables::BRIDGE];
-        let is_own = |chain: &&BaseChain| families.contains(&chain.family) && chain.table == self.names.table;
-        let own = self.base_chains()?.iter().filter(is_own).count();
+        let own = self.base_chains()?.iter().filter(|chain| self.is_own(chain)).count();
         // Whoever examines the host knows of no bridge.
         Ok(own >= wanted)
     }
