@@ -37,7 +37,7 @@ impl Default for DnsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenDns {
-    /// podstead answers pods. Default: true where it connects them.
+    /// podstead answers pods. Default: true, unless `type` is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// What names of pods end in. Default: cluster.local.
@@ -54,12 +54,13 @@ pub struct WrittenDns {
 impl WrittenDns {
     pub(super) fn resolve(&self, kind: NetworkKind, check: &Check<'_>) -> Result<DnsConfig, ConfigError> {
         let has_gateway = match kind {
-            NetworkKind::Builtin => true,
-            NetworkKind::Cni | NetworkKind::None => false,
+            // With plugins, those whose router is this host.
+            NetworkKind::Builtin | NetworkKind::Cni => true,
+            NetworkKind::None => false,
         };
         if !has_gateway && (self.enabled == Some(true) || !self.forwarders.is_empty()) {
             let field = if self.enabled == Some(true) { "enabled" } else { "forwarders" };
-            let message = "needs type builtin: pods have no way to ask".to_owned();
+            let message = "needs type builtin or cni: pods have no way to ask".to_owned();
             return Err(check.invalid(&format!("network.dns.{field}"), message));
         }
         let domain = self.domain.as_deref().unwrap_or(DEFAULT_CLUSTER_DOMAIN);
@@ -106,7 +107,9 @@ mod tests {
 
     #[test]
     fn what_is_not_written_has_a_default_and_what_is_resolved_is_written_back() {
-        assert_eq!(resolve("{}", NetworkKind::Builtin), Ok(DnsConfig::default()));
+        for kind in [NetworkKind::Builtin, NetworkKind::Cni] {
+            assert_eq!(resolve("{}", kind), Ok(DnsConfig::default()));
+        }
         assert_eq!(resolve("{}", NetworkKind::None), Ok(DnsConfig { enabled: false, ..DnsConfig::default() }));
         let text =
             "{domain: edge.site, forwarders: [192.0.2.1, '192.0.2.2:5353', '2001:db8::1', '[2001:db8::2]:54'], resolvConf: /r}";
@@ -131,8 +134,8 @@ mod tests {
             ),
             ("{forwarders: ['0.0.0.0']}", NetworkKind::Builtin, "network.dns.forwarders[0]"),
             ("{resolvConf: resolv.conf}", NetworkKind::Builtin, "network.dns.resolvConf: \"resolv.conf\" is not an absolute path"),
-            ("{enabled: true}", NetworkKind::None, "network.dns.enabled: needs type builtin"),
-            ("{forwarders: [192.0.2.1]}", NetworkKind::None, "network.dns.forwarders: needs type builtin"),
+            ("{enabled: true}", NetworkKind::None, "network.dns.enabled: needs type builtin or cni"),
+            ("{forwarders: [192.0.2.1]}", NetworkKind::None, "network.dns.forwarders: needs type builtin or cni"),
         ] {
             let error = resolve(text, kind).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

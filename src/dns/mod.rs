@@ -4,7 +4,7 @@
 //!   statuses of pods --> records --> zone (watch) --+
 //!   resolv.conf ------> settings --> servers (watch) |
 //!                                        |          v
-//!   pod -> gateway:53 -> rules -> sockets -> server: limits, message (decides) -> answer
+//!   pod -> gateway:53 (rules) -> sockets -> server: limits, message (decides) -> answer
 //!                                        +-- forward -> the host's name servers
 //! ```
 //!
@@ -17,6 +17,7 @@
 mod exchange;
 mod forward;
 mod limits;
+mod listeners;
 mod message;
 mod records;
 mod server;
@@ -25,6 +26,7 @@ mod sockets;
 mod upstreams;
 mod zone;
 
+pub use listeners::Listeners;
 pub use records::Records;
 pub use server::Askers;
 pub use settings::SettingsFiles;
@@ -32,40 +34,57 @@ pub use sockets::{SocketError, Sockets};
 
 use forward::Forwarder;
 use server::Server;
+use std::convert::Infallible;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Sockets, and what is answered through them.
 #[derive(Debug)]
 pub struct Resolver {
     sockets: Vec<Sockets>,
+    further: mpsc::UnboundedReceiver<Sockets>,
     records: Arc<Records>,
     settings: SettingsFiles,
     askers: Arc<dyn Askers>,
 }
 
 impl Resolver {
-    /// Puts it together. Questions that have come to the sockets wait until it runs.
-    pub fn new(sockets: Vec<Sockets>, records: Arc<Records>, settings: SettingsFiles, askers: Arc<dyn Askers>) -> Self {
-        Self { sockets, records, settings, askers }
+    /// Puts it together. Questions that have come to the sockets wait until it runs. `further` come while it does, see [`Listeners`].
+    pub fn new(
+        sockets: Vec<Sockets>,
+        further: mpsc::UnboundedReceiver<Sockets>,
+        records: Arc<Records>,
+        settings: SettingsFiles,
+        askers: Arc<dyn Askers>,
+    ) -> Self {
+        Self { sockets, further, records, settings, askers }
     }
 
     /// Answers until the daemon ends. Returns if one of its tasks does, which is a mistake.
     pub async fn run(self) {
-        let Self { sockets, records, settings, askers } = self;
+        let Self { sockets, mut further, records, settings, askers } = self;
         let (sender, servers) = watch::channel(settings.name_servers());
         let server = Arc::new(Server::new(records.zone(), Forwarder::new(servers), askers));
         let mut tasks = JoinSet::new();
         tasks.spawn(settings.follow(sender));
-        for Sockets { port: _, udp, tcp } in sockets {
-            for socket in udp {
-                tasks.spawn(Arc::clone(&server).serve_datagrams(socket));
-            }
-            for listener in tcp {
-                tasks.spawn(Arc::clone(&server).serve_connections(listener));
+        sockets.into_iter().for_each(|sockets| serve(&server, sockets, &mut tasks));
+        loop {
+            tokio::select! {
+                Some(sockets) = further.recv() => serve(&server, sockets, &mut tasks),
+                Some(_) = tasks.join_next() => return,
+                else => return,
             }
         }
-        tasks.join_next().await;
+    }
+}
+
+fn serve(server: &Arc<Server>, sockets: Sockets, tasks: &mut JoinSet<Infallible>) {
+    let Sockets { port: _, udp, tcp } = sockets;
+    for socket in udp {
+        tasks.spawn(Arc::clone(server).serve_datagrams(socket));
+    }
+    for listener in tcp {
+        tasks.spawn(Arc::clone(server).serve_connections(listener));
     }
 }

@@ -52,8 +52,8 @@ impl Sockets {
         result
     }
 
-    /// Opens them at the port where names are asked for.
-    pub fn open_on_host(address: IpAddr) -> Result<Self, SocketError> {
+    /// Opens them at the port where names are asked for, without rules that lead there.
+    pub fn open_at_domain_port(address: IpAddr) -> Result<Self, SocketError> {
         Self::open_at(&[address], 53)
     }
 

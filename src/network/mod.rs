@@ -18,7 +18,7 @@ use host_addresses::assigned_ips;
 pub use host_addresses::host_ips;
 pub use host_or_loopback::HostOrLoopback;
 
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::pod::{Pod, PodUid};
 use async_trait::async_trait;
 use std::fmt;
@@ -37,8 +37,8 @@ pub struct PodNetworkStatus {
     pub ips: Vec<IpAddr>,
     /// All interfaces, as the annotation `k8s.v1.cni.cncf.io/network-status` tells them; `None` where there is nothing to tell beside the addresses.
     pub report: Option<String>,
-    /// What the network says of name servers; `None` where podstead made the pod's first interface, from which its own resolver is reached.
-    pub dns: Option<ResolvConf>,
+    /// What the network says of name servers; `None` where podstead made the pod's first interface, and its rules lead to the resolver.
+    pub dns: Option<NetworkDns>,
 }
 
 /// A network, the length of its prefix, and the router that leads there.
@@ -64,6 +64,12 @@ pub enum NetworkError {
     /// It takes long and goes on; the worker is poked at its end.
     #[error("the network of the pod is being changed")]
     UnderWay,
+}
+
+/// Answers questions for names, at addresses of the host that networks find out about.
+pub trait NameService: Send + Sync + fmt::Debug + 'static {
+    /// Has port 53 of an address of the host answered for pods that reach the host there. Idempotent. The error is for people: why nobody answers.
+    fn answer_at(&self, address: IpAddr) -> Result<(), String>;
 }
 
 /// Gives pods their network.

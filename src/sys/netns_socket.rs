@@ -4,8 +4,8 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// Does `work` in the network namespace `netns`, in a thread that ends with it, so that no other work is ever done in there. Blocks for
@@ -28,13 +28,20 @@ pub fn enter(netns: &Path) -> io::Result<()> {
 /// Makes a TCP socket that does not block and is not connected, fit for `address`, in the namespace pinned at `netns`. Blocks for about the
 /// time that starting a thread takes.
 pub fn tcp_socket_in(netns: &Path, address: SocketAddr) -> io::Result<TcpStream> {
+    socket_in(netns, address, SockType::Stream, SockFlag::SOCK_NONBLOCK).map(TcpStream::from)
+}
+
+/// Makes a UDP socket that blocks and is not bound, fit for `address`, in the namespace pinned at `netns`. Blocks as above.
+pub fn udp_socket_in(netns: &Path, address: SocketAddr) -> io::Result<UdpSocket> {
+    socket_in(netns, address, SockType::Datagram, SockFlag::empty()).map(UdpSocket::from)
+}
+
+fn socket_in(netns: &Path, address: SocketAddr, kind: SockType, flags: SockFlag) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::Inet,
         SocketAddr::V6(_) => AddressFamily::Inet6,
     };
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let made = in_netns(&File::open(netns)?, || socket(family, SockType::Stream, flags, None))?;
-    Ok(TcpStream::from(made?))
+    Ok(in_netns(&File::open(netns)?, || socket(family, kind, flags | SockFlag::SOCK_CLOEXEC, None))??)
 }
 
 #[cfg(test)]

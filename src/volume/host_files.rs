@@ -1,7 +1,9 @@
 //! The files that every container gets from its host: `/etc/hosts`, `/etc/hostname`, `/etc/resolv.conf`, and a place for its last words.
 
 use crate::pod::Pod;
-use crate::pod::host_files::{ClusterDns, DEFAULT_CLUSTER_DOMAIN, ResolvConf, hostname, hosts_file, kernel_hostname, resolv_conf};
+use crate::pod::host_files::{
+    ClusterDns, DEFAULT_CLUSTER_DOMAIN, NetworkDns, ResolvConf, hostname, hosts_file, kernel_hostname, resolv_conf,
+};
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -43,7 +45,7 @@ pub(super) fn write(
     directory: &Path,
     node: &NodeFiles,
     pod_ips: &[IpAddr],
-    dns: Option<&ResolvConf>,
+    dns: Option<&NetworkDns>,
 ) -> Result<Vec<String>, String> {
     fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
     let domain = node.cluster_dns.as_ref().map_or(DEFAULT_CLUSTER_DOMAIN, |cluster| cluster.domain.as_str());

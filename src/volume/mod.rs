@@ -47,7 +47,7 @@ use crate::mux::DesiredPod;
 use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::Projection;
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
@@ -166,7 +166,7 @@ pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
         container: &ContainerName,
         attempt: u32,
         pod_ips: &[IpAddr],
-        dns: Option<&ResolvConf>,
+        dns: Option<&NetworkDns>,
         environment: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError>;
 

@@ -9,7 +9,7 @@ use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
 use crate::pod::claims::claim_of;
 use crate::pod::files::is_projected;
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::runtime::{Mount, Propagation};
 use crate::sys::mounts::{mount_of, mounts};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
@@ -27,7 +27,7 @@ pub(super) struct Request<'a> {
     pub(super) container: &'a Container,
     pub(super) attempt: u32,
     pub(super) pod_ips: &'a [IpAddr],
-    pub(super) dns: Option<&'a ResolvConf>,
+    pub(super) dns: Option<&'a NetworkDns>,
     pub(super) environment: &'a [(String, String)],
 }
 

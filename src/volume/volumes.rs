@@ -12,7 +12,7 @@ use crate::pod::claims::ClaimedVolume;
 use crate::pod::containers;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::is_projected;
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, PodUid};
@@ -91,7 +91,7 @@ impl VolumeService for Volumes {
         container: &ContainerName,
         attempt: u32,
         pod_ips: &[IpAddr],
-        dns: Option<&ResolvConf>,
+        dns: Option<&NetworkDns>,
         environment: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError> {
         let (pod, name) = (pod.clone(), container.clone());

@@ -11,7 +11,7 @@ use crate::mux::DesiredPod;
 use crate::pod::ContainerId;
 use crate::pod::containers::{self, TerminationMessagePolicy};
 use crate::pod::env::{self, EnvFacts, SkippedKeys};
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::pod::objects::Objects;
 use crate::pod::resources::oom_score_adj;
 use crate::pod::security::{DEFAULT_APPARMOR_PROFILE, container_security, run_as};
@@ -90,7 +90,7 @@ pub(super) struct Start<'a> {
     /// Addresses of its pod.
     pub(super) pod_ips: &'a [IpAddr],
     /// What its network says of name servers.
-    pub(super) dns: Option<&'a ResolvConf>,
+    pub(super) dns: Option<&'a NetworkDns>,
 }
 
 impl Start<'_> {

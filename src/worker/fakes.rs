@@ -9,7 +9,7 @@ use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
 use crate::pod::claims::ClaimedVolume;
 use crate::pod::env::EnvFiles;
 use crate::pod::files::VolumeFiles;
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::pod::objects::Objects;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerName, Pod, PodUid};
@@ -206,7 +206,7 @@ impl VolumeService for FakeVolumes {
         container: &ContainerName,
         attempt: u32,
         _: &[IpAddr],
-        _: Option<&ResolvConf>,
+        _: Option<&NetworkDns>,
         _: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError> {
         if !lock(&self.pods).contains(&pod.uid) {

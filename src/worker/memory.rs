@@ -9,7 +9,7 @@ use super::health::RunState;
 use super::hook::{HookEnded, HookKind};
 use super::plan::StopReason;
 use crate::image::ResolvedImage;
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::NetworkDns;
 use crate::pod::host_ports::ask_the_same;
 use crate::pod::storage::StorageUsage;
 use crate::pod::{ContainerId, ContainerName, pull_secrets};
@@ -140,7 +140,7 @@ pub struct PodMemory {
     /// All interfaces of the pod, where there is more to tell than addresses.
     pub network_report: Option<String>,
     /// What the pod's network says of name servers, where plugins made it.
-    pub network_dns: Option<ResolvConf>,
+    pub network_dns: Option<NetworkDns>,
     /// Why the sandbox could not be made or changed.
     pub sandbox: Option<Failure>,
     /// How often the sandbox was lost, and when last.

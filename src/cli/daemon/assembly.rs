@@ -7,7 +7,7 @@
 //! ```
 
 use super::age_key::AgeKeys;
-use super::dns::DnsSockets;
+use super::dns::{DnsSockets, PodAddresses};
 use super::node;
 use super::roster::{Roster, RosterLinks};
 use super::{notify_manager, sources, upstream};
@@ -101,15 +101,16 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
     let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
     let (poke, pokes) = mpsc::unbounded_channel();
-    let (network, builtin) = open_network(&config, dns.port(), events.clone(), poke.clone()).await;
-    let (resolver, statuses) = dns.resolver(&config, published.clone(), builtin.as_ref());
+    let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone()).await;
+    let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
+    let (resolver, statuses) = dns.resolver(&config, published.clone(), askers);
     let clock = Clock::system();
     let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
     let services = Arc::new(Services {
         runtime: runtime.clone(),
         images: images.clone(),
         volumes: volumes.clone(),
-        network,
+        network: Arc::new(plugins),
         probes: Arc::new(probes),
         statuses,
         events: events.clone(),
@@ -311,21 +312,27 @@ fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
 /// The network of pods, plugins before all; the builtin one also to be watched.
 async fn open_network(
     config: &Config,
-    dns_port: Option<u16>,
+    dns: &DnsSockets,
     events: Arc<EventLog>,
     pokes: mpsc::UnboundedSender<PodUid>,
-) -> (Arc<dyn PodNetwork>, Option<BuiltinNetwork>) {
-    let plugins =
-        CniLinks { paths: config.paths.clone(), config: config.network.clone(), events: events.clone(), pokes: pokes.clone() };
+) -> (CniNetwork, Option<BuiltinNetwork>) {
+    let plugins = CniLinks {
+        paths: config.paths.clone(),
+        config: config.network.clone(),
+        events: events.clone(),
+        names: dns.of_plugins(),
+        pokes: pokes.clone(),
+    };
     let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
         NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
-            let links = NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events, dns_port, pokes };
+            let links =
+                NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events, dns_port: dns.port(), pokes };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }
     };
-    (Arc::new(CniNetwork::open(plugins, base).await), builtin)
+    (CniNetwork::open(plugins, base).await, builtin)
 }
 
 /// Says who else has ids of the host that pods get. It is the admin's matter: what runs goes on.

@@ -1,9 +1,9 @@
 //! The resolver of pods, as configured.
 
 use crate::api::Published;
-use crate::config::Config;
-use crate::dns::{Askers, Records, Resolver, SettingsFiles, Sockets};
-use crate::network::{BuiltinNetwork, GATEWAYS, RESOLVER_ON_HOST};
+use crate::config::{Config, NetworkKind};
+use crate::dns::{Askers, Listeners, Records, Resolver, SettingsFiles, Sockets};
+use crate::network::{BuiltinNetwork, CniNetwork, GATEWAYS, NameService, RESOLVER_ON_HOST};
 use crate::pod::host_files::ClusterDns;
 use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
@@ -11,20 +11,36 @@ use crate::telemetry::{EventLog, error_chain};
 use crate::volume::NodeFiles;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
-impl Askers for BuiltinNetwork {
+/// Whoever connected them.
+#[derive(Debug)]
+pub(super) struct PodAddresses {
+    pub(super) builtin: Option<BuiltinNetwork>,
+    pub(super) plugins: CniNetwork,
+}
+
+impl Askers for PodAddresses {
     fn is_pod(&self, address: IpAddr) -> bool {
-        self.is_address_of_pod(address)
+        self.builtin.as_ref().is_some_and(|builtin| builtin.is_address_of_pod(address)) || self.plugins.is_address_of_pod(address)
+    }
+}
+
+impl NameService for Listeners {
+    fn answer_at(&self, address: IpAddr) -> Result<(), String> {
+        self.listen_at(address).map_err(|error| error_chain(&error).to_string())
     }
 }
 
 /// What pods ask, before it answers.
 #[derive(Debug, Default)]
 pub(super) struct DnsSockets {
-    /// For pods with an address of their own.
+    /// For pods that podstead connects.
     of_pods: Option<Sockets>,
     /// For pods on the host's network.
     on_host: Option<Sockets>,
+    /// For pods that plugins connect, as these come. `None` if nobody answers.
+    of_plugins: Option<(Arc<Listeners>, mpsc::UnboundedReceiver<Sockets>)>,
 }
 
 impl DnsSockets {
@@ -37,19 +53,25 @@ impl DnsSockets {
             tracing::warn!("{text}");
             events.record(&Subject::Node, EventType::Warning, "DnsUnavailable", text);
         };
-        let of_pods = Sockets::open(&GATEWAYS).inspect_err(|error| {
-            tell(&format!("pods ask the host's name servers and do not find each other by name: {}", error_chain(error)));
+        let of_pods = match config.network.kind {
+            NetworkKind::Builtin => match Sockets::open(&GATEWAYS) {
+                Ok(sockets) => Some(sockets),
+                Err(error) => {
+                    let error = error_chain(&error);
+                    tell(&format!("pods ask the host's name servers and do not find each other by name: {error}"));
+                    return Self::default();
+                }
+            },
+            NetworkKind::Cni | NetworkKind::None => None,
+        };
+        let on_host = Sockets::open_at_domain_port(RESOLVER_ON_HOST).inspect_err(|error| {
+            tell(&format!(
+                "pods on the host's network ask the host's name servers, also with dnsPolicy ClusterFirstWithHostNet: {}",
+                error_chain(error)
+            ));
         });
-        let on_host = of_pods.is_ok().then(|| Sockets::open_on_host(RESOLVER_ON_HOST)).and_then(|on_host| {
-            let told = on_host.inspect_err(|error| {
-                tell(&format!(
-                    "pods on the host's network ask the host's name servers, also with dnsPolicy ClusterFirstWithHostNet: {}",
-                    error_chain(error)
-                ));
-            });
-            told.ok()
-        });
-        Self { of_pods: of_pods.ok(), on_host }
+        let (listeners, further) = Listeners::new();
+        Self { of_pods, on_host: on_host.ok(), of_plugins: Some((Arc::new(listeners), further)) }
     }
 
     /// Where questions of pods are answered.
@@ -57,14 +79,24 @@ impl DnsSockets {
         self.of_pods.as_ref().map(|sockets| sockets.port)
     }
 
+    /// Who answers pods that plugins connect.
+    pub(super) fn of_plugins(&self) -> Option<Arc<dyn NameService>> {
+        self.of_plugins.as_ref().map(|(listeners, _)| Arc::clone(listeners) as Arc<dyn NameService>)
+    }
+
     /// What pods are told of name servers.
     pub(super) fn node_files(&self, config: &Config) -> NodeFiles {
         let dns = &config.network.dns;
         // One is enough: all of them are the same resolver, which every pod reaches at its first address.
-        let servers = self.of_pods.iter().flat_map(|_| GATEWAYS.first()).copied().collect();
+        let servers = self.own_servers().first().copied().into_iter().collect();
         let servers_on_host = self.on_host.iter().map(|_| RESOLVER_ON_HOST).collect();
         let cluster_dns = Some(ClusterDns { servers, servers_on_host, domain: dns.domain.clone() });
         NodeFiles { resolv_conf: dns.resolv_conf.clone(), cluster_dns, ..NodeFiles::default() }
+    }
+
+    /// Where pods that podstead connects ask.
+    fn own_servers(&self) -> Vec<IpAddr> {
+        if self.of_pods.is_some() { GATEWAYS.to_vec() } else { Vec::new() }
     }
 
     /// The resolver, and where it hears of pods: statuses go through there. Without sockets, they go where they always go.
@@ -72,18 +104,19 @@ impl DnsSockets {
         self,
         config: &Config,
         published: Arc<Published>,
-        network: Option<&BuiltinNetwork>,
+        askers: PodAddresses,
     ) -> (Option<Resolver>, Arc<dyn PodStatusSink>) {
-        let (Some(of_pods), Some(network)) = (self.of_pods, network) else { return (None, published) };
+        let own_servers = self.own_servers();
+        let Some((_, further)) = self.of_plugins else { return (None, published) };
         let dns = &config.network.dns;
-        let records = Arc::new(Records::new(dns.domain.clone(), GATEWAYS.to_vec(), config.node_name.clone(), published));
+        let records = Arc::new(Records::new(dns.domain.clone(), own_servers, config.node_name.clone(), published));
         let settings = SettingsFiles {
             resolv_conf: dns.resolv_conf.clone(),
             resolved: NodeFiles::default().resolved,
             configured: dns.forwarders.clone(),
             own: GATEWAYS.into_iter().chain([RESOLVER_ON_HOST]).collect(),
         };
-        let sockets = [of_pods].into_iter().chain(self.on_host).collect();
-        (Some(Resolver::new(sockets, records.clone(), settings, Arc::new(network.clone()))), records)
+        let sockets = self.of_pods.into_iter().chain(self.on_host).collect();
+        (Some(Resolver::new(sockets, further, records.clone(), settings, Arc::new(askers))), records)
     }
 }

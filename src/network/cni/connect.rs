@@ -17,6 +17,7 @@ use crate::network::{NetworkError, OwnRoute, PodNetworkStatus};
 use crate::pod::{Pod, PodFullName, PodUid};
 use crate::telemetry::error_chain;
 use std::error::Error;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -134,6 +135,7 @@ impl Shared {
             let mut record = lock(&shared.records).get(&owner).cloned().unwrap_or_else(|| PodRecord::new(name));
             edit(&mut record);
             shared.keep(&owner, &record)?;
+            shared.names.learn(&owner, Some(&record).filter(|record| !record.is_empty()));
             let mut records = lock(&shared.records);
             match record.is_empty() {
                 true => drop(records.remove(&owner)),
@@ -186,8 +188,29 @@ impl Shared {
             }
         }
         self.lead(connection).await?;
+        self.find_resolver(connection).await?;
         let Contents { first_ips, .. } = contents;
-        Ok(status(&self.attachments(uid), base.as_ref(), &first_ips, self.links.config.kind))
+        Ok(self.status(&self.record(connection), base.as_ref(), &first_ips))
+    }
+
+    fn record(&self, connection: &Connection) -> PodRecord {
+        lock(&self.records).get(&connection.uid).cloned().unwrap_or_else(|| PodRecord::new(connection.name.clone()))
+    }
+
+    /// What a pod has by its record.
+    pub(super) fn status(&self, record: &PodRecord, base: Option<&PodNetworkStatus>, first_ips: &[IpAddr]) -> PodNetworkStatus {
+        let resolver = record.resolver.filter(|resolver| self.is_answered_at(*resolver));
+        status(&record.attachments, base, first_ips, resolver, self.links.config.kind)
+    }
+
+    /// Finds out where a pod finds the resolver, and records it.
+    async fn find_resolver(self: &Arc<Self>, connection: &Connection) -> Result<(), NetworkError> {
+        let Connection { uid, name, netns, .. } = connection;
+        let PodRecord { attachments, resolver: before, .. } = self.record(connection);
+        let (shared, netns) = (Arc::clone(self), netns.clone());
+        let found = tokio::task::spawn_blocking(move || shared.resolver_of(&attachments, &netns)).await;
+        let resolver = found.map_err(|error| failed(uid, &error))?;
+        if resolver == before { Ok(()) } else { self.change(uid, name, move |record| record.resolver = resolver).await }
     }
 
     /// Gives the default routes to the interface that asks for them, or back to the first one.
@@ -442,7 +465,7 @@ impl Shared {
             }
             result?;
         }
-        self.change(uid, &record.pod, |record| (record.ports, record.lead) = (Vec::new(), None)).await
+        self.change(uid, &record.pod, |record| *record = PodRecord::new(record.pod.clone())).await
     }
 }
 

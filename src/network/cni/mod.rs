@@ -17,6 +17,7 @@ mod connect;
 mod directory;
 mod exec;
 mod lost_leases;
+mod names;
 mod namespace;
 mod plan;
 mod ports;
@@ -28,7 +29,7 @@ mod strays;
 mod watch;
 mod wish;
 
-use super::{NetworkError, PodNetwork, PodNetworkStatus};
+use super::{NameService, NetworkError, PodNetwork, PodNetworkStatus};
 use crate::config::{NetworkConfig, NetworkKind, Paths};
 use crate::pod::host_ports::host_ports;
 use crate::pod::{Pod, PodFullName, PodUid};
@@ -38,8 +39,10 @@ use async_trait::async_trait;
 use care::Care;
 use directory::Directory;
 use exec::Plugins;
+use names::Names;
 use record::PodRecord;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,6 +66,8 @@ pub struct CniLinks {
     pub config: NetworkConfig,
     /// Where troubles are told.
     pub events: Arc<dyn EventRecorder>,
+    /// Who answers pods that plugins connected; `None` where they ask the host's name servers.
+    pub names: Option<Arc<dyn NameService>>,
     /// Pods that want a turn. Unbounded: at most one entry per end of the work on a pod, and per change of the configuration and pod.
     pub pokes: mpsc::UnboundedSender<PodUid>,
 }
@@ -80,6 +85,7 @@ pub(super) struct Shared {
     plugins: Plugins,
     directory: Mutex<Directory>,
     records: Mutex<BTreeMap<PodUid, PodRecord>>,
+    names: Names,
     seats: Mutex<BTreeMap<PodUid, Arc<Seat>>>,
     slots: Semaphore,
     /// Held for reading while plugins are called, for writing while they collect garbage.
@@ -117,6 +123,7 @@ impl CniNetwork {
         let shared = Arc::new(Shared {
             plugins: Plugins { directories: cni.bin_directories, timeout: cni.timeout },
             directory: Mutex::new(Directory::new(cni.config_directory.clone())),
+            names: Names::new(links.names.clone()),
             links,
             records: Mutex::default(),
             seats: Mutex::default(),
@@ -140,6 +147,11 @@ impl CniNetwork {
     /// The pods that plugins have given something.
     pub fn connected(&self) -> Vec<PodUid> {
         lock(&self.shared.records).keys().cloned().collect()
+    }
+
+    /// Whether this is the first address of a pod that plugins connected.
+    pub fn is_address_of_pod(&self, address: IpAddr) -> bool {
+        self.shared.names.is_pod(address)
     }
 
     /// Whether plugins make, or made, the first interface of a pod.
@@ -216,7 +228,7 @@ impl PodNetwork for CniNetwork {
         let has_first = record.as_ref().is_some_and(|record| record.attachments.iter().any(plan::Attachment::is_primary));
         let base = if has_first { None } else { Some(self.base.status(uid, pod, netns).await?) };
         Ok(match record {
-            Some(record) => status::status(&record.attachments, base.as_ref(), &[], self.shared.links.config.kind),
+            Some(record) => self.shared.status(&record, base.as_ref(), &[]),
             None => base.unwrap_or_default(),
         })
     }
@@ -245,6 +257,11 @@ impl Shared {
                 for (uid, error) in unreadable {
                     tracing::error!(%uid, error = %error_chain(&error), "the record of what CNI plugins gave a pod is lost");
                     self.care.lack_records();
+                }
+                for (uid, record) in &found {
+                    self.names.learn(uid, Some(record));
+                    // Questions of pods that run wait in there instead of being lost.
+                    record.resolver.map(|resolver| self.is_answered_at(resolver));
                 }
                 lock(&self.records).extend(found);
             }

@@ -36,7 +36,8 @@ impl Shared {
         }
         let had = records.get(uid).map(|record| record.ports.clone()).unwrap_or_default();
         if let Some(port) = ports.iter().find(|port| !listens && !had.contains(port))
-            && let Some(owner) = listeners::owner_of(Path::new("/proc"), port)
+            && let Some(owner) =
+                listeners::owner_of(Path::new("/proc"), port, |address, port| self.names.is_resolver(address, port))
         {
             return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")));
         }

@@ -7,6 +7,7 @@ use crate::network::record::{self, Found, Proof, RecordError};
 use crate::pod::host_ports::HostPort;
 use crate::pod::{PodFullName, PodUid};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// What a pod has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,12 +24,15 @@ pub(super) struct PodRecord {
     /// The interface that its default routes were given to, if that is not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lead: Option<Lead>,
+    /// Where it finds podstead's resolver, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resolver: Option<IpAddr>,
 }
 
 impl PodRecord {
     /// Of a pod that has nothing.
     pub(super) const fn new(pod: PodFullName) -> Self {
-        Self { pod, ports: Vec::new(), attachments: Vec::new(), lead: None }
+        Self { pod, ports: Vec::new(), attachments: Vec::new(), lead: None, resolver: None }
     }
 
     /// Whether there is nothing to record.

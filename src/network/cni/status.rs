@@ -5,18 +5,20 @@ use super::spec::report::{self, InterfaceReport};
 use super::spec::result::{CniResult, ResultDns};
 use crate::config::NetworkKind;
 use crate::network::PodNetworkStatus;
-use crate::pod::host_files::ResolvConf;
+use crate::pod::host_files::{NetworkDns, ResolvConf};
 use crate::pod::networks::FIRST_INTERFACE;
 use std::net::IpAddr;
 
 /// What the pod's first interface is called where podstead makes it.
 const OWN_NETWORK: &str = "podstead";
 
-/// What a pod has: by plugins, and by the network behind them. `first_ips` are those of a first interface that neither knows.
+/// What a pod has: by plugins, and by the network behind them. `first_ips` are those of a first interface that neither knows; at `resolver`
+/// the pod finds podstead's.
 pub(super) fn status(
     attachments: &[Attachment],
     base: Option<&PodNetworkStatus>,
     first_ips: &[IpAddr],
+    resolver: Option<IpAddr>,
     kind: NetworkKind,
 ) -> PodNetworkStatus {
     let by_plugins = attachments.iter().find(|attachment| attachment.is_primary());
@@ -27,7 +29,9 @@ pub(super) fn status(
     };
     // The first interface decides, as it does about addresses.
     let dns = match by_plugins {
-        Some(attachment) => Some(settings(attachment.gained().dns)),
+        Some(attachment) => {
+            Some(resolver.map_or_else(|| NetworkDns::Named(settings(attachment.gained().dns)), NetworkDns::Resolver))
+        }
         None => base.and_then(|base| base.dns.clone()),
     };
     let own = InterfaceReport {

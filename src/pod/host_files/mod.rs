@@ -7,4 +7,4 @@ mod resolv_conf;
 
 pub use hostname::{DEFAULT_CLUSTER_DOMAIN, FqdnTooLong, Hostname, hostname, kernel_hostname};
 pub use hosts::hosts_file;
-pub use resolv_conf::{ClusterDns, ResolvConf, resolv_conf};
+pub use resolv_conf::{ClusterDns, NetworkDns, ResolvConf, resolv_conf};

@@ -24,6 +24,15 @@ pub struct ClusterDns {
     pub domain: String,
 }
 
+/// What the network that plugins connected a pod to says of name servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkDns {
+    /// Nothing, and the pod finds those that know pods at this address.
+    Resolver(IpAddr),
+    /// These; without any, those of the node are meant. The pod does not reach those that know pods.
+    Named(ResolvConf),
+}
+
 /// The resolver's settings of a pod. `Display` writes the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvConf {
@@ -75,23 +84,25 @@ impl fmt::Display for ResolvConf {
 }
 
 /// The pod's settings. `node_file` is the node's own resolv.conf; without name servers that know pods, `ClusterFirst` means the node's, too.
-/// `own` is what the network that plugins connected the pod to says of name servers: such a pod does not reach those that know pods;
-/// `ClusterFirst` means the network's, or the node's if it names none. No other policy looks at it.
-pub fn resolv_conf(pod: &Pod, node_file: &str, cluster: Option<&ClusterDns>, own: Option<&ResolvConf>) -> ResolvConf {
+/// `network` is what the network that plugins connected the pod to says of them, to which `ClusterFirst` leads. No other policy looks at it.
+pub fn resolv_conf(pod: &Pod, node_file: &str, cluster: Option<&ClusterDns>, network: Option<&NetworkDns>) -> ResolvConf {
     let spec = spec(pod);
     let node = ResolvConf::parse(node_file);
     let on_host_network = spec.host_network == Some(true);
-    let own = own.filter(|_| !on_host_network);
-    let cluster = cluster.filter(|_| own.is_none());
-    let servers = cluster.map(|cluster| if on_host_network { &cluster.servers_on_host } else { &cluster.servers });
+    let own = |cluster: &ClusterDns| if on_host_network { cluster.servers_on_host.clone() } else { cluster.servers.clone() };
+    let (servers, named) = match network.filter(|_| !on_host_network) {
+        None => (cluster.map(own), None),
+        Some(NetworkDns::Resolver(address)) => (Some(vec![*address]), None),
+        Some(NetworkDns::Named(settings)) => (None, Some(settings)),
+    };
     let cluster = cluster.zip(servers.filter(|servers| !servers.is_empty()));
     let mut settings = match (text(&spec.dns_policy), cluster) {
         ("None", _) => ResolvConf::default(),
-        ("ClusterFirstWithHostNet", Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, servers),
+        ("ClusterFirstWithHostNet", Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, &servers),
         ("Default", _) => node,
-        (_, None) => own.filter(|own| !own.nameservers.is_empty()).cloned().unwrap_or(node),
+        (_, None) => named.filter(|named| !named.nameservers.is_empty()).cloned().unwrap_or(node),
         (_, Some(_)) if on_host_network => node,
-        (_, Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, servers),
+        (_, Some((cluster, servers))) => of_cluster(pod, &node, &cluster.domain, &servers),
     };
     if let Some(config) = &spec.dns_config {
         settings.nameservers.extend(list(&config.nameservers).iter().cloned());
@@ -231,12 +242,32 @@ mod tests {
             ),
         ] {
             let pod: Pod = serde_yaml::from_str(&format!("{{spec: {{containers: [], {fields}}}}}")).unwrap();
+            let own = NetworkDns::Named(own.clone());
             assert_eq!(resolv_conf(&pod, NODE, Some(&cluster()), Some(&own)).to_string(), expected, "{fields}");
         }
         let pod: Pod = serde_yaml::from_str("{spec: {containers: [], dnsPolicy: ClusterFirst}}").unwrap();
         let silent = ResolvConf { searches: vec!["plant.example".into()], ..ResolvConf::default() };
-        let settings = resolv_conf(&pod, NODE, Some(&cluster()), Some(&silent));
+        let settings = resolv_conf(&pod, NODE, Some(&cluster()), Some(&NetworkDns::Named(silent)));
         assert_eq!(settings.to_string(), OF_THE_NODE, "podstead's resolver is not reached from there");
+    }
+
+    #[test]
+    fn d22_pods_of_a_plugins_network_find_the_resolver_where_that_has_it() {
+        let here = NetworkDns::Resolver("10.7.0.1".parse().unwrap());
+        let nowhere = ClusterDns { servers: Vec::new(), ..cluster() };
+        for (fields, expected) in [
+            ("dnsPolicy: ClusterFirst", OF_THE_CLUSTER.replace("10.96.0.10", "10.7.0.1")),
+            ("dnsPolicy: Default", OF_THE_NODE.to_owned()),
+            ("dnsPolicy: None", String::new()),
+            ("dnsPolicy: ClusterFirst, hostNetwork: true", OF_THE_NODE.to_owned()),
+            ("dnsPolicy: ClusterFirstWithHostNet, hostNetwork: true", OF_THE_CLUSTER.replace("10.96.0.10", "127.0.0.9")),
+        ] {
+            let pod = format!("{{metadata: {{namespace: shop}}, spec: {{containers: [], {fields}}}}}");
+            let pod: Pod = serde_yaml::from_str(&pod).unwrap();
+            for cluster in [&cluster(), &nowhere] {
+                assert_eq!(resolv_conf(&pod, NODE, Some(cluster), Some(&here)).to_string(), expected, "{fields}");
+            }
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) fn digs(site: &Site, pod: &str, words: &str, what: &str) -> String {
 }
 
 /// What a program of the image finds for a name, as programs do: with the search list of the pod.
-fn looks_up(host: &TestHost, pod: &str, namespace: &str, name: &str, address: &str) {
+pub(super) fn looks_up(host: &TestHost, pod: &str, namespace: &str, name: &str, address: &str) {
     eventually(&format!("pod {pod} to find {address} for {name}"), || {
         let out = host.cli(&["exec", "-n", namespace, pod, "-c", "main", "--", "ping", "-4", "-c", "1", "-W", "2", name]);
         let text = String::from_utf8_lossy(&out.stdout).into_owned();

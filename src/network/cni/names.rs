@@ -1,0 +1,145 @@
+//! Names for pods that plugins connected: where they find the resolver, and which addresses they ask from.
+//!
+//! Whatever plugin it was, a pod whose router is this host reaches the host at the router's address, if rules of the host let it: so it is asked there
+//! once, from the pod's namespace. A pod with another router, as of macvlan, may have no way to the host at all; and a network that names servers
+//! has them asked.
+
+use super::plan::Attachment;
+use super::record::PodRecord;
+use super::spec::result::CniResult;
+use super::{Shared, lock};
+use crate::network::{NameService, RESOLVER_ON_HOST, assigned_ips};
+use crate::pod::PodUid;
+use crate::sys::netns_socket::udp_socket_in;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The port where names are asked for.
+const DOMAIN: u16 = 53;
+/// What comes of a resolver that a pod cannot ask.
+const UNANSWERED: &str = "pods of a CNI network ask the host's name servers and do not find each other by name";
+
+/// Who answers, and who may ask.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    service: Option<Arc<dyn NameService>>,
+    /// Where that answers.
+    answered: Mutex<BTreeSet<IpAddr>>,
+    /// First addresses of pods.
+    pods: Mutex<BTreeMap<IpAddr, PodUid>>,
+}
+
+impl Names {
+    pub(super) fn new(service: Option<Arc<dyn NameService>>) -> Self {
+        Self { service, ..Self::default() }
+    }
+
+    /// What a pod has now; `None` for one that has nothing any more.
+    pub(super) fn learn(&self, uid: &PodUid, record: Option<&PodRecord>) {
+        let first = record.and_then(|record| first(&record.attachments)).map(Attachment::gained).unwrap_or_default();
+        let mut pods = lock(&self.pods);
+        pods.retain(|_, owner| owner != uid);
+        pods.extend(first.pod_ips().into_iter().map(|ip| (ip, uid.clone())));
+    }
+
+    pub(super) fn is_pod(&self, address: IpAddr) -> bool {
+        lock(&self.pods).contains_key(&address)
+    }
+
+    /// Whether a socket is the resolver's, which is in the way of no port that leads to a pod: questions go there, then.
+    pub(super) fn is_resolver(&self, address: IpAddr, port: u16) -> bool {
+        port == DOMAIN && (address == RESOLVER_ON_HOST || lock(&self.answered).contains(&address))
+    }
+}
+
+impl Shared {
+    /// Where a pod that has these attachments finds the resolver, by asking from its namespace; `None` for one that has to ask others. Blocks.
+    pub(super) fn resolver_of(&self, attachments: &[Attachment], netns: &Path) -> Option<IpAddr> {
+        self.names.service.as_ref()?;
+        let routers = routers(&first(attachments)?.gained());
+        if routers.is_empty() {
+            return None;
+        }
+        let own = assigned_ips().inspect_err(|error| tracing::warn!(%error, "cannot list the addresses of the host")).ok()?;
+        let router = routers.into_iter().find(|router| own.contains(router) && self.is_answered_at(*router))?;
+        if let Err(error) = ask(netns, router) {
+            let message = format!(
+                "{UNANSWERED}: rules of this host have to accept what comes from pods to port {DOMAIN} of {router}, of UDP and TCP ({error})"
+            );
+            self.tell_once("DnsBlocked", &message);
+            return None;
+        }
+        Some(router)
+    }
+
+    /// Has questions at an address of the host answered. Whether they are.
+    pub(super) fn is_answered_at(&self, router: IpAddr) -> bool {
+        let Some(service) = &self.names.service else { return false };
+        if lock(&self.names.answered).contains(&router) {
+            return true;
+        }
+        if let Err(reason) = service.answer_at(router) {
+            self.tell_once("DnsUnavailable", &format!("{UNANSWERED}: {reason}"));
+            return false;
+        }
+        lock(&self.names.answered).insert(router)
+    }
+}
+
+/// Asks the resolver for what it refuses without asking anybody else. The error is that of the last attempt.
+fn ask(netns: &Path, resolver: IpAddr) -> io::Result<()> {
+    /// The root, of the class CHAOS.
+    const QUESTION: [u8; 17] = [b'p', b's', 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 3];
+    /// A bridge may have to learn its ports, and an address of IPv6 is tentative for a second or two (RFC 4862).
+    const PATIENCE_MS: [u64; 4] = [200, 400, 800, 1600];
+    let attempts = if resolver.is_ipv6() { PATIENCE_MS.len() } else { PATIENCE_MS.len() - 1 };
+    let address = SocketAddr::new(resolver, DOMAIN);
+    let socket = udp_socket_in(netns, address)?;
+    socket.connect(address)?;
+    let mut result = Ok(());
+    for patience in PATIENCE_MS.into_iter().take(attempts) {
+        socket.set_read_timeout(Some(Duration::from_millis(patience)))?;
+        result = socket.send(&QUESTION).and_then(|_| socket.recv(&mut [0; 512]).map(drop));
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// What made the pod's first interface.
+fn first(attachments: &[Attachment]) -> Option<&Attachment> {
+    attachments.iter().find(|attachment| attachment.is_primary())
+}
+
+/// Routers that may be the host that a pod asks; none where its network names servers. **Pure**.
+fn routers(result: &CniResult) -> Vec<IpAddr> {
+    if result.dns.nameservers.iter().any(|server| server.parse::<IpAddr>().is_ok()) {
+        return Vec::new();
+    }
+    let is_on_one_link = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    result.ips.iter().filter_map(|ip| ip.gateway).filter(|router| !is_on_one_link(router)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(ips: &str, dns: &str) -> CniResult {
+        CniResult::from_value(&serde_json::from_str(&format!(r#"{{"ips": [{ips}], "dns": {{{dns}}}}}"#)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_router_may_be_the_host_unless_the_network_names_servers() {
+        let ips = r#"{"address": "fd00::5/64", "gateway": "fe80::1"}, {"address": "10.7.0.5/24", "gateway": "10.7.0.1"}, {"address": "10.8.0.5/24"}"#;
+        let router: IpAddr = "10.7.0.1".parse().unwrap();
+        assert_eq!(routers(&result(ips, "")), [router]);
+        assert_eq!(routers(&result(ips, r#""search": ["plant.example"], "nameservers": ["ns"]"#)), [router]);
+        assert!(routers(&result(ips, r#""nameservers": ["10.7.0.53"]"#)).is_empty());
+        assert!(routers(&result(r#"{"address": "10.7.0.5/24"}"#, "")).is_empty());
+    }
+}
