@@ -86,7 +86,8 @@ impl Shared {
             self.tell_once("DnsUnavailable", &format!("{UNANSWERED}: {reason}"));
             return false;
         }
-        lock(&self.names.answered).insert(router)
+        lock(&self.names.answered).insert(router);
+        true
     }
 }
 

@@ -207,16 +207,16 @@ fn d22_pods_that_a_firewall_keeps_from_the_resolver_have_the_name_servers_of_the
     cni.site.host.write_manifest("two.yaml", &pod("two", "ClusterFirst"));
     let file = settings(&cni, "two");
     assert!(file.contains("\nnameserver 10.77.0.1\n"), "{file}");
-    // What each was found to have is what its containers have under another daemon, too.
+    // Another daemon asks again: what containers find is what counts when they start.
     cni.site.host.kill_daemon();
     cni.site.host.start_daemon();
-    for (name, is_resolver) in [("one", false), ("two", true)] {
+    for name in ["one", "two"] {
         let before = cni.site.host.wait_running(name);
         let pid = cni.site.host.container_pid(&before, "main");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
         let is_another = |now: &PodView| now.runs("main") && now.container_id("main") != before.container_id("main");
         cni.site.host.wait_for_pod(name, "another run", is_another);
         let file = settings(&cni, name);
-        assert_eq!(file.contains("\nnameserver 10.77.0.1\n"), is_resolver, "{file}");
+        assert!(file.contains("\nnameserver 10.77.0.1\n"), "{file}");
     }
 }
