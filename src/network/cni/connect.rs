@@ -124,7 +124,7 @@ impl Shared {
     }
 
     /// Changes a pod's record, on disk and in memory.
-    async fn change(
+    pub(super) async fn change(
         self: &Arc<Self>,
         uid: &PodUid,
         name: &PodFullName,
@@ -188,29 +188,16 @@ impl Shared {
             }
         }
         self.lead(connection).await?;
-        self.find_resolver(connection).await?;
+        self.find_resolver(uid, &connection.name, netns).await?;
         let Contents { first_ips, .. } = contents;
-        Ok(self.status(&self.record(connection), base.as_ref(), &first_ips))
-    }
-
-    fn record(&self, connection: &Connection) -> PodRecord {
-        lock(&self.records).get(&connection.uid).cloned().unwrap_or_else(|| PodRecord::new(connection.name.clone()))
+        let record = lock(&self.records).get(uid).cloned().unwrap_or_else(|| PodRecord::new(connection.name.clone()));
+        Ok(self.status(&record, base.as_ref(), &first_ips))
     }
 
     /// What a pod has by its record.
     pub(super) fn status(&self, record: &PodRecord, base: Option<&PodNetworkStatus>, first_ips: &[IpAddr]) -> PodNetworkStatus {
         let resolver = record.resolver.filter(|resolver| self.is_answered_at(*resolver));
         status(&record.attachments, base, first_ips, resolver, self.links.config.kind)
-    }
-
-    /// Finds out where a pod finds the resolver, and records it.
-    async fn find_resolver(self: &Arc<Self>, connection: &Connection) -> Result<(), NetworkError> {
-        let Connection { uid, name, netns, .. } = connection;
-        let PodRecord { attachments, resolver: before, .. } = self.record(connection);
-        let (shared, netns) = (Arc::clone(self), netns.clone());
-        let found = tokio::task::spawn_blocking(move || shared.resolver_of(&attachments, &netns)).await;
-        let resolver = found.map_err(|error| failed(uid, &error))?;
-        if resolver == before { Ok(()) } else { self.change(uid, name, move |record| record.resolver = resolver).await }
     }
 
     /// Gives the default routes to the interface that asks for them, or back to the first one.

@@ -4,12 +4,13 @@
 //! once, from the pod's namespace. A pod with another router, as of macvlan, may have no way to the host at all; and a network that names servers
 //! has them asked.
 
+use super::connect::failed;
 use super::plan::Attachment;
 use super::record::PodRecord;
 use super::spec::result::CniResult;
 use super::{Shared, lock};
-use crate::network::{NameService, RESOLVER_ON_HOST, assigned_ips};
-use crate::pod::PodUid;
+use crate::network::{NameService, NetworkError, RESOLVER_ON_HOST, assigned_ips};
+use crate::pod::{PodFullName, PodUid};
 use crate::sys::netns_socket::udp_socket_in;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -57,8 +58,22 @@ impl Names {
 }
 
 impl Shared {
+    /// Finds out where a pod finds the resolver, and records it.
+    pub(super) async fn find_resolver(
+        self: &Arc<Self>,
+        uid: &PodUid,
+        name: &PodFullName,
+        netns: &Path,
+    ) -> Result<(), NetworkError> {
+        let Some(PodRecord { attachments, resolver: before, .. }) = lock(&self.records).get(uid).cloned() else { return Ok(()) };
+        let (shared, netns) = (Arc::clone(self), netns.to_owned());
+        let found = tokio::task::spawn_blocking(move || shared.resolver_of(&attachments, &netns)).await;
+        let resolver = found.map_err(|error| failed(uid, &error))?;
+        if resolver == before { Ok(()) } else { self.change(uid, name, move |record| record.resolver = resolver).await }
+    }
+
     /// Where a pod that has these attachments finds the resolver, by asking from its namespace; `None` for one that has to ask others. Blocks.
-    pub(super) fn resolver_of(&self, attachments: &[Attachment], netns: &Path) -> Option<IpAddr> {
+    fn resolver_of(&self, attachments: &[Attachment], netns: &Path) -> Option<IpAddr> {
         self.names.service.as_ref()?;
         let routers = routers(&first(attachments)?.gained());
         if routers.is_empty() {
