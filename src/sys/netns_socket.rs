@@ -11,12 +11,23 @@ use std::path::Path;
 /// Does `work` in the network namespace `netns`, in a thread that ends with it, so that no other work is ever done in there. Blocks for
 /// about the time that starting a thread takes.
 pub(super) fn in_netns<T: Send>(netns: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    in_netns_beside(netns, work, || ()).0
+}
+
+/// As [`in_netns`], with other work that the caller's thread does in its own namespace meanwhile.
+pub(super) fn in_netns_beside<T: Send, U>(
+    netns: &File,
+    work: impl FnOnce() -> T + Send,
+    meanwhile: impl FnOnce() -> U,
+) -> (io::Result<T>, U) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, || {
             move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
             Ok(work())
-        })?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+        });
+        let done = meanwhile();
+        let panicked = |_| Err(io::Error::other("the thread in the namespace panicked"));
+        (thread.and_then(|thread| thread.join().unwrap_or_else(panicked)), done)
     })
 }
 

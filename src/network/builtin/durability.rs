@@ -1,4 +1,4 @@
-//! Leases on their way to the disk: a record is synced beside what else a new pod needs, and before the first process of the pod starts.
+//! Leases on their way to the disk: what a new pod was given is recorded beside what else the pod needs, and before its first process starts.
 
 use super::Shared;
 use super::record;
@@ -7,7 +7,7 @@ use crate::network::record::RecordError;
 use crate::pod::PodUid;
 use crate::telemetry::error_chain;
 use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
 
 /// Pods whose lease a power cut could take, and the work on that if there is any under way.
@@ -18,22 +18,49 @@ impl Shared {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a lease that was just written synced. Called where the daemon's executor is known.
-    pub(super) fn begin_to_sync(&self, uid: &PodUid) {
-        self.unsynced().insert(uid.clone(), Some(self.syncing(uid)));
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn syncing(&self, uid: &PodUid) -> JoinHandle<Result<(), RecordError>> {
-        let (paths, uid) = (self.links.paths.clone(), uid.clone());
-        tokio::task::spawn_blocking(move || record::sync_lease(&paths, &uid))
+    /// Has a lease recorded. Called where the daemon's executor is known.
+    pub(super) fn begin_to_record(self: &Arc<Self>, uid: &PodUid) {
+        // Under the lock: the work does not begin before it is known of.
+        self.unsynced().insert(uid.clone(), Some(self.recording(uid)));
+    }
+
+    fn recording(self: &Arc<Self>, uid: &PodUid) -> JoinHandle<Result<(), RecordError>> {
+        let (shared, uid) = (Arc::clone(self), uid.clone());
+        tokio::task::spawn_blocking(
+            move || {
+                if shared.write_record(&uid)? { record::sync_lease(&shared.links.paths, &uid) } else { Ok(()) }
+            },
+        )
+    }
+
+    /// Writes what the pod has now; `false` if that is not wanted any more. Synced later, so that pods do not wait for each other's disk.
+    fn write_record(&self, uid: &PodUid) -> Result<bool, RecordError> {
+        let _writing = self.writing();
+        if !self.unsynced().contains_key(uid) {
+            return Ok(false);
+        }
+        let lease = self.state().leases.get(uid).cloned();
+        lease.map_or(Ok(false), |lease| record::write_lease(&self.links.paths, uid, &lease).map(|()| true))
+    }
+
+    /// Removes the record of a lease, which nobody writes afterwards.
+    pub(super) fn remove_record(&self, uid: &PodUid) -> Result<(), RecordError> {
+        let writing = self.writing();
+        self.unsynced().remove(uid);
+        drop(writing);
+        record::remove_lease(&self.links.paths, uid)
     }
 
     /// Waits until the pod's lease outlives a power cut. What failed is tried again by the next call.
-    pub(super) async fn settle(&self, uid: &PodUid) -> Result<(), NetworkError> {
+    pub(super) async fn settle(self: &Arc<Self>, uid: &PodUid) -> Result<(), NetworkError> {
         let Some(under_way) = self.unsynced().get_mut(uid).map(Option::take) else { return Ok(()) };
         let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
-        let synced = under_way.unwrap_or_else(|| self.syncing(uid)).await;
-        synced
+        let recorded = under_way.unwrap_or_else(|| self.recording(uid)).await;
+        recorded
             .map_err(|error| failed(format!("the work was cut short: {error}")))?
             .map_err(|error| failed(error_chain(&error).to_string()))?;
         self.unsynced().remove(uid);
@@ -44,15 +71,16 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use crate::config::{NetworkConfig, Paths};
-    use crate::network::builtin::{BuiltinNetwork, NetworkLinks};
+    use crate::network::builtin::lease::Wish;
+    use crate::network::builtin::{BuiltinNetwork, NetworkLinks, record};
     use crate::network::{NetworkError, PodNetwork};
-    use crate::pod::PodUid;
+    use crate::pod::{PodFullName, PodUid};
     use crate::telemetry::EventLog;
     use std::fs;
     use std::sync::Arc;
 
     #[tokio::test]
-    async fn a_lease_that_cannot_be_synced_keeps_its_pod_from_starting_until_it_can() {
+    async fn a_lease_that_cannot_be_recorded_keeps_its_pod_from_starting_until_it_can() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         let events = Arc::new(EventLog::new(0, jiff::Timestamp::now));
@@ -61,17 +89,25 @@ mod tests {
         let network = BuiltinNetwork::open(links).await;
         let uid = PodUid::new("uid");
         network.settle(&uid).await.unwrap();
+        let pod = PodFullName { namespace: "default".into(), name: "a".into() };
+        let wish = Wish { pod, ports: Vec::new(), is_isolated: false };
+        let lease = network.shared.state().leases.grant(&uid, &wish, &["10.0.0.0/24".parse().unwrap()], false).unwrap();
         fs::create_dir_all(paths.pods()).unwrap();
         fs::write(paths.pod(&uid), "in the way of a directory").unwrap();
-        network.shared.begin_to_sync(&uid);
+        network.shared.begin_to_record(&uid);
         for _ in 0..2 {
             let error = network.settle(&uid).await.unwrap_err();
-            assert!(matches!(error, NetworkError::Failed { .. }) && error.to_string().contains("network.json"), "{error}");
+            assert!(matches!(error, NetworkError::Failed { .. }) && error.to_string().contains("pods/uid"), "{error}");
         }
         fs::remove_file(paths.pod(&uid)).unwrap();
-        fs::create_dir(paths.pod(&uid)).unwrap();
-        fs::write(paths.pod_network(&uid), "{}").unwrap();
         network.settle(&uid).await.unwrap();
+        assert_eq!(record::read_lease(&paths, &uid).unwrap().map(|read| read.addresses), Some(lease.addresses));
         assert!(network.shared.unsynced().is_empty());
+        // What is given back while its record is being written is not on record afterwards.
+        network.shared.begin_to_record(&uid);
+        let under_way = network.shared.unsynced().get_mut(&uid).and_then(Option::take).unwrap();
+        network.release(&uid).await.unwrap();
+        under_way.await.unwrap().unwrap();
+        assert_eq!(record::read_lease(&paths, &uid).unwrap(), None);
     }
 }

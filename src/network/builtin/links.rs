@@ -62,17 +62,22 @@ pub(super) struct Wanted<'a> {
 pub(super) fn connect(names: &Names, lease: &Lease, slot: u32, netns: &Path, wanted: Wanted<'_>) -> Result<(), LinkError> {
     let netns = File::open(netns).map_err(|source| LinkError::Namespace { path: netns.to_owned(), source })?;
     let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;
-    let mut pod = NetlinkSocket::open_in(&netns, Protocol::Route).map_err(LinkError::Pod)?;
     // Most often there is nothing yet, and no question is cheaper than none.
-    let made = make_pair(names, slot, &mut host, &mut pod, &netns, wanted.mtu);
-    let pair = match made {
+    let (pod, made) =
+        NetlinkSocket::open_in_beside(&netns, Protocol::Route, || make_pair(names, slot, &mut host, &netns, wanted.mtu));
+    let mut pod = pod.map_err(LinkError::Pod)?;
+    let made = match made {
         Err(LinkError::Host(error)) if error.errno() == Some(libc::EEXIST) => {
             match living_pair(names, slot, &mut host, &mut pod)? {
-                Some(pair) => pair,
-                None => make_pair(names, slot, &mut host, &mut pod, &netns, wanted.mtu)?,
+                Some(pair) => Some(pair),
+                None => make_pair(names, slot, &mut host, &netns, wanted.mtu)?,
             }
         }
         made => made?,
+    };
+    let pair = match made {
+        Some(pair) => pair,
+        None => both_ends(names, slot, &mut host, &mut pod)?,
     };
     let (here, there) = match wanted.bridge {
         None => (host_side(lease, slot, pair.here, wanted.reaches_loopback), pod_side(lease, slot, pair.there)),
@@ -180,14 +185,14 @@ fn living_pair(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut Net
     Ok(None)
 }
 
+/// Makes the pair; `None` if it is made, and the kernel told of one end only.
 fn make_pair(
     names: &Names,
     slot: u32,
     host: &mut NetlinkSocket,
-    pod: &mut NetlinkSocket,
     netns: &File,
     mtu: Option<u32>,
-) -> Result<Pair, LinkError> {
+) -> Result<Option<Pair>, LinkError> {
     let (name, (host_mac, pod_mac)) = (names.interface(slot), macs(slot));
     let mut request = Request::new();
     let here = VethEnd { name: &name, mac: host_mac };
@@ -196,17 +201,16 @@ fn make_pair(
     rtnetlink::get_link(&mut request, &name);
     let mut made = None;
     host.transact(&request, |answer| made = rtnetlink::link(&answer).or(made.take())).map_err(LinkError::Host)?;
-    let made = made.and_then(|link| Some(Pair { here: link.index, there: link.peer? }));
-    match made {
-        Some(pair) => Ok(pair),
-        // A kernel that does not tell the other end's index there.
-        None => {
-            let missing = || LinkError::Foreign(name.clone());
-            let here = find(host, &name).map_err(LinkError::Host)?.ok_or_else(missing)?.index;
-            let there = find(pod, POD_INTERFACE).map_err(LinkError::Pod)?.ok_or_else(missing)?.index;
-            Ok(Pair { here, there })
-        }
-    }
+    Ok(made.and_then(|link| Some(Pair { here: link.index, there: link.peer? })))
+}
+
+/// The pair that was just made, on a kernel that does not tell the host's end the index of the other one.
+fn both_ends(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut NetlinkSocket) -> Result<Pair, LinkError> {
+    let name = names.interface(slot);
+    let missing = || LinkError::Foreign(name.clone());
+    let here = find(host, &name).map_err(LinkError::Host)?.ok_or_else(missing)?.index;
+    let there = find(pod, POD_INTERFACE).map_err(LinkError::Pod)?.ok_or_else(missing)?.index;
+    Ok(Pair { here, there })
 }
 
 /// What the description of a pod's interface begins with.

@@ -87,6 +87,8 @@ struct Shared {
     state: Mutex<State>,
     rules: Mutex<Rules>,
     unsynced: Mutex<Unsynced>,
+    /// Held by whoever writes a lease, and by whoever sees to it that nobody does.
+    writing: Mutex<()>,
     /// Pods whose interface is gone, until their workers hear of it.
     news: Mutex<BTreeSet<PodUid>>,
 }
@@ -118,8 +120,8 @@ impl BuiltinNetwork {
     pub async fn open(links: NetworkLinks) -> Self {
         let names = Names::new(links.paths.instance());
         let rules = Mutex::new(Rules::new(names.clone()));
-        let (state, unsynced, news) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let network = Self { shared: Arc::new(Shared { links, names, state, rules, unsynced, news }) };
+        let (state, unsynced, writing, news) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
+        let network = Self { shared: Arc::new(Shared { links, names, state, rules, unsynced, writing, news }) };
         let shared = Arc::clone(&network.shared);
         // A panic in there is met again, and told, by the first pod.
         tokio::task::spawn_blocking(move || shared.recover()).await.ok();
@@ -139,7 +141,7 @@ impl BuiltinNetwork {
     async fn blocking<T: Send + 'static>(
         &self,
         uid: &PodUid,
-        work: impl FnOnce(&Shared) -> Result<T, NetworkError> + Send + 'static,
+        work: impl FnOnce(&Arc<Shared>) -> Result<T, NetworkError> + Send + 'static,
     ) -> Result<T, NetworkError> {
         let shared = Arc::clone(&self.shared);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
@@ -225,7 +227,7 @@ impl Shared {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_up(&self, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+    fn set_up(self: &Arc<Self>, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         self.read_again(uid).map_err(|error| failed(&error))?;
@@ -247,9 +249,9 @@ impl Shared {
         let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
         let connected = self.connect(uid, &lease, slot, netns, &ranges);
         // Also of a pod that could not be connected: what it was given is its own. Not earlier, since the disk's work slows that of connecting down; the pod's
-        // first process waits for it in any case.
+        // first process waits for it in any case, and an interface without a lease is removed by the next daemon.
         if is_new {
-            self.begin_to_sync(uid);
+            self.begin_to_record(uid);
         }
         connected?;
         Ok(PodNetworkStatus { ips: lease.addresses, ..PodNetworkStatus::default() })
@@ -280,7 +282,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives a pod addresses and ports, and records it. Whether the record is a new one.
+    /// Gives a pod addresses and ports. Whether that is to be recorded; of a pod that is connected already, or will not be, it is on disk.
     fn grant(&self, uid: &PodUid, wish: &Wish, ranges: &[AddressRange], is_connected: bool) -> Result<(Lease, bool), NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
@@ -296,14 +298,14 @@ impl Shared {
             error @ lease::LeaseError::Exhausted { .. } => failed(&error),
         })?;
         let is_recorded = before.as_ref().is_some_and(|before| Lease { holds_ports: true, ..before.clone() } == lease);
-        let needs_record = lease.slot.is_some() || !lease.ports.is_empty();
-        if !is_recorded && needs_record {
+        let is_new = !is_recorded && (lease.slot.is_some() || !lease.ports.is_empty());
+        if is_new && (is_connected || ranges.is_empty()) {
             record::write_lease(&self.links.paths, uid, &lease).map_err(|error| {
                 self.state().leases.restore(uid, before);
                 failed(&error)
             })?;
         }
-        Ok((lease, !is_recorded && needs_record))
+        Ok((lease, is_new))
     }
 
     fn check_free(&self, port: &HostPort) -> Result<(), NetworkError> {
@@ -363,13 +365,11 @@ impl Shared {
     fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
         self.tear_down(uid)?;
         // The record first: a lease of which nobody knows is worse than an address that is not given out.
-        let removed = record::remove_lease(&self.links.paths, uid);
+        let removed = self.remove_record(uid);
         removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
         let mut state = self.state();
         state.leases.release(uid);
         state.unread.remove(uid);
-        drop(state);
-        self.unsynced().remove(uid);
         Ok(())
     }
 
@@ -382,7 +382,7 @@ impl Shared {
     }
 
     fn forget_lease(&self, uid: &PodUid) {
-        if let Err(error) = record::remove_lease(&self.links.paths, uid) {
+        if let Err(error) = self.remove_record(uid) {
             tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot remove the record of a pod's addresses");
         }
     }

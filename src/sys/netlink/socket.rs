@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "setsockopt(2) of the netlink level, which no crate in the tree wraps")]
 
 use super::message::{self, Request, answers};
-use crate::sys::netns_socket::in_netns;
+use crate::sys::netns_socket::in_netns_beside;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, send, socket,
 };
@@ -96,7 +96,13 @@ impl NetlinkSocket {
 
     /// A socket in the namespace of `netns`. Blocks for a moment.
     pub fn open_in(netns: &File, protocol: Protocol) -> Result<Self, NetlinkError> {
-        in_netns(netns, || Self::open(protocol)).map_err(at("enter the network namespace for"))?
+        Self::open_in_beside(netns, protocol, || ()).0
+    }
+
+    /// As [`NetlinkSocket::open_in`], with other work that the caller's thread does meanwhile.
+    pub fn open_in_beside<T>(netns: &File, protocol: Protocol, meanwhile: impl FnOnce() -> T) -> (Result<Self, NetlinkError>, T) {
+        let (opened, done) = in_netns_beside(netns, || Self::open(protocol), meanwhile);
+        (opened.map_err(at("enter the network namespace for")).flatten(), done)
     }
 
     fn bound(protocol: Protocol, groups: u32) -> Result<Self, NetlinkError> {
