@@ -45,13 +45,21 @@ pub fn clone_mount(directory: impl AsFd, path: impl AsRef<Path>, submounts: Subm
 
 /// Makes a cloned mount read-only, without device nodes and set-user-id bits.
 pub fn set_read_only(tree: &OwnedFd) -> nix::Result<()> {
-    let attributes = MountAttributes {
-        set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
-        clear: 0,
-        propagation: 0,
-        userns_fd: 0,
-    };
-    set_attributes(tree, &attributes, Submounts::Leave)
+    forbid(tree, libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV, Submounts::Leave)
+}
+
+/// Makes a mount read-only for who comes by it.
+pub fn forbid_writing(tree: &OwnedFd, submounts: Submounts) -> nix::Result<()> {
+    forbid(tree, libc::MOUNT_ATTR_RDONLY, submounts)
+}
+
+/// Nothing can be executed by way of the mount.
+pub fn forbid_execution(tree: &OwnedFd) -> nix::Result<()> {
+    forbid(tree, libc::MOUNT_ATTR_NOEXEC, Submounts::Leave)
+}
+
+fn forbid(tree: &OwnedFd, set: u64, submounts: Submounts) -> nix::Result<()> {
+    set_attributes(tree, &MountAttributes { set, clear: 0, propagation: 0, userns_fd: 0 }, submounts)
 }
 
 /// Sets how events travel between a cloned tree, submounts included, and its origin.
@@ -60,8 +68,7 @@ pub fn set_event_flow(tree: &OwnedFd, flow: EventFlow) -> nix::Result<()> {
         EventFlow::Private => libc::MS_PRIVATE,
         EventFlow::Slave => libc::MS_SLAVE,
     };
-    let attributes = MountAttributes { set: 0, clear: 0, propagation, userns_fd: 0 };
-    set_attributes(tree, &attributes, Submounts::Take)
+    set_attributes(tree, &MountAttributes { set: 0, clear: 0, propagation, userns_fd: 0 }, Submounts::Take)
 }
 
 /// Makes the ids of a cloned tree, submounts as they are taken, those of a user namespace: 0 on disk is what is 0 in it. EINVAL where the kernel
@@ -75,6 +82,13 @@ pub fn map_ids(tree: &OwnedFd, user_namespace: &OwnedFd, submounts: Submounts) -
 /// Attaches a detached tree at `target`, an existing file or directory as the tree's root is.
 pub fn attach(tree: &OwnedFd, target: &Path) -> nix::Result<()> {
     rustix::mount::move_mount(tree, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(errno)
+}
+
+/// Moves a tree, detached or mounted here, to the file or directory that `point` names, above what is mounted there. EINVAL for a tree
+/// below a mount that has peers.
+pub fn move_to(tree: &OwnedFd, point: &OwnedFd) -> nix::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(tree, "", point, "", flags).map_err(errno)
 }
 
 fn set_attributes(tree: &OwnedFd, attributes: &MountAttributes, submounts: Submounts) -> nix::Result<()> {

@@ -1,9 +1,12 @@
 //! Namespaces that live without a process: pinned by bind mounts of their `/proc` files.
 
+use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::stat::Mode;
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +104,16 @@ pub fn unpin(pin: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Does `work` in the mount namespace of a process, and comes back. To be called by a process with one thread; its root and working directory
+/// become the roots of the namespaces.
+pub fn in_mounts_of<T>(process: &OwnedFd, work: impl FnOnce() -> T) -> nix::Result<T> {
+    let home = open("/proc/self/ns/mnt", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    super::pidfd::enter_namespaces(process, CloneFlags::CLONE_NEWNS)?;
+    let result = work();
+    setns(home, CloneFlags::CLONE_NEWNS)?;
+    Ok(result)
 }
 
 /// Sets the host name of this process's UTS namespace.

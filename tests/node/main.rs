@@ -11,6 +11,7 @@ mod bad_input;
 mod condition_times;
 mod conformance;
 mod deadline;
+mod dev_volume;
 mod devices;
 mod differential;
 mod disk_counters;

@@ -14,7 +14,6 @@ pub(super) fn check(container: &Container, volumes: &[Volume], path: &FieldPath,
         let path = path.child("volumeMounts").index(index);
         check_volume(&mount.name, volumes, &path, problems);
         check_mount_path(&mount.mount_path, &mut places, &path.child("mountPath"), problems);
-        check_devices_stay(&mount.mount_path, &path.child("mountPath"), problems);
         check_sub_path(mount, &path, problems);
         check_propagation(mount, privileged, &path, problems);
     }
@@ -52,16 +51,6 @@ fn check_mount_path(text: &str, places: &mut HashSet<Vec<String>>, path: &FieldP
     }
 }
 
-/// The OCI runtime makes the container's devices in `/dev`, whatever is mounted there: in the host's own that would do harm.
-fn check_devices_stay(text: &str, path: &FieldPath, problems: &mut Problems) {
-    if container_path(text).is_ok() && parts(text).eq(["dev"]) {
-        problems.forbidden(path, "nothing may be mounted on /dev itself, where the container's own devices are");
-        let fix =
-            "mount what is needed below it (/dev/ttyUSB0), or leave the mount out of a privileged container, which has all devices";
-        problems.hint(Some(fix.to_owned()));
-    }
-}
-
 /// A place in a container's file system where something can be mounted.
 pub(super) fn container_path(text: &str) -> Rule {
     if !text.starts_with('/') {
@@ -94,6 +83,11 @@ fn check_propagation(mount: &VolumeMount, privileged: bool, path: &FieldPath, pr
     }
     if propagation == "Bidirectional" && !privileged {
         problems.forbidden(&path.child("mountPropagation"), "Bidirectional is for privileged containers only");
+    }
+    if propagation == "Bidirectional" && parts(&mount.mount_path).eq(["dev"]) {
+        problems
+            .forbidden(&path.child("mountPropagation"), "on /dev, the container's own /dev/pts would hide the host's terminals");
+        problems.hint(Some("HostToContainer shows the container what the host mounts there".to_owned()));
     }
     let recursive = text(&mount.recursive_read_only);
     let path = path.child("recursiveReadOnly");
@@ -142,15 +136,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_takes_the_place_of_the_containers_devices() {
-        check("{name: cache, mountPath: /dev/shm}, {name: logs, mountPath: /dev/ttyUSB0}, {name: logs, mountPath: /device}", &[]);
+    fn nothing_travels_back_from_dev() {
+        check("{name: cache, mountPath: /dev}, {name: logs, mountPath: /dev/shm}, {name: logs, mountPath: /dev/ttyUSB0}", &[]);
+        let privileged = |place: &str, propagation: &str, expected: &[&str]| {
+            let mount = format!("{{name: cache, mountPath: {place}, mountPropagation: {propagation}}}");
+            let container = format!("securityContext: {{privileged: true}}, volumeMounts: [{mount}]");
+            check_container(&container, "volumes: [{name: cache}]", expected);
+        };
         for place in ["/dev", "/dev/", "//./dev"] {
-            let refused = "nothing may be mounted on /dev itself, where the container's own devices are";
-            check(
-                &format!("{{name: cache, mountPath: {place}}}"),
-                &[&format!("{{P}}.volumeMounts[0].mountPath: forbidden: {refused}")],
-            );
+            let refused = "on /dev, the container's own /dev/pts would hide the host's terminals";
+            privileged(place, "Bidirectional", &[&format!("{{P}}.volumeMounts[0].mountPropagation: forbidden: {refused}")]);
+            privileged(place, "HostToContainer", &[]);
         }
+        privileged("/dev/bus", "Bidirectional", &[]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! Where libcontainer differs from the specification, the generated spec avoids the difference; each such place says so.
 
 mod capabilities;
+pub mod dev;
 mod devices;
 mod hooks;
 mod mounts;
@@ -75,9 +76,12 @@ pub enum OciError {
     /// A localhost profile was not handed over.
     #[error("seccomp profile {0:?} was not loaded")]
     SeccompNotLoaded(PathBuf),
-    /// libcontainer would write into the host's `/dev`.
-    #[error("mounting {0:?} on /dev is not supported; a privileged container has all devices without it")]
-    DevReplaced(PathBuf),
+    /// What the container has below `/dev` would appear on the host.
+    #[error("mounting {0:?} on /dev with mountPropagation: Bidirectional would hide the host's own terminals")]
+    DevShared(PathBuf),
+    /// libcontainer would write into it.
+    #[error("a device brings a /dev of its own, which is not supported")]
+    DevOfDevice,
     /// A field that the OCI types refuse.
     #[error("build OCI {part}")]
     Build {

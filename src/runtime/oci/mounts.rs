@@ -1,5 +1,6 @@
 //! The mounts of a container: what every container has, then what its spec adds.
 
+use super::dev::is_at_dev;
 use super::{BuildExt, OciError, SandboxView};
 use crate::runtime::{BoundDirectory, ContainerSpec, Mount, Propagation};
 use crate::sys::cgroup::CgroupVersion;
@@ -53,18 +54,15 @@ const CHOSEN: [&str; 6] = ["bind", "rbind", "private", "rprivate", "slave", "rsl
 const DEFAULT_SHM_SIZE: u64 = 64 << 20;
 
 /// All mounts in the order of their making: the defaults but for those that the spec replaces, then the spec's, parents before children.
+/// Without a volume at `/dev` itself (see [`super::dev`]).
 pub(super) fn mounts(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>, OciError> {
-    // libcontainer makes device nodes and symlinks in /dev whatever is mounted there: in the host's own /dev that does harm.
-    if let Some(mount) = spec.mounts.iter().find(|mount| is(mount, "/dev")) {
-        return Err(OciError::DevReplaced(mount.host_path.clone()));
-    }
+    let mut own: Vec<&Mount> = spec.mounts.iter().filter(|mount| !is_at_dev(mount)).collect();
     let mut result = Vec::new();
     for mount in defaults(spec, sandbox)? {
-        if !spec.mounts.iter().any(|own| own.container_path == *mount.destination()) {
+        if !own.iter().any(|own| own.container_path == *mount.destination()) {
             result.push(mount);
         }
     }
-    let mut own: Vec<&Mount> = spec.mounts.iter().collect();
     own.sort_by_key(|mount| mount.container_path.components().count());
     for mount in own {
         result.push(bind(mount)?);
@@ -105,10 +103,6 @@ pub(super) fn readonly_paths(spec: &ContainerSpec, sandbox: &SandboxView) -> Opt
     let cgroup = V1_HIERARCHIES.iter().filter(|_| sandbox.facts.cgroup == CgroupVersion::V1);
     let paths: Vec<String> = proc.chain(cgroup).map(|path| (*path).to_owned()).collect();
     (!paths.is_empty()).then_some(paths)
-}
-
-fn is(mount: &Mount, path: &str) -> bool {
-    mount.container_path == Path::new(path)
 }
 
 fn defaults(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>, OciError> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::image::ResolvedImage;
 use crate::pod::security::{ALL_CAPABILITIES, DEFAULT_CAPABILITIES};
 use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
-use crate::runtime::{CgroupResources, ContainerKind, Mount, ProcessUser, Propagation, Security};
+use crate::runtime::{BoundDirectory, CgroupResources, ContainerKind, Mount, ProcessUser, Propagation, Security};
 use serde_json::{Value, json};
 
 fn container() -> ContainerSpec {
@@ -325,10 +325,66 @@ fn own_mounts_replace_defaults_and_follow_parents_first() {
 
 #[test]
 fn the_hosts_dev_is_never_handed_to_libcontainer() {
+    let device = HostDevice { path: "/dev/kmsg".into(), block: false, major: 1, minor: 11, mode: 0o644, uid: 0, gid: 0 };
+    let change = |place: &'static str| {
+        let device = device.clone();
+        effect(move |spec, view| {
+            spec.security.privileged = true;
+            spec.mounts.push(volume("/dev", place));
+            view.host_devices = vec![device];
+        })
+    };
+    let (on_dev, elsewhere) = (change("/dev").join("\n"), change("/else").join("\n"));
+    assert!(elsewhere.contains(r#""source":"/dev""#) && elsewhere.contains("/dev/kmsg"), "{elsewhere}");
+    assert!(!on_dev.contains(r#""source":"/dev""#) && !on_dev.contains("/dev/kmsg"), "{on_dev}");
     let mut spec = container();
     spec.mounts.push(volume("/dev", "/dev"));
-    let refused = oci_spec(&spec, &sandbox()).unwrap_err();
-    assert!(matches!(refused, OciError::DevReplaced(_)), "{refused}");
+    let value = json_of(&spec, &sandbox());
+    assert_eq!(value["mounts"][1]["destination"], json!("/dev"));
+    assert_eq!(value["mounts"][1]["type"], json!("tmpfs"));
+}
+
+#[test]
+fn what_a_container_has_below_dev_comes_into_the_volume_at_dev() {
+    let plan = |change: &dyn Fn(&mut ContainerSpec)| {
+        let mut spec = container();
+        spec.mounts.push(volume("/dev", "/dev/."));
+        change(&mut spec);
+        dev::dev_volume(&spec).map(|found| {
+            let found = found.unwrap();
+            let inner: Vec<String> =
+                found.inner.iter().map(|inner| format!("{} {:?}", inner.path.display(), inner.origin)).collect();
+            (found.index, inner.join(", "))
+        })
+    };
+    assert_eq!(dev::dev_volume(&container()).unwrap(), None);
+    assert_eq!(plan(&|_| {}).unwrap(), (1, "pts Default, mqueue Default, shm Default".to_owned()));
+    let all = plan(&|spec| {
+        spec.tty = true;
+        spec.termination_log = Some("/h/log".into());
+        for (source, place) in
+            [("/h/a", "/dev/shm/a/b"), ("/h/b", "/dev/x/y"), ("/h/c", "/dev/x"), ("/h/log", "/dev/termination-log")]
+        {
+            spec.mounts.push(volume(source, place));
+        }
+    });
+    let expected = "x Named, termination-log TerminationLog, pts Default, mqueue Default, shm Default, console Default";
+    assert_eq!(all.unwrap().1, expected, "what lies below another comes with it");
+    let own = plan(&|spec| spec.mounts.push(volume("/h/a", "/dev/shm"))).unwrap();
+    assert_eq!(own.1, "shm Named, pts Default, mqueue Default");
+    let shared = plan(&|spec| spec.mounts[1].propagation = Propagation::Bidirectional);
+    assert!(matches!(shared, Err(OciError::DevShared(_))), "{shared:?}");
+    let device = BoundDirectory { host_path: "/dev".into(), container_path: "/dev".into(), options: Vec::new() };
+    let of_device = plan(&|spec| spec.devices.mounts.push(device.clone()));
+    assert!(matches!(of_device, Err(OciError::DevOfDevice)), "{of_device:?}");
+}
+
+#[test]
+fn the_hosts_dev_gets_no_more_than_the_file_for_the_termination_message() {
+    use dev::{Missing, Origin};
+    let decide = |is_the_hosts| [Origin::Default, Origin::Named, Origin::TerminationLog].map(|it| it.when_missing(is_the_hosts));
+    assert_eq!(decide(true), [Missing::LeaveOut, Missing::Refuse, Missing::Make]);
+    assert_eq!(decide(false), [Missing::Make; 3]);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use super::execute::{ExactExecutor, Outcome};
 use super::report::Report;
 use super::users::Users;
-use super::{Attempt, Failure, home, mounts, trace};
+use super::{Attempt, Failure, dev, home, mounts, trace};
 use crate::pod::ContainerId;
+use crate::runtime::oci::dev::{DEV, DevVolume, dev_volume};
 use crate::runtime::oci::{SandboxView, oci_spec, parse_profile};
 use crate::runtime::protocol::ShimConfig;
 use crate::runtime::{ContainerSpec, SeccompProfile};
@@ -35,6 +36,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     let mut spec = mounts::read_spec(&bundle)?;
 
     let users = Users::of(config, &bundle)?;
+    let volume_at_dev = dev_volume(&spec).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
     mounts::isolate(&mut spec, &bundle, users.as_ref())?;
     let (rootfs, layer) = (bundle.join("rootfs"), paths.container_layer(uid, &id));
     if let Some(users) = &users {
@@ -42,10 +44,12 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     }
     overlay::mount(&spec.image.layers, &layer, &rootfs).attempt("mount the root file system")?;
     let root = mounts::open_root(&rootfs)?;
+    dev::refuse_links(&spec.mounts, &root).map_err(Failure::of_runtime)?;
     match &users {
         Some(users) => users.act_as_root(|| mounts::make_directory(&root, &spec.cwd)),
         None => mounts::make_directory(&root, &spec.cwd),
     }
+    .attempt(&format!("make working directory {}", spec.cwd.display()))
     .map_err(Failure::of_runtime)?;
     if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
         spec.env.push(format!("HOME={}", home::home_of(&root, spec.user.uid)));
@@ -63,12 +67,18 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
 
     let trace = trace::collect();
     let (outcome, far_outcome) = Outcome::new().attempt("make a pipe")?;
-    let (mut container, terminal) = create(&id, &paths.oci_state(uid), &bundle, far_outcome, &oci).map_err(|error| {
+    let executor =
+        ExactExecutor::new(far_outcome, (volume_at_dev.is_some() && spec.cwd.starts_with(DEV)).then(|| spec.cwd.clone()));
+    let (mut container, terminal) = create(&id, &paths.oci_state(uid), &bundle, executor, &oci).map_err(|error| {
         let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
         Failure::execute(if said.is_empty() { error } else { said })
     })?;
     let pid = container.pid().and_then(|pid| u32::try_from(pid.as_raw()).ok());
-    report.created(pid.ok_or_else(|| Failure::create("libcontainer named no process"))?, terminal)?;
+    let pid = pid.ok_or_else(|| Failure::create("libcontainer named no process"))?;
+    report.created(pid, terminal)?;
+    if let Some(DevVolume { index, inner }) = &volume_at_dev {
+        dev::mount(&spec.mounts[*index], inner, pid, &view.rootfs, users.as_ref()).map_err(Failure::of_runtime)?;
+    }
     container.start().attempt("start").map_err(Failure::of_runtime)?;
     match outcome.wait() {
         None => Ok(()),
@@ -81,7 +91,7 @@ fn create(
     id: &ContainerId,
     state: &Path,
     bundle: &Path,
-    outcome: OwnedFd,
+    executor: ExactExecutor,
     oci: &Spec,
 ) -> Result<(Container, Option<OwnedFd>), String> {
     let explain = |error: &dyn std::error::Error| crate::shim::explain(error);
@@ -93,7 +103,7 @@ fn create(
     let builder = ContainerBuilder::new(id.to_string(), SyscallType::default())
         .with_root_path(state)
         .map_err(|error| explain(&error))?
-        .with_executor(ExactExecutor::new(outcome))
+        .with_executor(executor)
         .with_console_socket(console.is_some().then(|| bundle.join(CONSOLE_SOCKET)))
         .as_init(bundle)
         .with_systemd(false)

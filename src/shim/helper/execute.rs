@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where a program is looked for when the environment does not say.
@@ -82,12 +83,13 @@ fn explain(name: &str, error: Errno) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct ExactExecutor {
     outcome: Arc<OwnedFd>,
+    enters: Option<PathBuf>,
 }
 
 impl ExactExecutor {
-    /// Reports failure to `outcome`.
-    pub(super) fn new(outcome: OwnedFd) -> Self {
-        Self { outcome: Arc::new(outcome) }
+    /// Reports failure to `outcome`. With `enters`, a working directory that something else was mounted over since libcontainer entered it.
+    pub(super) fn new(outcome: OwnedFd, enters: Option<PathBuf>) -> Self {
+        Self { outcome: Arc::new(outcome), enters }
     }
 }
 
@@ -96,6 +98,11 @@ impl Executor for ExactExecutor {
         let process = spec.process().as_ref();
         let arguments = process.and_then(|process| process.args().as_deref()).unwrap_or_default();
         let environment = process.and_then(|process| process.env().as_deref()).unwrap_or_default();
+        if let Some(directory) = &self.enters
+            && let Err(error) = nix::unistd::chdir(directory)
+        {
+            fail(&self.outcome, &format!("enter working directory {}: {}", directory.display(), error.desc()));
+        }
         fail(&self.outcome, &execute(arguments, environment))
     }
 

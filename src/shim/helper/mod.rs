@@ -5,6 +5,7 @@
 //! its bundle, the container's stdio as its own. Out: [`HelperMessage`]s on a socket, and the terminal's master if there is one.
 
 mod create;
+mod dev;
 mod exec;
 mod execute;
 mod home;

@@ -69,30 +69,30 @@ pub(super) fn open_root(root: &Path) -> Result<OwnedFd, Failure> {
     open(root, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).attempt("open the root file system")
 }
 
-/// Makes the working directory where it is missing; links in the image cannot lead out of its root. A working directory inside of a
-/// volume is made in the volume's place and hidden by it, as with other runtimes.
-pub(super) fn make_directory(root: &OwnedFd, path: &Path) -> Result<(), Failure> {
-    let what = format!("make working directory {}", path.display());
+/// Makes a directory, such as the working directory, where it is missing; links in the image cannot lead out of its root. A working
+/// directory inside of a volume is made in the volume's place and hidden by it, as with other runtimes.
+pub(super) fn make_directory(root: &OwnedFd, path: &Path) -> nix::Result<()> {
     let mut walked = std::path::PathBuf::new();
-    let mut parent = root.try_clone().attempt(&what)?;
+    let mut parent = open_in(root, Path::new("."), OFlag::O_DIRECTORY)?;
     for component in path.components() {
         let Component::Normal(name) = component else { continue };
         walked.push(name);
-        let opened = match open_in(root, &walked) {
+        let opened = match open_in(root, &walked, OFlag::O_DIRECTORY) {
             Err(Errno::ENOENT) => match mkdirat(parent.as_fd(), name, Mode::from_bits_truncate(0o755)) {
-                Ok(()) | Err(Errno::EEXIST) => open_in(root, &walked),
+                Ok(()) | Err(Errno::EEXIST) => open_in(root, &walked, OFlag::O_DIRECTORY),
                 Err(error) => Err(error),
             },
             other => other,
         };
-        parent = opened.attempt(&what)?;
+        parent = opened?;
     }
     Ok(())
 }
 
-fn open_in(root: &OwnedFd, path: &Path) -> nix::Result<OwnedFd> {
+/// Opens a path below `root`, without reading it and with links as they are for who has that root.
+pub(super) fn open_in(root: &OwnedFd, path: &Path, more: OFlag) -> nix::Result<OwnedFd> {
     let how = OpenHow::new()
-        .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | more)
         .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
     openat2(root, path, how)
 }

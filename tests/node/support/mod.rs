@@ -17,7 +17,7 @@ mod wait;
 
 pub(crate) use host::{TestHost, binary};
 pub(crate) use image::{image_archive, make_image};
-pub(crate) use kernel::{cgroups, kernel_lacks, leftovers, process_exists};
+pub(crate) use kernel::{cgroups, kernel_lacks, leftovers, mounts, process_exists};
 pub(crate) use pod::PodView;
 pub(crate) use strace::Strace;
 pub(crate) use wait::{eventually, eventually_within};
