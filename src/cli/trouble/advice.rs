@@ -22,6 +22,10 @@ pub(super) fn advice(
         }
         ("CrashLoopBackOff", _) => Some(format!("podstead logs -p {name}{of_container}")),
         ("Error" | "Failed", _) => Some(format!("podstead logs {name}{of_container}")),
+        // Whose end asked for it tells why.
+        ("RestartingAllContainers", _) => Some(format!(
+            "podstead describe pod {name}: all its containers start anew together, as restartPolicyRules in {manifest} say"
+        )),
         ("ErrImagePull" | "ImagePullBackOff", _) => {
             Some(format!("podstead describe pod {name}; check name and registry, or import the image (podstead image import)"))
         }
@@ -59,6 +63,12 @@ mod tests {
             ("CrashLoopBackOff", Some("OOMKilled"), "raise resources.limits.memory in web.yaml:1:1"),
             ("Init:StartError", Some("StartError"), "mend command or image of container app in web.yaml:1:1"),
             ("ExitCode:3", None, "podstead logs web -c app"),
+            (
+                "RestartingAllContainers",
+                Some("RestartingAllContainers"),
+                "podstead describe pod web: all its containers start anew together, as restartPolicyRules in web.yaml:1:1 say",
+            ),
+            ("Init:RestartingAllContainers", None, "podstead describe pod web: all its containers start anew together"),
             ("ImagePullBackOff", None, "podstead describe pod web; check"),
             ("HostPortConflict", None, "change hostPort in web.yaml:1:1"),
             ("Init:0/2", None, "podstead describe pod web, if it stays so"),
