@@ -1,6 +1,6 @@
 //! What pods and containers are given, in the kernel's own files (kubelet rules D24, D25), and changes of it while they run.
 
-use crate::support::{TestHost, cgroup, eventually};
+use crate::support::{TestHost, cgroup, eventually, kernel_lacks};
 
 /// A pod `web` whose containers run a script and have more fields, in YAML.
 fn pod(spec: &str, containers: &[(&str, &str, &str)]) -> String {
@@ -153,18 +153,22 @@ fn the_host_s_limit_of_processes_holds_for_the_whole_pod() {
 }
 
 #[test]
-fn huge_pages_are_limited_where_the_kernel_can() {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let is_v1 = |line: &str| line.split(" - cgroup ").nth(1).is_some_and(|rest| rest.split([',', ' ']).any(|it| it == "hugetlb"));
-    let v2 = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
-    if !mounts.lines().any(is_v1) && !v2.contains("hugetlb") {
-        eprintln!("SKIPPED: this kernel has no hugetlb controller where podstead looks for it");
-        return;
+fn huge_pages_are_had_in_the_sizes_that_a_container_names() {
+    if !cgroup::is_mounted("hugetlb") {
+        return kernel_lacks("a hugetlb controller where podstead looks for it");
     }
     let host = TestHost::start();
-    host.write_manifest("web.yaml", &one("resources: {limits: {hugepages-2Mi: 4Mi, memory: 16Mi}}"));
+    let named = "resources: {limits: {hugepages-2Mi: 4Mi, memory: 16Mi}}";
+    host.write_manifest("web.yaml", &pod("", &[("main", FOREVER, named), ("none", FOREVER, "tty: false")]));
     let web = host.wait_running("web");
-    assert_eq!(cgroup::huge_page_limit(host.container_pid(&web, "main"), 0), (4 << 20).to_string());
+    let limits = |container: &str, level: usize| cgroup::huge_page_limits(host.container_pid(&web, container), level);
+    for (container, level, bytes) in [("main", 0, 4 << 20), ("none", 0, 0), ("main", 1, 4 << 20)] {
+        let limits = limits(container, level);
+        assert!(limits.contains_key("2MB"), "{limits:?}");
+        for (size, limit) in &limits {
+            assert_eq!(*limit, if size == "2MB" { bytes } else { 0 }.to_string(), "{container}, {level} above: {limits:?}");
+        }
+    }
 }
 
 /// shows: spec.resources.limits, spec.resources.requests

@@ -1,9 +1,21 @@
 //! The cgroup files of a process, whichever version carries the controllers.
 
+use std::collections::BTreeMap;
 use std::fs;
 
-/// The directory of a process's cgroup for the controller, and whether it is of v2.
-fn directory(pid: u32, controller: &str) -> (String, bool) {
+/// Whether the line of a mountinfo file is that of a v1 hierarchy with the controller.
+fn is_of_v1(line: &str, controller: &str) -> bool {
+    line.split(" - cgroup ").nth(1).is_some_and(|rest| rest.split([',', ' ']).any(|option| option == controller))
+}
+
+/// The directory of a process's cgroup for the controller (`level` 0) or of one above it, and whether it is of v2.
+fn directory(pid: u32, level: usize, controller: &str) -> (String, bool) {
+    let above = |mut directory: String| {
+        for _ in 0..level {
+            directory.truncate(directory.rfind('/').unwrap());
+        }
+        directory
+    };
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let point = |is_it: &dyn Fn(&str) -> bool| {
@@ -16,21 +28,15 @@ fn directory(pid: u32, controller: &str) -> (String, bool) {
         names.split(',').any(|name| name == controller).then(|| path.to_owned())
     });
     if let Some(path) = v1 {
-        let is_it = |line: &str| {
-            line.split(" - cgroup ").nth(1).is_some_and(|rest| rest.split([',', ' ']).any(|option| option == controller))
-        };
-        return (format!("{}{path}", point(&is_it).unwrap()), false);
+        return (above(format!("{}{path}", point(&|line| is_of_v1(line, controller)).unwrap())), false);
     }
     let path = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
-    (format!("{}{path}", point(&|line| line.contains(" - cgroup2 ")).unwrap()), true)
+    (above(format!("{}{path}", point(&|line| line.contains(" - cgroup2 ")).unwrap())), true)
 }
 
 /// A limit of a process's cgroup (`level` 0) or of one above it, as the kernel has it: `controller/v1 file/v2 file`; trimmed.
 fn file(pid: u32, level: usize, controller: &str, v1: &str, v2: &str) -> String {
-    let (mut directory, is_v2) = directory(pid, controller);
-    for _ in 0..level {
-        directory.truncate(directory.rfind('/').unwrap());
-    }
+    let (directory, is_v2) = directory(pid, level, controller);
     let path = format!("{directory}/{}", if is_v2 { v2 } else { v1 });
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")).trim().to_owned()
 }
@@ -54,10 +60,7 @@ pub(crate) fn cpu_share(pid: u32, level: usize) -> u64 {
 
 /// What [`cpu_share`] reads for so many shares.
 pub(crate) fn share_of(shares: u64) -> u64 {
-    let is_v2 = !fs::read_to_string("/proc/self/mountinfo")
-        .unwrap()
-        .lines()
-        .any(|line| line.split(" - cgroup ").nth(1).is_some_and(|rest| rest.split([',', ' ']).any(|option| option == "cpu")));
+    let is_v2 = !fs::read_to_string("/proc/self/mountinfo").unwrap().lines().any(|line| is_of_v1(line, "cpu"));
     if is_v2 { podstead::sys::cgroup::cpu_weight(shares) } else { shares }
 }
 
@@ -66,7 +69,20 @@ pub(crate) fn pids_limit(pid: u32, level: usize) -> Option<u64> {
     file(pid, level, "pids", "pids.max", "pids.max").parse().ok()
 }
 
-/// Bytes of huge pages of 2 MiB, or why there is no such file.
-pub(crate) fn huge_page_limit(pid: u32, level: usize) -> String {
-    file(pid, level, "hugetlb", "hugetlb.2MB.limit_in_bytes", "hugetlb.2MB.max")
+/// Whether a v1 hierarchy with the controller is mounted, or the v2 hierarchy has it.
+pub(crate) fn is_mounted(controller: &str) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let v2 = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    mounts.lines().any(|line| is_of_v1(line, controller)) || v2.split_whitespace().any(|name| name == controller)
+}
+
+/// Bytes of huge pages by their size as the kernel spells it.
+pub(crate) fn huge_page_limits(pid: u32, level: usize) -> BTreeMap<String, String> {
+    let (directory, is_v2) = directory(pid, level, "hugetlb");
+    let suffix = if is_v2 { ".max" } else { ".limit_in_bytes" };
+    let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let size = |file: String| Some(file.strip_prefix("hugetlb.")?.strip_suffix(suffix)?.to_owned());
+    let limit = |size: &str| fs::read_to_string(format!("{directory}/hugetlb.{size}{suffix}")).unwrap().trim().to_owned();
+    // Those with a dot limit reservations.
+    files.filter_map(size).filter(|size| !size.contains('.')).map(|size| (size.clone(), limit(&size))).collect()
 }
