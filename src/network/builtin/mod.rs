@@ -1,8 +1,8 @@
 //! podstead's own network: an address of each family for every pod, routed; ports of the host that lead to pods.
 //!
 //! ```text
-//!   setup ---> lease (who has what; recorded before it is used) ---> packet rules (one transaction) ---> interface (links)
-//!   settle --> the lease outlives a power cut
+//!   setup ---> lease (who has what) ---> packet rules (one transaction) ---> interface (links) ---> record of the lease
+//!   settle --> the record outlives a power cut; no process of the pod starts before
 //!   teardown -> packet rules away ---> interface away;   release -> lease away
 //!   start ---> leases from disk, interfaces from the kernel: what has no lease is removed, the rules are made anew
 //! ```
