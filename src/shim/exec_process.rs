@@ -13,7 +13,7 @@ pub(super) struct ExecProcess {
     pub(super) process: Process,
     /// Empty until the session is open, so that no output goes before the answer.
     pub(super) streams: Streams,
-    /// Pipes that become streams then.
+    /// What becomes streams then. Until then nothing is asked of it: the kernel tells the end of whatever is watched, wanted or not.
     pub(super) waiting: Option<NearEnds>,
     pub(super) has_terminal: bool,
     pub(super) with_stdin: bool,

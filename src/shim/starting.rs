@@ -7,7 +7,7 @@ use super::exec_process::ExecProcess;
 use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, Stage};
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
 use super::recorder::{Reply, Then};
-use super::streams::{self, Streams};
+use super::streams::{self, NearEnds, Streams};
 use crate::pod::ContainerId;
 use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
 use crate::runtime::{ContainerSpec, ContainerState, ExecSpec};
@@ -162,8 +162,8 @@ impl PodShim {
                     container.process = process;
                     let with_stdin = container.stdin != super::container::StdinPolicy::None;
                     if let Some(master) = terminal {
-                        let owner = StreamOwner::Container(container_key);
-                        match Streams::terminal(owner, master, with_stdin, &mut self.poller) {
+                        let (owner, near) = (StreamOwner::Container(container_key), NearEnds::Terminal { master, with_stdin });
+                        match Streams::open(owner, near, &mut self.poller) {
                             Ok(streams) => container.streams = streams,
                             Err(error) => complain("watch terminal", &error),
                         }
@@ -175,14 +175,7 @@ impl PodShim {
                     exec.process = process;
                     let with_stdin = exec.with_stdin;
                     if let Some(master) = terminal {
-                        match Streams::terminal(StreamOwner::Exec(exec_key), master, with_stdin, &mut self.poller) {
-                            Ok(streams) => {
-                                // No output before the session is open.
-                                exec.streams = streams;
-                                exec.streams.pause(true, &self.poller);
-                            }
-                            Err(error) => complain("watch terminal", &error),
-                        }
+                        exec.waiting = Some(NearEnds::Terminal { master, with_stdin });
                     }
                 }
             }
@@ -309,10 +302,9 @@ impl PodShim {
         if let Some(near) = exec.waiting.take() {
             match Streams::open(StreamOwner::Exec(key), near, &mut self.poller) {
                 Ok(streams) => exec.streams = streams,
-                Err(error) => complain("watch pipes", &error),
+                Err(error) => complain("watch pipes or terminal", &error),
             }
         }
-        exec.streams.pause(false, &self.poller);
         let ending = exec.ending();
         if let Process::Created(handle) = std::mem::replace(&mut exec.process, Process::Gone) {
             exec.process = Process::Running(handle);

@@ -19,12 +19,13 @@ pub(super) struct FarEnds {
     pub(super) stderr: OwnedFd,
 }
 
-/// The near ends of pipes that nobody waits for yet.
+/// Near ends that nobody waits for yet.
 #[derive(Debug)]
-pub(super) struct NearEnds {
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
+pub(super) enum NearEnds {
+    /// Of pipes.
+    Pipes { stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: OwnedFd },
+    /// The master of a terminal, and whether something will be typed.
+    Terminal { master: OwnedFd, with_stdin: bool },
 }
 
 /// The near ends in use.
@@ -61,7 +62,7 @@ pub(super) fn pipes(with_stdin: bool, user: u32) -> nix::Result<(NearEnds, FarEn
     for far in [Some(&stdout), Some(&stderr), stdin.as_ref()].into_iter().flatten() {
         unistd::fchown(far, Some(user.into()), None)?;
     }
-    Ok((NearEnds { stdin: near_stdin, stdout: near_stdout, stderr: near_stderr }, FarEnds { stdin, stdout, stderr }))
+    Ok((NearEnds::Pipes { stdin: near_stdin, stdout: near_stdout, stderr: near_stderr }, FarEnds { stdin, stdout, stderr }))
 }
 
 /// What a read of an output brought.
@@ -76,25 +77,24 @@ pub(super) enum Reading {
 }
 
 impl Streams {
-    /// Waits for the near ends of pipes.
+    /// Waits for them.
     pub(super) fn open(owner: StreamOwner, near: NearEnds, poller: &mut Poller) -> nix::Result<Self> {
+        let (stdin, stdout, stderr) = match near {
+            NearEnds::Pipes { stdin, stdout, stderr } => (stdin, stdout, Some(stderr)),
+            NearEnds::Terminal { master, with_stdin } => {
+                let copied = if with_stdin { master.try_clone().map(Some) } else { Ok(None) };
+                let typed = copied.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF)))?;
+                (typed, master, None)
+            }
+        };
         let mut streams = Self::default();
-        if let Some(stdin) = near.stdin {
+        if let Some(stdin) = stdin {
             streams.stdin = Some(Input::register(stdin, owner, poller)?);
         }
-        streams.stdout = Some(Output::register(near.stdout, owner, StreamName::Stdout, poller)?);
-        streams.stderr = Some(Output::register(near.stderr, owner, StreamName::Stderr, poller)?);
-        Ok(streams)
-    }
-
-    /// A terminal whose master was received.
-    pub(super) fn terminal(owner: StreamOwner, master: OwnedFd, with_stdin: bool, poller: &mut Poller) -> nix::Result<Self> {
-        let mut streams = Self::default();
-        if with_stdin {
-            let copy = master.try_clone().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF)))?;
-            streams.stdin = Some(Input::register(copy, owner, poller)?);
+        streams.stdout = Some(Output::register(stdout, owner, StreamName::Stdout, poller)?);
+        if let Some(stderr) = stderr {
+            streams.stderr = Some(Output::register(stderr, owner, StreamName::Stderr, poller)?);
         }
-        streams.stdout = Some(Output::register(master, owner, StreamName::Stdout, poller)?);
         Ok(streams)
     }
 

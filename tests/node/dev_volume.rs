@@ -155,7 +155,8 @@ fn a_volume_at_dev_has_its_own_files_and_the_container_s_mounts() {
     for name in ["web", "part", "empty"] {
         host.wait_running(name);
         assert_eq!(sh(&host, name, "ls -d /dev/null /dev/fd /dev/ptmx 2>/tmp/why || echo none"), "none\n", "{name}");
-        assert!(in_a_terminal(&host, name, "tty").starts_with("/dev/pts/"));
+        let terminal = in_a_terminal(&host, name, "tty");
+        assert!(terminal.starts_with("/dev/pts/"), "{name}: {terminal:?}");
         sh(&host, name, "touch /dev/shm/x; test -d /dev/mqueue; test -f /dev/termination-log");
     }
     for name in ["web", "part"] {
@@ -199,7 +200,8 @@ fn flags_and_propagation_hold_for_a_volume_at_dev() {
     for name in ["frozen", "surface", "depth", "slave", "beside"] {
         host.wait_running(name);
         sh(&host, name, "touch /dev/shm/x; echo x >/dev/termination-log");
-        assert!(in_a_terminal(&host, name, "tty").starts_with("/dev/pts/"), "{name}");
+        let terminal = in_a_terminal(&host, name, "tty");
+        assert!(terminal.starts_with("/dev/pts/"), "{name}: {terminal:?}");
     }
     let writable = |pod: &str, path: &str| sh(&host, pod, &format!("touch {path}/x 2>/tmp/why && echo yes || echo no"));
     for (name, path, expected) in [
@@ -238,7 +240,8 @@ fn a_volume_at_dev_has_the_pod_s_own_users() {
         host.wait_running(name);
         sh(&host, name, "touch /dev/shm/x /dev/more/x /dev/x; echo x >/dev/termination-log");
         assert_eq!(sh(&host, name, "stat -c %u /dev /dev/x /dev/pts /dev/more/x /dev/termination-log"), "0\n".repeat(5));
-        assert!(in_a_terminal(&host, name, "tty").starts_with("/dev/pts/"), "{name}");
+        let terminal = in_a_terminal(&host, name, "tty");
+        assert!(terminal.starts_with("/dev/pts/"), "{name}: {terminal:?}");
     };
     own("empty", "emptyDir: {}");
     own("scratch", &host_path(&scratch));

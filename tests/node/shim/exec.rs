@@ -62,6 +62,25 @@ async fn a_terminal_has_a_size_and_can_be_resized() {
     assert_eq!(code, Some(9));
 }
 
+/// Programs that are over before the shim has heard that they began, as many are that start at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_output_of_a_short_program_in_a_terminal_is_not_lost() {
+    let host = Host::new();
+    let node = host.node();
+    let (pod, container) = node.run(&host, "short", "sleep 1000").await;
+    for round in 0..10 {
+        let sessions = (0..16).map(|number| {
+            let spec =
+                ExecSpec { args: words(&["echo", &format!("{round} {number}")]), tty: Some((80, 24)), stdin: number % 2 == 0 };
+            let (runtime, uid, container) = (&node.runtime, &pod.uid, &container.id);
+            async move { (number, finish(runtime.exec(uid, container, &spec).await.unwrap()).await) }
+        });
+        for (number, (output, _, code)) in futures_util::future::join_all(sessions).await {
+            assert_eq!((output, code), (format!("{round} {number}\r\n"), Some(0)));
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_a_session_kills_its_process_and_nothing_else() {
     let host = Host::new();
