@@ -33,11 +33,14 @@ fn in_a_terminal(host: &TestHost, pod: &str, script: &str) -> String {
     host.cli_ok(&["exec", "-t", pod, "-c", "c", "--", "/bin/sh", "-c", script]).replace('\r', "")
 }
 
-/// A scratch directory with what only the host has: a device node of the numbers of `/dev/zero`, and directories to mount on.
+/// A scratch directory with what only the host has: a device node of the numbers of `/dev/zero`, and directories to mount on. Of its own file system:
+/// many a `/tmp` has no devices.
 fn scratch(host: &TestHost) -> PathBuf {
     let scratch = host.path("devices");
-    fs::create_dir_all(scratch.join("sub")).unwrap();
-    fs::set_permissions(&scratch, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(&scratch).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "dev,mode=755", "tmpfs"]).arg(&scratch).status().unwrap();
+    assert!(mount.success());
+    fs::create_dir(scratch.join("sub")).unwrap();
     for place in ["dongle", "sub/dongle"] {
         assert!(Command::new("mknod").arg(scratch.join(place)).args(["c", "1", "5"]).status().unwrap().success());
     }
