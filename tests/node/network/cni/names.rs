@@ -127,6 +127,28 @@ fn d22_pods_find_the_resolver_by_ipv6_where_their_first_router_is() {
     names::digs(&cni.site, "one", "@fd77::1 +short AAAA two.default.svc.cluster.local", &two);
 }
 
+/// A pair of interfaces for each pod, all with the same router.
+#[test]
+fn d22_pods_of_point_to_point_links_find_each_other_by_name() {
+    let mut cni = CniSite::prepare("cni");
+    let ipam = cni.path("ipam").display().to_string();
+    cni.write(
+        "10-links.conflist",
+        &format!(
+            r#"{{"cniVersion": "1.0.0", "name": "links", "plugins": [{{"type": "ptp", "ipam": {{"type": "host-local", "dataDir": "{ipam}",
+                "ranges": [[{{"subnet": "10.78.0.0/24"}}]], "routes": [{{"dst": "0.0.0.0/0"}}]}}}}]}}"#
+        ),
+    );
+    cni.site.host.start_daemon();
+    for name in ["one", "two"] {
+        cni.site.host.write_manifest(&format!("{name}.yaml"), &pod(name, "ClusterFirst"));
+    }
+    let file = settings(&cni, "one");
+    assert!(file.contains("\nnameserver 10.78.0.1\n"), "{file}");
+    let two = cni.address("two");
+    names::looks_up(&cni.site.host, "one", "default", "two", &two);
+}
+
 /// A pod on podstead's own network and one of a plugin's ask the same resolver, each where it finds it.
 #[test]
 fn d22_pods_of_both_networks_know_each_others_names() {
