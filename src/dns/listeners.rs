@@ -3,7 +3,7 @@
 use super::sockets::{SocketError, Sockets};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 /// Opens sockets for the resolver.
@@ -23,13 +23,22 @@ impl Listeners {
 
     /// Has port 53 of an address answered, from now until the daemon ends. Idempotent. Within tokio's runtime.
     pub fn listen_at(&self, address: IpAddr) -> Result<(), SocketError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open();
         if !open.contains(&address) {
             // A resolver that is not there any more belongs to a daemon that ends.
             self.sockets.send(Sockets::open_at_domain_port(address)?).ok();
             open.insert(address);
         }
         Ok(())
+    }
+
+    /// Whether port 53 of an address is answered.
+    pub fn is_open_at(&self, address: IpAddr) -> bool {
+        self.open().contains(&address)
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeSet<IpAddr>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,10 +53,12 @@ mod tests {
         let other = std::net::UdpSocket::bind((address, 53)).unwrap();
         let taken = listeners.listen_at(address).unwrap_err();
         assert_eq!(taken.address.to_string(), "127.83.7.1:53");
+        assert!(!listeners.is_open_at(address));
         drop(other);
         for _ in 0..2 {
             listeners.listen_at(address).unwrap();
         }
+        assert!(listeners.is_open_at(address));
         let sockets = further.try_recv().unwrap();
         assert_eq!((sockets.port, sockets.udp.len(), sockets.tcp.len()), (53, 1, 1));
         further.try_recv().unwrap_err();

@@ -70,6 +70,9 @@ pub enum NetworkError {
 pub trait NameService: Send + Sync + fmt::Debug + 'static {
     /// Has port 53 of an address of the host answered for pods that reach the host there. Idempotent. The error is for people: why nobody answers.
     fn answer_at(&self, address: IpAddr) -> Result<(), String>;
+
+    /// Whether that is so.
+    fn answers_at(&self, address: IpAddr) -> bool;
 }
 
 /// Gives pods their network.

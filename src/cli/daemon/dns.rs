@@ -30,6 +30,10 @@ impl NameService for Listeners {
     fn answer_at(&self, address: IpAddr) -> Result<(), String> {
         self.listen_at(address).map_err(|error| error_chain(&error).to_string())
     }
+
+    fn answers_at(&self, address: IpAddr) -> bool {
+        self.is_open_at(address)
+    }
 }
 
 /// What pods ask, before it answers.

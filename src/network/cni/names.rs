@@ -12,7 +12,7 @@ use super::{Shared, lock};
 use crate::network::{NameService, NetworkError, RESOLVER_ON_HOST, assigned_ips};
 use crate::pod::{PodFullName, PodUid};
 use crate::sys::netns_socket::udp_socket_in;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -28,8 +28,6 @@ const UNANSWERED: &str = "pods of a CNI network ask the host's name servers and 
 #[derive(Debug, Default)]
 pub(super) struct Names {
     service: Option<Arc<dyn NameService>>,
-    /// Where that answers.
-    answered: Mutex<BTreeSet<IpAddr>>,
     /// First addresses of pods.
     pods: Mutex<BTreeMap<IpAddr, PodUid>>,
 }
@@ -53,7 +51,8 @@ impl Names {
 
     /// Whether a socket is the resolver's, which is in the way of no port that leads to a pod: questions go there, then.
     pub(super) fn is_resolver(&self, address: IpAddr, port: u16) -> bool {
-        port == DOMAIN && (address == RESOLVER_ON_HOST || lock(&self.answered).contains(&address))
+        let answers = |service: &Arc<dyn NameService>| service.answers_at(address);
+        port == DOMAIN && (address == RESOLVER_ON_HOST || self.service.as_ref().is_some_and(answers))
     }
 }
 
@@ -94,15 +93,8 @@ impl Shared {
     /// Has questions at an address of the host answered. Whether they are.
     pub(super) fn is_answered_at(&self, router: IpAddr) -> bool {
         let Some(service) = &self.names.service else { return false };
-        if lock(&self.names.answered).contains(&router) {
-            return true;
-        }
-        if let Err(reason) = service.answer_at(router) {
-            self.tell_once("DnsUnavailable", &format!("{UNANSWERED}: {reason}"));
-            return false;
-        }
-        lock(&self.names.answered).insert(router);
-        true
+        let answered = service.answer_at(router);
+        answered.inspect_err(|reason| self.tell_once("DnsUnavailable", &format!("{UNANSWERED}: {reason}"))).is_ok()
     }
 }
 
