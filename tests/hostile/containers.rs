@@ -1,0 +1,1 @@
+//! Running containers that try to leave their bounds: the classes of known container escapes.

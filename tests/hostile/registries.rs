@@ -1,0 +1,1 @@
+//! Registries that stall, redirect, or ask for credentials that are not theirs.

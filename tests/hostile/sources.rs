@@ -1,0 +1,1 @@
+//! Sources with `allow` that reach for objects, claims and names of other sources.

@@ -1,0 +1,1 @@
+//! Volumes that lead to places of the host which their source may not use.
