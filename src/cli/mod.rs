@@ -117,7 +117,7 @@ enum Command {
     Daemon(daemon::DaemonArgs),
     /// Check manifests without a daemon
     Validate(validate::ValidateArgs),
-    /// Let sources look now, or say that the emptiness of one is meant
+    /// Fetch sources now, or remove the pods of a source that is gone
     Sync(sync::SyncArgs),
     /// Show the objects that a host would have of some manifests
     Render(render::RenderArgs),

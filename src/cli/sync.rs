@@ -1,14 +1,16 @@
 //! `podstead sync`.
 
 use super::client::{Client, OWN, Target};
+use super::pods;
 use super::{Context, EXIT_FAILED};
+use crate::api::published::SOURCE_ANNOTATION;
 use crate::api::{PruneAnswer, SourceObject, SyncAnswer};
 use crate::telemetry::counted;
 use anyhow::bail;
 use clap::Args;
 use futures_util::future::try_join_all;
 use serde::Deserialize;
-use std::io::{self, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,9 +23,12 @@ pub(super) struct SyncArgs {
     /// Give up waiting after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300, requires = "wait")]
     timeout: u64,
-    /// Take the source for empty, though it cannot be read or is another place than before: remove its pods
+    /// Remove the pods of a source that cannot be read, or that became empty in a way that looks like a fault; asks first
     #[arg(long, requires = "source")]
     prune: bool,
+    /// With --prune: do not ask
+    #[arg(short, long, requires = "prune")]
+    yes: bool,
     /// The source, as `podstead get sources` names it; without it all of them
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
@@ -32,16 +37,53 @@ pub(super) struct SyncArgs {
 pub(super) fn run(args: &SyncArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     match &args.source {
-        Some(source) if args.prune => context.block_on(prune(&client, source)),
+        Some(source) if args.prune => context.block_on(prune(&client, source, args.yes)),
         source => context.block_on(sync(&client, source.as_deref(), args)),
     }
 }
 
-async fn prune(client: &Client, source: &str) -> anyhow::Result<ExitCode> {
+async fn prune(client: &Client, source: &str, yes: bool) -> anyhow::Result<ExitCode> {
+    if !yes && !confirm(client, source).await? {
+        writeln!(io::stdout(), "nothing was removed")?;
+        return Ok(ExitCode::from(EXIT_FAILED));
+    }
     let target = Target::new(OWN, &["sources", source, "prune"]);
     let answer: PruneAnswer = client.post(target, &serde_json::json!({})).await?;
     writeln!(io::stdout(), "source {source} is empty now: {} removed", counted(answer.removed_pods, "pod"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the pods that would be removed and asks for permission on the terminal.
+async fn confirm(client: &Client, source: &str) -> anyhow::Result<bool> {
+    let pods = pods_of(client, source).await?;
+    if pods.is_empty() {
+        // The daemon says why there is nothing to prune.
+        return Ok(true);
+    }
+    let mut out = io::stdout().lock();
+    writeln!(out, "This removes {} of source {source}:", counted(pods.len(), "pod"))?;
+    for pod in &pods {
+        writeln!(out, "  {pod}")?;
+    }
+    if !io::stdin().is_terminal() {
+        bail!("nothing was removed: standard input is not a terminal, so --prune needs --yes");
+    }
+    write!(out, "Remove them? [y/N] ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// The pods of a source, as `namespace/name`.
+async fn pods_of(client: &Client, source: &str) -> anyhow::Result<Vec<String>> {
+    let list: pods::ServedList = client.get(pods::collection("pods", None)).await?;
+    let owned = |pod: &&serde_json::Value| pod["metadata"]["annotations"][SOURCE_ANNOTATION] == source;
+    let name = |pod: &serde_json::Value| {
+        let part = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}", part("namespace"), part("name"))
+    };
+    Ok(list.items.iter().filter(owned).map(name).collect())
 }
 
 async fn sync(client: &Client, source: Option<&str>, args: &SyncArgs) -> anyhow::Result<ExitCode> {
@@ -54,7 +96,7 @@ async fn sync(client: &Client, source: Option<&str>, args: &SyncArgs) -> anyhow:
         client.post::<SyncAnswer>(target, &serde_json::json!({})).await.map(|answer| (name, answer))
     }));
     let Ok(answers) = tokio::time::timeout(Duration::from_secs(args.timeout), asked).await else {
-        bail!("no end after {} seconds", args.timeout)
+        bail!("the sync did not finish within {} seconds", args.timeout)
     };
     let mut out = io::stdout().lock();
     let mut whole = true;

@@ -43,16 +43,27 @@ fn a_namespace_is_told_when_it_matters() {
 #[test]
 fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
     let host = two_pods();
-    assert_eq!(host.run(&["sync", "--prune", "held"]), "source held is empty now: 3 pods removed\n");
+    assert_eq!(host.run(&["sync", "--prune", "held", "--yes"]), "source held is empty now: 3 pods removed\n");
     for (arguments, code, words) in [
         (&["sync", "--prune"][..], 2, "SOURCE"),
-        (&["sync", "--prune", "manifests"], 1, "holds nothing back"),
-        (&["sync", "--prune", "nobody"], 1, "\"nobody\" not found"),
+        (&["sync", "--prune", "manifests", "--yes"], 1, "holds nothing back"),
+        (&["sync", "--prune", "nobody", "-y"], 1, "\"nobody\" not found"),
+        (&["sync", "--yes", "held"], 2, "--prune"),
     ] {
         let output = host.output(arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
         assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
     }
+}
+
+#[test]
+fn prune_names_the_pods_and_needs_permission() {
+    let host = two_pods();
+    let output = host.output(&["sync", "--prune", "manifests"]);
+    assert_eq!(output.status.code(), Some(1));
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(out, "This removes 2 pods of source manifests:\n  default/db-edge\n  default/web-edge\n");
+    assert!(error.contains("nothing was removed") && error.contains("--prune needs --yes"), "{error}");
 }
 
 #[test]

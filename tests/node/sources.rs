@@ -201,7 +201,7 @@ fn all_that_is_known_of_a_source_is_told_together() {
     let failing = told("the failure to be told", &|status| status["lastError"].is_string() && status["nextLookAt"].is_string());
     let error = failing["lastError"].as_str().unwrap();
     assert!(
-        error.contains("answered 503") && error.contains(&format!("what revision {revision} says stays in force (1 pod)")),
+        error.contains("answered 503") && error.contains(&format!("Nothing changed; 1 pod keeps running (revision {revision})")),
         "{error}"
     );
     assert!(time(&failing, "nextLookAt") < Timestamp::now() + jiff::SignedDuration::from_secs(60), "{failing}");

@@ -360,21 +360,19 @@ impl Desk {
 
     /// What is wrong, what podstead does about it and what can be done.
     fn standing_text(&self) -> Option<String> {
-        let Self { source: IntakeSource { id, location, .. }, pods, .. } = self;
+        let Self { source: IntakeSource { location, .. }, pods, .. } = self;
         let revision = self.in_force.as_ref().map_or("", |in_force| in_force.revision.0.as_str());
-        let pods = counted(*pods, "pod");
-        let prune = format!("to remove it, run podstead sync --prune {id}");
+        let unchanged = unchanged(*pods);
         match &self.standing {
             Standing::InForce => None,
             Standing::Failing(text) if self.store.is_empty() => Some(text.clone()),
-            Standing::Failing(text) => Some(format!("{text}; what revision {revision} says stays in force ({pods}); {prune}")),
+            Standing::Failing(text) => Some(format!("{text}. {unchanged} (revision {revision})")),
             Standing::Held => Some(format!(
-                "{location} is not the place that revision {revision} was read from, and holds nothing that can be used (a mount may be \
-                 missing); what it says stays in force ({pods}); {prune}"
+                "{location} is not the directory that revision {revision} was read from, and has no usable manifest (a mount may be \
+                 missing). {unchanged} (revision {revision})"
             )),
             Standing::NotWritten(text, _) => Some(format!(
-                "what was read is not in force, because it cannot be made durable: {text}; what was in force stays ({pods}); tried again every \
-                 {} s",
+                "the new revision was not accepted, because it could not be written to disk: {text}. {unchanged}. podstead retries every {} s",
                 RETRY.as_secs()
             )),
         }
@@ -406,5 +404,13 @@ impl Desk {
             last_error: self.standing_text(),
             problems: degraded.chain(self.problems.iter().cloned()).collect(),
         });
+    }
+}
+
+/// The effect of a failure on what runs: none.
+fn unchanged(pods: usize) -> String {
+    match pods {
+        1 => "Nothing changed; 1 pod keeps running".to_owned(),
+        more => format!("Nothing changed; {more} pods keep running"),
     }
 }
