@@ -11,6 +11,7 @@ use crate::manifest::Problem;
 use crate::pod::SourceId;
 use crate::source::PruneError;
 use crate::source::history::Hold;
+use crate::source::wake::LookTimes;
 use crate::status::{SourceStatus, UpstreamStatus};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -82,8 +83,11 @@ pub struct SourceSpec {
 pub struct SourceObjectStatus {
     /// Revision last read from the place.
     pub fetched_revision: Option<String>,
-    /// When it was last read successfully.
+    /// When content was last read that differed from the content before.
     pub fetched_at: Option<Timestamp>,
+    /// When the place was last read successfully, whether or not anything had changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_contact_at: Option<Timestamp>,
     /// Revision whose set is durable and handed on.
     pub accepted_revision: Option<String>,
     /// When it was made durable.
@@ -124,6 +128,7 @@ impl From<&SourceStatus> for SourceObject {
                 applied_revision: source.applied.as_ref().map(ToString::to_string),
                 applied_at: source.applied_at,
                 hold: source.hold.clone(),
+                last_contact_at: None,
                 next_look_at: None,
                 pods: source.pods,
                 last_error: source.last_error.clone(),
@@ -139,7 +144,8 @@ const SOURCE_COLUMNS: &[Column] = &[
     Column::text("Revision", "Revision that the pods of this host are from"),
     Column::text("Pods", "Pods in it"),
     Column::text("Problems", "What is wrong with its manifests"),
-    Column::text("Read", "Time since it was last read successfully"),
+    Column::text("Contact", "Time since it was last read successfully"),
+    Column::text("Changed", "Time since it last had new content"),
     Column::text("Error", "Why it cannot be read at present"),
     Column::text("Held", "That it stays at this revision until it is resumed"),
     Column::text("Location", "Path or address").wide(),
@@ -153,7 +159,8 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
         json!(status.accepted_revision.as_deref().unwrap_or("<none>")),
         json!(status.pods.to_string()),
         json!(status.problems.len().to_string()),
-        json!(status.fetched_at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now))),
+        json!(since(status.last_contact_at, now)),
+        json!(since(status.fetched_at, now)),
         json!(status.last_error.as_deref().unwrap_or_default()),
         json!(status.hold.as_ref().map_or("", |hold| hold.kind.word())),
         json!(source.spec.location),
@@ -161,10 +168,18 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
     table::row(cells, include, || json!(source.metadata), || json!(source))
 }
 
-/// A source with what it says of its next look.
+/// The time since an event, as kubectl shows ages; `never` for an event that did not happen since the daemon started.
+pub fn since(at: Option<Timestamp>, now: Timestamp) -> String {
+    at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now))
+}
+
+/// A source with the times of its looks.
 fn object(backend: &Backend, source: &SourceStatus) -> SourceObject {
     let mut object = SourceObject::from(source);
-    object.status.next_look_at = backend.wakers.get(source.id.as_str()).and_then(|waker| waker.next_look());
+    if let Some(waker) = backend.wakers.get(source.id.as_str()) {
+        let LookTimes { next, contact } = waker.looks();
+        (object.status.next_look_at, object.status.last_contact_at) = (next, contact);
+    }
     object
 }
 

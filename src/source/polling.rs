@@ -53,7 +53,7 @@ pub async fn poll_forever(
     let mut wish = None;
     loop {
         let asked = wishes.gather(wish.take());
-        wishes.tell_next_look(None);
+        wishes.looks().set_next(None);
         let polled = tokio::select! {
             polled = place.poll() => polled,
             () = reports.closed() => return,
@@ -70,6 +70,7 @@ pub async fn poll_forever(
             }
         };
         if retry_after.is_none() {
+            wishes.looks().record_contact(Timestamp::now());
             (failures, told) = (0, None);
         }
         if let Some(report) = report
@@ -82,7 +83,7 @@ pub async fn poll_forever(
         }
         let ended = Instant::now();
         let delay = next_delay(interval, failures, retry_after.flatten(), any_number());
-        wishes.tell_next_look(Timestamp::now().checked_add(delay).ok());
+        wishes.looks().set_next(Timestamp::now().checked_add(delay).ok());
         // Cancel-safe: a wish is taken out only when it wins.
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
@@ -189,14 +190,28 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn readers_are_told_when_it_looks_again() {
         let (mut reports, waker, _) = start(&[Ok("1"), Err("x")]);
-        assert_eq!(waker.next_look(), None);
+        assert_eq!(waker.looks().next, None);
         for expected in ["1", "failed: x"] {
             assert_eq!(next(&mut reports).await, expected);
             // The next report is waited for in vain, so that the source comes to its pause.
             tokio::time::timeout(Duration::from_millis(1), reports.recv()).await.unwrap_err();
-            let left = waker.next_look().unwrap().duration_since(Timestamp::now()).as_secs();
+            let left = waker.looks().next.unwrap().duration_since(Timestamp::now()).as_secs();
             assert!((1..=120).contains(&left), "{left} s");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unchanged_poll_is_a_contact_and_a_failed_one_is_not() {
+        let (mut reports, waker, polls) = start(&[Ok("1"), Ok("1"), Err("x")]);
+        assert_eq!(next(&mut reports).await, "1");
+        let first = waker.looks().contact.unwrap();
+        assert_eq!(next(&mut reports).await, "failed: x");
+        assert_eq!(polls.load(Ordering::SeqCst), 3);
+        let second = waker.looks().contact.unwrap();
+        assert!(second > first, "the unchanged poll counts");
+        tokio::time::timeout(Duration::from_secs(600), reports.recv()).await.unwrap_err();
+        assert!(polls.load(Ordering::SeqCst) > 3);
+        assert_eq!(waker.looks().contact, Some(second), "a failed poll does not count");
     }
 
     #[tokio::test(start_paused = true)]

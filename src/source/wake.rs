@@ -55,27 +55,53 @@ pub struct Wish {
 #[error("the source has ended")]
 pub struct SourceEnded;
 
-/// When a source looks by itself, as far as it says.
-type NextLook = Arc<Mutex<Option<Timestamp>>>;
+/// Times of a source's looks at its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookTimes {
+    /// The next look without an event; `None` for a source that follows its place all the time, or looks just now.
+    pub next: Option<Timestamp>,
+    /// The end of the last look that read the place successfully, whether or not anything had changed.
+    pub contact: Option<Timestamp>,
+}
+
+/// [`LookTimes`] that the source writes and everybody reads.
+#[derive(Clone, Debug, Default)]
+pub struct Looks(Arc<Mutex<LookTimes>>);
+
+impl Looks {
+    fn lock(&self) -> MutexGuard<'_, LookTimes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the time of the next look; `None` while the source looks.
+    pub fn set_next(&self, at: Option<Timestamp>) {
+        self.lock().next = at;
+    }
+
+    /// Records that the place was read successfully.
+    pub fn record_contact(&self, at: Timestamp) {
+        self.lock().contact = Some(at);
+    }
+}
 
 /// Wakes one source.
 #[derive(Clone, Debug)]
 pub struct Waker {
     wishes: mpsc::Sender<Wish>,
-    next_look: NextLook,
+    looks: Looks,
 }
 
 impl Waker {
     /// A waker, and what the source is run with.
     pub fn new() -> (Self, Wishes) {
         let (sender, receiver) = mpsc::channel(WISHES);
-        let next_look = NextLook::default();
-        (Self { wishes: sender, next_look: Arc::clone(&next_look) }, Wishes { receiver: Some(receiver), next_look })
+        let looks = Looks::default();
+        (Self { wishes: sender, looks: looks.clone() }, Wishes { receiver: Some(receiver), looks })
     }
 
-    /// When the source looks by itself; `None` for one that is told of changes, or looks just now.
-    pub fn next_look(&self) -> Option<Timestamp> {
-        *self.next_look.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The times of the source's looks.
+    pub fn looks(&self) -> LookTimes {
+        *self.looks.lock()
     }
 
     /// Lets the source look soon. Nobody waits for it.
@@ -135,18 +161,18 @@ impl Wakers {
 #[derive(Debug)]
 pub struct Wishes {
     receiver: Option<mpsc::Receiver<Wish>>,
-    next_look: NextLook,
+    looks: Looks,
 }
 
 impl Wishes {
     /// For a source that nobody wakes.
     pub fn none() -> Self {
-        Self { receiver: None, next_look: NextLook::default() }
+        Self { receiver: None, looks: Looks::default() }
     }
 
-    /// Tells readers when the source looks by itself; `None` while it looks.
-    pub fn tell_next_look(&self, at: Option<Timestamp>) {
-        *self.next_look.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    /// Where the source records the times of its looks.
+    pub fn looks(&self) -> &Looks {
+        &self.looks
     }
 
     /// The next wish; never comes when nobody can have one any more. Cancel-safe.

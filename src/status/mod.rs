@@ -50,7 +50,7 @@ pub struct SourceStatus {
     pub location: String,
     /// The revision last read from the place.
     pub fetched: Option<Revision>,
-    /// When it was last read successfully.
+    /// When content was last read that differed from the content before.
     pub fetched_at: Option<Timestamp>,
     /// The revision whose set was last made durable and handed on.
     pub accepted: Option<Revision>,

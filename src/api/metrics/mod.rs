@@ -18,6 +18,7 @@ pub use doors::serve_monitoring;
 use super::Backend;
 use super::failure::ApiFailure;
 use super::respond::{self, Answer};
+use crate::pod::SourceId;
 use crate::sys::proc_stat::process_usage;
 use k8s_openapi::api::core::v1::Pod;
 use usage::Snapshot;
@@ -43,7 +44,8 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
             let pods: Vec<Pod> = published.iter().map(|pod| pod.object()).collect();
             let process = process_usage().map_err(|error| ApiFailure::internal(format!("read /proc: {error}")))?;
             let sources = backend.published.sources();
-            let observed = own::Own { sources: &sources, pods: &pods, process, started_at: backend.started_at };
+            let contact = |id: &SourceId| backend.wakers.get(id.as_str()).and_then(|waker| waker.looks().contact);
+            let observed = own::Own { sources: &sources, contact: &contact, pods: &pods, process, started_at: backend.started_at };
             respond::metrics(own::own(&observed))
         }
         Page::Resource => respond::metrics(resource::resource(&look(backend).await?)),

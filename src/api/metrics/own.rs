@@ -1,6 +1,7 @@
 //! `/metrics`: how podstead itself is, and its pods in names that existing alerts know. **Pure**.
 
 use super::exposition::{Exposition, Kind};
+use crate::pod::SourceId;
 use crate::status::SourceStatus;
 use crate::sys::proc_stat::ProcessUsage;
 use jiff::Timestamp;
@@ -8,10 +9,11 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
 
-/// What the page tells of.
-#[derive(Debug)]
+/// Everything that the page shows.
 pub(super) struct Own<'a> {
     pub(super) sources: &'a [SourceStatus],
+    /// The last contact of a source with its place.
+    pub(super) contact: &'a dyn Fn(&SourceId) -> Option<Timestamp>,
     pub(super) pods: &'a [Pod],
     pub(super) process: ProcessUsage,
     pub(super) started_at: Timestamp,
@@ -32,10 +34,10 @@ fn is_running(status: &ContainerStatus) -> bool {
 
 /// The page.
 pub(super) fn own(observed: &Own<'_>) -> String {
-    let Own { sources, pods, process, started_at } = observed;
+    let Own { sources, contact, pods, process, started_at } = observed;
     let mut out = Exposition::default();
     out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-    sources_of(&mut out, sources);
+    sources_of(&mut out, sources, contact);
     pods_of(&mut out, pods);
     out.family("process_cpu_seconds_total", Kind::Counter, "Processor time that the daemon used.")
         .sample(&[], process.cpu_nanos as f64 / 1e9);
@@ -47,7 +49,7 @@ pub(super) fn own(observed: &Own<'_>) -> String {
     out.finish()
 }
 
-fn sources_of(out: &mut Exposition, sources: &[SourceStatus]) {
+fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&SourceId) -> Option<Timestamp>) {
     let mut family = out.family("podstead_source_info", Kind::Gauge, "Revisions of a source.");
     for source in sources {
         let revision = |revision: &Option<crate::source::Revision>| revision.as_ref().map_or(String::new(), ToString::to_string);
@@ -55,8 +57,21 @@ fn sources_of(out: &mut Exposition, sources: &[SourceStatus]) {
         let labels = [("source", source.id.as_str()), ("fetched", &fetched), ("accepted", &accepted), ("applied", &applied)];
         family.sample(&labels, 1.0);
     }
-    let mut family =
-        out.family("podstead_source_fetched_timestamp_seconds", Kind::Gauge, "When a source was read last, in seconds since 1970.");
+    let mut family = out.family(
+        "podstead_source_fetched_timestamp_seconds",
+        Kind::Gauge,
+        "When a source was last read successfully, changed or not, in seconds since 1970.",
+    );
+    for source in sources {
+        if let Some(at) = contact(&source.id) {
+            family.sample(&[("source", source.id.as_str())], since_1970(at));
+        }
+    }
+    let mut family = out.family(
+        "podstead_source_changed_timestamp_seconds",
+        Kind::Gauge,
+        "When a source last had new content, in seconds since 1970.",
+    );
     for source in sources {
         if let Some(at) = source.fetched_at {
             family.sample(&[("source", source.id.as_str())], since_1970(at));

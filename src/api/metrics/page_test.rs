@@ -108,7 +108,13 @@ fn observed() -> (SourceStatus, Pod, Snapshot) {
 fn page() -> String {
     let (source, pod, snapshot) = observed();
     let process = ProcessUsage::default();
-    let observed = Own { sources: &[source], pods: &[pod], process, started_at: Timestamp::UNIX_EPOCH };
+    let observed = Own {
+        sources: &[source],
+        contact: &|_| Some(Timestamp::UNIX_EPOCH),
+        pods: &[pod],
+        process,
+        started_at: Timestamp::UNIX_EPOCH,
+    };
     let pages =
         [("/metrics", own(&observed)), ("/metrics/resource", resource(&snapshot)), ("/metrics/cadvisor", cadvisor(&snapshot))];
     let mut page = HEAD.to_owned();

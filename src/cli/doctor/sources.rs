@@ -19,9 +19,9 @@ fn judge(answers: &Answers, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &answers.sources {
         let (name, status) = (&source.metadata.name, &source.status);
-        let read = match status.fetched_at {
-            Some(at) => format!("last read {} ago", age_since(Some(at), now)),
-            None => "not read since the daemon started".to_owned(),
+        let read = match status.last_contact_at {
+            Some(at) => format!("last contact {} ago", age_since(Some(at), now)),
+            None => "no contact since the daemon started".to_owned(),
         };
         if let Some(error) = &status.last_error {
             findings.push(Finding::problem(
@@ -97,10 +97,10 @@ mod tests {
             })
         };
         assert_eq!(judge(&answers(&json!({})), now())[0].severity, Ok);
-        let failed = judge(&answers(&json!({"lastError": "no route to host", "fetchedAt": "2026-01-01T01:00:00Z"})), now());
+        let failed = judge(&answers(&json!({"lastError": "no route to host", "lastContactAt": "2026-01-01T01:00:00Z"})), now());
         assert_eq!(failed.len(), 1);
         assert_eq!(failed[0].severity, Problem);
-        assert!(failed[0].what.ends_with("no route to host") && failed[0].why.starts_with("last read 60m ago"), "{failed:?}");
+        assert!(failed[0].what.ends_with("no route to host") && failed[0].why.starts_with("last contact 60m ago"), "{failed:?}");
         let problems = judge(&answers(&json!({"problems": [problem("error"), problem("error"), problem("warning")]})), now());
         assert_eq!(problems.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Problem, Note]);
         assert!(problems[0].what.contains("web.yaml:1:3") && problems[0].what.ends_with("(and 1 more)"), "{problems:?}");

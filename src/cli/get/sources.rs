@@ -1,8 +1,7 @@
 //! `podstead get sources`.
 
 use super::OutputArgs;
-use crate::api::SourceObject;
-use crate::api::show::age_since;
+use crate::api::{SourceObject, since};
 use crate::cli::client::{Client, ClientError, OWN, Target};
 use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::cli::pods::ServedList;
@@ -39,7 +38,7 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     }
     let typed: Result<Vec<SourceObject>, _> = items.into_iter().map(serde_json::from_value).collect();
     let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
-    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "PROBLEMS", "READ", "STATUS"];
+    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "PROBLEMS", "CONTACT", "CHANGED", "STATUS"];
     if format == OutputFormat::Wide {
         headings.extend(["FETCHED", "ACCEPTED", "APPLIED", "LOCATION"]);
     }
@@ -61,7 +60,8 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
         revision(&status.accepted_revision).into(),
         status.pods.to_string().into(),
         Cell::styled(problems.to_string(), if problems > 0 { Style::Bad } else { Style::Plain }),
-        status.fetched_at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now)).into(),
+        since(status.last_contact_at, now).into(),
+        since(status.fetched_at, now).into(),
         match (&status.last_error, &status.hold) {
             (Some(error), _) => Cell::styled(error, Style::Bad),
             (None, Some(hold)) => Cell::styled(hold.kind.word(), Style::Pending),
@@ -69,10 +69,9 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
         },
     ];
     if wide {
-        let since = |at: Option<Timestamp>| at.map_or_else(|| "never".to_owned(), |at| age_since(Some(at), now));
         cells.push(revision(&status.fetched_revision).into());
-        cells.push(since(status.accepted_at).into());
-        cells.push(format!("{} ({})", revision(&status.applied_revision), since(status.applied_at)).into());
+        cells.push(since(status.accepted_at, now).into());
+        cells.push(format!("{} ({})", revision(&status.applied_revision), since(status.applied_at, now)).into());
         cells.push(source.spec.location.as_str().into());
     }
     cells

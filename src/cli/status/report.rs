@@ -107,9 +107,10 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
     let status = &source.status;
     let title = format!("source {} ({} {})", source.metadata.name, source.spec.kind, source.spec.location);
     writeln!(text, "{}", Style::Bold.paint(&title, color))?;
-    let read = status
-        .fetched_at
-        .map_or_else(|| "not read since the daemon started".to_owned(), |at| format!("read {} ago", age_since(Some(at), now)));
+    let read = status.last_contact_at.map_or_else(
+        || "no contact since the daemon started".to_owned(),
+        |at| format!("last contact {} ago", age_since(Some(at), now)),
+    );
     let ago = |at: Option<Timestamp>| at.map(|at| format!(" {} ago", age_since(Some(at), now))).unwrap_or_default();
     match (&status.fetched_revision, &status.accepted_revision) {
         (fetched, Some(accepted)) => {
@@ -172,7 +173,7 @@ mod tests {
                 "apiVersion": "podstead.dev/v1alpha1", "kind": "Source", "metadata": {"name": "manifests"},
                 "spec": {"kind": "directory", "location": "/etc/podstead/manifests"},
                 "status": {
-                    "fetchedRevision": "sha256:bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:59:50Z",
+                    "fetchedRevision": "sha256:bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:20:00Z", "lastContactAt": "2026-01-01T00:59:50Z",
                     "acceptedRevision": "sha256:aaaaaaaaaaaaaaaa", "acceptedAt": "2026-01-01T00:30:00Z",
                     "appliedRevision": "sha256:aaaaaaaaaaaaaaaa", "appliedAt": "2026-01-01T00:30:01Z", "pods": 2, "nextLookAt": "2026-01-01T01:02:30Z",
                     "hold": {"kind": "rolledBack", "since": "2026-01-01T00:30:00Z", "command": "podstead rollback manifests"}, "lastError": "list directory: input/output error",

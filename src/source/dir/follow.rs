@@ -7,9 +7,10 @@ use super::scope::{Scope, any_moved};
 use super::watch::Watch;
 use super::{DirectoryError, DirectoryOptions};
 use crate::pod::SourceId;
-use crate::source::wake::Asked;
+use crate::source::wake::{Asked, Looks};
 use crate::source::{Place, Revision, SourceReport};
 use crate::telemetry::error_chain;
+use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,8 +50,9 @@ impl Follower {
         options: DirectoryOptions,
         hints: Arc<Hints>,
         reports: mpsc::Sender<(SourceId, SourceReport)>,
+        looks: Looks,
     ) -> Self {
-        let reporter = Reporter { id, reports, delivered: None, failure: None, degraded: None };
+        let reporter = Reporter { id, reports, looks, delivered: None, failure: None, degraded: None };
         let scope = Scope { root: path, layers: Arc::clone(&options.layers) };
         Self { scope, options, hints, caches: Caches::new(), reporter }
     }
@@ -172,6 +174,7 @@ impl Timing {
 struct Reporter {
     id: SourceId,
     reports: mpsc::Sender<(SourceId, SourceReport)>,
+    looks: Looks,
     delivered: Option<(Revision, Option<Place>)>,
     failure: Option<String>,
     degraded: Option<String>,
@@ -181,6 +184,7 @@ impl Reporter {
     fn report(&mut self, result: Result<Pass, DirectoryError>, blind: Option<&str>) -> Result<(), Unwanted> {
         match result {
             Ok(pass) => {
+                self.looks.record_contact(Timestamp::now());
                 let delivered = (pass.artifact.revision.clone(), pass.artifact.place.clone());
                 tracing::trace!(source = %self.id, revision = %delivered.0, read = pass.read, "pass");
                 let failed = self.failure.take().is_some();

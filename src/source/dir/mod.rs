@@ -139,8 +139,15 @@ impl PodSource for DirectorySource {
         let _guard = StopOnDrop(hints.clone());
         loop {
             let (ended_sender, mut ended) = oneshot::channel::<()>();
-            let follower =
-                follow::Follower::new(self.id.clone(), self.path.clone(), self.options.clone(), hints.clone(), reports.clone());
+            let (hints_of_thread, looks) = (hints.clone(), wishes.looks().clone());
+            let follower = follow::Follower::new(
+                self.id.clone(),
+                self.path.clone(),
+                self.options.clone(),
+                hints_of_thread,
+                reports.clone(),
+                looks,
+            );
             let thread = std::thread::Builder::new().name(format!("source-{}", self.id)).spawn(move || {
                 // Dropped when the thread ends, in whatever way.
                 let _ended = ended_sender;

@@ -171,10 +171,7 @@ impl Desk {
                 None
             }
             // What is in force may have been pruned while the source was failing, or never have been written.
-            SourceReport::Recovered => {
-                self.fetched_at = Some(Timestamp::now());
-                self.accept_latest().await
-            }
+            SourceReport::Recovered => self.accept_latest().await,
             SourceReport::Degraded(degraded) => {
                 match &degraded {
                     Some(text) => self.told.trouble("SourceDegraded", text),
