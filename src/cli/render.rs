@@ -3,13 +3,13 @@
 //! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
 use super::age_keys;
-use super::tree::read_tree;
+use super::tree::{named_source, read_directory, read_source, root_of};
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
-use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, WrittenConfig};
+use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, SourcePlace, WrittenConfig};
 use crate::manifest::{Origin, Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
 use crate::pod::SourceId;
-use crate::source::{Artifact, Layers, dir};
+use crate::source::{Artifact, Layers};
 use crate::store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -65,19 +65,19 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     let path = PathBuf::from(all.in_line(&args.path).map_err(|message| anyhow!("{}: {message}", args.path))?);
     let opening = age_keys::for_checks(Some(&config));
     let everything = CheckContext { opening, ..CheckContext::new(config.admit_context()) };
-    let check_context = match &args.source {
+    let source = args.source.as_deref().map(|name| named_source(name, &config)).transpose()?;
+    let check_context = match source {
         None => {
             let layers = Arc::new(layers(&args.layers, &all)?);
             CheckContext { substitute: Some(Arc::new(all)), layers, ..everything }
         }
-        Some(name) => {
-            let source = config.sources.iter().find(|source| source.name.as_str() == name);
-            let source = source.ok_or_else(|| anyhow!("no source {name:?} is configured"))?;
+        Some(source) => {
             let (allow, substitute, layers) = (source.allow.clone(), source.substitute.clone(), source.layers.clone());
             CheckContext { allow, substitute, layers, ..everything }
         }
     };
-    let artifact = read(&path, &check_context.layers)?;
+    let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));
+    let artifact = read(&path, source.map(|source| &source.place), &check_context.layers)?;
     let store = UndeltaStore::default().in_layers(&check_context.layers);
     let store = store.apply(&artifact, &|file, bytes, patches| check(file, bytes, &check_context, patches));
     let mut problems = store.set(&SourceId::new("render"), &artifact.revision).problems;
@@ -142,13 +142,16 @@ fn layers(written: &[String], all: &Substitution) -> anyhow::Result<Layers> {
     Layers::parse(&expanded).context("--layers")
 }
 
-/// What a source at `path` would deliver of these layers. Without layers, directories below are no part of it.
-fn read(path: &Path, layers: &Layers) -> anyhow::Result<Artifact> {
-    let artifact = if layers.is_empty() { dir::read_once(path)? } else { read_tree(path)? };
+/// The manifests that a source at `path` would deliver of these layers; a source of no kind reads as a directory does.
+fn read(path: &Path, place: Option<&SourcePlace>, layers: &Layers) -> anyhow::Result<Artifact> {
+    let artifact = match place {
+        Some(place) => read_source(place, layers, path)?,
+        None => read_directory(layers, path)?,
+    };
     if artifact.files.is_empty() {
         bail!("{} holds no manifests (files that end in .yaml, .yml or .json)", path.display());
     }
-    Ok(layers.select(&artifact)?)
+    Ok(artifact)
 }
 
 /// A file as whoever asks can find it. A single file is called by its whole path already.

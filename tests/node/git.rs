@@ -285,3 +285,43 @@ fn the_quick_start_of_the_readme_holds_and_what_runs_outlives_its_repository() {
     });
     assert_eq!(host.wait_running("web").container_id("nginx"), second.container_id("nginx"), "it was never touched");
 }
+
+/// `plan`, `render` and `validate` in a clone of what runs: the same set as the source's, from any directory of the clone.
+#[test]
+fn plan_in_a_clone_sees_what_the_source_sees() {
+    let repository = Repository::new();
+    repository.commit("hosts/shop/web.yaml", &pod("one"));
+    repository.commit("hosts/shop/deeper/db.yaml", &pod("two").replace("web", "db"));
+    repository.commit("hosts/other/not-ours.yaml", &pod("three").replace("web", "other"));
+    let server = Server::start(repository.0.path());
+    let url = format!("git://127.0.0.1:{}/fleet.git", server.port);
+    let source = format!("  - name: fleet\n    git: {{url: '{url}', branch: main, path: hosts/shop, intervalSeconds: 1}}\n");
+    let host = TestHost::start_with(&source);
+    host.wait_running("web");
+    host.wait_running("db");
+
+    let clones = tempfile::tempdir().unwrap();
+    let clone = clones.path().join("clone");
+    git(Command::new("git").args(["clone", "--quiet", &url]).arg(&clone));
+    let run = |directory: &str, arguments: &[&str]| {
+        let mut command = Command::new(crate::support::binary("podstead"));
+        command.arg("--config").arg(host.path("config.yaml")).args(arguments).current_dir(clone.join(directory));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    for directory in [".", "hosts/shop", "hosts/other"] {
+        let (code, planned) = run(directory, &["plan", "."]);
+        assert_eq!(code, Some(0), "in {directory}: {planned}");
+        assert!(planned.contains("0 to remove, 2 unchanged"), "in {directory}: {planned}");
+    }
+    let (_, rendered) = run(".", &["render", "--source", "fleet", "."]);
+    assert!(rendered.contains("name: db") && rendered.contains("name: web") && !rendered.contains("name: other"), "{rendered}");
+    let (code, validated) = run(".", &["validate", "--source", "fleet", "."]);
+    assert!(code == Some(0) && validated.contains("2 good pods"), "{validated}");
+
+    std::fs::write(clone.join("hosts/shop/deeper/db.yaml"), pod("four").replace("web", "db")).unwrap();
+    let (code, planned) = run(".", &["plan", "."]);
+    assert_eq!(code, Some(1), "{planned}");
+    assert!(planned.contains("update pod default/db-edge-1") && planned.contains("0 to remove, 1 unchanged"), "{planned}");
+}

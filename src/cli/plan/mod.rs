@@ -8,20 +8,20 @@ mod host;
 
 use super::age_keys;
 use super::daemon::node;
-use super::tree::read_tree;
+use super::tree::{named_source, read_source, root_of, source_at};
 use super::{Context, EXIT_FAILED};
-use crate::config::{Config, SourceConfig, SourcePlace};
+use crate::config::{Config, SourceConfig};
 use crate::manifest::Severity;
 use crate::mux::{DesiredPod, Merge};
 use crate::pod::objects::{FingerprintKey, Objects};
 use crate::pod::{PodUid, SourceId};
-use crate::source::{Revision, dir};
+use crate::source::Revision;
 use crate::store::last_good::LastGood;
 use crate::store::{Accepted, CheckContext, Set, UndeltaStore, check};
 use crate::sys::clock::Clock;
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::definition::DefinitionContext;
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::Context as _;
 use change::{Change, PodChange, Settings};
 use clap::Args;
 use host::HostPod;
@@ -36,10 +36,10 @@ use std::sync::Arc;
 #[command(after_help = "Exit codes: 0 nothing would change, 1 something would change or a manifest is refused, \
                         2 the command was not understood or something could not be read.")]
 pub(super) struct PlanArgs {
-    /// Directory or file of manifests
+    /// Directory or file of manifests; of a git source, any path in a clone of its repository
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// The source that would hold them [default: the one whose path this is, or the only one]
+    /// The source that would hold them [default: the one whose directory this is, or whose repository this is a clone of, or the only one]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
     /// Also show pods that stay as they are
@@ -49,7 +49,10 @@ pub(super) struct PlanArgs {
 
 pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let config = context.load_config()?;
-    let source = source_of(args, &config)?;
+    let source = match &args.source {
+        Some(name) => named_source(name, &config)?,
+        None => source_at(&args.path, &config)?,
+    };
     let set = read(&args.path, source, &config)?;
     let mut err = std::io::stderr().lock();
     for problem in &set.problems {
@@ -63,26 +66,6 @@ pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode
     Ok(if is_change || is_refused { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// The source that the manifests stand for.
-fn source_of<'a>(args: &PlanArgs, config: &'a Config) -> anyhow::Result<&'a SourceConfig> {
-    if let Some(name) = &args.source {
-        let named = config.sources.iter().find(|source| source.name.as_str() == name);
-        return named.ok_or_else(|| anyhow!("no source {name:?} is configured"));
-    }
-    let canonical = std::fs::canonicalize(&args.path).ok();
-    let is_here = |source: &&SourceConfig| match &source.place {
-        SourcePlace::Directory { path, .. } => {
-            *path == args.path || (canonical.is_some() && std::fs::canonicalize(path).ok() == canonical)
-        }
-        SourcePlace::Http(_) | SourcePlace::Git(_) => false,
-    };
-    match (config.sources.iter().find(is_here), config.sources.as_slice()) {
-        (Some(source), _) | (None, [source]) => Ok(source),
-        (None, []) => bail!("no source is configured"),
-        (None, [..]) => bail!("several sources are configured and none has this path: say which with --source"),
-    }
-}
-
 /// Reads and judges manifests as the source would: what is refused keeps its last good version.
 fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<Set> {
     let check_context = CheckContext {
@@ -92,8 +75,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
         opening: age_keys::for_forecasts(config),
         ..CheckContext::new(config.admit_context())
     };
-    let all = if source.layers.is_empty() { dir::read_once(path)? } else { read_tree(path)? };
-    let artifact = source.layers.select(&all)?;
+    let artifact = read_source(&source.place, &source.layers, &root_of(&source.place, path))?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
     let is_refused = |accepted: &Accepted| !check_context.violations(accepted).is_empty();
     let (before, _) =

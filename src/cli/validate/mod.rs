@@ -8,8 +8,9 @@ mod render;
 pub(super) use render::github;
 
 use super::age_keys;
-use super::tree::subdirectories;
+use super::tree::{named_source, read_source, root_of, subdirectories};
 use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
+use crate::config::SourceConfig;
 use crate::manifest::{Limits, Problem, Severity};
 use crate::pod::{AdmitContext, NodeName, SourceId};
 use crate::source::{Artifact, FileContent, Revision, dir};
@@ -42,7 +43,7 @@ pub(super) struct ValidateArgs {
     /// Name of the host that the pods are for [default: from the configuration]
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
-    /// Source of the configuration whose restrictions and variables count
+    /// Source of the configuration whose restrictions, variables and layers count, and which reads a directory: a git source with all below it
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 }
@@ -79,8 +80,10 @@ impl Findings {
 }
 
 pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let check_context = check_context(args, context)?;
-    let (collections, unreadable) = collect(args);
+    let config = args.source.as_ref().map(|_| context.load_config()).transpose()?;
+    let source = args.source.as_deref().zip(config.as_ref()).map(|(name, config)| named_source(name, config)).transpose()?;
+    let check_context = check_context(args, source, context);
+    let (collections, unreadable) = collect(args, source);
     let mut findings = Findings::default();
     for files in &collections {
         judge(files, &check_context, &mut findings);
@@ -107,15 +110,15 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
     })
 }
 
-/// What the manifests are judged by.
-fn check_context(args: &ValidateArgs, context: &Context) -> anyhow::Result<CheckContext> {
+/// The rules that the manifests are checked against.
+fn check_context(args: &ValidateArgs, source: Option<&SourceConfig>, context: &Context) -> CheckContext {
     let opening = age_keys::for_checks(context.load_config().ok().as_ref());
     let all = CheckContext { opening, ..CheckContext::new(admit_context(args, context)) };
-    let Some(name) = &args.source else { return Ok(all) };
-    let config = context.load_config()?;
-    match config.sources.into_iter().find(|source| source.name.as_str() == name) {
-        Some(source) => Ok(CheckContext { allow: source.allow, substitute: source.substitute, ..all }),
-        None => bail!("no source {name:?} is configured"),
+    match source {
+        Some(SourceConfig { allow, substitute, layers, .. }) => {
+            CheckContext { allow: allow.clone(), substitute: substitute.clone(), layers: layers.clone(), ..all }
+        }
+        None => all,
     }
 }
 
@@ -132,7 +135,9 @@ fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
 fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
     let revision = Revision(String::new());
     let artifact = Artifact { revision: revision.clone(), place: None, files: files.clone() };
-    let store = UndeltaStore::default().apply(&artifact, &|file, bytes, patches| check(file, bytes, context, patches));
+    let store = UndeltaStore::default()
+        .in_layers(&context.layers)
+        .apply(&artifact, &|file, bytes, patches| check(file, bytes, context, patches));
     let Set { source: _, revision: _, pods, config_maps, secrets, claims, mut problems } =
         store.set(&SourceId::new("validate"), &revision);
     // What a patch is for may be in another directory, as the layers of a host are.
@@ -147,11 +152,13 @@ fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
 }
 
 /// What is to be judged together, and what could not be read.
-fn collect(args: &ValidateArgs) -> (Vec<Files>, Vec<anyhow::Error>) {
+fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Files>, Vec<anyhow::Error>) {
     let (mut named, mut directories, mut errors) = (Files::new(), Vec::new(), Vec::new());
     for path in &args.paths {
         let outcome = if path.as_os_str() == "-" {
             read_stdin().map(|content| named.extend([(STDIN.to_owned(), content)]))
+        } else if let (true, Some(source)) = (path.is_dir(), source) {
+            read_as(source, path).map(|files| directories.push(files))
         } else if path.is_dir() {
             read_directory(path, args.recursive).map(|found| directories.extend(found))
         } else {
@@ -163,6 +170,15 @@ fn collect(args: &ValidateArgs) -> (Vec<Files>, Vec<anyhow::Error>) {
         directories.insert(0, named);
     }
     (directories, errors)
+}
+
+/// Reads the files that the source would read if `path` stood for its place.
+fn read_as(source: &SourceConfig, path: &Path) -> anyhow::Result<Files> {
+    let files = read_source(&source.place, &source.layers, &root_of(&source.place, path))?.files;
+    if files.is_empty() {
+        bail!("{} has no manifest of source {} (files that end in .yaml, .yml or .json)", path.display(), source.name);
+    }
+    Ok(files)
 }
 
 /// Reads as a source does; names get `prefix`.

@@ -31,6 +31,7 @@ mod protocol;
 mod remote;
 mod select;
 mod verify;
+pub mod work_tree;
 
 pub use error::{DamageError, GitError};
 pub use objects::ReadLimits;

@@ -31,7 +31,7 @@ impl Default for ReadLimits {
 }
 
 /// Directories inside each other.
-const MAX_DEPTH: usize = 64;
+pub(in crate::source::git) const MAX_DEPTH: usize = 64;
 
 const MODE: i32 = 0o170_000;
 const SYMLINK: i32 = 0o120_000;
@@ -39,9 +39,10 @@ const SYMLINK: i32 = 0o120_000;
 /// A pointer of Git LFS is a small file that begins so.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-const SUBMODULE: &str = "is a submodule: its files are in another repository, and are not fetched";
-const IS_SYMLINK: &str = "is a symlink, which is not followed: put the file itself into the repository";
-const IS_LFS: &str = "is a pointer of Git LFS, and what it points at is not fetched: keep manifests out of LFS";
+pub(in crate::source::git) const SUBMODULE: &str = "is a submodule: its files are in another repository, and are not fetched";
+pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink, which is not followed: put the file itself into the repository";
+pub(in crate::source::git) const IS_LFS: &str =
+    "is a pointer of Git LFS, and what it points at is not fetched: keep manifests out of LFS";
 
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
@@ -183,7 +184,7 @@ impl Reading<'_> {
             return Err(self.limit(format!("more than {} bytes of manifests", self.limits.max_total_bytes)));
         }
         let object = odb.read(id).map_err(|error| self.objects.damaged(error))?;
-        if object.data().starts_with(LFS) {
+        if is_lfs_pointer(object.data()) {
             return self.refuse(path, IS_LFS);
         }
         let content = object.data().into();
@@ -224,7 +225,13 @@ fn resolved(path: &str, target: &str) -> Option<String> {
     Some(components.join("/"))
 }
 
-fn is_manifest(name: &str) -> bool {
+/// Whether the content is a pointer of Git LFS.
+pub(in crate::source::git) fn is_lfs_pointer(content: &[u8]) -> bool {
+    content.starts_with(LFS)
+}
+
+/// Whether a file of this name is a manifest.
+pub(in crate::source::git) fn is_manifest(name: &str) -> bool {
     Path::new(name)
         .extension()
         .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))

@@ -1,0 +1,218 @@
+//! The working tree of a clone on this machine: the files that a commit of all that is there would have.
+//!
+//! Reads by the rules of a source (see `objects/files.rs`), so that a command run in a clone sees what the source will see.
+
+use super::objects::{IS_LFS, IS_SYMLINK, MAX_DEPTH, ReadLimits, SUBMODULE, is_lfs_pointer, is_manifest};
+use crate::source::webhook::same_repository;
+use crate::source::{Artifact, FileContent, Revision};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkTree {
+    /// The top directory.
+    pub root: PathBuf,
+    /// The URLs of its remotes.
+    remotes: Vec<String>,
+}
+
+/// Why a working tree cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkTreeError {
+    /// A directory or file cannot be read.
+    #[error("read {path}")]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// The kernel's error.
+        #[source]
+        source: io::Error,
+    },
+    /// More than a source reads of a commit.
+    #[error("{path} has more than {limit}")]
+    Limit {
+        /// The path.
+        path: PathBuf,
+        /// The limit, in words.
+        limit: String,
+    },
+}
+
+impl WorkTree {
+    /// The clone that `path` lies in, if it lies in one.
+    pub fn containing(path: &Path) -> Option<Self> {
+        crate::sys::libgit2::initialise();
+        let repository = git2::Repository::discover(path).ok()?;
+        let root = repository.workdir()?.canonicalize().ok()?;
+        let names = repository.remotes().ok()?;
+        let names = names.iter().filter_map(|name| name.ok().flatten());
+        let remotes = names
+            .filter_map(|name| repository.find_remote(name).ok())
+            .filter_map(|remote| remote.url().ok().map(str::to_owned))
+            .collect();
+        Some(Self { root, remotes })
+    }
+
+    /// Whether one of its remotes is the repository at `url`.
+    pub fn is_clone_of(&self, url: &str) -> bool {
+        let is_same = |remote: &String| same_repository(remote, url) || is_same_path(&self.root, remote, url);
+        self.remotes.iter().any(is_same)
+    }
+}
+
+/// Compares repositories on this machine, by path or `file://`.
+fn is_same_path(root: &Path, remote: &str, url: &str) -> bool {
+    let path = |text: &str| root.join(text.strip_prefix("file://").unwrap_or(text)).canonicalize().ok();
+    path(remote).is_some_and(|remote| path(url) == Some(remote))
+}
+
+/// The manifests at `path`, a directory or a file, as a git source reads them from a commit: subdirectories included, names that begin with a
+/// dot left out, symlinks and submodules refused.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Artifact, WorkTreeError> {
+    let mut reading = Reading { limits, names: 0, bytes: 0, files: BTreeMap::new() };
+    let found = fs::metadata(path).map_err(|source| WorkTreeError::Read { path: path.to_owned(), source })?;
+    if found.is_dir() {
+        reading.directory(path, "", 0)?;
+    } else {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        reading.file(path, name)?;
+    }
+    Ok(Artifact { revision: Revision(String::new()), place: None, files: reading.files })
+}
+
+struct Reading<'a> {
+    limits: &'a ReadLimits,
+    names: usize,
+    bytes: u64,
+    files: BTreeMap<String, FileContent>,
+}
+
+impl Reading<'_> {
+    fn directory(&mut self, path: &Path, below: &str, depth: usize) -> Result<(), WorkTreeError> {
+        let failed = |source| WorkTreeError::Read { path: path.to_owned(), source };
+        if depth > MAX_DEPTH {
+            return Err(limit(path, format!("{MAX_DEPTH} levels of directories")));
+        }
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            self.names += 1;
+            if self.names > self.limits.max_names {
+                return Err(limit(path, format!("{} files and directories", self.limits.max_names)));
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type().map_err(failed)?;
+            let relative = format!("{below}{name}");
+            if kind.is_symlink() {
+                // As in a commit: one that leads to a directory may hide manifests.
+                if is_manifest(&name) || fs::metadata(entry.path()).is_ok_and(|found| found.is_dir()) {
+                    self.add(path, relative, Err(IS_SYMLINK.to_owned()))?;
+                }
+            } else if kind.is_dir() && fs::symlink_metadata(entry.path().join(".git")).is_ok() {
+                self.add(path, relative, Err(SUBMODULE.to_owned()))?;
+            } else if kind.is_dir() {
+                self.directory(&entry.path(), &format!("{relative}/"), depth + 1)?;
+            } else if kind.is_file() && is_manifest(&name) {
+                self.file(&entry.path(), relative)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, name: String) -> Result<(), WorkTreeError> {
+        let failed = |source| WorkTreeError::Read { path: path.to_owned(), source };
+        let size = fs::metadata(path).map_err(failed)?.len();
+        if size > self.limits.max_file_bytes {
+            let reason = format!("has {size} bytes, more than the {} that a manifest may have", self.limits.max_file_bytes);
+            return self.add(path, name, Err(reason));
+        }
+        self.bytes += size;
+        if self.bytes > self.limits.max_total_bytes {
+            return Err(limit(path, format!("{} bytes of manifests before it", self.limits.max_total_bytes)));
+        }
+        let content = fs::read(path).map_err(failed)?;
+        let content = if is_lfs_pointer(&content) { Err(IS_LFS.to_owned()) } else { Ok(content.into()) };
+        self.add(path, name, content)
+    }
+
+    fn add(&mut self, path: &Path, name: String, content: FileContent) -> Result<(), WorkTreeError> {
+        if self.files.len() >= self.limits.max_files {
+            return Err(limit(path, format!("{} manifests before it", self.limits.max_files)));
+        }
+        self.files.insert(name, content);
+        Ok(())
+    }
+}
+
+fn limit(path: &Path, limit: String) -> WorkTreeError {
+    WorkTreeError::Limit { path: path.to_owned(), limit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn clone_of(url: &str) -> (tempfile::TempDir, WorkTree) {
+        crate::sys::libgit2::initialise();
+        let directory = tempfile::tempdir().unwrap();
+        let repository = git2::Repository::init(directory.path()).unwrap();
+        repository.remote("origin", url).unwrap();
+        fs::create_dir_all(directory.path().join("deploy/edge")).unwrap();
+        let tree = WorkTree::containing(&directory.path().join("deploy/edge")).unwrap();
+        assert_eq!(tree.root, directory.path().canonicalize().unwrap());
+        (directory, tree)
+    }
+
+    #[test]
+    fn clone_is_recognised_by_its_remote() {
+        let (_kept, tree) = clone_of("git@git.lan:shop/edge.git");
+        assert!(tree.is_clone_of("https://git.lan/shop/edge"));
+        assert!(!tree.is_clone_of("https://git.lan/shop/other"));
+        let origin = tempfile::tempdir().unwrap();
+        let (_kept, tree) = clone_of(&format!("file://{}", origin.path().display()));
+        assert!(tree.is_clone_of(&origin.path().display().to_string()));
+    }
+
+    #[test]
+    fn directory_outside_of_clones_is_none() {
+        assert_eq!(WorkTree::containing(tempfile::tempdir().unwrap().path()), None);
+    }
+
+    #[test]
+    fn tree_is_read_as_a_commit_is() {
+        let (directory, tree) = clone_of("https://git.lan/a/b");
+        let put = |name: &str, content: &str| fs::write(directory.path().join(name), content).unwrap();
+        put("web.yaml", "a");
+        put("deploy/edge/db.yml", "b");
+        put("README.md", "c");
+        put(".hidden.yaml", "d");
+        put("big.json", "version https://git-lfs.github.com/spec/v1");
+        symlink("web.yaml", directory.path().join("link.yaml")).unwrap();
+        symlink("deploy", directory.path().join("also")).unwrap();
+        symlink("README.md", directory.path().join("text")).unwrap();
+        fs::create_dir_all(directory.path().join("module/.git")).unwrap();
+        let files = read(&tree.root, &ReadLimits::default()).unwrap().files;
+        let seen: Vec<(&str, bool)> = files.iter().map(|(name, content)| (name.as_str(), content.is_ok())).collect();
+        assert_eq!(
+            seen,
+            [
+                ("also", false),
+                ("big.json", false),
+                ("deploy/edge/db.yml", true),
+                ("link.yaml", false),
+                ("module", false),
+                ("web.yaml", true)
+            ]
+        );
+        let one = read(&tree.root.join("web.yaml"), &ReadLimits::default()).unwrap().files;
+        assert_eq!(one.keys().collect::<Vec<_>>(), ["web.yaml"]);
+        let few = ReadLimits { max_files: 2, ..ReadLimits::default() };
+        assert!(matches!(read(&tree.root, &few), Err(WorkTreeError::Limit { .. })));
+    }
+}
