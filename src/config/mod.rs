@@ -80,6 +80,8 @@ pub struct Config {
     pub allowed_unsafe_sysctls: AllowedSysctls,
     /// Layers fetched and unpacked at the same time, over all pulls.
     pub max_parallel_layer_pulls: usize,
+    /// Bytes per second below which a registry's connection is made again; 0 for no minimum.
+    pub minimum_pull_rate: u64,
     /// Ids of the host for the users of pods with `hostUsers: false`.
     pub user_namespaces: IdRange,
     /// Where git hosts say that something was pushed.

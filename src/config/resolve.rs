@@ -18,7 +18,8 @@ const DEFAULT_LOG_MAX_SIZE: u64 = 10 << 20;
 /// The shim rotates between reads of at most this size: a smaller limit could not be kept.
 const MIN_LOG_MAX_SIZE: u64 = 64 << 10;
 const DEFAULT_LOG_MAX_FILES: u32 = 5;
-const DEFAULT_PARALLEL_PULLS: usize = 3;
+const DEFAULT_PARALLEL_PULLS: usize = 6;
+const DEFAULT_MINIMUM_RATE: u64 = 1024;
 /// Where the package puts the shim; used when the running binary's own path is not known.
 const PACKAGED_SHIM: &str = "/usr/libexec/podstead/podstead-shim";
 
@@ -104,6 +105,11 @@ impl WrittenConfig {
                 1,
                 16,
             )?,
+            minimum_pull_rate: match &self.minimum_pull_rate {
+                None => DEFAULT_MINIMUM_RATE,
+                Some(text) => size::parse(text)
+                    .ok_or_else(|| check.invalid("minimumPullRate", format!("{text:?} is not a number of bytes such as 1Ki")))?,
+            },
             user_namespaces: self.user_namespaces.resolve(&check)?,
             network: self.network.resolve(&check)?,
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
@@ -209,7 +215,8 @@ mod tests {
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
-             registries: [{host: registry.lan:5000, http: true}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
+             minimumPullRate: 2Ki\n\
+             registries: [{host: registry.lan:5000, http: true, tokenServers: ['auth.lan:5001']}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              userNamespaces: {firstId: 655360, maxPods: 10}\nnetwork: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
              upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: [], pressure: {memoryAvailable: 5%}}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
@@ -236,6 +243,7 @@ mod tests {
             ("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 301}\n", "must be at most 300"),
             ("containerLogMaxSize: 10MB\n", r#""10MB" is not a size such as 10Mi"#),
             ("containerLogMaxFiles: 1\n", "must be at least 2"),
+            ("minimumPullRate: 1KB\n", r#"minimumPullRate: "1KB" is not a number of bytes such as 1Ki"#),
             ("sources: [{name: a}]\n", "/etc/podstead/config.yaml:3:12: sources[0]: has no place: set directory, http or git"),
             ("sources: [{name: a/b, directory: {path: /a}}]\n", r#"sources[0].name: "a/b" is not a lower-case name"#),
             (

@@ -112,9 +112,13 @@ pub struct WrittenConfig {
     /// network and IPC namespaces. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_unsafe_sysctls: Vec<String>,
-    /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
+    /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. One registry has at most three of them, and one whatever the others do, so
+    /// that a slow registry delays its own images only. Default: 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
+    /// Bytes per second, over a minute, below which a registry's connection is made again at the byte where it was; 0 for no minimum. Default: 1Ki.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_pull_rate: Option<String>,
     /// Ids of the host for the users of pods with `hostUsers: false`.
     #[serde(default)]
     pub user_namespaces: WrittenUserNamespaces,
@@ -238,6 +242,7 @@ impl WrittenConfig {
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
+            minimum_pull_rate: Some(size::format(config.minimum_pull_rate)),
             user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

@@ -154,6 +154,13 @@ impl Disk {
         self.layout.layer(chain).is_dir()
     }
 
+    /// Waits until an image with this layer is here, however it comes.
+    pub(super) async fn wait_for_layer(&self, chain: Digest) {
+        let mut arrivals = self.arrivals.subscribe();
+        // The sender lives as long as the store.
+        while !self.has_layer(chain) && arrivals.changed().await.is_ok() {}
+    }
+
     /// Where the preload task keeps what it remembers.
     pub(super) fn preloaded(&self) -> PathBuf {
         self.layout.preloaded()

@@ -4,8 +4,10 @@ use super::PullProgress;
 use super::digest::Digest;
 use super::document::Descriptor;
 use super::layer::{Expected, LayerError, StagedLayer, stage_layer};
+use super::rate::{MinimumRate, RateMeter, TooSlow};
 use super::reference::Reference;
 use super::registry::{Registry, RegistryError, Who};
+use super::slots::Slot;
 use super::staging::Staging;
 use super::unpack::Limits;
 use bytes::{Buf, Bytes};
@@ -54,7 +56,19 @@ pub(super) struct Fetcher {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) staging: Staging,
     pub(super) limits: Limits,
+    pub(super) minimum_rate: MinimumRate,
     pub(super) progress: broadcast::Sender<PullProgress>,
+}
+
+/// A layer, and whom to ask for it.
+#[derive(Clone, Debug)]
+pub(super) struct WantedLayer {
+    pub(super) reference: Reference,
+    pub(super) who: Who,
+    /// The reference for reports of progress.
+    pub(super) written: String,
+    pub(super) layer: Descriptor,
+    pub(super) diff_id: Digest,
 }
 
 /// The pause before attempt number `failures` + 1.
@@ -63,26 +77,24 @@ pub(super) fn pause(failures: u32, wanted: Duration) -> Duration {
 }
 
 impl Fetcher {
-    /// Fetches, verifies and unpacks one layer, unless `stop` comes first. `written` is the reference for reports of progress.
+    /// Fetches, verifies and unpacks one layer, unless `stop` comes first.
     pub(super) async fn layer(
         &self,
-        reference: &Reference,
-        who: &Who,
-        written: &str,
-        layer: &Descriptor,
-        diff_id: Digest,
+        wanted: &WantedLayer,
+        slot: &mut Slot,
         stop: &CancellationToken,
     ) -> Result<StagedLayer, FetchError> {
         let directory = self.staging.directory().map_err(LayerError::Stage)?;
-        let expected = Expected { blob: Some(layer.digest), diff_id: Some(diff_id) };
+        let layer = &wanted.layer;
+        let expected = Expected { blob: Some(layer.digest), diff_id: Some(wanted.diff_id) };
         let limits = self.limits;
         let (sender, receiver) = mpsc::channel(QUEUE);
         let staging = tokio::task::spawn_blocking(move || {
             let source = Arriving { receiver, current: Bytes::new() };
             stage_layer(source, directory, expected, &limits)
         });
-        let mut report = Report::new(&self.progress, written, layer);
-        let fetched = stop.run_until_cancelled(self.feed(reference, who, layer, &sender, &mut report)).await;
+        let mut report = Report::new(&self.progress, &wanted.written, layer);
+        let fetched = stop.run_until_cancelled(self.feed(wanted, slot, &sender, &mut report)).await;
         let fetched = fetched.unwrap_or(Err(FetchError::Stopped));
         if fetched.is_err() {
             // Without this the unpacker would take the end of the channel for the end of the layer. If it is gone it has its own error.
@@ -104,9 +116,8 @@ impl Fetcher {
     /// Sends the layer's bytes; a broken connection is made again from where it broke off.
     async fn feed(
         &self,
-        reference: &Reference,
-        who: &Who,
-        layer: &Descriptor,
+        wanted: &WantedLayer,
+        slot: &mut Slot,
         sender: &mpsc::Sender<io::Result<Bytes>>,
         report: &mut Report<'_>,
     ) -> Result<(), FetchError> {
@@ -114,16 +125,19 @@ impl Fetcher {
         let mut failures = 0;
         loop {
             let before = done;
-            let error = match self.connection(reference, who, layer, &mut done, sender, report).await {
+            let error = match self.connection(wanted, &mut done, slot, sender, report).await {
                 Ok(()) => return Ok(()),
                 Err(FetchError::Registry(error)) => error,
                 Err(error) => return Err(error),
             };
             failures = if done > before { 1 } else { failures + 1 };
             match error.is_transient() {
-                Some(wanted) if failures < ATTEMPTS => {
-                    tracing::info!(layer = %layer.digest, at = done, %error, "download broke off, going on");
-                    tokio::time::sleep(pause(failures, wanted)).await;
+                Some(asked) if failures < ATTEMPTS => {
+                    tracing::info!(layer = %wanted.layer.digest, at = done, %error, "download broke off, going on");
+                    slot.lend_during(tokio::time::sleep(pause(failures, asked))).await;
+                    if matches!(error, RegistryError::Slow { .. }) {
+                        slot.let_others_run().await;
+                    }
                 }
                 Some(_) | None => return Err(error.into()),
             }
@@ -132,23 +146,28 @@ impl Fetcher {
 
     async fn connection(
         &self,
-        reference: &Reference,
-        who: &Who,
-        layer: &Descriptor,
+        wanted: &WantedLayer,
         done: &mut u64,
+        slot: &mut Slot,
         sender: &mpsc::Sender<io::Result<Bytes>>,
         report: &mut Report<'_>,
     ) -> Result<(), FetchError> {
-        let mut stream = self.registry.blob(reference, who, layer.digest, *done).await?;
+        let WantedLayer { reference, who, layer, .. } = wanted;
+        let mut stream = slot.lend_during(self.registry.blob(reference, who, layer.digest, *done)).await?;
         // A registry that begins at 0 whatever is asked for gives again what is here already.
         let protocol = |reason: &str| RegistryError::Protocol { host: reference.host().to_owned(), reason: reason.to_owned() };
         let mut again = done.checked_sub(stream.offset).ok_or_else(|| protocol("it sends another part than was asked for"))?;
-        while let Some(chunk) = stream.chunks.next().await {
+        let mut meter = RateMeter::new(self.minimum_rate);
+        loop {
+            let next = slot.lend_during(timed(stream.chunks.next())).await;
+            let (Some(chunk), waited) = next else { break };
             let mut chunk = chunk?;
+            let rate = meter.count(waited, chunk.len() as u64);
             let skipped = usize::try_from(again).unwrap_or(usize::MAX).min(chunk.len());
             chunk.advance(skipped);
             again -= skipped as u64;
             if chunk.is_empty() {
+                rate.map_err(|slow| too_slow(reference, slow))?;
                 continue;
             }
             *done += chunk.len() as u64;
@@ -160,6 +179,7 @@ impl Fetcher {
                 // The unpacker gave up; it has the reason.
                 return Ok(());
             }
+            rate.map_err(|slow| too_slow(reference, slow))?;
         }
         match *done == layer.size {
             true => Ok(()),
@@ -170,6 +190,17 @@ impl Fetcher {
             .into()),
         }
     }
+}
+
+/// The result of `work`, and how long it took.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let begun = Instant::now();
+    let result = work.await;
+    (result, begun.elapsed())
+}
+
+fn too_slow(reference: &Reference, TooSlow { bytes, waited }: TooSlow) -> RegistryError {
+    RegistryError::Slow { host: reference.host().to_owned(), bytes, seconds: waited.as_secs() }
 }
 
 /// Progress of one layer, told now and then.

@@ -8,24 +8,29 @@ use super::digest::Digest;
 use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::explain;
-use super::fetch::{FetchError, Fetcher, pause};
+use super::fetch::{FetchError, Fetcher, WantedLayer, pause};
 use super::layer::StagedLayer;
 use super::platform;
 use super::pull_secrets::Login;
 use super::reference::Reference;
 use super::registry::{RegistryError, Who};
+use super::slots::Slots;
 use crate::pod::objects::FingerprintKey;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OwnedMutexGuard, Semaphore, oneshot};
+use std::time::Duration;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 const CONFIG_MAX: u64 = 8 << 20;
+/// For a document as a whole, so that nobody can keep a pull waiting byte by byte.
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Requests for a document before a pull is given up.
 const ATTEMPTS: u32 = 3;
 /// Indexes in indexes: no deeper than anybody nests them.
@@ -78,6 +83,15 @@ impl PullError {
     }
 }
 
+/// A layer that one registry delivers. The blob's digest is verified; the chain id is what the image claims that it unpacks to, so it must not
+/// be the key alone: a registry could then block every other one that has the layer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Transfer {
+    host: String,
+    blob: Digest,
+    chain: Digest,
+}
+
 /// A reference, and the credentials of the pod that asks for it.
 type Asked = (String, Vec<Login>);
 
@@ -87,13 +101,13 @@ type Waiting = Shared<BoxFuture<'static, Result<(), PullFailure>>>;
 pub(super) struct Puller {
     disk: Arc<Disk>,
     fetcher: Fetcher,
-    /// Layers being fetched at once, over all pulls.
-    layers: Arc<Semaphore>,
+    /// Of layers that are being fetched.
+    slots: Arc<Slots>,
     /// Pulls under way: those of the same reference with the same credentials are one.
     running: Mutex<HashMap<Asked, Waiting>>,
     fingerprint_key: FingerprintKey,
-    /// Layers being fetched, by chain id: images with a base in common fetch it once.
-    chains: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+    /// Layers being fetched: images of one registry with a base in common fetch it once.
+    transfers: Mutex<HashMap<Transfer, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl fmt::Debug for Puller {
@@ -123,9 +137,8 @@ impl Drop for Running<'_> {
 }
 
 impl Puller {
-    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, parallel_layers: usize, fingerprint_key: FingerprintKey) -> Self {
-        let layers = Arc::new(Semaphore::new(parallel_layers.max(1)));
-        Self { disk, fetcher, layers, running: Mutex::default(), fingerprint_key, chains: Mutex::default() }
+    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, slots: Arc<Slots>, fingerprint_key: FingerprintKey) -> Self {
+        Self { disk, fetcher, slots, running: Mutex::default(), fingerprint_key, transfers: Mutex::default() }
     }
 
     /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials are
@@ -209,7 +222,7 @@ impl Puller {
         if !platform::runs_on(&configuration.platform, &host) {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
-        let missing = self.missing(&manifest, &configuration).await?;
+        let missing = self.missing(reference, &manifest, &configuration).await?;
         let (staged, failure) = self.layers(reference, who, written, &missing).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
@@ -228,7 +241,7 @@ impl Puller {
             }
         };
         drop(missing);
-        self.forget_chains();
+        self.forget_transfers();
         result.inspect(|()| tracing::info!(image = %reference, digest = %digest, "pulled"))
     }
 
@@ -271,15 +284,24 @@ impl Puller {
             }
             Ok(body.freeze())
         };
-        let body = retried(fetch).await?;
+        let in_time = || async {
+            let late = |_| RegistryError::Stalled { host: reference.host().to_owned() };
+            tokio::time::timeout(DOCUMENT_TIMEOUT, fetch()).await.map_err(late)?
+        };
+        let body = retried(in_time).await?;
         match Digest::of(&body) {
             actual if actual == descriptor.digest => Ok(body),
             actual => Err(PullError::Digest { what: "image configuration", expected: descriptor.digest, actual }),
         }
     }
 
-    /// The layers that the store lacks, each reserved. Waits while another pull fetches one of them.
-    async fn missing(&self, manifest: &ImageManifest, configuration: &Configuration) -> Result<Vec<MissingLayer>, PullError> {
+    /// The layers that the store lacks, each reserved. Waits while another pull fetches one of them from the same registry.
+    async fn missing(
+        &self,
+        reference: &Reference,
+        manifest: &ImageManifest,
+        configuration: &Configuration,
+    ) -> Result<Vec<MissingLayer>, PullError> {
         let mut missing = Vec::new();
         let limit = self.fetcher.limits.bytes;
         let layers = manifest.layers.iter().zip(&configuration.diff_ids);
@@ -291,7 +313,8 @@ impl Puller {
             if descriptor.size > limit {
                 return Err(PullError::LayerSize { digest: descriptor.digest, size: descriptor.size, limit });
             }
-            let lock = Arc::clone(self.chains.lock().unwrap_or_else(PoisonError::into_inner).entry(chain).or_default());
+            let transfer = Transfer { host: reference.host().to_owned(), blob: descriptor.digest, chain };
+            let lock = Arc::clone(self.transfers.lock().unwrap_or_else(PoisonError::into_inner).entry(transfer).or_default());
             let alone = lock.lock_owned().await;
             if !self.disk.has_layer(chain) {
                 missing.push(MissingLayer { chain, diff_id: *diff_id, descriptor: descriptor.clone(), _alone: alone });
@@ -300,11 +323,12 @@ impl Puller {
         Ok(missing)
     }
 
-    fn forget_chains(&self) {
-        self.chains.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, lock| Arc::strong_count(lock) > 1);
+    fn forget_transfers(&self) {
+        self.transfers.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, lock| Arc::strong_count(lock) > 1);
     }
 
-    /// Fetches layers, several at once. Those that were staged are returned even if another one failed.
+    /// Fetches layers, several at once. Those that were staged are returned even if another one failed; one that another registry delivered in the
+    /// meantime is in the store.
     async fn layers(
         &self,
         reference: &Reference,
@@ -315,21 +339,43 @@ impl Puller {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         for layer in missing {
-            let (chain, diff_id, descriptor) = (layer.chain, layer.diff_id, layer.descriptor.clone());
-            let (fetcher, permits) = (self.fetcher.clone(), Arc::clone(&self.layers));
-            let (reference, who, written, stop) = (reference.clone(), who.clone(), written.to_owned(), stop.clone());
+            let chain = layer.chain;
+            let wanted = WantedLayer {
+                reference: reference.clone(),
+                who: who.clone(),
+                written: written.to_owned(),
+                layer: layer.descriptor.clone(),
+                diff_id: layer.diff_id,
+            };
+            let (fetcher, slots, disk) = (self.fetcher.clone(), Arc::clone(&self.slots), Arc::clone(&self.disk));
+            let stop = stop.child_token();
             tasks.spawn(async move {
-                let permit = stop.run_until_cancelled(permits.acquire_owned()).await;
-                let _permit = permit.ok_or(PullError::Stopped)?.map_err(|_| PullError::Stopped)?;
-                let staged = fetcher.layer(&reference, &who, &written, &descriptor, diff_id, &stop).await;
-                staged.map(|staged| (chain, staged)).map_err(|source| PullError::Layer { digest: descriptor.digest, source })
+                let fetch = async {
+                    let slot = stop.run_until_cancelled(slots.begin(wanted.reference.host())).await;
+                    let mut slot = slot.ok_or(FetchError::Stopped)?;
+                    fetcher.layer(&wanted, &mut slot, &stop).await
+                };
+                let mut fetch = pin!(fetch);
+                let result = tokio::select! {
+                    result = &mut fetch => result,
+                    () = disk.wait_for_layer(chain) => {
+                        stop.cancel();
+                        fetch.await
+                    }
+                };
+                match result {
+                    Ok(staged) => Ok(Some((chain, staged))),
+                    Err(_) if disk.has_layer(chain) => Ok(None),
+                    Err(source) => Err(PullError::Layer { digest: wanted.layer.digest, source }),
+                }
             });
         }
         let mut staged = BTreeMap::new();
         let mut failure = None;
         while let Some(result) = tasks.join_next().await {
             match result {
-                Ok(Ok((chain, layer))) => drop(staged.insert(chain, layer)),
+                Ok(Ok(Some((chain, layer)))) => drop(staged.insert(chain, layer)),
+                Ok(Ok(None)) => {}
                 // The first one is the reason, the others were stopped for it.
                 Ok(Err(error)) => failure = failure.or(Some(error)),
                 Err(_) => failure = failure.or(Some(PullError::Stopped)),

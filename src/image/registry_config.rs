@@ -1,5 +1,6 @@
 //! What the configuration says about registries. **Pure**.
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -24,12 +25,17 @@ pub struct RegistryConfig {
     /// A `config.json` as `docker login` writes it, with an entry for this host. Read at each pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_file: Option<PathBuf>,
+    /// Further hosts that may be asked for tokens with this registry's credentials, with the port unless it is 443: `auth.lan`, `auth.lan:5001`. The
+    /// registry's own host may always, and so may those of Docker Hub and other public registries, which are known. With `http: true` they may be asked
+    /// in clear text, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub token_servers: Vec<String>,
 }
 
 impl RegistryConfig {
     /// What is wrong with the entry, in words, or nothing.
     pub fn problem(&self) -> Option<String> {
-        let Self { host, http, ca_file, username, password_file, auth_file } = self;
+        let Self { host, http, ca_file, username, password_file, auth_file, token_servers } = self;
         let as_reference = format!("{host}/x").parse::<super::reference::Reference>();
         if !as_reference.is_ok_and(|reference| reference.host() == host) {
             return Some(format!(
@@ -45,9 +51,21 @@ impl RegistryConfig {
         if *http && ca_file.is_some() {
             return Some(format!("registry {host}: caFile has no meaning with http"));
         }
+        if let Some(entry) = token_servers.iter().find(|entry| !is_host(entry)) {
+            return Some(format!(
+                "registry {host}: token server {entry:?} is not a host, or a host and a port (auth.lan, auth.lan:5001)"
+            ));
+        }
         let relative = [ca_file, password_file, auth_file].into_iter().flatten().find(|path| !path.is_absolute());
         relative.map(|path| format!("registry {host}: path {path:?} is not absolute"))
     }
+}
+
+/// Reports whether the text is a host with or without a port, and nothing else.
+fn is_host(text: &str) -> bool {
+    let is_whole = |url: &Url| url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    !text.contains(['/', '@', '?', '#', '\\'])
+        && Url::parse(&format!("https://{text}/")).is_ok_and(|url| is_whole(&url) && url.has_host())
 }
 
 #[cfg(test)]
@@ -60,6 +78,7 @@ mod tests {
         assert_eq!(parse(r#"{"host":"docker.io"}"#), None);
         assert_eq!(parse(r#"{"host":"[::1]:5000","http":true}"#), None);
         assert_eq!(parse(r#"{"host":"r.lan","username":"u","passwordFile":"/p"}"#), None);
+        assert_eq!(parse(r#"{"host":"r.lan","tokenServers":["auth.lan","auth.lan:5001","[::1]:5001"]}"#), None);
         for (text, problem) in [
             (r#"{"host":"https://r.lan"}"#, "is not a host"),
             (r#"{"host":"nodots"}"#, "is not a host"),
@@ -68,6 +87,10 @@ mod tests {
             (r#"{"host":"r.lan","username":"u","passwordFile":"/p","authFile":"/a"}"#, "exclude each other"),
             (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "no meaning"),
             (r#"{"host":"r.lan","caFile":"c"}"#, "not absolute"),
+            (r#"{"host":"r.lan","tokenServers":["https://auth.lan"]}"#, "token server"),
+            (r#"{"host":"r.lan","tokenServers":["auth.lan/token"]}"#, "token server"),
+            (r#"{"host":"r.lan","tokenServers":[""]}"#, "token server"),
+            (r#"{"host":"r.lan","tokenServers":["me@auth.lan"]}"#, "token server"),
         ] {
             assert!(parse(text).is_some_and(|found| found.contains(problem)), "{text}");
         }

@@ -8,9 +8,11 @@ use super::fetch::Fetcher;
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::Puller;
 use super::pull_secrets::PullSecrets;
+use super::rate::MinimumRate;
 use super::reference::Reference;
 use super::registry::Registries;
 use super::registry_config::RegistryConfig;
+use super::slots::{SlotLimits, Slots};
 use super::unpack::Limits;
 use super::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, ResolvedImage, user};
 use crate::pod::objects::FingerprintKey;
@@ -24,6 +26,9 @@ use tokio::sync::{broadcast, watch};
 /// Progress reports kept for a receiver that lags behind.
 const PROGRESS_QUEUE: usize = 256;
 
+/// Layers fetched from one registry at once.
+const LAYERS_PER_HOST: usize = 3;
+
 /// How the store works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageStoreConfig {
@@ -33,8 +38,13 @@ pub struct ImageStoreConfig {
     pub preload: Option<PathBuf>,
     /// What one layer may be at most.
     pub limits: Limits,
-    /// Layers fetched and unpacked at once, over all pulls. Each takes some 5 MiB of memory while it lasts.
+    /// Layers fetched and unpacked at once, over all pulls, of which a registry has at most three, and one whatever the others do. Each takes some
+    /// 5 MiB of memory while it lasts.
     pub parallel_layers: usize,
+    /// Bytes per second below which a connection is made again, at the byte where it was; 0 for no minimum.
+    pub minimum_rate: u64,
+    /// The rate is that over such a time.
+    pub rate_window: Duration,
     /// How long a registry may be silent before its connection is given up.
     pub stall_timeout: Duration,
     /// For telling whether an image was pulled with the same credentials.
@@ -48,7 +58,9 @@ impl Default for ImageStoreConfig {
             registries: Vec::new(),
             preload: None,
             limits: Limits::default(),
-            parallel_layers: 3,
+            parallel_layers: 6,
+            minimum_rate: 1024,
+            rate_window: Duration::from_secs(60),
             stall_timeout,
             fingerprint_key,
         }
@@ -82,8 +94,11 @@ impl ImageStore {
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
         let registries = Registries::new(&config.registries, config.stall_timeout);
         let (staging, limits) = (disk.staging().clone(), config.limits);
-        let fetcher = Fetcher { registry: Arc::new(registries), staging, limits, progress: progress.clone() };
-        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, config.parallel_layers, config.fingerprint_key.clone()));
+        let minimum_rate = MinimumRate { bytes_per_second: config.minimum_rate, window: config.rate_window };
+        let fetcher = Fetcher { registry: Arc::new(registries), staging, limits, minimum_rate, progress: progress.clone() };
+        let total = config.parallel_layers.max(1);
+        let slots = Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total });
+        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, slots, config.fingerprint_key.clone()));
         Ok(Arc::new(Self { disk, puller, config, progress, preloading: watch::Sender::default(), events }))
     }
 

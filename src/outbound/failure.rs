@@ -1,5 +1,6 @@
 //! What went wrong between this host and the other one, told so that a person knows where to look. **Pure**.
 
+use super::{ForbiddenAddress, MAX_HEADERS};
 use std::error::Error;
 
 /// What [`Failure::Tls`] says of a host that speaks something else; whoever knows how plain http is configured may add that.
@@ -18,6 +19,10 @@ pub enum Failure {
     Stalled,
     /// The answer ended early; what was seen.
     Broken(String),
+    /// The other side led to an address to which it may not lead.
+    Forbidden(ForbiddenAddress),
+    /// Headers of more than [`MAX_HEADERS`](super::MAX_HEADERS) bytes.
+    Headers,
 }
 
 impl Failure {
@@ -28,6 +33,12 @@ impl Failure {
         let reason = causes.iter().skip(1).last().map_or_else(|| "the request failed".to_owned(), ToString::to_string);
         if let Some(tls) = causes.iter().find_map(|cause| tls_error(*cause)) {
             return Self::Tls(explain_tls(tls));
+        }
+        if let Some(forbidden) = causes.iter().find_map(|cause| cause.downcast_ref::<ForbiddenAddress>()) {
+            return Self::Forbidden(forbidden.clone());
+        }
+        if causes.iter().any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large)) {
+            return Self::Headers;
         }
         if causes.iter().any(|cause| cause.to_string().starts_with("dns error")) {
             return Self::Resolve(reason);
@@ -48,6 +59,8 @@ impl Failure {
             Self::Tls(reason) => format!("no secure connection to {host}: {reason}"),
             Self::Stalled => format!("{host} stopped answering"),
             Self::Broken(reason) => format!("the answer of {host} was cut off: {reason}"),
+            Self::Forbidden(error) => error.to_string(),
+            Self::Headers => format!("the headers of {host} are larger than {} KiB", MAX_HEADERS >> 10),
         }
     }
 }

@@ -3,10 +3,14 @@
 //! In: files that the configuration names, errors of the HTTP client. Out: certificates, [`Secret`]s that never show themselves, and a
 //! [`Failure`] for each thing that can go wrong on the way. Registries and sources share it; it knows neither.
 
+mod address;
 mod failure;
+mod headers;
 mod secret;
 mod tls;
 
+pub use address::{AddressGuard, ForbiddenAddress, GuardedResolver, is_local, proxies_of_environment};
 pub use failure::{Failure, NO_TLS};
+pub use headers::{MAX_HEADERS, headers_are_too_large};
 pub use secret::{Secret, SecretError};
 pub use tls::{TlsFileError, certificates, identity, install_provider};

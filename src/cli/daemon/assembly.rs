@@ -350,6 +350,7 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         registries: config.registries.clone(),
         preload: Some(config.preload.clone()),
         parallel_layers: config.max_parallel_layer_pulls,
+        minimum_rate: config.minimum_pull_rate,
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),
         ..ImageStoreConfig::default()
     };

@@ -6,35 +6,37 @@ use super::super::document::MANIFEST_MEDIA_TYPES;
 use super::super::reference::{DEFAULT_HOST, Reference};
 use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
+use super::origin::{self, RealmRefusal};
+use super::token::{self, Token};
+use super::transport::{Answer, Outgoing, Transport};
 use super::{BlobStream, Registry, RegistryError, Who, credentials};
-use crate::outbound;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::header::{ACCEPT, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a document as a whole, so that nobody can keep a pull waiting byte by byte.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 const MANIFEST_MAX: u64 = 4 << 20;
-const TOKEN_MAX: u64 = 1 << 20;
+/// A token is sent in a header, and servers take no more in one.
+const TOKEN_MAX: u64 = 64 << 10;
 const ERROR_MAX: u64 = 16 << 10;
 /// How much of a registry's own words is repeated.
 const SAID_MAX: usize = 200;
-/// What the token specification says when the server does not; a little less, for the way.
-const TOKEN_LIFE: Duration = Duration::from_secs(55);
 const DIGEST_HEADER: &str = "docker-content-digest";
 
 /// All registries. Connections are kept per host, for hosts differ in whom they trust.
 #[derive(Debug)]
 pub(in crate::image) struct Registries {
     configs: HashMap<String, RegistryConfig>,
+    /// Those that are asked over http.
+    plain: Arc<[String]>,
     stall: Duration,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
 }
@@ -45,9 +47,9 @@ struct Host {
     /// As in references.
     name: String,
     config: RegistryConfig,
-    /// Scheme and authority of its URLs.
-    base: String,
-    http: reqwest::Client,
+    /// Beginning of its URLs.
+    base: Url,
+    transport: Transport,
     /// `Authorization` by repository and who asks, and until when.
     tokens: Mutex<HashMap<(String, Who), (HeaderValue, Instant)>>,
 }
@@ -55,8 +57,9 @@ struct Host {
 impl Registries {
     /// `stall`: a connection that is silent for so long is given up.
     pub(in crate::image) fn new(configs: &[RegistryConfig], stall: Duration) -> Self {
+        let plain = configs.iter().filter(|config| config.http).map(|config| config.host.clone()).collect();
         let configs = configs.iter().map(|config| (config.host.clone(), config.clone())).collect();
-        Self { configs, stall, hosts: Mutex::default() }
+        Self { configs, plain, stall, hosts: Mutex::default() }
     }
 
     fn host(&self, name: &str) -> Result<Arc<Host>, RegistryError> {
@@ -65,7 +68,8 @@ impl Registries {
             return Ok(Arc::clone(host));
         }
         let default = || RegistryConfig { host: name.to_owned(), ..RegistryConfig::default() };
-        let host = Arc::new(Host::new(self.configs.get(name).cloned().unwrap_or_else(default), self.stall)?);
+        let config = self.configs.get(name).cloned().unwrap_or_else(default);
+        let host = Arc::new(Host::new(config, Arc::clone(&self.plain), self.stall)?);
         hosts.insert(name.to_owned(), Arc::clone(&host));
         Ok(host)
     }
@@ -84,7 +88,7 @@ impl Registry for Registries {
     async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError> {
         let host = self.host(reference.host())?;
         let path = manifest_path(reference);
-        let response = host.send(reference, who, &|request| request.timeout(DOCUMENT_TIMEOUT), Method::HEAD, &path).await?;
+        let response = host.send(reference, who, Method::HEAD, &path, Part::Document).await?;
         match host.digest_of(&response)? {
             Some(digest) => Ok(digest),
             // The header is optional.
@@ -95,7 +99,7 @@ impl Registry for Registries {
     async fn manifest(&self, reference: &Reference, who: &Who) -> Result<Bytes, RegistryError> {
         let host = self.host(reference.host())?;
         let path = manifest_path(reference);
-        let response = host.send(reference, who, &|request| request.timeout(DOCUMENT_TIMEOUT), Method::GET, &path).await?;
+        let response = host.send(reference, who, Method::GET, &path, Part::Document).await?;
         let promised = host.digest_of(&response)?;
         let body = host.body(response, MANIFEST_MAX).await?;
         match promised {
@@ -108,11 +112,7 @@ impl Registry for Registries {
     async fn blob(&self, reference: &Reference, who: &Who, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         let host = self.host(reference.host())?;
         let path = format!("{}/blobs/{digest}", reference.repository());
-        let from_offset = |request: RequestBuilder| match offset {
-            0 => request,
-            offset => request.header(RANGE, format!("bytes={offset}-")),
-        };
-        let response = host.send(reference, who, &from_offset, Method::GET, &path).await?;
+        let response = host.send(reference, who, Method::GET, &path, Part::From(offset)).await?;
         let offset = match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 range_start(response.headers()).ok_or_else(|| host.nonsense("a part without Content-Range"))?
@@ -134,29 +134,25 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
+/// How much of a document or blob is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// All of it, in limited time.
+    Document,
+    /// From an offset on, for as long as it takes.
+    From(u64),
+}
+
 impl Host {
-    fn new(config: RegistryConfig, stall: Duration) -> Result<Self, RegistryError> {
+    fn new(config: RegistryConfig, plain: Arc<[String]>, stall: Duration) -> Result<Self, RegistryError> {
         let name = config.host.clone();
-        let setup = |reason: String| RegistryError::Setup { host: name.clone(), reason };
-        outbound::install_provider();
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(stall)
-            .pool_idle_timeout(Duration::from_secs(10));
-        if config.http {
-            // The host's certificate authorities are not needed, and may not be there.
-            builder = builder.tls_certs_only([]);
-        } else if let Some(path) = &config.ca_file {
-            let certificates = outbound::certificates(path)
-                .map_err(|error| setup(format!("caFile: {}", super::super::explain::explain(&error))))?;
-            builder = builder.tls_certs_merge(certificates);
-        }
-        let http = builder.build().map_err(|error| setup(super::super::explain::explain(&error)))?;
         // The hub answers under another name than its references have.
         let authority = if name == DEFAULT_HOST { "registry-1.docker.io" } else { &name };
-        let base = format!("{}://{authority}", if config.http { "http" } else { "https" });
-        Ok(Self { base, config, http, tokens: Mutex::default(), name })
+        let base = format!("{}://{authority}/v2/", if config.http { "http" } else { "https" });
+        let setup = |error| RegistryError::Setup { host: name.clone(), reason: format!("{base}: {error}") };
+        let base = Url::parse(&base).map_err(setup)?;
+        let transport = Transport::new(&config, base.clone(), plain, stall)?;
+        Ok(Self { base, config, transport, tokens: Mutex::default(), name })
     }
 
     fn nonsense(&self, reason: &str) -> RegistryError {
@@ -174,58 +170,94 @@ impl Host {
         &self,
         reference: &Reference,
         who: &Who,
-        prepare: &(dyn Fn(RequestBuilder) -> RequestBuilder + Sync),
         method: Method,
         path: &str,
+        part: Part,
     ) -> Result<Response, RegistryError> {
-        let url = format!("{}/v2/{path}", self.base);
-        let request = |authorization: Option<&HeaderValue>| {
-            let request = prepare(self.http.request(method.clone(), &url)).header(ACCEPT, MANIFEST_MEDIA_TYPES.join(", "));
-            match authorization {
-                Some(value) => request.header(AUTHORIZATION, value),
-                None => request,
-            }
-        };
-        let place = (reference.repository().to_owned(), who.clone());
-        let known = self.known_token(&place);
-        let response = self.execute(request(known.as_ref())).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
-            return self.success(reference, path, response).await;
-        }
-        lock(&self.tokens).remove(&place);
-        let challenges = response.headers().get_all(WWW_AUTHENTICATE);
-        let challenge = challenges.iter().filter_map(|value| challenge::parse(value.to_str().ok()?)).next();
-        let credentials = match who {
-            Who::Host => credentials::read(&self.config)?,
-            Who::Pod(credentials) => credentials.clone(),
-        };
-        let unauthorized = || RegistryError::Unauthorized {
-            host: self.name.clone(),
-            repository: reference.repository().to_owned(),
-            hint: match &credentials {
-                Credentials::Anonymous => "no credentials are configured for it, or the repository does not exist",
-                Credentials::Password(..) => "user name or password is wrong, or the user may not read it",
-                Credentials::Identity(_) | Credentials::Token(_) => "the token is wrong or has expired, or may not read it",
+        let url = self.base.join(path).map_err(|error| self.nonsense(&format!("{path}: {error}")))?;
+        let request = |authorization| Outgoing {
+            method: method.clone(),
+            url: url.clone(),
+            headers: part.headers(),
+            authorization,
+            timeout: match part {
+                Part::Document => Some(DOCUMENT_TIMEOUT),
+                Part::From(_) => None,
             },
         };
+        let place = (reference.repository().to_owned(), who.clone());
+        let answer = self.transport.send(request(self.known_token(&place))).await?;
+        if answer.response.status() != StatusCode::UNAUTHORIZED {
+            return self.success(reference, path, answer.response).await;
+        }
+        lock(&self.tokens).remove(&place);
+        let (authorization, life) = self.authorize(reference, who, &answer).await?;
+        let answer = self.transport.send(request(Some(authorization.clone()))).await?;
+        if answer.response.status() == StatusCode::UNAUTHORIZED {
+            let credentials = self.credentials(who)?;
+            return Err(self.unauthorized(reference, refused_hint(&credentials)));
+        }
+        self.keep_token(place, authorization, life);
+        self.success(reference, path, answer.response).await
+    }
+
+    fn credentials(&self, who: &Who) -> Result<Credentials, RegistryError> {
+        match who {
+            Who::Host => credentials::read(&self.config),
+            Who::Pod(credentials) => Ok(credentials.clone()),
+        }
+    }
+
+    fn unauthorized(&self, reference: &Reference, hint: &'static str) -> RegistryError {
+        RegistryError::Unauthorized { host: self.name.clone(), repository: reference.repository().to_owned(), hint }
+    }
+
+    /// Meets the challenge of a 401: the value of `Authorization`, and how long it lives.
+    async fn authorize(&self, reference: &Reference, who: &Who, answer: &Answer) -> Result<(HeaderValue, Duration), RegistryError> {
+        // Whoever answers behind a redirect is not the registry that the credentials are for, and may name any token server.
+        if answer.is_redirected {
+            return Err(self.unauthorized(reference, "a login was asked for behind a redirect, where no credentials are sent"));
+        }
+        let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
+        let challenge = challenges.iter().filter_map(|value| challenge::parse(value.to_str().ok()?)).next();
+        let credentials = self.credentials(who)?;
+        let unauthorized = || self.unauthorized(reference, refused_hint(&credentials));
         let (authorization, life) = match (challenge.ok_or_else(unauthorized)?, &credentials) {
-            (_, Credentials::Token(token)) => (bearer(token), TOKEN_LIFE),
-            (Challenge::Basic, Credentials::Password(username, password)) => (basic(username, password), TOKEN_LIFE),
+            (_, Credentials::Token(token)) => (token::bearer(token), token::TOKEN_LIFE),
+            (Challenge::Basic, Credentials::Password(username, password)) => (token::basic(username, password), token::TOKEN_LIFE),
             (Challenge::Basic, Credentials::Anonymous | Credentials::Identity(_)) => return Err(unauthorized()),
             (Challenge::Bearer { realm, service, scope }, credentials) => {
-                let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", reference.repository()));
+                let scope = origin::pull_scope(scope.as_deref(), reference.repository());
                 let token = self.fetch_token(&realm, service.as_deref(), &scope, credentials).await?;
-                let (token, life) = token.ok_or_else(unauthorized)?;
-                (bearer(&token), life)
+                let token = token.ok_or_else(unauthorized)?;
+                (token::bearer(&token.text), token.life)
             }
         };
         let authorization = authorization.ok_or_else(|| self.nonsense("credentials with characters that no header can have"))?;
-        let response = self.execute(request(Some(&authorization))).await?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(unauthorized());
+        Ok((authorization, life))
+    }
+
+    /// A token for `scope`; `None` if the token server refuses.
+    async fn fetch_token(
+        &self,
+        realm: &str,
+        service: Option<&str>,
+        scope: &str,
+        credentials: &Credentials,
+    ) -> Result<Option<Token>, RegistryError> {
+        let refused = |refusal: RealmRefusal| RegistryError::Realm { host: self.name.clone(), reason: refusal.to_string() };
+        let realm = origin::realm(&self.config, &self.base, realm, *credentials != Credentials::Anonymous).map_err(refused)?;
+        let response = token::ask(&self.transport, &realm, service, scope, credentials, DOCUMENT_TIMEOUT).await?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Ok(None),
+            status => {
+                let (host, code) = (origin::authority(&realm.url), status.as_u16());
+                return Err(RegistryError::Status { host, code, said: self.said(response).await });
+            }
         }
-        self.keep_token(place, authorization, life);
-        self.success(reference, path, response).await
+        let body = self.body(response, TOKEN_MAX).await?;
+        token::parse(&body).map_err(|error| self.nonsense(&format!("its token server's answer: {error}")))
     }
 
     /// Also forgets those that have expired, so that credentials that nobody has any more do not stay in memory.
@@ -239,72 +271,6 @@ impl Host {
     fn known_token(&self, place: &(String, Who)) -> Option<HeaderValue> {
         let tokens = lock(&self.tokens);
         tokens.get(place).filter(|(_, until)| *until > Instant::now()).map(|(value, _)| value.clone())
-    }
-
-    async fn execute(&self, request: RequestBuilder) -> Result<Response, RegistryError> {
-        request.send().await.map_err(|error| RegistryError::from_http(&self.name, &error))
-    }
-
-    /// A token for `scope`, and how long it lives. `None` if the token server refuses.
-    async fn fetch_token(
-        &self,
-        realm: &str,
-        service: Option<&str>,
-        scope: &str,
-        credentials: &Credentials,
-    ) -> Result<Option<(String, Duration)>, RegistryError> {
-        #[derive(Deserialize)]
-        struct Answer {
-            #[serde(default)]
-            token: String,
-            #[serde(default)]
-            access_token: String,
-            #[serde(default)]
-            expires_in: Option<u64>,
-        }
-        let mut url =
-            Url::parse(realm).map_err(|error| self.nonsense(&format!("its token server {realm:?} is no URL ({error})")))?;
-        if !self.config.http && url.scheme() != "https" && *credentials != Credentials::Anonymous {
-            return Err(self.nonsense(&format!("its token server {realm} would get the credentials in clear text")));
-        }
-        let mut parameters = vec![("scope", scope)];
-        parameters.extend(service.map(|service| ("service", service)));
-        let request = match credentials {
-            Credentials::Identity(token) => {
-                parameters.extend([("grant_type", "refresh_token"), ("client_id", "podstead"), ("refresh_token", token)]);
-                // A form's body is written like a query.
-                let mut form = url.clone();
-                form.query_pairs_mut().clear().extend_pairs(parameters);
-                let form = form.query().unwrap_or_default().to_owned();
-                self.http.post(url).header(reqwest::header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form)
-            }
-            Credentials::Password(username, password) => {
-                url.query_pairs_mut().extend_pairs(parameters);
-                self.http.get(url).basic_auth(username, Some(password))
-            }
-            Credentials::Anonymous | Credentials::Token(_) => {
-                url.query_pairs_mut().extend_pairs(parameters);
-                self.http.get(url)
-            }
-        };
-        let response = request.timeout(DOCUMENT_TIMEOUT).send().await.map_err(|error| RegistryError::from_http(realm, &error))?;
-        match response.status() {
-            StatusCode::OK => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Ok(None),
-            status => {
-                return Err(RegistryError::Status {
-                    host: realm.to_owned(),
-                    code: status.as_u16(),
-                    said: self.said(response).await,
-                });
-            }
-        }
-        let body = self.body(response, TOKEN_MAX).await?;
-        let answer: Answer =
-            serde_json::from_slice(&body).map_err(|error| self.nonsense(&format!("its token server's answer: {error}")))?;
-        let token = if answer.token.is_empty() { answer.access_token } else { answer.token };
-        let life = answer.expires_in.map_or(TOKEN_LIFE, |seconds| Duration::from_secs(seconds.saturating_sub(5)));
-        Ok(Some((token, life)).filter(|(token, _)| !token.is_empty()))
     }
 
     async fn success(&self, reference: &Reference, path: &str, response: Response) -> Result<Response, RegistryError> {
@@ -367,17 +333,22 @@ impl Host {
     }
 }
 
-fn bearer(token: &str) -> Option<HeaderValue> {
-    secret(&format!("Bearer {token}"))
+impl Part {
+    fn headers(self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        // Both are made of characters that headers may have.
+        headers.extend(HeaderValue::from_str(&MANIFEST_MEDIA_TYPES.join(", ")).ok().map(|value| (ACCEPT, value)));
+        if let Self::From(offset @ 1..) = self {
+            headers.extend(HeaderValue::from_str(&format!("bytes={offset}-")).ok().map(|value| (RANGE, value)));
+        }
+        headers
+    }
 }
 
-fn basic(username: &str, password: &str) -> Option<HeaderValue> {
-    use base64::Engine;
-    secret(&format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"))))
-}
-
-fn secret(value: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(value).ok()?;
-    value.set_sensitive(true);
-    Some(value)
+fn refused_hint(credentials: &Credentials) -> &'static str {
+    match credentials {
+        Credentials::Anonymous => "no credentials are configured for it, or the repository does not exist",
+        Credentials::Password(..) => "user name or password is wrong, or the user may not read it",
+        Credentials::Identity(_) | Credentials::Token(_) => "the token is wrong or has expired, or may not read it",
+    }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with a registry, told so that a person knows where to look.
 
-use crate::outbound::{Failure, NO_TLS};
+use crate::outbound::{Failure, ForbiddenAddress, MAX_HEADERS, NO_TLS};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +44,41 @@ pub(in crate::image) enum RegistryError {
         host: String,
         /// What was seen.
         reason: String,
+    },
+    /// Fewer bytes than the minimum rate asks for.
+    #[error("{host} is too slow: {bytes} bytes in {seconds} seconds")]
+    Slow {
+        /// The host.
+        host: String,
+        /// Seen.
+        bytes: u64,
+        /// For so long.
+        seconds: u64,
+    },
+    /// A redirect that is not followed.
+    #[error("{host} redirects: {reason}")]
+    Redirect {
+        /// The host that redirects.
+        host: String,
+        /// Why it is not followed.
+        reason: String,
+    },
+    /// A token server that is not asked.
+    #[error("{host} wants a token: {reason}")]
+    Realm {
+        /// The registry.
+        host: String,
+        /// Why none is asked for.
+        reason: String,
+    },
+    /// A name or URL of its choice that leads to this host or its link.
+    #[error("{0}")]
+    Forbidden(#[from] ForbiddenAddress),
+    /// Headers larger than headers can be.
+    #[error("the headers of {host} are larger than {} KiB", MAX_HEADERS >> 10)]
+    Headers {
+        /// The host.
+        host: String,
     },
     /// 401.
     #[error("{host} refuses access to {repository} (401 Unauthorized): {hint}")]
@@ -134,7 +169,10 @@ impl RegistryError {
     pub(in crate::image) fn is_unreachable(&self) -> bool {
         match self {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Stalled { .. } | Self::Broken { .. } => true,
-            Self::TooMany { .. } | Self::TooLarge { .. } | Self::Protocol { .. } => true,
+            Self::Slow { .. } | Self::TooMany { .. } | Self::TooLarge { .. } | Self::Protocol { .. } | Self::Headers { .. } => true,
+            // As captive portals do.
+            Self::Redirect { .. } | Self::Forbidden(_) => true,
+            Self::Realm { .. } => false,
             Self::Status { code, .. } => *code >= 500,
             Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } => false,
             Self::Credentials { .. } | Self::Setup { .. } => false,
@@ -144,13 +182,16 @@ impl RegistryError {
     /// Asking again soon may help; with the pause that the registry wants.
     pub(in crate::image) fn is_transient(&self) -> Option<Duration> {
         match self {
-            Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } => Some(Duration::ZERO),
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } | Self::Slow { .. } => {
+                Some(Duration::ZERO)
+            }
             Self::TooMany { after, .. } => Some(after.unwrap_or_default()),
             Self::Status { code, .. } => (*code >= 500).then_some(Duration::ZERO),
             Self::Tls { .. } | Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::TooLarge { .. } => {
                 None
             }
             Self::Protocol { .. } | Self::Credentials { .. } | Self::Setup { .. } => None,
+            Self::Redirect { .. } | Self::Realm { .. } | Self::Forbidden(_) | Self::Headers { .. } => None,
         }
     }
 
@@ -165,6 +206,8 @@ impl RegistryError {
             }
             Failure::Tls(reason) => Self::Tls { host, reason },
             Failure::Stalled => Self::Stalled { host },
+            Failure::Forbidden(error) => Self::Forbidden(error),
+            Failure::Headers => Self::Headers { host },
             Failure::Broken(reason) => Self::Broken { host, reason },
         }
     }

@@ -7,6 +7,9 @@ mod challenge;
 mod client;
 mod credentials;
 mod error;
+mod origin;
+mod token;
+mod transport;
 
 pub(super) use client::Registries;
 pub(super) use error::RegistryError;

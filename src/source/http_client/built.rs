@@ -1,11 +1,12 @@
 //! A client, and the files that it was made of.
 
 use super::{HttpAccess, HttpError};
-use crate::outbound;
+use crate::outbound::{self, AddressGuard, GuardedResolver};
 use crate::source::credentials::AuthFiles;
 use reqwest::{Client, Proxy, Url};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,8 +21,10 @@ type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 pub(super) struct Built {
     /// For the configured origin.
     pub(super) own: Client,
-    /// For where redirects lead: without the client certificate.
-    pub(super) bare: Client,
+    /// Where the origin may lead.
+    pub(super) guard: Arc<AddressGuard>,
+    /// For where redirects lead: without the client certificate, behind the guard.
+    bare: OnceLock<Client>,
     stamps: Vec<Stamp>,
 }
 
@@ -31,9 +34,22 @@ impl Built {
         outbound::install_provider();
         // Before they are read: what changes meanwhile is then found to have changed.
         let stamps = stamps(access);
-        let bare = client(access, false, url)?;
-        let own = if access.client_certificate.is_some() { client(access, true, url)? } else { bare.clone() };
-        Ok(Self { own, bare, stamps })
+        let own = client(access, true, url, None)?;
+        let proxies = match &access.proxy {
+            Some(proxy) => proxy.host_str().map(str::to_owned).into_iter().collect(),
+            None => outbound::proxies_of_environment(),
+        };
+        Ok(Self { own, guard: Arc::new(AddressGuard::new(proxies)), bare: OnceLock::new(), stamps })
+    }
+
+    /// The client for a URL that a redirect leads to.
+    pub(super) fn bare(&self, access: &HttpAccess, url: &Url) -> Result<&Client, HttpError> {
+        self.guard.check(url).map_err(|error| HttpError::forbidden(url, error))?;
+        if let Some(client) = self.bare.get() {
+            return Ok(client);
+        }
+        let client = client(access, false, url, Some(GuardedResolver(Arc::clone(&self.guard))))?;
+        Ok(self.bare.get_or_init(|| client))
     }
 
     pub(super) fn is_current(&self, access: &HttpAccess) -> bool {
@@ -55,13 +71,17 @@ fn stamps(access: &HttpAccess) -> Vec<Stamp> {
         .collect()
 }
 
-fn client(access: &HttpAccess, with_identity: bool, url: &Url) -> Result<Client, HttpError> {
+/// The resolver is for clients that others lead somewhere.
+fn client(access: &HttpAccess, with_identity: bool, url: &Url, resolver: Option<GuardedResolver>) -> Result<Client, HttpError> {
     let mut builder = Client::builder()
         .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(KEEP_IDLE)
         .pool_max_idle_per_host(1);
+    if let Some(resolver) = resolver.clone() {
+        builder = builder.dns_resolver(resolver);
+    }
     if let Some(proxy) = &access.proxy {
         // An address on this host is not reached through it, as with the environment's proxies.
         let direct = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
@@ -79,7 +99,7 @@ fn client(access: &HttpAccess, with_identity: bool, url: &Url) -> Result<Client,
         // A host without certificate authorities can still ask over http; and it cannot ask over https.
         Err(_) if access.ca_file.is_none() && url.scheme() == "http" => {
             let trusting_nobody = HttpAccess { ca_file: None, client_certificate: None, ..access.clone() };
-            client_without_authorities(&trusting_nobody)
+            client_without_authorities(&trusting_nobody, resolver)
         }
         Err(error) => Err(setup(error)),
     }
@@ -93,12 +113,15 @@ fn through(proxy: &Url, access: &HttpAccess) -> Result<Proxy, HttpError> {
     }
 }
 
-fn client_without_authorities(access: &HttpAccess) -> Result<Client, HttpError> {
+fn client_without_authorities(access: &HttpAccess, resolver: Option<GuardedResolver>) -> Result<Client, HttpError> {
     let mut builder = Client::builder()
         .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .tls_certs_only([]);
+    if let Some(resolver) = resolver {
+        builder = builder.dns_resolver(resolver);
+    }
     if let Some(proxy) = &access.proxy {
         builder = builder.proxy(through(proxy, access)?);
     }

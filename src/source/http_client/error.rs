@@ -1,7 +1,7 @@
 //! What can go wrong with a request, told so that a person knows where to look.
 
 use super::shown;
-use crate::outbound::{Failure, TlsFileError};
+use crate::outbound::{Failure, ForbiddenAddress, TlsFileError};
 use crate::source::credentials::CredentialsError;
 use reqwest::Url;
 use std::time::Duration;
@@ -67,6 +67,14 @@ pub enum HttpError {
 impl HttpError {
     pub(super) fn on_the_way(url: &Url, error: &reqwest::Error) -> Self {
         Self::OnTheWay { host: authority(url), failure: Failure::of(error) }
+    }
+
+    pub(super) fn too_large_headers(url: &Url) -> Self {
+        Self::OnTheWay { host: authority(url), failure: Failure::Headers }
+    }
+
+    pub(super) fn forbidden(url: &Url, error: ForbiddenAddress) -> Self {
+        Self::OnTheWay { host: authority(url), failure: Failure::Forbidden(error) }
     }
 
     /// How long the server wants to be left alone, if it said so.

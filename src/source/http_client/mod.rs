@@ -2,7 +2,8 @@
 //!
 //! * Certificates are loaded once per client, so the client is made anew when one of its files changes.
 //! * Redirects are followed here and not by reqwest: credentials, configured headers and the client certificate go to the configured
-//!   origin (scheme, host and port) and to no other, and nothing leads from https to http.
+//!   origin (scheme, host and port) and to no other, nor there again after another one; nothing leads from https to http, nor to addresses
+//!   of this host or its link unless the origin itself is there.
 //! * Every body has a limit, compressed and not, and every request a time limit as a whole. Half a body is an error.
 //! * No error shows what a URL has behind its path, nor any header.
 
@@ -14,7 +15,7 @@ pub use answer::{HttpAnswer, decoded};
 pub use error::HttpError;
 
 use super::credentials::{AuthFiles, CredentialFiles};
-use crate::outbound::Failure;
+use crate::outbound::{Failure, headers_are_too_large};
 use built::Built;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, LOCATION};
@@ -83,14 +84,16 @@ impl HttpClient {
         let built = self.built(&request.url)?;
         let credentials = self.access.credentials.read().map_err(HttpError::Credentials)?;
         let (origin, mut url) = (request.url.origin(), request.url.clone());
+        let mut at_home = true;
         for _ in 0..=MAX_REDIRECTS {
-            let at_home = url.origin() == origin;
+            // Once another host has led somewhere, the place is that host's choice, be it at the origin again.
+            at_home &= url.origin() == origin;
             let left = deadline.saturating_duration_since(Instant::now());
             let mut headers = request.headers.clone();
             if at_home {
                 headers.extend(credentials.clone());
             }
-            let client = if at_home { &built.own } else { &built.bare };
+            let client = if at_home { &built.own } else { built.bare(&self.access, &url)? };
             let ask = || {
                 let asked = client.request(request.method.clone(), url.clone());
                 asked.headers(headers.clone()).body(request.body.clone()).timeout(left).send()
@@ -101,6 +104,12 @@ impl HttpClient {
                 sent = ask().await;
             }
             let response = sent.map_err(|error| HttpError::on_the_way(&url, &error))?;
+            if headers_are_too_large(response.headers()) {
+                return Err(HttpError::too_large_headers(&url));
+            }
+            if let (true, Some(address)) = (at_home, response.remote_addr()) {
+                built.guard.learn(&url, address.ip());
+            }
             match redirect(&request.method, &url, response.status(), response.headers())? {
                 Some(next) => url = next,
                 None => return Ok(HttpAnswer::new(url, response)),

@@ -1,0 +1,125 @@
+//! Tokens: from a challenge and credentials to the value of `Authorization`.
+
+use super::super::credentials::Credentials;
+use super::RegistryError;
+use super::origin::Realm;
+use super::transport::Transport;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The life of a token whose server names none, by the token specification; a little less, for the way.
+pub(super) const TOKEN_LIFE: Duration = Duration::from_secs(55);
+/// Tokens are not kept longer, whatever their server says.
+const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+/// A token server's answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) text: String,
+    pub(super) life: Duration,
+}
+
+/// Asks the token server.
+pub(super) async fn ask(
+    transport: &Transport,
+    realm: &Realm,
+    service: Option<&str>,
+    scope: &str,
+    credentials: &Credentials,
+    timeout: Duration,
+) -> Result<Response, RegistryError> {
+    let prepare = |client: &Client| request(client, realm, service, scope, credentials);
+    transport.ask_token(realm, prepare, timeout).await
+}
+
+fn request(client: &Client, realm: &Realm, service: Option<&str>, scope: &str, credentials: &Credentials) -> RequestBuilder {
+    let mut url = realm.url.clone();
+    let mut parameters: Vec<(&str, &str)> = scope.split(' ').map(|scope| ("scope", scope)).collect();
+    parameters.extend(service.map(|service| ("service", service)));
+    match credentials {
+        Credentials::Identity(token) => {
+            // A form has one value of each name (RFC 6749, 3.3).
+            parameters.retain(|(name, _)| *name != "scope");
+            parameters.extend([
+                ("scope", scope),
+                ("grant_type", "refresh_token"),
+                ("client_id", "podstead"),
+                ("refresh_token", token),
+            ]);
+            let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+            client.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form)
+        }
+        Credentials::Password(username, password) => {
+            url.query_pairs_mut().extend_pairs(parameters);
+            client.get(url).basic_auth(username, Some(password))
+        }
+        Credentials::Anonymous | Credentials::Token(_) => {
+            url.query_pairs_mut().extend_pairs(parameters);
+            client.get(url)
+        }
+    }
+}
+
+/// Reads a token server's answer; `None` if it holds no token.
+pub(super) fn parse(body: &Bytes) -> Result<Option<Token>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        token: String,
+        #[serde(default)]
+        access_token: String,
+        #[serde(default)]
+        expires_in: Option<u64>,
+    }
+    let answer: Answer = serde_json::from_slice(body)?;
+    let text = if answer.token.is_empty() { answer.access_token } else { answer.token };
+    let life = answer.expires_in.map_or(TOKEN_LIFE, |seconds| Duration::from_secs(seconds.saturating_sub(5))).min(LONGEST_LIFE);
+    Ok(Some(Token { text, life }).filter(|token| !token.text.is_empty()))
+}
+
+/// `Authorization` with a token; `None` for one with characters that no header can have.
+pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
+    secret(&format!("Bearer {token}"))
+}
+
+/// `Authorization` with user name and password.
+pub(super) fn basic(username: &str, password: &str) -> Option<HeaderValue> {
+    secret(&format!("Basic {}", STANDARD.encode(format!("{username}:{password}"))))
+}
+
+fn secret(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(expires_in: &str) -> u64 {
+        parse(&format!(r#"{{"token":"t"{expires_in}}}"#).into()).unwrap().unwrap().life.as_secs()
+    }
+
+    #[test]
+    fn token_life_is_bounded() {
+        assert_eq!(life(""), 55);
+        assert_eq!(life(r#","expires_in":300"#), 295);
+        assert_eq!(life(r#","expires_in":0"#), 0);
+        assert_eq!(life(r#","expires_in":18446744073709551615"#), 24 * 3600);
+    }
+
+    #[test]
+    fn either_name_of_the_token_is_read() {
+        let token = |text: &str| parse(&Bytes::copy_from_slice(text.as_bytes())).map(|token| token.map(|token| token.text)).ok();
+        assert_eq!(token(r#"{"access_token":"a"}"#), Some(Some("a".into())));
+        assert_eq!(token(r#"{"token":"t","access_token":"a"}"#), Some(Some("t".into())));
+        assert_eq!(token("{}"), Some(None));
+        assert_eq!(token("<html>"), None);
+    }
+}

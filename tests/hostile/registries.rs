@@ -1,1 +1,0 @@
-//! Registries that stall, redirect, or ask for credentials that are not theirs.
