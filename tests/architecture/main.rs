@@ -10,6 +10,9 @@ use source_tree::{SourceFile, source_files};
 
 /// Modules, or parts of them, without files, clock, environment or tokio.
 const PURE: &[&str] = &[
+    "image/rate",
+    "image/registry/origin",
+    "image/slots/queue",
     "manifest",
     "pod",
     "sops",

@@ -13,12 +13,18 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct HttpAnswer {
     url: Url,
+    is_led: bool,
     response: Response,
 }
 
 impl HttpAnswer {
-    pub(super) fn new(url: Url, response: Response) -> Self {
-        Self { url, response }
+    pub(super) fn new(url: Url, is_led: bool, response: Response) -> Self {
+        Self { url, is_led, response }
+    }
+
+    /// Reports whether redirects led to another origin on the way.
+    pub fn is_led(&self) -> bool {
+        self.is_led
     }
 
     /// Where the redirects led; may hold secrets.

@@ -52,6 +52,8 @@ pub struct HttpRequest {
     pub url: Url,
     /// Beside the credentials, which are added to these; sent to every host on the way.
     pub headers: HeaderMap,
+    /// A redirect of another server led to the URL earlier: no credentials are sent, and no local address is reached.
+    pub is_led: bool,
     /// The body.
     pub body: Bytes,
     /// For everything: connection, redirects, the whole answer.
@@ -61,7 +63,7 @@ pub struct HttpRequest {
 impl HttpRequest {
     /// A GET.
     pub fn get(url: Url, timeout: Duration) -> Self {
-        Self { method: Method::GET, url, headers: HeaderMap::new(), body: Bytes::new(), timeout }
+        Self { method: Method::GET, url, headers: HeaderMap::new(), is_led: false, body: Bytes::new(), timeout }
     }
 }
 
@@ -84,7 +86,7 @@ impl HttpClient {
         let built = self.built(&request.url)?;
         let credentials = self.access.credentials.read().map_err(HttpError::Credentials)?;
         let (origin, mut url) = (request.url.origin(), request.url.clone());
-        let mut at_home = true;
+        let mut at_home = !request.is_led;
         for _ in 0..=MAX_REDIRECTS {
             // Once another host has led somewhere, the place is that host's choice, be it at the origin again.
             at_home &= url.origin() == origin;
@@ -112,7 +114,7 @@ impl HttpClient {
             }
             match redirect(&request.method, &url, response.status(), response.headers())? {
                 Some(next) => url = next,
-                None => return Ok(HttpAnswer::new(url, response)),
+                None => return Ok(HttpAnswer::new(url, !at_home, response)),
             }
         }
         Err(HttpError::Redirect { url: shown(&request.url), reason: format!("more than {MAX_REDIRECTS} redirects") })

@@ -84,3 +84,18 @@ async fn endless_headers_of_a_source_end_the_request() {
     let error = get(&client, &origin.url("/pods.yaml")).await.unwrap_err();
     assert!(error.to_string().contains("64 KiB"), "{error}");
 }
+
+/// As git does, which goes on where its first request was redirected to.
+#[tokio::test]
+async fn place_that_another_host_led_to_gets_no_credentials() {
+    let origin = Server::https("127.0.0.2", |_| Reply::status(200));
+    let (_directory, client) = client();
+    let url = origin.url("/chosen-by-the-other").parse().unwrap();
+    let request = HttpRequest { is_led: true, ..HttpRequest::get(url, Duration::from_secs(30)) };
+    let error = client.send(request.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("leads to this host or its own link"), "{error}");
+    // Once the origin itself was reached there, it may lead there.
+    assert_eq!(get(&client, &origin.url("/pods.yaml")).await.unwrap(), 200);
+    assert!(client.send(request).await.unwrap().is_led());
+    assert_eq!(origin.asked_for("/chosen-by-the-other")[0].authorization, None);
+}

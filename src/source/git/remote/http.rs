@@ -28,28 +28,28 @@ pub(super) struct HttpRemote {
     location: String,
     /// Where the server wants to be asked, after redirects.
     base: String,
-    /// For the configured host.
-    own: Arc<HttpClient>,
-    /// For where its redirects lead: without credentials.
-    bare: Arc<HttpClient>,
+    /// Redirects led there by another host: it gets no credentials.
+    is_led: bool,
+    client: Arc<HttpClient>,
     timeout: Duration,
 }
 
 impl HttpRemote {
     /// `url`: without a slash at the end.
     pub(super) fn new(url: &str, access: &HttpAccess, timeout: Duration) -> Self {
-        let stranger = HttpAccess { credentials: Default::default(), client_certificate: None, ..access.clone() };
-        let client = |access| Arc::new(HttpClient::new(access));
-        Self { location: url.to_owned(), base: url.to_owned(), own: client(access.clone()), bare: client(stranger), timeout }
+        let client = Arc::new(HttpClient::new(access.clone()));
+        Self { location: url.to_owned(), base: url.to_owned(), is_led: false, client, timeout }
     }
 
     /// Asks what the server can do, at the URL as configured.
     pub(super) async fn advertisement(&mut self, limit: u64) -> Result<Lines, GitError> {
         self.base.clone_from(&self.location);
+        self.is_led = false;
         let answer = self.ask(Method::GET, LIST, ADVERTISEMENT, true, Bytes::new()).await?;
         // As git does by default, a redirect of the first request is followed for good.
         if let Some(base) = answer.url().as_str().strip_suffix(LIST) {
             base.clone_into(&mut self.base);
+            self.is_led = answer.is_led();
         }
         Ok(self.lines(answer, limit))
     }
@@ -75,7 +75,6 @@ impl HttpRemote {
         let location = || self.location.clone();
         let parse = |url: &str| Url::parse(url).map_err(|error| GitError::Setup(format!("{}: {error}", self.location)));
         let url = parse(&format!("{}{suffix}", self.base))?;
-        let client = if url.origin() == parse(&self.location)?.origin() { &self.own } else { &self.bare };
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(expected));
         if current {
@@ -84,8 +83,8 @@ impl HttpRemote {
         if method == Method::POST {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(REQUEST));
         }
-        let request = HttpRequest { method, url, headers, body, timeout: WHOLE_ANSWER };
-        let answer = match tokio::time::timeout(self.timeout, client.send(request)).await {
+        let request = HttpRequest { method, url, headers, is_led: self.is_led, body, timeout: WHOLE_ANSWER };
+        let answer = match tokio::time::timeout(self.timeout, self.client.send(request)).await {
             Ok(answer) => answer.map_err(|error| explain(location(), &error))?,
             Err(_) => return Err(GitError::Silent { location: location(), after: self.timeout }),
         };

@@ -1,10 +1,13 @@
 //! Slots for transfers, so that a registry which is slow delays its own images only.
 //!
-//! * At most `per_host` transfers of one host run, and at most `total` in all; but one of each host runs whatever the others do, up to [`HOSTS_MAX`].
+//! * At most `per_host` transfers of one host run, and at most `total` in all; but one of each host runs whatever the others do, up to a limit.
 //! * A transfer that waits gives its slot away after [`PATIENCE`] and queues for another one before it goes on.
 //! * A transfer that has begun holds an unpacker with its memory, waiting or not; those are limited, too.
 
-use std::collections::BTreeMap;
+mod queue;
+
+pub(super) use queue::SlotLimits;
+use queue::{Request, State};
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,89 +16,6 @@ use tokio::sync::Notify;
 
 /// A transfer that waits for longer gives its slot away.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Transfers that run although `total` is reached, for they are the only ones of their hosts.
-const HOSTS_MAX: usize = 16;
-/// Transfers that have begun, over all hosts; the first of a host may begin beyond it.
-const BEGUN_MAX: usize = 24;
-
-/// Transfers that run at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SlotLimits {
-    pub(super) per_host: usize,
-    pub(super) total: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
-    running: usize,
-    begun: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Begin,
-    Resume,
-}
-
-/// Who runs and who waits. **Pure**.
-#[derive(Debug)]
-struct State {
-    limits: SlotLimits,
-    hosts: BTreeMap<String, Count>,
-    /// First come, first served, among those that can be served.
-    queue: BTreeMap<u64, (String, Wish)>,
-    next: u64,
-}
-
-impl State {
-    fn new(limits: SlotLimits) -> Self {
-        Self { limits, hosts: BTreeMap::new(), queue: BTreeMap::new(), next: 0 }
-    }
-
-    fn may(&self, host: &str, wish: Wish) -> bool {
-        let Count { running, begun } = self.hosts.get(host).copied().unwrap_or_default();
-        let all_running: usize = self.hosts.values().map(|count| count.running).sum();
-        let all_begun: usize = self.hosts.values().map(|count| count.begun).sum();
-        let may_run = running < self.limits.per_host
-            && (all_running < self.limits.total || (running == 0 && all_running < HOSTS_MAX.max(self.limits.total)));
-        let may_begin = begun < 2 * self.limits.per_host && (all_begun < BEGUN_MAX.max(self.limits.total) || begun == 0);
-        match wish {
-            Wish::Begin => may_run && may_begin,
-            Wish::Resume => may_run,
-        }
-    }
-
-    fn enqueue(&mut self, host: &str, wish: Wish) -> u64 {
-        let ticket = self.next;
-        self.next += 1;
-        self.queue.insert(ticket, (host.to_owned(), wish));
-        ticket
-    }
-
-    /// Gives a slot to the ticket, if it is its turn.
-    fn serve(&mut self, ticket: u64) -> bool {
-        let turn = self.queue.iter().find(|(_, (host, wish))| self.may(host, *wish)).map(|(first, _)| *first);
-        if turn != Some(ticket) {
-            return false;
-        }
-        if let Some((host, wish)) = self.queue.remove(&ticket) {
-            let count = self.hosts.entry(host).or_default();
-            count.running += 1;
-            count.begun += usize::from(wish == Wish::Begin);
-        }
-        true
-    }
-
-    fn release(&mut self, host: &str, was_running: bool, is_over: bool) {
-        if let Some(count) = self.hosts.get_mut(host) {
-            count.running -= usize::from(was_running);
-            count.begun -= usize::from(is_over);
-            if *count == Count::default() {
-                self.hosts.remove(host);
-            }
-        }
-    }
-}
 
 /// All slots.
 pub(super) struct Slots {
@@ -105,7 +25,7 @@ pub(super) struct Slots {
 
 impl fmt::Debug for Slots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slots").field("limits", &self.state().limits).finish_non_exhaustive()
+        f.debug_struct("Slots").field("limits", &self.state().limits()).finish_non_exhaustive()
     }
 }
 
@@ -120,12 +40,12 @@ impl Slots {
 
     /// Waits for a slot for a new transfer from `host`.
     pub(super) async fn begin(self: &Arc<Self>, host: &str) -> Slot {
-        self.wait(host, Wish::Begin).await;
+        self.wait(host, Request::Begin).await;
         Slot { slots: Arc::clone(self), host: host.to_owned(), is_held: true }
     }
 
-    async fn wait(&self, host: &str, wish: Wish) {
-        let waiting = Waiting { slots: self, ticket: self.state().enqueue(host, wish) };
+    async fn wait(&self, host: &str, request: Request) {
+        let waiting = Waiting { slots: self, ticket: self.state().enqueue(host, request) };
         loop {
             let changed = self.changed.notified();
             let mut changed = pin!(changed);
@@ -148,7 +68,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.slots.state().queue.remove(&self.ticket);
+        self.slots.state().leave(self.ticket);
         // Whoever is next.
         self.slots.changed.notify_waiters();
     }
@@ -190,7 +110,7 @@ impl Slot {
 
     async fn take(&mut self) {
         if !self.is_held {
-            self.slots.wait(&self.host, Wish::Resume).await;
+            self.slots.wait(&self.host, Request::Resume).await;
             self.is_held = true;
         }
     }
@@ -206,7 +126,6 @@ impl Drop for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const LIMITS: SlotLimits = SlotLimits { per_host: 3, total: 6 };
 
@@ -227,7 +146,7 @@ mod tests {
         drop(only);
         held.clear();
         assert!(soon(slots.begin("a")).await.is_some());
-        assert!(slots.state().hosts.is_empty() && slots.state().queue.is_empty());
+        assert!(slots.state().is_idle());
     }
 
     #[tokio::test(start_paused = true)]
@@ -278,61 +197,5 @@ mod tests {
         impatient.abort();
         drop(held);
         soon(patient).await.unwrap().unwrap();
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Enqueue(u8),
-        Serve(usize),
-        Pause(usize),
-        End(usize),
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = prop_oneof![
-            (0_u8..5).prop_map(Step::Enqueue),
-            (0_usize..8).prop_map(Step::Serve),
-            (0_usize..8).prop_map(Step::Pause),
-            (0_usize..8).prop_map(Step::End),
-        ];
-        proptest::collection::vec(step, 0..120)
-    }
-
-    proptest! {
-        #[test]
-        fn limits_hold_and_a_host_without_transfer_can_begin(steps in steps()) {
-            let mut state = State::new(LIMITS);
-            // Hosts of transfers that have begun, and whether they run.
-            let mut transfers: Vec<(String, bool)> = Vec::new();
-            for step in steps {
-                match step {
-                    Step::Enqueue(host) => drop(state.enqueue(&host.to_string(), Wish::Begin)),
-                    Step::Serve(index) => {
-                        let ticket = state.queue.keys().nth(index).copied();
-                        let host = ticket.map(|ticket| state.queue[&ticket].0.clone());
-                        if let (Some(ticket), Some(host)) = (ticket, host) && state.serve(ticket) {
-                            transfers.push((host, true));
-                        }
-                    }
-                    Step::Pause(index) => {
-                        if let Some((host, runs)) = transfers.get_mut(index).filter(|(_, runs)| *runs) {
-                            state.release(host, true, false);
-                            *runs = false;
-                        }
-                    }
-                    Step::End(index) if index < transfers.len() => {
-                        let (host, runs) = transfers.remove(index);
-                        state.release(&host, runs, true);
-                    }
-                    Step::End(_) => {}
-                }
-                for count in state.hosts.values() {
-                    prop_assert!(count.running <= LIMITS.per_host && count.begun <= 2 * LIMITS.per_host && count.running <= count.begun);
-                }
-                prop_assert_eq!(state.hosts.values().map(|count| count.begun).sum::<usize>(), transfers.len());
-                let strangers = state.hosts.len() < HOSTS_MAX;
-                prop_assert!(!strangers || state.may("stranger", Wish::Begin));
-            }
-        }
     }
 }
