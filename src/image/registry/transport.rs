@@ -105,6 +105,8 @@ impl Transport {
     }
 
     fn client(&self, url: &Url, is_named: bool) -> Result<&Client, RegistryError> {
+        // Over another scheme than the registry's it needs other certificate authorities.
+        let is_named = is_named && url.scheme() == self.base.scheme();
         if is_named || url.origin() == self.base.origin() {
             return Ok(&self.own);
         }

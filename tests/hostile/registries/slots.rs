@@ -107,6 +107,21 @@ async fn blob_below_minimum_rate_is_reconnected() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blob_with_slow_last_byte_is_complete() {
+    let image = Image::new("slow", 1, 1_000);
+    let served = image.clone();
+    let server = Server::http("127.0.0.2", move |asked| match served.layer(asked) {
+        Some(layer) => {
+            Reply::Drip { body: layer.to_vec(), offset: asked.offset(), first: layer.len() - 1, pause: Duration::from_secs(1) }
+        }
+        None => served.serve(asked),
+    });
+    let store = Store::with(vec![plain(server.host())], slow_is(1_000_000, Duration::from_millis(800)));
+    store.pull(&server).await.unwrap();
+    assert_eq!(server.asked_for("/blobs/").len(), 2, "the configuration, and the layer once");
+}
+
 /// Less than this over such a time is slow.
 fn slow_is(bytes_per_second: u64, window: Duration) -> ImageStoreConfig {
     ImageStoreConfig { minimum_rate: bytes_per_second, rate_window: window, ..Default::default() }
