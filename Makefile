@@ -99,6 +99,15 @@ vm: setup-vm build ## the core of the node tests in a Debian machine with system
 vm-network: setup-vm build ## tests that need more of a kernel's network than many machines have: SCTP, ipvlan, VLANs, tbf (root)
 	tests/vm/run $(RELEASE) network
 
+.PHONY: vm-hostile
+vm-hostile: setup-vm build ## hostile images, manifests, servers and containers on cgroup v2, with AppArmor and without (root)
+	tests/vm/run $(RELEASE) hostile
+	VM_APPARMOR=off tests/vm/run $(RELEASE) hostile
+
+.PHONY: fuzz
+fuzz: ## all targets of tests/fuzz, an equal share of MINUTES (480) each; fails on a crash (needs nightly Rust and cargo-fuzz)
+	tests/fuzz/run $(or $(MINUTES),480)
+
 .PHONY: kills
 kills: setup-test ## 200 kills of the daemon in the middle of CNI plugins' work (root)
 	PODSTEAD_KILLS=200 cargo test --locked --test node network::cni::kills:: -- --nocapture

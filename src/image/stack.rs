@@ -42,15 +42,13 @@ impl LayerStack {
     pub fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         use std::os::unix::ffi::OsStrExt;
         let Some((directory, name)) = self.resolve(path.as_os_str().as_bytes())? else { return Ok(None) };
-        // Nothing but a regular file may be opened, and opening must not wait: there may be a FIFO.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&*directory, &name[..], flags, Mode::empty())?;
-        let stat = fstat(&file)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        // Nothing but a regular file may be opened: a FIFO blocks, and a device acts (a watchdog starts, a tape rewinds).
+        let found = openat(&*directory, &name[..], OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
         let mut content = Vec::new();
-        File::from(file).take(limit + 1).read_to_end(&mut content)?;
+        File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?.take(limit + 1).read_to_end(&mut content)?;
         match content.len() as u64 > limit {
             true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes"))),
             false => Ok(Some(content)),
@@ -217,6 +215,13 @@ mod tests {
         let all = [layers.layer(0), layers.layer(1)];
         assert!(LayerStack::new(&all).read(Path::new("/loop"), 1).is_err());
         assert!(LayerStack::new(&all).read(Path::new("/usr/etc/passwd"), 5).is_err(), "larger than the limit");
+    }
+
+    #[test]
+    fn socket_is_not_opened() {
+        let layers = Layers::new(1);
+        let _listener = std::os::unix::net::UnixListener::bind(layers.layer(0).join("etc/passwd")).unwrap();
+        assert_eq!(layers.read("/etc/passwd"), None);
     }
 
     #[test]

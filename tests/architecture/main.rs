@@ -5,6 +5,7 @@
 
 mod edges;
 mod source_tree;
+mod threat_model;
 
 use source_tree::{SourceFile, source_files};
 

@@ -7,6 +7,7 @@ mod api_pods;
 mod api_resources;
 mod commands;
 mod configuration;
+mod doctor;
 mod exec;
 mod help;
 mod host;

@@ -106,3 +106,22 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     assert!(text.contains("-> import the image (podstead image import)"), "{text}");
     assert!(!text.contains("cgroups"), "only what was asked for: {text}");
 }
+
+#[test]
+fn rights_of_running_pods_are_told_with_line() {
+    let host = TestHost::start();
+    let pods = "apiVersion: v1\nkind: Pod\nmetadata: {name: meek}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - {name: c, image: \
+                'localhost/busybox:1', command: [sleep, '1000000'], resources: {limits: {memory: 32Mi, cpu: 100m}}, securityContext: {runAsUser: 7}}\n---\n\
+                apiVersion: v1\nkind: Pod\nmetadata: {name: strong}\nspec:\n  hostPID: true\n  terminationGracePeriodSeconds: 1\n  containers:\n    - {name: c, \
+                image: 'localhost/busybox:1', command: [sleep, '1000000'], securityContext: {privileged: true}}\n";
+    host.write_manifest("pods.yaml", pods);
+    host.wait_running("meek");
+    host.wait_running("strong");
+    let report: Value = serde_json::from_str(&host.cli_ok(&["doctor", "security", "-o", "json"])).unwrap();
+    let [finding] = report["findings"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!(finding["severity"], "warning");
+    assert_eq!(finding["pod"]["origin"], "pods.yaml:9:1", "{finding}");
+    let rights: Vec<&str> =
+        finding["pod"]["rights"].as_array().unwrap().iter().map(|right| right["right"].as_str().unwrap()).collect();
+    assert_eq!(rights, ["hostPID", "privileged", "root", "noLimits"]);
+}

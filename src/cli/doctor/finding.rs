@@ -1,5 +1,6 @@
 //! What a check has to say, and how it is written. **Pure**.
 
+use super::security::PodRights;
 use crate::cli::printable::printable;
 use crate::cli::table::Style;
 use crate::telemetry::counted;
@@ -42,7 +43,7 @@ impl Severity {
 }
 
 /// One thing that was found.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
     /// What is so.
@@ -51,17 +52,19 @@ pub(super) struct Finding {
     pub(super) why: String,
     /// What to do; empty where there is nothing to do.
     pub(super) remedy: String,
+    /// The pod whose rights it is about.
+    pub(super) pod: Option<Box<PodRights>>,
 }
 
 impl Finding {
     /// As it should be.
     pub(super) fn ok(what: impl Into<String>) -> Self {
-        Self { severity: Severity::Ok, what: what.into(), why: String::new(), remedy: String::new() }
+        Self { severity: Severity::Ok, ..Self::note(what, "", "") }
     }
 
     /// Worth knowing.
     pub(super) fn note(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { severity: Severity::Note, what: what.into(), why: why.into(), remedy: remedy.into() }
+        Self { severity: Severity::Note, what: what.into(), why: why.into(), remedy: remedy.into(), pod: None }
     }
 
     /// May not work for long.
@@ -93,7 +96,7 @@ impl Findings {
     pub(super) fn text(&self, color: bool) -> String {
         let mut text = String::new();
         for (check, findings) in &self.0 {
-            for Finding { severity, what, why, remedy } in findings {
+            for Finding { severity, what, why, remedy, pod: _ } in findings {
                 let word = severity.style().paint(&format!("{:<8}", severity.word()), color);
                 // Writing to a string cannot fail.
                 writeln!(text, "{word} {check:<14} {}", lines(what)).ok();
@@ -125,8 +128,12 @@ impl Findings {
             .0
             .iter()
             .flat_map(|(check, findings)| findings.iter().map(move |finding| (check, finding)))
-            .map(|(check, Finding { severity, what, why, remedy })| {
-                json!({"check": check, "severity": severity, "what": what, "why": why, "remedy": remedy})
+            .map(|(check, Finding { severity, what, why, remedy, pod })| {
+                let mut item = json!({"check": check, "severity": severity, "what": what, "why": why, "remedy": remedy});
+                if let Some(pod) = pod {
+                    item["pod"] = json!(pod);
+                }
+                item
             })
             .collect();
         json!({"apiVersion": "podstead.dev/v1alpha1", "kind": "HostReport", "findings": items})

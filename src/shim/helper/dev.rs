@@ -31,7 +31,7 @@ pub(super) fn refuse_links(mounts: &[Mount], root: &OwnedFd) -> Result<(), Failu
 
 /// A mount of the container's own.
 struct Held {
-    /// Where it is and shall be.
+    /// Where it is and shall be, below `/dev`.
     path: PathBuf,
     /// Its root.
     mount: OwnedFd,
@@ -74,14 +74,14 @@ fn cover(
     // What is missing is made before the volume may become read-only, and all is found before one of them lies over another.
     let mut moves = Vec::new();
     for own in held {
-        let make = || find_point(&own, root);
+        let make = || find_point(&own, tree);
         if let Some(point) = users.map_or_else(make, |users| users.act_as_root(make))? {
             moves.push((own, point));
         }
     }
     restrict(volume, tree).attempt("set the flags of the volume on /dev")?;
     for (Held { path, mount, missing: _ }, point) in moves {
-        mount_tree::move_to(&mount, &point).attempt(&format!("move {} into the volume on /dev", path.display()))?;
+        mount_tree::move_to(&mount, &point).attempt(&format!("move /dev/{} into the volume on /dev", path.display()))?;
     }
     Ok(())
 }
@@ -89,32 +89,34 @@ fn cover(
 fn hold(inner: &InnerMount, root: &OwnedFd, is_the_hosts: bool) -> Result<Held, Failure> {
     let path = Path::new(DEV).join(&inner.path);
     let mount = open_in(root, &path, OFlag::empty()).attempt(&format!("open the container's {}", path.display()))?;
-    Ok(Held { path, mount, missing: inner.origin.when_missing(is_the_hosts) })
+    Ok(Held { path: inner.path.clone(), mount, missing: inner.origin.when_missing(is_the_hosts) })
 }
 
-/// What it is to be mounted on; `None` to go without.
-fn find_point(own: &Held, root: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
+/// What it is to be mounted on; `None` to go without. Links in the volume lead nowhere but into the volume. Else who writes to it
+/// would say where something is mounted, such as a terminal over a file of `/proc` (CVE-2025-52565).
+fn find_point(own: &Held, volume: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
     let Held { path, mount, missing } = own;
-    let find = || open_in(root, path, OFlag::empty());
+    let find = || open_in(volume, path, OFlag::empty());
+    let shown = Path::new(DEV).join(path);
     let point = match (find(), missing) {
         (Err(Errno::ENOENT), Missing::LeaveOut) => return Ok(None),
         (Err(Errno::ENOENT), Missing::Refuse) => {
-            return Err(Failure::create(format!("the host has no {} to mount on, and none is made there", path.display())));
+            return Err(Failure::create(format!("the host has no {} to mount on, and none is made there", shown.display())));
         }
-        (Err(Errno::ENOENT), Missing::Make) => make_point(path, mount, root).and_then(|()| find()),
+        (Err(Errno::ENOENT), Missing::Make) => make_point(path, mount, volume).and_then(|()| find()),
         (found, _) => found,
     };
-    point.map(Some).attempt(&format!("find {} to mount on", path.display()))
+    point.map(Some).attempt(&format!("find {} to mount on", shown.display()))
 }
 
 /// Makes an empty file or directory, as `mount` is one.
-fn make_point(path: &Path, mount: &OwnedFd, root: &OwnedFd) -> nix::Result<()> {
+fn make_point(path: &Path, mount: &OwnedFd, volume: &OwnedFd) -> nix::Result<()> {
     if fstat(mount)?.st_mode & libc::S_IFMT == libc::S_IFDIR {
-        return make_directory(root, path);
+        return make_directory(volume, path);
     }
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::EINVAL) };
-    make_directory(root, parent)?;
-    let parent = open_in(root, parent, OFlag::O_DIRECTORY)?;
+    make_directory(volume, parent)?;
+    let parent = open_in(volume, &Path::new(".").join(parent), OFlag::O_DIRECTORY)?;
     let flags = OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     openat(parent, name, flags, Mode::from_bits_truncate(0o644)).map(drop)
 }

@@ -5,7 +5,7 @@
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// A longer file is not read to its end.
 const MAX_PASSWD: u64 = 1 << 20;
@@ -17,14 +17,15 @@ pub(super) fn home_of(root: impl AsFd, uid: u32) -> String {
 
 fn read_passwd(root: impl AsFd) -> io::Result<String> {
     let how = OpenHow::new()
-        .flags(OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    let file = File::from(openat2(root, "etc/passwd", how)?);
-    if !file.metadata()?.is_file() {
+    let found = File::from(openat2(root, "etc/passwd", how)?);
+    // Looked at before it is opened: a FIFO blocks, and a device acts (a watchdog starts, a tape rewinds).
+    if !found.metadata()?.is_file() {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_PASSWD).read_to_end(&mut bytes)?;
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?.take(MAX_PASSWD).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -48,6 +49,16 @@ mod tests {
         assert_eq!(find(passwd, 33).as_deref(), Some("/var/www"));
         assert_eq!(find(passwd, 7), None);
         assert_eq!(find(passwd, 1000), None);
+    }
+
+    #[test]
+    fn socket_in_place_of_file_is_not_opened() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("etc")).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(root.path().join("etc/passwd")).unwrap();
+        let refused = read_passwd(File::open(root.path()).unwrap()).unwrap_err();
+        // The kernel would have said ENXIO.
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

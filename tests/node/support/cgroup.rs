@@ -69,6 +69,12 @@ pub(crate) fn pids_limit(pid: u32, level: usize) -> Option<u64> {
     file(pid, level, "pids", "pids.max", "pids.max").parse().ok()
 }
 
+/// How often a process or thread was refused because of the limit of a group.
+pub(crate) fn pids_refused(pid: u32, level: usize) -> u64 {
+    let events = file(pid, level, "pids", "pids.events", "pids.events");
+    events.lines().find_map(|line| line.strip_prefix("max ")).map_or(0, |number| number.parse().unwrap())
+}
+
 /// Whether a v1 hierarchy with the controller is mounted, or the v2 hierarchy has it.
 pub(crate) fn is_mounted(controller: &str) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

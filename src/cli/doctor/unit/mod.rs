@@ -1,4 +1,6 @@
-//! The systemd unit of the daemon: its state, and settings that harm pods.
+//! The systemd unit of the daemon: its state, its ceiling, and settings that harm pods.
+
+mod settings;
 
 use super::finding::Finding;
 use super::host::Host;
@@ -18,42 +20,6 @@ struct Observed {
     daemon_answers: bool,
 }
 
-/// Properties that give the daemon a view of the host of its own, with the value that does not.
-const PRIVATE: [(&str, &str); 18] = [
-    ("PrivateTmp", "no"),
-    ("PrivateMounts", "no"),
-    ("PrivateDevices", "no"),
-    ("PrivateNetwork", "no"),
-    ("PrivateUsers", "no"),
-    ("PrivateIPC", "no"),
-    ("ProtectSystem", "no"),
-    ("ProtectHome", "no"),
-    ("ProtectKernelTunables", "no"),
-    ("ProtectKernelLogs", "no"),
-    ("ProtectControlGroups", "no"),
-    ("ProtectProc", "default"),
-    ("ProcSubset", "all"),
-    ("ReadOnlyPaths", ""),
-    ("InaccessiblePaths", ""),
-    ("TemporaryFileSystem", ""),
-    ("RootDirectory", ""),
-    ("MountFlags", ""),
-];
-/// Properties that every container inherits.
-const INHERITED: [(&str, &str); 12] = [
-    ("NoNewPrivileges", "no"),
-    ("RestrictNamespaces", "no"),
-    ("SystemCallFilter", ""),
-    ("SystemCallArchitectures", ""),
-    ("RestrictAddressFamilies", ""),
-    ("RestrictRealtime", "no"),
-    ("MemoryDenyWriteExecute", "no"),
-    ("RestrictSUIDSGID", "no"),
-    ("LockPersonality", "no"),
-    ("ProtectClock", "no"),
-    ("ProtectHostname", "no"),
-    ("ProtectKernelModules", "no"),
-];
 const OTHERS: [&str; 9] = [
     "LoadState",
     "ActiveState",
@@ -73,7 +39,7 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 }
 
 fn ask_systemd() -> BTreeMap<String, String> {
-    let wanted: Vec<&str> = OTHERS.into_iter().chain(PRIVATE.iter().chain(&INHERITED).map(|(name, _)| *name)).collect();
+    let wanted: Vec<&str> = OTHERS.into_iter().chain(settings::names()).collect();
     // systemd answers within its own time limit of 25 s, or not at all.
     let mut command = Command::new("systemctl");
     command.args(["show", UNIT, "--no-pager", "-p", &wanted.join(",")]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -124,27 +90,7 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     }
     let drop_ins = value("DropInPaths");
     let place = if drop_ins.is_empty() { format!("the unit (systemctl cat {UNIT})") } else { drop_ins.to_owned() };
-    let set = |table: &[(&str, &str)]| -> Vec<String> {
-        let differs = |(name, harmless): &&(&str, &str)| properties.get(*name).is_some_and(|value| value != harmless);
-        table.iter().filter(differs).map(|(name, _)| format!("{name}={}", value(name))).collect()
-    };
-    let private = set(&PRIVATE);
-    if !private.is_empty() {
-        findings.push(Finding::problem(
-            format!("{UNIT} has {}", private.join(", ")),
-            "the daemon then mounts volumes where the host does not see them, and loses them when it is restarted; hostPath volumes show other \
-             directories than the host has",
-            format!("take that out of {place}, then systemctl daemon-reload and restart the unit"),
-        ));
-    }
-    let inherited = set(&INHERITED);
-    if !inherited.is_empty() {
-        findings.push(Finding::problem(
-            format!("{UNIT} has {}", inherited.join(", ")),
-            "every container inherits it: programs fail in ways that nothing in their pod explains",
-            format!("take that out of {place}, then systemctl daemon-reload and restart the unit"),
-        ));
-    }
+    findings.extend(settings::judge(properties, &place));
     if !matches!(value("KillMode"), "" | "process") {
         let what = format!("{UNIT} has KillMode={}", value("KillMode"));
         findings.push(Finding::warning(what, "its restart may kill what it has started", format!("KillMode=process in {place}")));
@@ -187,6 +133,7 @@ mod tests {
             ("ProtectSystem", "no"),
             ("NoNewPrivileges", "no"),
             ("SystemCallFilter", ""),
+            ("MemoryMax", "536870912"),
         ];
         let properties = well.iter().chain(changes).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Observed { has_systemd: true, properties, daemon_answers: true }

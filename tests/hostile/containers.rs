@@ -1,1 +1,0 @@
-//! Running containers that try to leave their bounds: the classes of known container escapes.
