@@ -60,6 +60,20 @@ pub struct Mount {
     pub no_exec: bool,
     /// How mounts below travel.
     pub propagation: Propagation,
+    /// What the path has to lead to; `None` for a path that only the host's operator can change.
+    #[serde(default)]
+    pub pinned: Option<PinnedSource>,
+}
+
+/// The source of a mount that others may rename or replace: it is mounted only as it was when it was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedSource {
+    /// The source is at or below this path of the host, and links may not lead elsewhere.
+    pub beneath: PathBuf,
+    /// Its device.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
 }
 
 /// `volumeMounts[].mountPropagation`.

@@ -7,7 +7,7 @@ use crate::pod::security::{
     DEFAULT_APPARMOR_PROFILE, DEFAULT_CAPABILITIES, SeccompProfile, Security, apparmor_annotation, container_security,
 };
 use crate::pod::{FieldProblem, Pod, cdi};
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
 use std::path::Path;
 
 /// Word for [`FieldProblem::code`].
@@ -79,7 +79,12 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
         };
         let read_only = mounts().all(|mount| mount.read_only == Some(true));
         let path = Path::new(&host_path.path);
+        let is_connected = |mount: &VolumeMount| !matches!(mount.mount_propagation.as_deref(), None | Some("" | "None"));
+        let only_read = allow.host_path_bounds(path).is_some_and(|bounds| bounds.read_only);
         if allow.host_path(path, read_only) {
+            if only_read && mounts().any(is_connected) {
+                found.push(connected(&format!("spec.volumes[{index}].hostPath.path"), &host_path.path));
+            }
             continue;
         }
         let field = format!("spec.volumes[{index}].hostPath.path");
@@ -91,6 +96,13 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
         found.push(problem);
     }
     found
+}
+
+/// A volume that may only be read, and gets mounts of the host that could be written to.
+fn connected(field: &str, path: &str) -> FieldProblem {
+    let mut problem = violation(field, format!("path {path:?} of the host with mountPropagation"), "hostPaths");
+    problem.hint = Some("leave mountPropagation out: what is mounted there later would be writable".to_owned());
+    problem
 }
 
 fn of_container(pod: &Pod, container: &Container, field: &str, allow: &Allow) -> Vec<FieldProblem> {
@@ -274,6 +286,20 @@ spec:
             problem.contains("may not use path \"/srv/data\" of the host for writing (mount it with readOnly: true"),
             "{problem}"
         );
+    }
+
+    #[test]
+    fn path_for_reading_does_not_get_later_mounts() {
+        let pod = |propagation: &str| {
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers: [{{name: a, image: b, volumeMounts: [{{name: h, mountPath: /h, readOnly: \
+                 true, mountPropagation: {propagation}}}]}}]\n  volumes: [{{name: h, hostPath: {{path: /srv/x}}}}]\n"
+            )
+        };
+        let reading = "{hostPaths: [{path: /srv, readOnly: true}]}";
+        assert_eq!(violations(reading, &pod("None")), [""; 0]);
+        assert_eq!(violations(reading, &pod("HostToContainer")), ["6 spec.volumes[0].hostPath.path"]);
+        assert_eq!(violations("{hostPaths: [{path: /srv}]}", &pod("HostToContainer")), [""; 0]);
     }
 
     #[test]

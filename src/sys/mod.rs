@@ -8,6 +8,7 @@ pub mod clock;
 pub mod descriptor_passing;
 pub mod disk_usage;
 pub mod file_lease;
+pub mod jail;
 pub mod kernel;
 pub mod libgit2;
 pub mod loopback;

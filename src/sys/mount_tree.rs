@@ -2,7 +2,8 @@
 #![expect(unsafe_code, reason = "mount_setattr has no safe wrapper")]
 
 use nix::errno::Errno;
-use rustix::mount::{MoveMountFlags, OpenTreeFlags};
+use rustix::fs::{AtFlags, StatxFlags, statx};
+use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -43,6 +44,15 @@ pub fn clone_mount(directory: impl AsFd, path: impl AsRef<Path>, submounts: Subm
     rustix::mount::open_tree(directory, path.as_ref(), flags).map_err(errno)
 }
 
+/// As [`clone_mount`], of what a descriptor names, whatever its path is or has become.
+pub fn clone_descriptor(origin: impl AsFd, submounts: Submounts) -> nix::Result<OwnedFd> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    if submounts == Submounts::Take {
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
+    rustix::mount::open_tree(origin, "", flags).map_err(errno)
+}
+
 /// Makes a cloned mount read-only, without device nodes and set-user-id bits.
 pub fn set_read_only(tree: &OwnedFd) -> nix::Result<()> {
     forbid(tree, libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV, Submounts::Leave)
@@ -58,8 +68,28 @@ pub fn forbid_execution(tree: &OwnedFd) -> nix::Result<()> {
     forbid(tree, libc::MOUNT_ATTR_NOEXEC, Submounts::Leave)
 }
 
+/// Sets flags of a mount. With one of the kinds of access times, the mount's own kind is replaced.
+pub fn set_flags(tree: &OwnedFd, flags: MountAttrFlags, submounts: Submounts) -> nix::Result<()> {
+    let times = MountAttrFlags::MOUNT_ATTR_NOATIME | MountAttrFlags::MOUNT_ATTR_STRICTATIME;
+    let clear = if flags.intersects(times) { libc::MOUNT_ATTR__ATIME } else { 0 };
+    let set = u64::from(flags.bits());
+    set_attributes(tree, &MountAttributes { set, clear, propagation: 0, userns_fd: 0 }, submounts)
+}
+
 fn forbid(tree: &OwnedFd, set: u64, submounts: Submounts) -> nix::Result<()> {
     set_attributes(tree, &MountAttributes { set, clear: 0, propagation: 0, userns_fd: 0 }, submounts)
+}
+
+/// Mount and inode that a descriptor names: no two places have both in common.
+pub fn identity(descriptor: impl AsFd) -> nix::Result<(u64, u64)> {
+    let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
+    let found = statx(descriptor, "", AtFlags::EMPTY_PATH, wanted).map_err(errno)?;
+    Ok((found.stx_mnt_id, found.stx_ino))
+}
+
+/// Attaches a detached tree at the file or directory `name` in `directory`.
+pub fn attach_in(tree: &OwnedFd, directory: impl AsFd, name: impl AsRef<Path>) -> nix::Result<()> {
+    rustix::mount::move_mount(tree, "", directory, name.as_ref(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(errno)
 }
 
 /// Sets how events travel between a cloned tree, submounts included, and its origin.

@@ -3,12 +3,12 @@
 //! The layers are named by descriptors (`/proc/self/fd/N`): neither the 256 bytes of one mount parameter nor the page of mount(2)'s
 //! options limits their paths, and no character in them needs escaping.
 
-use nix::fcntl::{OFlag, open};
+use super::mount_tree::{Submounts, clone_mount};
+use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::mount::MsFlags;
 use nix::sys::stat::Mode;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount,
-    fsopen, move_mount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
 };
 use std::fs::DirBuilder;
 use std::io;
@@ -41,20 +41,21 @@ pub enum OverlayError {
     },
 }
 
-/// Mounts `layers` (lowest first) under a writable layer in `writable`, whose directories are made, on `target`, which is made.
+/// Makes a detached mount of `layers` (lowest first) under a writable layer in `writable`, whose directories are made. `target` is made, too: older
+/// kernels need a place to mount on, and what is mounted there must be private.
 ///
 /// The writable layer is not synced: it belongs to one run of a container and is worth nothing after a power cut.
-pub fn mount(layers: &[PathBuf], writable: &Path, target: &Path) -> Result<(), OverlayError> {
-    let make = |path: PathBuf, mode| match DirBuilder::new().recursive(true).mode(mode).create(&path) {
+pub fn make(layers: &[PathBuf], writable: &Path, target: &Path) -> Result<OwnedFd, OverlayError> {
+    let make_directory = |path: PathBuf, mode| match DirBuilder::new().recursive(true).mode(mode).create(&path) {
         Ok(()) => Ok(path),
         Err(source) => Err(OverlayError::Make(path, source)),
     };
-    make(writable.to_owned(), 0o700)?;
-    let upper = open_directory(&make(writable.join("upper"), 0o755)?)?;
-    let work = open_directory(&make(writable.join("work"), 0o700)?)?;
-    make(target.to_owned(), 0o755)?;
+    make_directory(writable.to_owned(), 0o700)?;
+    let upper = open_directory(&make_directory(writable.join("upper"), 0o755)?)?;
+    let work = open_directory(&make_directory(writable.join("work"), 0o700)?)?;
+    make_directory(target.to_owned(), 0o755)?;
     let lower = Lower::open(layers)?;
-    match mount_by_parameters(&lower, Some((&upper, &work)), target) {
+    match mount_by_parameters(&lower, Some((&upper, &work))) {
         // Before 6.7 there is no parameter for a single layer.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => mount_by_options(&lower, &upper, &work, target),
         other => other,
@@ -67,7 +68,7 @@ pub fn mount(layers: &[PathBuf], writable: &Path, target: &Path) -> Result<(), O
 pub fn mount_read_only(layers: &[PathBuf], empty: &Path, target: &Path) -> Result<(), OverlayError> {
     let with_empty: Vec<PathBuf> = std::iter::once(empty.to_owned()).chain(layers.iter().cloned()).collect();
     let lower = Lower::open(&with_empty)?;
-    match mount_by_parameters(&lower, None, target) {
+    match mount_by_parameters(&lower, None).and_then(|mounted| Ok(super::mount_tree::attach(&mounted, target)?)) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             let options = format!("lowerdir={}", lower.joined());
             let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOEXEC | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -116,7 +117,7 @@ fn plain(path: &Path) -> Option<&str> {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_.-+@".contains(&byte)).then_some(text)
 }
 
-fn mount_by_parameters(lower: &Lower, writable: Option<(&OwnedFd, &OwnedFd)>, target: &Path) -> io::Result<()> {
+fn mount_by_parameters(lower: &Lower, writable: Option<(&OwnedFd, &OwnedFd)>) -> io::Result<OwnedFd> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "overlay")?;
     for layer in lower.names() {
@@ -137,13 +138,16 @@ fn mount_by_parameters(lower: &Lower, writable: Option<(&OwnedFd, &OwnedFd)>, ta
         }
     };
     fsconfig_create(&context)?;
-    let mounted = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
-    Ok(move_mount(&mounted, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-fn mount_by_options(lower: &Lower, upper: &OwnedFd, work: &OwnedFd, target: &Path) -> io::Result<()> {
+/// A clone of what is mounted at `target` for a moment.
+fn mount_by_options(lower: &Lower, upper: &OwnedFd, work: &OwnedFd, target: &Path) -> io::Result<OwnedFd> {
     let options = format!("lowerdir={},upperdir={},workdir={},volatile", lower.joined(), by_descriptor(upper), by_descriptor(work));
-    Ok(nix::mount::mount(Some("overlay"), target, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?)
+    nix::mount::mount(Some("overlay"), target, Some("overlay"), MsFlags::empty(), Some(options.as_str()))?;
+    let cloned = clone_mount(AT_FDCWD, target, Submounts::Leave);
+    super::mounts::detach(target)?;
+    Ok(cloned?)
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, OverlayError> {
@@ -160,7 +164,7 @@ mod tests {
     use super::*;
     use nix::mount::{MntFlags, umount2};
 
-    fn with_layers(count: usize, mount_it: impl Fn(&Lower, &OwnedFd, &OwnedFd, &Path) -> io::Result<()>) {
+    fn with_layers(count: usize, mount_it: impl Fn(&Lower, &OwnedFd, &OwnedFd, &Path) -> io::Result<OwnedFd>) {
         let directory = tempfile::tempdir().unwrap();
         let long = directory.path().join("x".repeat(200)).join("y".repeat(200)).join("with:colon,and comma");
         let layers: Vec<PathBuf> = (0..count)
@@ -177,7 +181,8 @@ mod tests {
         for path in [&upper, &work, &target] {
             std::fs::create_dir_all(path).unwrap();
         }
-        let result = mount_it(&layers, &open_directory(&upper).unwrap(), &open_directory(&work).unwrap(), &target);
+        let result = mount_it(&layers, &open_directory(&upper).unwrap(), &open_directory(&work).unwrap(), &target)
+            .and_then(|mounted| Ok(crate::sys::mount_tree::attach(&mounted, &target)?));
         let name = std::fs::read_to_string(target.join("name"));
         let names = std::fs::read_dir(&target).unwrap().count();
         let written = std::fs::write(target.join("written"), "x");
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn many_layers_with_long_paths_can_be_mounted() {
-        with_layers(120, |lower, upper, work, target| mount_by_parameters(lower, Some((upper, work)), target));
+        with_layers(120, |lower, upper, work, _| mount_by_parameters(lower, Some((upper, work))));
     }
 
     #[test]

@@ -152,7 +152,7 @@ mod tests {
     async fn only_data_that_nobody_wants_and_nobody_uses_are_deleted_on_request() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
-        let volumes = Volumes::new(paths.clone(), NodeFiles::default(), 0);
+        let volumes = Volumes::new(paths.clone(), NodeFiles::default(), Arc::default(), 0);
         let data = paths.persistent_data(&name("data"));
         fs::create_dir_all(data.join("deep")).unwrap();
         fs::write(data.join("deep/file"), vec![1; 100_000]).unwrap();
@@ -189,7 +189,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         fs::create_dir_all(paths.volume_trash().join("1/data")).unwrap();
-        Volumes::new(paths.clone(), NodeFiles::default(), 0).finish_deletions().await.unwrap();
+        Volumes::new(paths.clone(), NodeFiles::default(), Arc::default(), 0).finish_deletions().await.unwrap();
         assert_eq!(fs::read_dir(paths.volume_trash()).unwrap().count(), 0);
     }
 }

@@ -24,6 +24,7 @@ mod empty_dir;
 mod env_file;
 mod host_files;
 mod host_path;
+mod host_policy;
 mod image_volume;
 mod memory;
 mod mount_list;
@@ -39,6 +40,7 @@ mod volumes;
 
 pub use claim_store::{ClaimStore, PruneClaimError};
 pub use host_files::NodeFiles;
+pub use host_policy::HostPathPolicy;
 pub use usage::UsageRequest;
 pub use volumes::Volumes;
 

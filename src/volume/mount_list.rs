@@ -2,9 +2,10 @@
 
 use super::atomic_writer::AtomicWriter;
 use super::host_files::NodeFiles;
+use super::host_policy::HostPathPolicy;
 use super::sub_path::{self, Missing, SubPathProblem};
 use super::{ContainerMounts, VolumeError, host_files, host_path, image_volume};
-use crate::config::Paths;
+use crate::config::{HostPathBounds, Paths};
 use crate::mux::DesiredPod;
 use crate::pod::ContainerName;
 use crate::pod::claims::claim_of;
@@ -14,6 +15,7 @@ use crate::runtime::{Mount, Propagation};
 use crate::sys::mounts::{mount_of, mounts};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 const DEFAULT_TERMINATION_PATH: &str = "/dev/termination-log";
@@ -23,12 +25,21 @@ const DEFAULT_TERMINATION_PATH: &str = "/dev/termination-log";
 pub(super) struct Request<'a> {
     pub(super) paths: &'a Paths,
     pub(super) node: &'a NodeFiles,
+    pub(super) policy: &'a HostPathPolicy,
     pub(super) pod: &'a DesiredPod,
     pub(super) container: &'a Container,
     pub(super) attempt: u32,
     pub(super) pod_ips: &'a [IpAddr],
     pub(super) dns: Option<&'a NetworkDns>,
     pub(super) environment: &'a [(String, String)],
+}
+
+/// A volume as a whole.
+struct Whole {
+    path: PathBuf,
+    /// Held, where others may change what the path leads to.
+    opened: Option<OwnedFd>,
+    bounds: Option<HostPathBounds>,
 }
 
 impl Request<'_> {
@@ -61,6 +72,7 @@ impl Request<'_> {
                     recursive_read_only: false,
                     no_exec: false,
                     propagation: Propagation::Private,
+                    pinned: None,
                 });
             }
         }
@@ -76,40 +88,60 @@ impl Request<'_> {
         let volumes = self.pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         let volume =
             volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
-        let whole = self.volume_path(volume)?;
+        let Whole { path: whole, opened, bounds } = self.whole(volume)?;
         // What is missing in there is never the container's to make.
         let missing = if is_projected(volume) || volume.image.is_some() { Missing::Refused } else { Missing::Made };
-        let host_path =
-            match sub_path::wanted(mount, self.environment).and_then(|wanted| self.pinned(index, &whole, wanted, missing)) {
-                Ok(path) => path,
-                Err(SubPathProblem::Lasting(reason)) => return Err(bad(reason)),
-                Err(SubPathProblem::Passing(reason)) => return Err(VolumeError::not_ready(&volume.name, reason)),
-            };
+        let wanted = sub_path::wanted(mount, self.environment);
+        let is_part = matches!(&wanted, Ok(Some(_)));
+        let host_path = match wanted.and_then(|wanted| self.pinned(index, &whole, opened.as_ref(), wanted, missing)) {
+            Ok(path) => path,
+            Err(SubPathProblem::Lasting(reason)) => return Err(bad(reason)),
+            Err(SubPathProblem::Passing(reason)) => return Err(VolumeError::not_ready(&volume.name, reason)),
+        };
+        // A part is held by its own pin already.
+        let pinned = bounds.as_ref().zip(opened).filter(|_| !is_part).map(|(bounds, opened)| host_path::pinned(bounds, &opened));
+        let pinned = pinned.transpose().map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
         let propagation = match mount.mount_propagation.as_deref() {
             Some("HostToContainer") => Propagation::HostToContainer,
             Some("Bidirectional") => Propagation::Bidirectional,
             _ => Propagation::Private,
         };
-        check_propagation(&host_path, propagation).map_err(bad)?;
+        check_propagation(&host_path, propagation).map_err(&bad)?;
         // As in the kubelet: what is written in there would be lost at the next change.
         let is_read_only = volume.persistent_volume_claim.as_ref().and_then(|source| source.read_only) == Some(true);
-        let read_only = mount.read_only.unwrap_or(false) || is_projected(volume) || is_read_only || volume.image.is_some();
+        let never_written = bounds.is_some_and(|bounds| bounds.read_only);
+        if never_written && propagation != Propagation::Private {
+            return Err(bad(
+                "its source may only read it, and what is mounted there later would be writable: leave mountPropagation out".into(),
+            ));
+        }
+        let read_only =
+            mount.read_only.unwrap_or(false) || is_projected(volume) || is_read_only || volume.image.is_some() || never_written;
+        let recursive = never_written || matches!(mount.recursive_read_only.as_deref(), Some("Enabled" | "IfPossible"));
         Ok(Mount {
             host_path,
             container_path: PathBuf::from(&mount.mount_path),
             read_only,
-            recursive_read_only: read_only && matches!(mount.recursive_read_only.as_deref(), Some("Enabled" | "IfPossible")),
+            recursive_read_only: read_only && recursive,
             no_exec: volume.image.is_some(),
             propagation,
+            pinned,
         })
     }
 
-    /// Where the volume is on the host.
+    /// The volume, and what its source may do with it where that has bounds.
+    fn whole(&self, volume: &Volume) -> Result<Whole, VolumeError> {
+        let Some(source) = &volume.host_path else {
+            return Ok(Whole { path: self.volume_path(volume)?, opened: None, bounds: None });
+        };
+        let not_ready = |reason| VolumeError::not_ready(&volume.name, reason);
+        let bounds = self.policy.bounds(&self.pod.source, Path::new(&source.path)).map_err(not_ready)?;
+        let opened = host_path::open(source, bounds.as_ref()).map_err(not_ready)?;
+        Ok(Whole { path: PathBuf::from(&source.path), opened: bounds.is_some().then_some(opened), bounds })
+    }
+
+    /// Where a volume of podstead's own is.
     fn volume_path(&self, volume: &Volume) -> Result<PathBuf, VolumeError> {
-        if let Some(source) = &volume.host_path {
-            host_path::check(source).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
-            return Ok(PathBuf::from(&source.path));
-        }
         if is_projected(volume) {
             let directory = self.paths.projected(&self.pod.uid).join(&volume.name);
             let is_written = AtomicWriter::is_written(&directory);
@@ -135,10 +167,20 @@ impl Request<'_> {
         Err(VolumeError::not_ready(&volume.name, reason))
     }
 
-    fn pinned(&self, index: usize, whole: &Path, wanted: Option<PathBuf>, missing: Missing) -> Result<PathBuf, SubPathProblem> {
+    fn pinned(
+        &self,
+        index: usize,
+        whole: &Path,
+        opened: Option<&OwnedFd>,
+        wanted: Option<PathBuf>,
+        missing: Missing,
+    ) -> Result<PathBuf, SubPathProblem> {
         let Some(wanted) = wanted else { return Ok(whole.to_owned()) };
         let pin = self.paths.sub_paths(&self.pod.uid).join(&self.container.name).join(index.to_string());
-        sub_path::pin(whole, &wanted, &pin, missing)?;
+        match opened {
+            Some(opened) => sub_path::pin_below(opened, &wanted, &pin, missing)?,
+            None => sub_path::pin(whole, &wanted, &pin, missing)?,
+        }
         Ok(pin)
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use std::cell::RefCell;
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -58,19 +58,24 @@ pub(super) fn wanted(mount: &VolumeMount, environment: &[(String, String)]) -> R
     if stays { Ok(Some(path)) } else { Err(SubPathProblem::Lasting(format!("subPath {path:?} leaves the volume"))) }
 }
 
-/// Finds `path` below the volume's directory, makes it if it is missing and may be made (as a directory with the volume's mode), and binds
-/// it at `pin`, where it stays what it is. A pin that holds the same thing is kept.
+/// As [`pin_below`], for a volume whose own path nobody but podstead can change.
 pub(super) fn pin(volume: &Path, path: &Path, pin: &Path, missing: Missing) -> Result<(), SubPathProblem> {
+    let base = rustix::fs::open(volume, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let base = base.map_err(|error| SubPathProblem::Passing(format!("open volume {volume:?}: {}", io::Error::from(error))))?;
+    pin_below(&base, path, pin, missing)
+}
+
+/// Finds `path` below `base`, the volume's directory, makes it if it is missing and may be made (as a directory with the volume's mode), and binds
+/// it at `pin`, where it stays what it is. A pin that holds the same thing is kept.
+pub(super) fn pin_below(base: &OwnedFd, path: &Path, pin: &Path, missing: Missing) -> Result<(), SubPathProblem> {
     let passing = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| SubPathProblem::Passing(format!("{what}: {error}"))
     };
-    let base = rustix::fs::open(volume, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|error| passing(&format!("open volume {volume:?}"))(error.into()))?;
-    let mode = fstat(&base).map_err(|error| passing("stat volume")(error.into()))?.st_mode & 0o2777;
+    let mode = fstat(base).map_err(|error| passing("stat volume")(error.into()))?.st_mode & 0o2777;
     let found = match missing {
-        Missing::Made => make_beneath(&base, path, mode),
-        Missing::Refused => open_beneath(&base, path),
+        Missing::Made => make_beneath(base, path, mode),
+        Missing::Refused => open_beneath(base, path),
     };
     let found = found.map_err(|error| match error.raw_os_error() {
         Some(nix::libc::ENOENT) if missing == Missing::Refused => {

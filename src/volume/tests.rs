@@ -49,7 +49,9 @@ impl Store {
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         let node = NodeFiles { resolv_conf: root.path().join("resolv.conf"), ..NodeFiles::default() };
         let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Self { volumes: Volumes::new(paths.clone(), node, MEMORY), paths, root, executor }
+        let policy = Arc::new(HostPathPolicy::default());
+        policy.configure([(SourceId::new("dir"), None)]);
+        Self { volumes: Volumes::new(paths.clone(), node, policy, MEMORY), paths, root, executor }
     }
 
     fn pod(&self, spec: &str) -> DesiredPod {

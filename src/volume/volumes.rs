@@ -1,5 +1,6 @@
 //! The volume store on this host's disk and in its mount namespace.
 
+use super::host_policy::HostPathPolicy;
 use super::mount_list::Request;
 use super::usage::{self, UsageRequest};
 use super::{
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -34,6 +36,7 @@ pub struct Volumes {
 pub(super) struct Shared {
     pub(super) paths: Paths,
     node: NodeFiles,
+    policy: Arc<HostPathPolicy>,
     /// What all pods may use.
     memory_bytes: u64,
     /// Held by whoever walks to measure.
@@ -45,10 +48,10 @@ pub(super) struct Shared {
 }
 
 impl Volumes {
-    /// A store under `paths`. Nothing is made yet. `memory_bytes` is what all pods may use; 0 if that is not known.
-    pub fn new(paths: Paths, node: NodeFiles, memory_bytes: u64) -> Self {
+    /// A store under `paths`, for pods of the sources in `policy`. Nothing is made yet. `memory_bytes` is what all pods may use; 0 if that is not known.
+    pub fn new(paths: Paths, node: NodeFiles, policy: Arc<HostPathPolicy>, memory_bytes: u64) -> Self {
         let (claims, trash) = Default::default();
-        Self { shared: Arc::new(Shared { paths, node, memory_bytes, measuring: Semaphore::new(1), claims, trash }) }
+        Self { shared: Arc::new(Shared { paths, node, policy, memory_bytes, measuring: Semaphore::new(1), claims, trash }) }
     }
 
     pub(super) async fn blocking<T: Send + 'static>(
@@ -100,9 +103,9 @@ impl VolumeService for Volumes {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node, memory_bytes: _, measuring: _, claims: _, trash: _ } = shared;
+            let Shared { paths, node, policy, memory_bytes: _, measuring: _, claims: _, trash: _ } = shared;
             let (dns, environment) = (dns.as_ref(), environment.as_slice());
-            let request = Request { paths, node, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
+            let request = Request { paths, node, policy, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
             request.resolve()
         })
         .await
@@ -177,7 +180,9 @@ impl Shared {
             } else if let Some(source) = &volume.host_path {
                 // Before anything is stopped for it, as the kubelet does. What has no type is made for the container that mounts it.
                 if source.type_.as_deref().is_some_and(|kind| !kind.is_empty()) && containers::has_volume(&pod.pod, &volume.name) {
-                    host_path::check(source).map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
+                    let bounds = self.policy.bounds(&pod.source, Path::new(&source.path));
+                    let opened = bounds.and_then(|bounds| host_path::open(source, bounds.as_ref()));
+                    opened.map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
                 }
             } else if volume.persistent_volume_claim.is_none() && volume.image.is_none() && !is_projected(volume) {
                 return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));

@@ -73,7 +73,7 @@ impl Host {
             runtime: Arc::clone(&host.runtime) as _,
             images: Arc::clone(&host.images) as _,
             objects: Arc::clone(&host.objects),
-            claims: Arc::new(Volumes::new(host.paths.clone(), NodeFiles::default(), 0)),
+            claims: Arc::new(Volumes::new(host.paths.clone(), NodeFiles::default(), Arc::default(), 0)),
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
             config,

@@ -11,6 +11,7 @@ mod policies;
 mod registries;
 mod rootfs;
 mod sources;
+mod victim;
 mod volumes;
 
 #[path = "../node/support/mod.rs"]

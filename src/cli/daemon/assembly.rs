@@ -35,7 +35,7 @@ use crate::sys::machine_key::{self, FINGERPRINTS, MachineKey, PULL_SECRETS};
 use crate::sys::mounts;
 use crate::telemetry::logging::LevelControl;
 use crate::telemetry::{EventLog, error_chain};
-use crate::volume::Volumes;
+use crate::volume::{HostPathPolicy, Volumes};
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::{HostAddresses, PodWorkers, Services};
 use anyhow::{Context as _, anyhow, bail};
@@ -88,7 +88,10 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     // Early: questions of pods that run wait in there instead of being lost.
     let dns = DnsSockets::open(&config, &events);
     let node = node::facts(&config);
-    let volumes = Arc::new(Volumes::new(paths.clone(), dns.node_files(&config), node.allocatable_memory_bytes));
+    let host_paths = Arc::new(HostPathPolicy::default());
+    host_paths.configure(sources::host_path_rules(&config.sources));
+    let volumes =
+        Arc::new(Volumes::new(paths.clone(), dns.node_files(&config), Arc::clone(&host_paths), node.allocatable_memory_bytes));
     let sources: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
 
     if !is_in_memory(&paths.run) {
@@ -158,6 +161,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         reports: report,
         mux: incarnations.clone(),
         intake: intake_configurator,
+        host_paths,
         wakers: wakers.clone(),
         machine_key: machine_key.clone(),
         events: events.clone(),

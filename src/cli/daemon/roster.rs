@@ -18,6 +18,7 @@ use crate::sys::machine_key::MachineKey;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use crate::telemetry::logging::LevelControl;
 use crate::telemetry::{EventLog, error_chain};
+use crate::volume::HostPathPolicy;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub(super) struct RosterLinks {
     pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
     pub(super) mux: MuxHandle,
     pub(super) intake: IntakeConfigurator,
+    pub(super) host_paths: Arc<HostPathPolicy>,
     pub(super) wakers: Wakers,
     pub(super) machine_key: MachineKey,
     pub(super) events: Arc<EventLog>,
@@ -186,6 +188,8 @@ impl Roster {
             self.stop(name).await;
         }
         if !changes.is_empty() {
+            // First: no pod of a new revision is mounted by old rules.
+            self.links.host_paths.configure(sources::host_path_rules(&config.sources));
             self.links.mux.configure(config.sources.iter().map(|source| source.name.clone()).collect()).await;
             self.links.intake.configure(config.sources.iter().map(sources::describe).collect()).await;
         }

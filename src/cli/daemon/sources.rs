@@ -1,6 +1,7 @@
 //! Sources as configured to sources that run.
 
-use crate::config::{GitPlace, HttpPlace, Paths, SourceConfig, SourcePlace, SshAccess};
+use crate::config::{Allow, GitPlace, HttpPlace, Paths, SourceConfig, SourcePlace, SshAccess};
+use crate::pod::SourceId;
 use crate::source::PodSource;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
 use crate::source::git::{GitLimits, GitOptions, GitSource, SshOptions};
@@ -9,6 +10,7 @@ use crate::source::http_client::shown;
 use crate::store::intake::IntakeSource;
 use crate::store::last_good::LastGood;
 use crate::sys::machine_key::MachineKey;
+use std::sync::Arc;
 
 /// What readers are told of a source.
 pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
@@ -26,6 +28,11 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         substitute: source.substitute.clone(),
         layers: source.layers.clone(),
     }
+}
+
+/// What the pods of each source may mount of the host.
+pub(super) fn host_path_rules(sources: &[SourceConfig]) -> impl Iterator<Item = (SourceId, Option<Arc<Allow>>)> {
+    sources.iter().map(|source| (source.name.clone(), source.allow.clone()))
 }
 
 /// The source itself.

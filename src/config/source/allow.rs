@@ -59,8 +59,17 @@ pub struct WrittenAllow {
 pub struct WrittenHostPath {
     /// Absolute.
     pub path: PathBuf,
-    /// Only where every container mounts it with `readOnly: true`. Default: false.
+    /// Only where every container mounts it with `readOnly: true`, and then with all that is mounted below it. Default: false.
     #[serde(default)]
+    pub read_only: bool,
+}
+
+/// What of the host a volume may be, by one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPathBounds {
+    /// The path that the volume is at or below, links included.
+    pub prefix: PathBuf,
+    /// Nothing is written there, nor to what is mounted below.
     pub read_only: bool,
 }
 
@@ -163,6 +172,15 @@ impl Allow {
         is_clean_absolute(path) && rules().any(|rule| path.starts_with(&rule.path))
     }
 
+    /// The bounds of a volume at this path of the host; `None` for one that may not be. Of the rules that allow it, one for writing comes before one for
+    /// reading, and a wide one before a narrow one: a link that stays in what is allowed is followed.
+    pub fn host_path_bounds(&self, path: &Path) -> Option<HostPathBounds> {
+        let allowing = self.written.host_paths.iter().filter(|rule| is_clean_absolute(path) && path.starts_with(&rule.path));
+        let WrittenHostPath { path, read_only } =
+            allowing.min_by_key(|rule| (rule.read_only, rule.path.components().count()))?.clone();
+        Some(HostPathBounds { prefix: path, read_only })
+    }
+
     /// Whether containers may have this device.
     pub fn device(&self, device: &DeviceName) -> bool {
         self.written.devices.iter().any(|allowed| *allowed == device.kind || *allowed == device.to_string())
@@ -251,6 +269,24 @@ mod tests {
         ] {
             assert_eq!(allow.host_path(Path::new(path), read_only), allowed, "{path} {read_only}");
         }
+    }
+
+    #[test]
+    fn writable_and_wide_bounds_come_first() {
+        let allow =
+            allow("{hostPaths: [{path: /, readOnly: true}, {path: /srv/data/a}, {path: /srv/data}, {path: /etc, readOnly: true}]}")
+                .unwrap();
+        for (path, prefix, read_only) in [
+            ("/srv/data/a/x", "/srv/data", false),
+            ("/srv/data", "/srv/data", false),
+            ("/srv", "/", true),
+            ("/etc/hosts", "/", true),
+        ] {
+            let expected = HostPathBounds { prefix: prefix.into(), read_only };
+            assert_eq!(allow.host_path_bounds(Path::new(path)), Some(expected), "{path}");
+        }
+        assert_eq!(allow.host_path_bounds(Path::new("srv")), None);
+        assert_eq!(Allow::default().host_path_bounds(Path::new("/srv")), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-pub use allow::Allow;
+pub use allow::{Allow, HostPathBounds};
 
 pub(super) use resolve::sources;
 

@@ -447,7 +447,7 @@ const CONTAINER: &[(&str, Support)] = &[
         refused("raw block devices are not supported", "mount the device with a hostPath volume of type BlockDevice"),
     ),
     ("volumeMounts", YES),
-    ("volumeMounts[].mountPath", YES),
+    ("volumeMounts[].mountPath", Honoured("not `/proc` or `/sys` themselves")),
     ("volumeMounts[].mountPropagation", Honoured("not `Bidirectional` on `/dev` itself")),
     ("volumeMounts[].name", YES),
     ("volumeMounts[].readOnly", YES),

@@ -6,6 +6,9 @@ use crate::pod::field::{FieldPath, Problems, did_you_mean};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
 use std::collections::HashSet;
 
+/// File systems of the kernel that every container has. A volume may be on `/dev` itself.
+const OWN: [&str; 2] = ["proc", "sys"];
+
 /// Mounts and devices of one container.
 pub(super) fn check(container: &Container, volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
     let privileged = container.security_context.as_ref().and_then(|context| context.privileged) == Some(true);
@@ -57,6 +60,8 @@ pub(super) fn container_path(text: &str) -> Rule {
         Err("must be an absolute path")
     } else if parts(text).next().is_none() {
         Err("must not be the container's root")
+    } else if OWN.iter().any(|own| parts(text).eq([*own])) {
+        Err("must not be /proc or /sys: every container has its own there; mount it below, or elsewhere, such as on /host/proc")
     } else {
         no_steps_back(text).and_then(|()| no_nul(text))
     }
@@ -117,6 +122,10 @@ mod tests {
     #[test]
     fn a_mount_names_a_volume_and_a_place() {
         check("{name: cache, mountPath: /c}, {name: cache, mountPath: /d}, {name: logs, mountPath: /c/d}", &[]);
+        check(
+            "{name: cache, mountPath: /proc/x}, {name: cache, mountPath: /sys/fs/cgroup}, {name: logs, mountPath: /process}",
+            &[],
+        );
         check("{}", &["{P}.volumeMounts[0].name: is required", "{P}.volumeMounts[0].mountPath: is required"]);
         check(
             "{name: cash, mountPath: /c}",
@@ -127,6 +136,14 @@ mod tests {
             ("/", "must not be the container's root"),
             ("/./", "must not be the container's root"),
             ("/a/../b", "must not contain '..'"),
+            (
+                "/proc",
+                "must not be /proc or /sys: every container has its own there; mount it below, or elsewhere, such as on /host/proc",
+            ),
+            (
+                "//sys/.",
+                "must not be /proc or /sys: every container has its own there; mount it below, or elsewhere, such as on /host/proc",
+            ),
         ] {
             check(
                 &format!("{{name: cache, mountPath: {mount_path}}}"),

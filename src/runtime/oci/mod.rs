@@ -11,6 +11,7 @@ pub mod dev;
 mod devices;
 mod hooks;
 mod mounts;
+pub mod places;
 mod resources;
 pub mod seccomp;
 
@@ -24,6 +25,7 @@ use libcontainer::oci_spec::runtime::{
     Capabilities, Linux, LinuxBuilder, LinuxCapabilitiesBuilder, LinuxNamespace, LinuxNamespaceBuilder, LinuxNamespaceType,
     LinuxSeccomp, Process, ProcessBuilder, RootBuilder, Spec, SpecBuilder, UserBuilder,
 };
+use places::Bind;
 use seccomp::Machine;
 use std::path::{Path, PathBuf};
 
@@ -44,8 +46,10 @@ pub struct SandboxView {
     pub pid: Option<PathBuf>,
     /// The pod's cgroup, absolute below the hierarchy's root; the container's is made below it, by its id.
     pub cgroup: PathBuf,
-    /// Directory on the host to bind on `/dev/shm` (one tmpfs per pod); with `None` the container gets a tmpfs of its own.
+    /// Directory to bind on `/dev/shm`: the pod's (one tmpfs per pod) or the host's; with `None` the container gets a tmpfs of its own.
     pub dev_shm: Option<PathBuf>,
+    /// Volumes and files of devices that libcontainer mounts; all others are in their places before.
+    pub binds: Vec<Bind>,
     /// The root directory, absolute or relative to the bundle.
     pub rootfs: PathBuf,
     /// The kernel.
@@ -79,6 +83,9 @@ pub enum OciError {
     /// What the container has below `/dev` would appear on the host.
     #[error("mounting {0:?} on /dev with mountPropagation: Bidirectional would hide the host's own terminals")]
     DevShared(PathBuf),
+    /// The container has its own there.
+    #[error("nothing can be mounted on {} itself: choose a path below it, or another one", _0.display())]
+    PlaceTaken(PathBuf),
     /// libcontainer would write into it.
     #[error("a device brings a /dev of its own, which is not supported")]
     DevOfDevice,

@@ -1,8 +1,8 @@
 //! The mounts of a container: what every container has, then what its spec adds.
 
-use super::dev::is_at_dev;
+use super::places::Bind;
 use super::{BuildExt, OciError, SandboxView};
-use crate::runtime::{BoundDirectory, ContainerSpec, Mount, Propagation};
+use crate::runtime::{ContainerSpec, Propagation};
 use crate::sys::cgroup::CgroupVersion;
 use libcontainer::oci_spec::runtime::{Mount as OciMount, MountBuilder};
 use std::path::{Path, PathBuf};
@@ -48,35 +48,22 @@ const V1_HIERARCHIES: [&str; 17] = [
     "/sys/fs/cgroup/systemd",
 ];
 
-/// How files of devices are bound is decided here, whatever their spec says.
-const CHOSEN: [&str; 6] = ["bind", "rbind", "private", "rprivate", "slave", "rslave"];
-
 const DEFAULT_SHM_SIZE: u64 = 64 << 20;
 
-/// All mounts in the order of their making: the defaults but for those that the spec replaces, then the spec's, parents before children.
-/// Without a volume at `/dev` itself (see [`super::dev`]).
+/// All mounts that libcontainer makes, in this order: the defaults but for those that are replaced, then the others, parents before children.
 pub(super) fn mounts(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>, OciError> {
-    let mut own: Vec<&Mount> = spec.mounts.iter().filter(|mount| !is_at_dev(mount)).collect();
-    let mut result = Vec::new();
-    for mount in defaults(spec, sandbox)? {
-        if !own.iter().any(|own| own.container_path == *mount.destination()) {
-            result.push(mount);
-        }
-    }
-    own.sort_by_key(|mount| mount.container_path.components().count());
-    for mount in own {
-        result.push(bind(mount)?);
-    }
-    for BoundDirectory { host_path, container_path, options } in &spec.devices.mounts {
-        let mut words = vec!["rbind", "rprivate"];
-        words.extend(options.iter().map(String::as_str).filter(|word| !CHOSEN.contains(word)));
-        result.push(bound(container_path, host_path, &words)?);
+    let mut own: Vec<&Bind> = sandbox.binds.iter().collect();
+    let mut result = defaults(spec, sandbox)?;
+    result.retain(|mount| !own.iter().any(|own| own.place == *mount.destination()));
+    own.sort_by_key(|bind| bind.place.components().count());
+    for Bind { source, place } in own {
+        result.push(bound(place, source, &["rbind"])?);
     }
     Ok(result)
 }
 
-/// The propagation that the container's mount namespace as a whole must have, so that volumes can have theirs: libcontainer ignores
-/// what single mounts ask for. The caller makes all mounts private beforehand but the volumes concerned.
+/// The propagation that the container's mount namespace as a whole must have, so that volumes can have theirs. The caller makes all mounts private
+/// beforehand but the volumes concerned.
 pub(super) fn rootfs_propagation(spec: &ContainerSpec) -> &'static str {
     let any = |wanted: Propagation| spec.mounts.iter().any(|mount| mount.propagation == wanted);
     if any(Propagation::Bidirectional) {
@@ -115,43 +102,15 @@ fn defaults(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>
         filesystem("/sys", "sysfs", &["nosuid", "noexec", "nodev", access])?,
         filesystem("/sys/fs/cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", access])?,
     ];
-    let shm = match (&sandbox.dev_shm, sandbox.namespaces.host_ipc) {
-        (Some(path), _) => bound("/dev/shm", path, &["rbind", "rprivate", "rw"])?,
-        (None, true) => bound("/dev/shm", Path::new("/dev/shm"), &["rbind", "rprivate", "rw"])?,
-        (None, false) => {
+    let shm = match &sandbox.dev_shm {
+        Some(path) => bound("/dev/shm", path, &["rbind"])?,
+        None => {
             let size = format!("size={}", spec.shm_size.unwrap_or(DEFAULT_SHM_SIZE));
             filesystem("/dev/shm", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", &size])?
         }
     };
     mounts.push(shm);
     Ok(mounts)
-}
-
-fn bind(mount: &Mount) -> Result<OciMount, OciError> {
-    let propagation = match mount.propagation {
-        Propagation::Private => "rprivate",
-        Propagation::HostToContainer => "rslave",
-        Propagation::Bidirectional => "rshared",
-    };
-    let access = match (mount.read_only, mount.recursive_read_only) {
-        (true, true) => "rro",
-        (true, false) => "ro",
-        (false, _) => "rw",
-    };
-    let destination = &mount.container_path;
-    MountBuilder::default()
-        .destination(destination)
-        .typ("bind")
-        .source(&mount.host_path)
-        .options(
-            ["rbind", propagation, access]
-                .into_iter()
-                .chain(mount.no_exec.then_some("noexec"))
-                .map(str::to_owned)
-                .collect::<Vec<_>>(),
-        )
-        .build()
-        .part("mount")
 }
 
 fn bound(destination: impl Into<PathBuf>, source: &Path, options: &[&str]) -> Result<OciMount, OciError> {

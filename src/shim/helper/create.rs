@@ -1,22 +1,28 @@
 //! Creating and starting a container with libcontainer.
 
 use super::execute::{ExactExecutor, Outcome};
+use super::places::{self, Remaining};
 use super::report::Report;
+use super::root::{Root, make_directory};
+use super::stage::{Stage, Views};
+use super::trees::Tree;
 use super::users::Users;
-use super::{Attempt, Failure, dev, home, mounts, trace};
+use super::{Attempt, Failure, home, mounts, trace};
 use crate::pod::ContainerId;
-use crate::runtime::oci::dev::{DEV, DevVolume, dev_volume};
+use crate::runtime::oci::dev::dev_volume;
 use crate::runtime::oci::{SandboxView, oci_spec, parse_profile};
 use crate::runtime::protocol::ShimConfig;
 use crate::runtime::{ContainerSpec, SeccompProfile};
 use crate::sys::cgroup::Hierarchies;
 use crate::sys::kernel::{self, KernelFacts};
+use crate::sys::mount_tree::{self, Submounts};
 use crate::sys::namespaces::Namespace;
-use crate::sys::{descriptor_passing, overlay};
+use crate::sys::{descriptor_passing, jail, overlay};
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::syscall::syscall::SyscallType;
+use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -25,65 +31,113 @@ use std::path::{Path, PathBuf};
 /// Where libcontainer connects to hand over the terminal.
 const CONSOLE_SOCKET: &str = "console.sock";
 
-/// The spec as libcontainer reads it, and as exec reads it later.
-pub(super) const CONFIG_FILE: &str = "config.json";
+/// The host's shared memory.
+const HOSTS_SHARED_MEMORY: &str = "/dev/shm";
 
 /// Creates the container, tells the shim, and starts it when the shim agrees.
 pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<(), Failure> {
     let id = ContainerId::new(id);
-    let (paths, uid) = (config.paths(), &config.spec.uid);
-    let bundle = paths.bundle(uid, &id);
+    let bundle = config.paths().bundle(&config.spec.uid, &id);
     let mut spec = mounts::read_spec(&bundle)?;
-
     let users = Users::of(config, &bundle)?;
-    let volume_at_dev = dev_volume(&spec).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
-    mounts::isolate(&mut spec, &bundle, users.as_ref())?;
-    let (rootfs, layer) = (bundle.join("rootfs"), paths.container_layer(uid, &id));
-    if let Some(users) = &users {
-        users.prepare_root(&mut spec.image.layers, &layer, &bundle)?;
-    }
-    overlay::mount(&spec.image.layers, &layer, &rootfs).attempt("mount the root file system")?;
-    let root = mounts::open_root(&rootfs)?;
-    dev::refuse_links(&spec.mounts, &root).map_err(Failure::of_runtime)?;
-    match &users {
-        Some(users) => users.act_as_root(|| mounts::make_directory(&root, &spec.cwd)),
-        None => mounts::make_directory(&root, &spec.cwd),
-    }
-    .attempt(&format!("make working directory {}", spec.cwd.display()))
-    .map_err(Failure::of_runtime)?;
-    if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
-        spec.env.push(format!("HOME={}", home::home_of(&root, spec.user.uid)));
-    }
-    drop(root);
-
-    let mut view = sandbox_view(config, &spec, rootfs)?;
-    grow_shared_memory(&view, &spec)?;
-    if let (Some(users), Some(shared_memory)) = (&users, view.dev_shm.as_mut()) {
-        *shared_memory = users.mapped(shared_memory, &bundle.join("shm"))?;
-    }
-    require_apparmor(&spec)?;
-    let oci = oci_spec(&spec, &view).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
-    oci.save(bundle.join(CONFIG_FILE)).attempt("write the OCI spec")?;
+    let Prepared { oci, stage, remaining } = prepare(config, &id, &mut spec, &bundle, users.as_ref())?;
 
     let trace = trace::collect();
     let (outcome, far_outcome) = Outcome::new().attempt("make a pipe")?;
-    let executor =
-        ExactExecutor::new(far_outcome, (volume_at_dev.is_some() && spec.cwd.starts_with(DEV)).then(|| spec.cwd.clone()));
-    let (mut container, terminal) = create(&id, &paths.oci_state(uid), &bundle, executor, &oci).map_err(|error| {
+    let executor = ExactExecutor::new(far_outcome, remaining.covers(&spec.cwd).then(|| spec.cwd.clone()));
+    let (mut container, terminal) = create(&id, &stage.state, &stage.bundle, executor, &oci).map_err(|error| {
         let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
         Failure::execute(if said.is_empty() { error } else { said })
     })?;
     let pid = container.pid().and_then(|pid| u32::try_from(pid.as_raw()).ok());
     let pid = pid.ok_or_else(|| Failure::create("libcontainer named no process"))?;
     report.created(pid, terminal)?;
-    if let Some(DevVolume { index, inner }) = &volume_at_dev {
-        dev::mount(&spec.mounts[*index], inner, pid, &view.rootfs, users.as_ref()).map_err(Failure::of_runtime)?;
-    }
+    // The namespaces of a process with other rights can only be entered by who may trace it.
+    jail::use_all_capabilities().attempt("take back capabilities")?;
+    remaining.attach(pid, &stage.rootfs, users.as_ref()).map_err(Failure::of_runtime)?;
     container.start().attempt("start").map_err(Failure::of_runtime)?;
     match outcome.wait() {
         None => Ok(()),
         Some(reason) => Err(Failure::execute(reason)),
     }
+}
+
+/// What libcontainer needs, and what is left to do after it.
+struct Prepared {
+    oci: Spec,
+    stage: Stage,
+    remaining: Remaining,
+}
+
+/// Everything before libcontainer's turn. When it returns, this process sees of the host what libcontainer may see.
+fn prepare(
+    config: &ShimConfig,
+    id: &ContainerId,
+    spec: &mut ContainerSpec,
+    bundle: &Path,
+    users: Option<&Users>,
+) -> Result<Prepared, Failure> {
+    let (paths, uid) = (config.paths(), &config.spec.uid);
+    // Told before anything is made.
+    dev_volume(spec).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
+    let views = if spec.devices.hooks.is_empty() { Some(Views::take(&paths, uid, users)?) } else { None };
+    let mut trees = Tree::take_all(spec, users)?;
+    mounts::isolate()?;
+    let layer = paths.container_layer(uid, id);
+    if let Some(users) = users {
+        users.prepare_root(&mut spec.image.layers, &layer, bundle)?;
+    }
+    let overlay =
+        overlay::make(&spec.image.layers, &layer, &Stage::overlay_target(bundle)).attempt("mount the root file system")?;
+    let mut stage = match views {
+        Some(views) => Stage::jail(bundle, views)?,
+        None => Stage::host(&paths, uid, bundle),
+    };
+    if stage.has_hooks() {
+        trees = trees.into_iter().map(|tree| tree.replaced(|mount| stage.put_behind_cgroups(mount))).collect::<Result<_, _>>()?;
+    }
+    let root = Root::open(&stage.put_rootfs(&overlay)?)?;
+    drop(overlay);
+    make_home(spec, &root, users)?;
+    let mut view = sandbox_view(config, spec, &stage)?;
+    let remaining = places::attach(spec, trees, &root, &stage, users).map_err(Failure::of_runtime)?;
+    view.binds.clone_from(&remaining.binds);
+    if let Some(host_path) = view.dev_shm.take() {
+        view.dev_shm = Some(shared_memory(&host_path, spec, &stage, users)?);
+    }
+    require_apparmor(spec)?;
+    let oci = oci_spec(spec, &view).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
+    stage.write_config(&serde_json::to_vec(&oci).attempt("encode the OCI spec")?)?;
+    stage.enter()?;
+    root.check(&stage.rootfs).map_err(Failure::of_runtime)?;
+    jail::forgo_tracing().attempt("give up capabilities")?;
+    Ok(Prepared { oci, stage, remaining })
+}
+
+/// Makes the working directory, and sets `HOME`.
+fn make_home(spec: &mut ContainerSpec, root: &Root, users: Option<&Users>) -> Result<(), Failure> {
+    let make = || make_directory(&root.directory, &spec.cwd);
+    users
+        .map_or_else(make, |users| users.act_as_root(make))
+        .attempt(&format!("make working directory {}", spec.cwd.display()))
+        .map_err(Failure::of_runtime)?;
+    if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
+        spec.env.push(format!("HOME={}", home::home_of(&root.directory, spec.user.uid)));
+    }
+    Ok(())
+}
+
+/// Hands the pod's shared memory, or the host's, to libcontainer; returns its path there.
+fn shared_memory(host_path: &Path, spec: &ContainerSpec, stage: &Stage, users: Option<&Users>) -> Result<PathBuf, Failure> {
+    if host_path != Path::new(HOSTS_SHARED_MEMORY) {
+        grow_shared_memory(host_path, spec)?;
+    }
+    let what = format!("clone {}", host_path.display());
+    let tree = mount_tree::clone_mount(AT_FDCWD, host_path, Submounts::Leave).attempt(&what)?;
+    if let Some(users) = users {
+        users.map(&tree, host_path)?;
+    }
+    stage.put(&tree, "shm")
 }
 
 /// libcontainer's part. The builder, and with it the near copy of the outcome's far end, is gone when it returns.
@@ -134,9 +188,9 @@ fn receive_terminal(listener: &UnixListener) -> Result<OwnedFd, String> {
     received.map_err(|error| format!("receive the terminal: {error}"))?.ok_or_else(|| "libcontainer sent no terminal".to_owned())
 }
 
-fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> Result<SandboxView, Failure> {
+fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Result<SandboxView, Failure> {
     let (paths, uid, namespaces) = (config.paths(), &config.spec.uid, config.spec.namespaces);
-    let pin = |namespace: Namespace, own: bool| own.then(|| paths.namespaces(uid).join(namespace.file_name()));
+    let pin = |namespace: Namespace, own: bool| own.then(|| stage.namespaces.join(namespace.file_name()));
     let localhost_seccomp = match &spec.security.seccomp {
         SeccompProfile::Localhost(path) => {
             let path = paths.seccomp_profiles().join(path);
@@ -154,8 +208,9 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, rootfs: PathBuf) -> R
         user: pin(Namespace::User, config.spec.first_host_id.is_some()),
         pid: pin(Namespace::Pid, namespaces.share_process && !namespaces.host_pid),
         cgroup: config.cgroup.clone(),
-        dev_shm: (!namespaces.host_ipc).then(|| paths.shared_memory(uid)),
-        rootfs,
+        dev_shm: Some(if namespaces.host_ipc { HOSTS_SHARED_MEMORY.into() } else { paths.shared_memory(uid) }),
+        binds: Vec::new(),
+        rootfs: stage.rootfs.clone(),
         facts: KernelFacts::probe().attempt("look at the kernel")?,
         huge_page_sizes: Hierarchies::detect()
             .and_then(|hierarchies| hierarchies.huge_page_sizes_below(&config.cgroup))
@@ -175,8 +230,8 @@ fn require_apparmor(spec: &ContainerSpec) -> Result<(), Failure> {
 }
 
 /// One `/dev/shm` serves the whole pod: it is as large as the container that wants most.
-fn grow_shared_memory(view: &SandboxView, spec: &ContainerSpec) -> Result<(), Failure> {
-    let (Some(target), Some(wanted)) = (&view.dev_shm, spec.shm_size) else { return Ok(()) };
+fn grow_shared_memory(target: &Path, spec: &ContainerSpec) -> Result<(), Failure> {
+    let Some(wanted) = spec.shm_size else { return Ok(()) };
     let now = nix::sys::statvfs::statvfs(target).attempt("look at /dev/shm")?;
     if now.blocks().saturating_mul(now.fragment_size()) >= wanted {
         return Ok(());

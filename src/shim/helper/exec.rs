@@ -2,9 +2,9 @@
 //!
 //! Not libcontainer's, which forgets system call filter and AppArmor profile on this path.
 
-use super::create::CONFIG_FILE;
 use super::execute::{self, Outcome};
 use super::report::Report;
+use super::stage::CONFIG_FILE;
 use super::{Attempt, Failure};
 use crate::pod::ContainerId;
 use crate::runtime::ExecSpec;

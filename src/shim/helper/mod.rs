@@ -10,8 +10,12 @@ mod exec;
 mod execute;
 mod home;
 mod mounts;
+mod places;
 mod report;
+mod root;
+mod stage;
 mod trace;
+mod trees;
 mod users;
 
 use super::helper_job::{HelperMessage, Stage};

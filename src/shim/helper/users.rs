@@ -6,6 +6,7 @@
 use super::mounts::make_like;
 use super::{Attempt, Failure};
 use crate::runtime::protocol::ShimConfig;
+use crate::sys::jail;
 use crate::sys::mount_tree::{self, Submounts};
 use crate::sys::namespaces::Namespace;
 use nix::fcntl::{AT_FDCWD, OFlag, open};
@@ -88,6 +89,8 @@ impl Users {
     /// Does it with the pod's root as the owner of what is made.
     pub(super) fn act_as_root<T>(&self, work: impl FnOnce() -> T) -> T {
         let (uid, gid) = (setfsuid(Uid::from_raw(self.first)), setfsgid(Gid::from_raw(self.first)));
+        // The kernel has taken the rights over files; the root of a container has them over the files of all its users.
+        let _as_its_owner_only = jail::use_all_capabilities();
         let result = work();
         setfsgid(gid);
         setfsuid(uid);

@@ -134,6 +134,7 @@ async fn started(node: &Node, host: &Host, directory: &Path, propagation: Propag
         recursive_read_only: false,
         no_exec: false,
         propagation,
+        pinned: None,
     };
     container.mounts = vec![bind(&other, "/other", Propagation::Private), bind(directory, "/vol", propagation)];
     node.runtime.start_container(&container).await.unwrap();

@@ -338,5 +338,6 @@ pub(super) fn bind(host_path: &Path, container_path: &str) -> Mount {
         recursive_read_only: false,
         no_exec: false,
         propagation: Propagation::Private,
+        pinned: None,
     }
 }

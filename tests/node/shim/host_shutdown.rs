@@ -40,6 +40,7 @@ async fn d12_hooks_come_first_and_sidecars_end_after_main_containers_the_last_on
             recursive_read_only: false,
             no_exec: false,
             propagation: Propagation::Private,
+            pinned: None,
         }];
         node.runtime.start_container(&container).await.unwrap();
         started.push(container);

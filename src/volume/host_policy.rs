@@ -1,0 +1,36 @@
+//! What the pods of each source may mount of the host, as it is configured now: not what a manifest says of itself.
+
+use crate::config::{Allow, HostPathBounds};
+use crate::pod::SourceId;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+type Sources = BTreeMap<SourceId, Option<Arc<Allow>>>;
+
+/// The rules of all sources.
+#[derive(Debug, Default)]
+pub struct HostPathPolicy {
+    sources: RwLock<Sources>,
+}
+
+impl HostPathPolicy {
+    /// Replaces the rules; they count for what is mounted from now on. A source with `None` may mount everything.
+    pub fn configure(&self, sources: impl IntoIterator<Item = (SourceId, Option<Arc<Allow>>)>) {
+        *self.sources.write().unwrap_or_else(PoisonError::into_inner) = sources.into_iter().collect();
+    }
+
+    /// The bounds of a volume at this path; `None` for a source that may mount everything.
+    pub(super) fn bounds(&self, source: &SourceId, path: &Path) -> Result<Option<HostPathBounds>, String> {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        match sources.get(source) {
+            None => Err(format!("hostPath {path:?}: source {source} is not configured")),
+            Some(None) => Ok(None),
+            Some(Some(allow)) => {
+                let refused =
+                    || format!("hostPath {path:?}: source {source} may not use it (allow.hostPaths in podstead's configuration)");
+                allow.host_path_bounds(path).map(Some).ok_or_else(refused)
+            }
+        }
+    }
+}
