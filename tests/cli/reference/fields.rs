@@ -16,7 +16,10 @@ const SOURCES: &[&str] = &[
     "src/config/user_namespaces.rs",
     "src/config/source/written.rs",
     "src/config/source/allow.rs",
+    "src/config/source/channels.rs",
+    "src/config/source/requirements.rs",
     "src/image/registry_config.rs",
+    "src/pod/standards/level.rs",
     "src/telemetry/logging.rs",
 ];
 
@@ -39,6 +42,8 @@ const MORE: &[(&str, &str)] = &[
     ("sources[].allow", "[what a source may use](config.md#what-a-source-may-use)"),
     ("sources[].git", "[git](git-source.md)"),
     ("sources[].layers", "[one repository, many hosts](many-hosts.md)"),
+    ("sources[].podSecurity", "[what pods have to be](config.md#what-pods-have-to-be)"),
+    ("sources[].require", "[what pods have to be](config.md#what-pods-have-to-be)"),
     ("sources[].requireSignature", "[signatures](../explanation/signatures.md)"),
     ("sources[].substitute", "[variables](config.md#variables)"),
     ("upstream", "[a cluster](upstream.md)"),
