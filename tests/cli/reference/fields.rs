@@ -113,7 +113,10 @@ fn value(shapes: &BTreeMap<String, Shape>, kind: &str) -> String {
         return value(shapes, inner);
     }
     if let Some(inner) = inside("Vec<") {
-        return format!("list of {}", value(shapes, inner).replace("path", "paths").replace("text", "texts"));
+        return format!(
+            "list of {}",
+            value(shapes, inner).replace("path", "paths").replace("text", "texts").replace("number", "numbers")
+        );
     }
     if let Some(inner) = inside("BTreeMap<String, ") {
         return format!("{} by name", value(shapes, inner));
