@@ -6,7 +6,7 @@ use super::age_keys;
 use super::tree::{named_source, read_directory, read_source, root_of};
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
-use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, SourcePlace, WrittenConfig};
+use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, SourceConfig, SourcePlace, WrittenConfig};
 use crate::manifest::{Origin, Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
 use crate::pod::SourceId;
 use crate::source::{Artifact, Layers};
@@ -72,8 +72,8 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
             CheckContext { substitute: Some(Arc::new(all)), layers, ..everything }
         }
         Some(source) => {
-            let (allow, substitute, layers) = (source.allow.clone(), source.substitute.clone(), source.layers.clone());
-            CheckContext { allow, substitute, layers, ..everything }
+            let SourceConfig { allow, requirements, substitute, layers, .. } = source.clone();
+            CheckContext { allow, requirements, substitute, layers, ..everything }
         }
     };
     let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));

@@ -25,7 +25,9 @@ pub use paths::Paths;
 pub use pressure::{PressureThresholds, Threshold};
 pub use range::AddressRange;
 pub use resolve::HostFacts;
-pub use source::{Allow, GitPlace, HostPathBounds, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+pub use source::{
+    Allow, Channels, GitPlace, HostPathBounds, HttpPlace, PolicyRecord, Requirements, SourceConfig, SourcePlace, SshAccess,
+};
 pub use upstream::{Taint, TaintEffect, UpstreamConfig};
 pub use user_namespaces::{Clash, IdRange};
 pub use variables::NODE_NAME;

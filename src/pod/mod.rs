@@ -11,6 +11,7 @@
 //! * [`cdi`]: host devices by name.
 //! * [`storage`]: what it may use of the host's disk.
 //! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
+//! * [`standards`]: the Pod Security Standards.
 
 mod admit;
 pub mod cdi;
@@ -32,6 +33,7 @@ pub mod resources;
 pub mod restart;
 pub mod security;
 pub mod signal;
+pub mod standards;
 pub mod storage;
 mod support;
 mod validate;
@@ -43,3 +45,6 @@ pub use admit::{AdmitContext, Admitted, admit, static_pod_name};
 pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
 pub use k8s_openapi::api::core::v1::Pod;
+#[cfg(test)]
+pub(crate) use support::fields_with_effect;
+pub use support::is_safe_sysctl;

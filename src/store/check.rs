@@ -3,7 +3,7 @@
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
 use super::policy;
-use crate::config::Allow;
+use crate::config::{Allow, PolicyRecord, Requirements};
 use crate::manifest::{
     self, DecodedObject, Limits, Object, ObjectKey, Origin, Patch, PatchesByObject, Problem, Severity, Substitution, Target, Touch,
 };
@@ -26,6 +26,8 @@ pub struct CheckContext {
     pub admit: AdmitContext,
     /// What objects of this source may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Demands on the pods of this source.
+    pub requirements: Arc<Requirements>,
     /// Variables that are replaced in files before they are decoded; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
     /// Which files count, and which of two files with one object.
@@ -37,18 +39,42 @@ pub struct CheckContext {
 impl CheckContext {
     /// For a source that may use everything.
     pub fn new(admit: AdmitContext) -> Self {
-        Self { limits: Limits::default(), admit, allow: None, substitute: None, layers: Arc::default(), opening: Arc::default() }
+        Self {
+            limits: Limits::default(),
+            admit,
+            allow: None,
+            requirements: Arc::default(),
+            substitute: None,
+            layers: Arc::default(),
+            opening: Arc::default(),
+        }
+    }
+
+    /// The record of the configuration that objects are judged by, to be kept beside the accepted ones.
+    pub fn policy(&self) -> PolicyRecord {
+        PolicyRecord::of(self.allow.as_deref(), &self.requirements)
+    }
+
+    /// Tells if objects are judged by the recorded configuration.
+    pub fn has_policy(&self, record: &PolicyRecord) -> bool {
+        record.is_of(self.allow.as_deref(), &self.requirements)
+    }
+
+    /// Decides if an object that was accepted before has to go because the configuration does not allow it any more. One that was accepted under
+    /// the same configuration stays: it is refused by rules that came with a version of podstead, and an upgrade stops no pod. Versions that
+    /// kept no record (`None`) did not know the rules of [`policy::channels_of_pod`].
+    pub fn revokes(&self, accepted: &Accepted, judged_by: Option<&PolicyRecord>) -> bool {
+        match judged_by {
+            Some(record) if self.has_policy(record) => false,
+            Some(_) => !self.refusals(accepted, Rules::All).is_empty(),
+            None => !self.refusals(accepted, Rules::BeforeChannels).is_empty(),
+        }
     }
 
     /// What is not allowed of an object that was accepted before; empty for one that may stay.
     pub fn violations(&self, accepted: &Accepted) -> Vec<Problem> {
-        let Some(allow) = &self.allow else { return Vec::new() };
-        let Accepted { key, origin, object, patched_by: _ } = accepted;
-        let found = match object {
-            AcceptedObject::Pod(pod) => policy::of_pod(pod, &key.namespace, allow),
-            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => policy::of_namespace(&key.namespace, allow),
-            AcceptedObject::PersistentVolumeClaim(_) => policy::of_claim(&key.namespace, allow),
-        };
+        let Accepted { key, origin, .. } = accepted;
+        let found = self.refusals(accepted, Rules::All);
         let placed = |FieldProblem { severity, code, field, message, hint }| Problem {
             severity,
             code,
@@ -62,15 +88,52 @@ impl CheckContext {
         found.into_iter().map(placed).collect()
     }
 
-    /// What is not allowed of an object as written.
-    fn judge(&self, key: &ObjectKey, object: &Object) -> Vec<FieldProblem> {
-        match (&self.allow, object) {
-            (None, _) => Vec::new(),
-            (Some(allow), Object::Pod(pod)) => policy::of_pod(pod, &key.namespace, allow),
-            (Some(allow), Object::ConfigMap(_) | Object::Secret(_)) => policy::of_namespace(&key.namespace, allow),
-            (Some(allow), Object::PersistentVolumeClaim(_)) => policy::of_claim(&key.namespace, allow),
+    fn refusals(&self, accepted: &Accepted, rules: Rules) -> Vec<FieldProblem> {
+        let Accepted { key, origin: _, object, patched_by: _ } = accepted;
+        match object {
+            AcceptedObject::Pod(pod) => self.refusals_of_pod(key, pod, rules),
+            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => self.refusals_of_data(key),
+            AcceptedObject::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
         }
     }
+
+    /// What is not allowed of an object as written.
+    fn judge(&self, key: &ObjectKey, object: &Object) -> Vec<FieldProblem> {
+        match object {
+            Object::Pod(pod) => self.refusals_of_pod(key, pod, Rules::All),
+            Object::ConfigMap(_) | Object::Secret(_) => self.refusals_of_data(key),
+            Object::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
+        }
+    }
+
+    fn refusals_of_pod(&self, key: &ObjectKey, pod: &Pod, rules: Rules) -> Vec<FieldProblem> {
+        let mut found = policy::requirements_of_pod(pod, &self.requirements);
+        if let Some(allow) = &self.allow {
+            found.extend(policy::of_pod(pod, &key.namespace, allow));
+            match rules {
+                Rules::All => found.extend(policy::channels_of_pod(pod, allow)),
+                Rules::BeforeChannels => {}
+            }
+        }
+        found
+    }
+
+    fn refusals_of_data(&self, key: &ObjectKey) -> Vec<FieldProblem> {
+        self.allow.as_ref().map(|allow| policy::of_namespace(&key.namespace, allow)).unwrap_or_default()
+    }
+
+    fn refusals_of_claim(&self, key: &ObjectKey) -> Vec<FieldProblem> {
+        self.allow.as_ref().map(|allow| policy::of_claim(&key.namespace, allow)).unwrap_or_default()
+    }
+}
+
+/// Rules that an object is judged by.
+#[derive(Clone, Copy, Debug)]
+enum Rules {
+    /// Those of this version.
+    All,
+    /// Those of versions that kept no [`PolicyRecord`].
+    BeforeChannels,
 }
 
 /// An object that can be used.

@@ -143,6 +143,31 @@ fn what_a_source_may_use_is_judged_when_the_source_is_named() {
 }
 
 #[test]
+fn rules_of_a_source_are_reported_with_file_line_and_field() {
+    let directory = tempfile::tempdir().unwrap();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: c\n    image: nginx\n    ports:\n    \
+               - containerPort: 80\n      hostPort: 80\n    livenessProbe:\n      tcpSocket:\n        port: 80\n        host: 127.0.0.1\n";
+    std::fs::write(directory.path().join("web.yaml"), pod).unwrap();
+    let config = "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: edge\nsources:\n- name: fleet\n  directory: {path: /srv}\n  \
+                  allow: {}\n  podSecurity: {level: restricted, version: v1.33}\n  require: {limits: [memory], imageDigest: true}\n";
+    std::fs::write(directory.path().join("config.yaml.txt"), config).unwrap();
+    let refused = validate(directory.path(), &["--config", "config.yaml.txt", "--source", "fleet", "web.yaml"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let text = stdout(&refused);
+    for expected in [
+        "web.yaml:11:17: error[not-allowed]: spec.containers[0].ports[0].hostPort: this source may not use port 80 of the host",
+        "web.yaml:15:15: error[not-allowed]: spec.containers[0].livenessProbe.tcpSocket.host: this source may not use the host \"127.0.0.1\"",
+        "web.yaml:11:17: error[pod-security]: spec.containers[0].ports[0].hostPort: podSecurity restricted (v1.33): ports of the host (80)",
+        "web.yaml:7:5: error[pod-security]: spec.containers[0].securityContext.runAsNonRoot: podSecurity restricted (v1.33): ",
+        "web.yaml:7:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source have to have",
+        "web.yaml:8:12: error[required-by-source]: spec.containers[0].image: images of this source have to be named by digest",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(expected)), "{expected}\n{text}");
+    }
+    assert!(!text.contains("v1.33): a probe"), "that rule came with v1.34: {text}");
+}
+
+#[test]
 fn the_examples_of_networks_can_run() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = validate(repository, &["manifests/network", "manifests/plant-vlan.yaml"]);

@@ -138,6 +138,7 @@ pages! {
     secrets: "how-to/secrets.md",
     signed_commits: "how-to/signed-commits.md",
     support: "how-to/support.md",
+    untrusted_source: "how-to/untrusted-source.md",
 }
 
 #[test]

@@ -52,6 +52,7 @@ impl Pipeline {
             location: url.into(),
             history_limit: 3,
             allow: None,
+            requirements: Arc::default(),
             substitute: None,
             layers: Arc::default(),
         };

@@ -54,6 +54,7 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
         location: manifests.display().to_string(),
         history_limit: 3,
         allow: None,
+        requirements: Arc::default(),
         substitute: None,
         layers: Arc::default(),
     };

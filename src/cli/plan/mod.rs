@@ -16,7 +16,7 @@ use crate::mux::{DesiredPod, Merge};
 use crate::pod::objects::{FingerprintKey, Objects};
 use crate::pod::{PodUid, SourceId};
 use crate::source::Revision;
-use crate::store::last_good::LastGood;
+use crate::store::last_good::{LastGood, Record};
 use crate::store::{Accepted, CheckContext, Set, UndeltaStore, check};
 use crate::sys::clock::Clock;
 use crate::worker::backoff::BackoffPolicy;
@@ -70,6 +70,7 @@ pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode
 fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<Set> {
     let check_context = CheckContext {
         allow: source.allow.clone(),
+        requirements: source.requirements.clone(),
         substitute: source.substitute.clone(),
         layers: source.layers.clone(),
         opening: age_keys::for_forecasts(config),
@@ -77,9 +78,12 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     };
     let artifact = read_source(&source.place, &source.layers, &root_of(&source.place, path))?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
-    let is_refused = |accepted: &Accepted| !check_context.violations(accepted).is_empty();
-    let (before, _) =
-        last.in_force.map_or_else(UndeltaStore::default, |record| UndeltaStore::restore(record.files)).without(&is_refused);
+    let (before, _) = match last.in_force {
+        Some(Record { stamp, files }) => {
+            UndeltaStore::restore(files).without(&|accepted: &Accepted| check_context.revokes(accepted, stamp.policy.as_ref()))
+        }
+        None => (UndeltaStore::default(), Vec::new()),
+    };
     let store =
         before.in_layers(&source.layers).apply(&artifact, &|file, bytes, patches| check(file, bytes, &check_context, patches));
     Ok(store.set(&source.name, &artifact.revision))

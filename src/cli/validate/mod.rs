@@ -114,9 +114,9 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
 fn check_context(args: &ValidateArgs, source: Option<&SourceConfig>, context: &Context) -> CheckContext {
     let opening = age_keys::for_checks(context.load_config().ok().as_ref());
     let all = CheckContext { opening, ..CheckContext::new(admit_context(args, context)) };
-    match source {
-        Some(SourceConfig { allow, substitute, layers, .. }) => {
-            CheckContext { allow: allow.clone(), substitute: substitute.clone(), layers: layers.clone(), ..all }
+    match source.cloned() {
+        Some(SourceConfig { allow, requirements, substitute, layers, .. }) => {
+            CheckContext { allow, requirements, substitute, layers, ..all }
         }
         None => all,
     }

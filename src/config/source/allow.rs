@@ -3,10 +3,11 @@
 //! Without `allow`, everything: whoever may configure a source may trust it. With it, access to the host is what it names and no more;
 //! `namespaces` and `images` restrict where they are given.
 
+use super::channels::{Channels, WrittenPorts};
+use super::images::ImagePatterns;
 use crate::config::ConfigError;
 use crate::config::check::Check;
 use crate::config::paths::is_clean_absolute;
-use crate::image::reference::Reference;
 use crate::pod::cdi::DeviceName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -41,6 +42,29 @@ pub struct WrittenAllow {
     /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
+    /// Ports of the host that may lead to pods (`hostPort`, `portMappings` of a network): numbers and ranges such as `8000-8099`. Pods on
+    /// the host's network are not asked for them. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_ports: Vec<WrittenPorts>,
+    /// Networks of CNI plugins that pods may be connected to by annotation, by name; `*` for all. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<String>,
+    /// Hosts that probes and hooks may name (`httpGet.host`, `tcpSocket.host`), which are connected to from the host's network; `*` for all.
+    /// Pods on the host's network may name any. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probe_hosts: Vec<String>,
+    /// AppArmor profiles of the host (`Localhost`), by name; `*` for all. With `unconfined`, all. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub app_armor_profiles: Vec<String>,
+    /// Seccomp profiles of the host (`Localhost`), by file as manifests name it; `*` for all. With `unconfined`, all. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seccomp_profiles: Vec<String>,
+    /// Sysctls of `allowedUnsafeSysctls` that pods may set: names, or beginnings with a final `*`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sysctls: Vec<String>,
+    /// Priority classes that begin with `system-`; `system-node-critical` protects from the OOM killer. `*` for all. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub priority_classes: Vec<String>,
     /// Paths of the host that `hostPath` volumes may be at or below. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_paths: Vec<WrittenHostPath>,
@@ -78,15 +102,8 @@ pub struct HostPathBounds {
 pub struct Allow {
     written: WrittenAllow,
     capabilities: BTreeSet<String>,
-    images: Option<Vec<ImagePattern>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ImagePattern {
-    /// Of host and repository.
-    Beginning(String),
-    /// One repository, and what of it.
-    Repository { name: String, selector: Option<String> },
+    images: Option<ImagePatterns>,
+    channels: Channels,
 }
 
 impl Allow {
@@ -112,17 +129,11 @@ impl Allow {
                 return Err(check.invalid(&format!("{field}.devices[{index}]"), message));
             }
         }
-        let pattern = |(index, text): (usize, &String)| {
-            ImagePattern::parse(text).ok_or_else(|| {
-                check.invalid(
-                    &format!("{field}.images[{index}]"),
-                    format!("{text:?} is not (the beginning of) the name of an image"),
-                )
-            })
-        };
-        let images = written.images.as_ref().map(|images| images.iter().enumerate().map(pattern).collect()).transpose()?;
+        let patterns = |images| ImagePatterns::resolve(check, &format!("{field}.images"), images);
+        let images = written.images.as_deref().map(patterns).transpose()?;
+        let channels = Channels::resolve(check, field, written)?;
         let capabilities = written.capabilities.iter().map(|name| format!("CAP_{name}")).collect();
-        Ok(Self { written: written.clone(), capabilities, images })
+        Ok(Self { written: written.clone(), capabilities, images, channels })
     }
 
     /// As it is written.
@@ -191,40 +202,15 @@ impl Allow {
         self.written.namespaces.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| allowed == namespace))
     }
 
-    /// Whether a container may run this image. What is no name of an image is left to those who refuse it.
+    /// Tells if a container may run this image. True for a text that is no image name, which validation refuses.
     pub fn image(&self, image: &str) -> bool {
-        match (&self.images, image.parse::<Reference>()) {
-            (None, _) | (Some(_), Err(_)) => true,
-            (Some(patterns), Ok(reference)) => patterns.iter().any(|pattern| pattern.matches(&reference)),
-        }
-    }
-}
-
-impl ImagePattern {
-    fn parse(text: &str) -> Option<Self> {
-        let Some(beginning) = text.strip_suffix('/') else {
-            let reference: Reference = text.parse().ok()?;
-            let last = text.rsplit('/').next().unwrap_or(text);
-            let selector = last.contains([':', '@']).then(|| reference.selector());
-            return Some(Self::Repository { name: name_of(&reference), selector });
-        };
-        // The shortest name that begins so tells what host is meant.
-        let name = name_of(&format!("{beginning}/x/x").parse().ok()?);
-        Some(Self::Beginning(name.strip_suffix("x/x")?.to_owned()))
+        self.images.as_ref().is_none_or(|patterns| patterns.match_image(image))
     }
 
-    fn matches(&self, reference: &Reference) -> bool {
-        match self {
-            Self::Beginning(beginning) => name_of(reference).starts_with(beginning),
-            Self::Repository { name, selector } => {
-                *name == name_of(reference) && selector.as_ref().is_none_or(|selector| *selector == reference.selector())
-            }
-        }
+    /// Ports, networks, probes, profiles, kernel parameters and priorities.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
-}
-
-fn name_of(reference: &Reference) -> String {
-    format!("{}/{}", reference.host(), reference.repository())
 }
 
 #[cfg(test)]

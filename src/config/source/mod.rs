@@ -2,7 +2,11 @@
 
 mod access;
 mod allow;
+mod channels;
 mod git;
+mod images;
+mod record;
+mod requirements;
 mod resolve;
 mod written;
 
@@ -10,6 +14,9 @@ mod written;
 mod tests;
 
 pub use allow::{Allow, HostPathBounds};
+pub use channels::Channels;
+pub use record::PolicyRecord;
+pub use requirements::Requirements;
 
 pub(super) use resolve::sources;
 
@@ -40,6 +47,8 @@ pub struct SourceConfig {
     pub history_limit: usize,
     /// What its pods may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Demands on its pods.
+    pub requirements: Arc<Requirements>,
     /// Variables that are replaced in its manifests; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
     /// Which of its files count, and which of two with one object.

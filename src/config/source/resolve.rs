@@ -3,7 +3,7 @@
 use super::access::{AccessFields, web_url};
 use super::git::git_place;
 use super::written::{WrittenHttp, WrittenSignature, WrittenSource};
-use super::{Allow, HttpPlace, SourceConfig, SourcePlace};
+use super::{Allow, HttpPlace, Requirements, SourceConfig, SourcePlace};
 use crate::config::ConfigError;
 use crate::config::check::{Check, is_label};
 use crate::config::variables::Variables;
@@ -43,6 +43,7 @@ pub(in crate::config) fn sources(
             allow_rollback: false,
             history_limit: DEFAULT_HISTORY,
             allow: None,
+            requirements: Arc::default(),
             substitute: None,
             layers: Arc::default(),
         }]);
@@ -110,6 +111,8 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         allow_rollback,
         revision_history_limit,
         allow,
+        pod_security,
+        require,
         substitute,
         layers: in_layers,
     } = written;
@@ -156,6 +159,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
             Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?)),
             None => None,
         },
+        requirements: Arc::new(Requirements::resolve(check, field, pod_security.as_ref(), require.as_ref())?),
         substitute: match substitute {
             Some(names) => Some(Arc::new(variables.substitution(check, &format!("{field}.substitute"), names)?)),
             None => None,

@@ -1,6 +1,7 @@
 //! Sources as written in the configuration file.
 
 use super::allow::WrittenAllow;
+use super::requirements::{WrittenPodSecurity, WrittenRequire, level_or_fields};
 use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 use crate::source::SignatureRequirement;
 use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
@@ -37,6 +38,13 @@ pub struct WrittenSource {
     /// What its pods may use. Default: everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<WrittenAllow>,
+    /// The level of the Pod Security Standards that its pods keep to: `privileged`, `baseline` or `restricted`, or these fields. Default:
+    /// privileged.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "level_or_fields")]
+    pub pod_security: Option<WrittenPodSecurity>,
+    /// Further demands on its pods. Default: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require: Option<WrittenRequire>,
     /// Names of variables that are replaced in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
@@ -207,7 +215,9 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, substitute, layers } = source;
+        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, requirements, substitute, layers } =
+            source;
+        let (pod_security, require) = requirements.to_written();
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
             name: name.to_string(),
@@ -218,6 +228,8 @@ impl WrittenSource {
             allow_rollback: fetched.then_some(*allow_rollback),
             revision_history_limit: Some(*history_limit),
             allow: allow.as_ref().map(|allow| allow.to_written()),
+            pod_security,
+            require,
             layers: layers.written(),
             substitute: substitute.as_ref().map(|substitute| substitute.names().map(str::to_owned).collect()),
             ..Self::default()

@@ -29,7 +29,7 @@ impl AllowedSysctls {
     }
 
     /// Whether a pod may set it; `name` has dots as separators.
-    pub(in crate::pod) fn allow(&self, name: &str) -> bool {
+    pub fn allow(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None => name == pattern,

@@ -21,6 +21,12 @@ pub(super) const SAFE_SYSCTLS: [&str; 12] = [
     "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_wmem",
 ];
+
+/// Tells if any pod may set the sysctl; dots separate its parts.
+pub fn is_safe_sysctl(name: &str) -> bool {
+    SAFE_SYSCTLS.contains(&name)
+}
+
 const SECCOMP_ANNOTATIONS: [&str; 2] = ["seccomp.security.alpha.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/"];
 
 /// `metadata.annotations`: those that mean something to the kubelet.
@@ -77,7 +83,7 @@ pub(super) fn service_account(case: &Case<'_>, problems: &mut Problems) {
 pub(super) fn sysctl(case: &Case<'_>, problems: &mut Problems) {
     let written = case.value.as_str().unwrap_or_default();
     let name = dotted(written);
-    if SAFE_SYSCTLS.contains(&name.as_str()) || case.context.unsafe_sysctls.allow(&name) {
+    if is_safe_sysctl(&name) || case.context.unsafe_sysctls.allow(&name) {
         return;
     }
     if is_of_network(&name) || is_of_ipc(&name) {

@@ -13,6 +13,8 @@ mod schema_test;
 mod shown;
 mod table;
 
+pub use judge::is_safe_sysctl;
+
 use super::Pod;
 use super::admit::AdmitContext;
 use super::field::{FieldPath, Problems};
@@ -75,6 +77,15 @@ static TABLE: LazyLock<HashMap<String, Support>> = LazyLock::new(|| {
 
 fn join(place: &str, field: &str) -> String {
     if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
+}
+
+/// Every field that has an effect, with `[]` for any list item: for tests that classify fields.
+#[cfg(test)]
+pub(crate) fn fields_with_effect() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().filter_map(|(field, support)| match support {
+        Support::Honoured(_) | Support::Partly { .. } => Some(field.as_str()),
+        Support::Ignored { .. } | Support::Refused { .. } => None,
+    })
 }
 
 /// Reports every field that is set and not honoured. The Pod is as written: a default is nobody's wish.

@@ -62,10 +62,12 @@ pub(super) fn attempt(
     let set = Box::new(next.set(source, &artifact.revision));
     let same = in_force.filter(|stamp| stamp.revision == artifact.revision && store.keeps_the_same_as(&next));
     let kept = match same {
-        Some(stamp) if stamp.place == artifact.place => Ok(stamp.clone()),
-        // Read from elsewhere, and the same: no other revision.
+        Some(stamp) if stamp.place == artifact.place && stamp.policy.as_ref().is_some_and(|policy| context.has_policy(policy)) => {
+            Ok(stamp.clone())
+        }
+        // Read from elsewhere or judged by another configuration, and the same: no other revision.
         Some(stamp) => {
-            let stamp = Stamp { place: artifact.place.clone(), ..stamp.clone() };
+            let stamp = Stamp { place: artifact.place.clone(), policy: Some(context.policy()), ..stamp.clone() };
             let record = Record { stamp: stamp.clone(), files: next.kept() };
             shelf.last_good.save(&State { hold: None, in_force: Some(record) }).map(|()| stamp)
         }
@@ -77,6 +79,7 @@ pub(super) fn attempt(
                 accepted_at: Timestamp::now(),
                 restored_from: None,
                 newest: None,
+                policy: Some(context.policy()),
             },
             files: next.kept(),
         }),

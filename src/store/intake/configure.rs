@@ -72,6 +72,7 @@ impl Configuration {
     pub(super) fn desk(&self, source: IntakeSource) -> Desk {
         let check = CheckContext {
             allow: source.allow.clone(),
+            requirements: source.requirements.clone(),
             substitute: source.substitute.clone(),
             layers: source.layers.clone(),
             ..self.check.clone()

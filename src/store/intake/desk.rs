@@ -92,8 +92,11 @@ impl Desk {
 
     /// Whether its files are judged as those of `source`: with the same layers and variables, and allowed to use the same.
     pub(super) fn judges_as(&self, source: &IntakeSource) -> bool {
-        let IntakeSource { id: _, kind: _, location: _, history_limit: _, allow, substitute, layers } = &self.source;
-        *allow == source.allow && *substitute == source.substitute && *layers == source.layers
+        let IntakeSource { id: _, kind: _, location: _, history_limit: _, allow, requirements, substitute, layers } = &self.source;
+        *allow == source.allow
+            && *requirements == source.requirements
+            && *substitute == source.substitute
+            && *layers == source.layers
     }
 
     /// Takes note of another description of the same source.
@@ -130,7 +133,7 @@ impl Desk {
                 }
                 self.hold = hold;
                 in_force.map(|Record { stamp, files }| {
-                    let (store, set) = self.restored(files, &stamp.revision);
+                    let (store, set) = self.restored(files, &stamp);
                     (self.store, self.pods) = (Arc::new(store), set.pods.len());
                     tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "last good set");
                     self.in_force = Some(stamp);
@@ -340,12 +343,14 @@ impl Desk {
         });
     }
 
-    /// What was accepted before, without what its source may not use any more: that is the statement of whoever configured it.
-    pub(super) fn restored(&self, files: KeptFiles, revision: &Revision) -> (UndeltaStore, Set) {
-        let is_refused = |accepted: &Accepted| !self.check.violations(accepted).is_empty();
-        let (store, refused) = UndeltaStore::restore(files).without(&is_refused);
-        let mut set = store.set(self.id(), revision);
-        set.problems.extend(refused.iter().flat_map(|accepted| self.check.violations(accepted)));
+    /// The accepted set without objects that the configuration does not allow any more: that is the will of whoever changed it. An object that
+    /// only rules of a newer podstead refuse is reported and stays.
+    pub(super) fn restored(&self, files: KeptFiles, stamp: &Stamp) -> (UndeltaStore, Set) {
+        let all = UndeltaStore::restore(files);
+        let problems: Vec<Problem> = all.accepted().flat_map(|accepted| self.check.violations(accepted)).collect();
+        let (store, _) = all.without(&|accepted: &Accepted| self.check.revokes(accepted, stamp.policy.as_ref()));
+        let mut set = store.set(self.id(), &stamp.revision);
+        set.problems.extend(problems);
         (store, set)
     }
 

@@ -20,7 +20,7 @@ pub use request::IntakeHandle;
 mod tests;
 
 use super::{CheckContext, Set};
-use crate::config::{Allow, Paths};
+use crate::config::{Allow, Paths, Requirements};
 use crate::manifest::Substitution;
 use crate::pod::SourceId;
 use crate::source::{Layers, SourceReport};
@@ -54,6 +54,8 @@ pub struct IntakeSource {
     pub history_limit: usize,
     /// What its pods may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Demands on its pods.
+    pub requirements: Arc<Requirements>,
     /// Variables that are replaced in its manifests.
     pub substitute: Option<Arc<Substitution>>,
     /// Which of its files count.

@@ -88,7 +88,7 @@ impl Desk {
         if target.number == in_force.number {
             return Err(RevisionError::InForce { id, revision: target.revision });
         }
-        let (store, set) = self.restored(files.clone(), &target.revision);
+        let (store, set) = self.restored(files.clone(), &target);
         let hold = Hold { kind: HoldKind::RolledBack, since: Timestamp::now(), command };
         let (kept_hold, before) = (hold.clone(), in_force.clone());
         let written = self.on_disk(move |shelf| {

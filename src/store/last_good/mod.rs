@@ -21,7 +21,7 @@ pub use revisions::Unreadable;
 
 use super::seal::{Sealer, has_secrets};
 use super::undelta::KeptFiles;
-use crate::config::Paths;
+use crate::config::{Paths, PolicyRecord};
 use crate::manifest::ObjectKey;
 use crate::pod::SourceId;
 use crate::source::history::Hold;
@@ -80,6 +80,9 @@ pub struct Stamp {
     pub restored_from: Option<u64>,
     /// The revision that was accepted last from the source itself, where somebody went back: what comes next must not be older than it.
     pub newest: Option<Revision>,
+    /// The configuration that its objects were judged by; `None` where a version of podstead accepted it that kept no record of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyRecord>,
 }
 
 impl Stamp {

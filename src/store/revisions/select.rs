@@ -53,6 +53,7 @@ mod tests {
             accepted_at: jiff::Timestamp::UNIX_EPOCH,
             restored_from: None,
             newest: None,
+            policy: None,
         }
     }
 

@@ -122,6 +122,11 @@ impl UndeltaStore {
         self.kept() == other.kept()
     }
 
+    /// Every object, those included that another file's takes the place of.
+    pub fn accepted(&self) -> impl Iterator<Item = &Accepted> {
+        self.files.values().flat_map(|share| share.objects())
+    }
+
     /// Whether it gives no object at all.
     pub fn is_empty(&self) -> bool {
         self.files.values().all(|share| share.objects().is_empty())

@@ -16,7 +16,10 @@ const SOURCES: &[&str] = &[
     "src/config/user_namespaces.rs",
     "src/config/source/written.rs",
     "src/config/source/allow.rs",
+    "src/config/source/channels.rs",
+    "src/config/source/requirements.rs",
     "src/image/registry_config.rs",
+    "src/pod/standards/level.rs",
     "src/telemetry/logging.rs",
 ];
 
@@ -39,6 +42,8 @@ const MORE: &[(&str, &str)] = &[
     ("sources[].allow", "[what a source may use](config.md#what-a-source-may-use)"),
     ("sources[].git", "[git](git-source.md)"),
     ("sources[].layers", "[one repository, many hosts](many-hosts.md)"),
+    ("sources[].podSecurity", "[what pods have to be](config.md#what-pods-have-to-be)"),
+    ("sources[].require", "[what pods have to be](config.md#what-pods-have-to-be)"),
     ("sources[].requireSignature", "[signatures](../explanation/signatures.md)"),
     ("sources[].substitute", "[variables](config.md#variables)"),
     ("upstream", "[a cluster](upstream.md)"),
@@ -108,7 +113,10 @@ fn value(shapes: &BTreeMap<String, Shape>, kind: &str) -> String {
         return value(shapes, inner);
     }
     if let Some(inner) = inside("Vec<") {
-        return format!("list of {}", value(shapes, inner).replace("path", "paths").replace("text", "texts"));
+        return format!(
+            "list of {}",
+            value(shapes, inner).replace("path", "paths").replace("text", "texts").replace("number", "numbers")
+        );
     }
     if let Some(inner) = inside("BTreeMap<String, ") {
         return format!("{} by name", value(shapes, inner));

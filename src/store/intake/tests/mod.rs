@@ -2,6 +2,7 @@
 
 mod layers;
 mod revisions;
+mod upgrades;
 
 use super::*;
 use crate::pod::{AdmitContext, NodeName};
@@ -78,6 +79,7 @@ fn start_in_layers(root: &Path, allow: &str, layers: &[&str]) -> Running {
         location: "/etc/m".into(),
         history_limit: 3,
         allow: allowed(allow),
+        requirements: Arc::default(),
         substitute: None,
         layers,
     };
@@ -354,6 +356,7 @@ async fn a_source_that_is_not_configured_any_more_is_forgotten_and_the_others_go
         location: "there".into(),
         history_limit: 3,
         allow: None,
+        requirements: Arc::default(),
         substitute: None,
         layers: Arc::default(),
     };
@@ -381,6 +384,7 @@ async fn what_a_source_may_use_counts_for_what_is_in_force_when_the_configuratio
         location: "/etc/m".into(),
         history_limit: 3,
         allow: allowed(allow),
+        requirements: Arc::default(),
         substitute: None,
         layers: Arc::default(),
     };

@@ -1,4 +1,15 @@
-//! Whether an object uses only what its source may use. **Pure**.
+//! Judges an object by the rules of its source: the rights that it may use (`allow`) and the demands on it (`podSecurity`, `require`).
+//! **Pure**.
+//!
+//! `reach_test` holds the rules of `allow` against the table of supported fields, so that no field that reaches the host is without one.
+
+mod channels;
+#[cfg(test)]
+mod reach_test;
+mod requirements;
+
+pub(super) use channels::of_pod as channels_of_pod;
+pub(super) use requirements::of_pod as requirements_of_pod;
 
 use crate::config::Allow;
 use crate::manifest::Severity;
@@ -48,21 +59,24 @@ pub(super) fn of_pod(pod: &Pod, namespace: &str, allow: &Allow) -> Vec<FieldProb
         found.push(violation("metadata.annotations", format!("device {device}"), "devices"));
     }
     found.extend(of_volumes(spec, allow));
-    let (mut init, mut main) = (0, 0);
-    for (kind, container) in containers::all(pod) {
-        let field = match kind {
-            ContainerKind::Init | ContainerKind::Sidecar => {
-                init += 1;
-                format!("spec.initContainers[{}]", init - 1)
-            }
-            ContainerKind::Main => {
-                main += 1;
-                format!("spec.containers[{}]", main - 1)
-            }
-        };
+    for (field, container) in containers_of(pod) {
         found.extend(of_container(pod, container, &field, allow));
     }
     found
+}
+
+/// The containers of a pod with the paths of their entries, in the order of their start.
+fn containers_of(pod: &Pod) -> Vec<(String, &Container)> {
+    let (mut init, mut main) = (0, 0);
+    let with_field = |(kind, container)| {
+        let (list, index) = match kind {
+            ContainerKind::Init | ContainerKind::Sidecar => ("initContainers", &mut init),
+            ContainerKind::Main => ("containers", &mut main),
+        };
+        *index += 1;
+        (format!("spec.{list}[{}]", *index - 1), container)
+    };
+    containers::all(pod).map(with_field).collect()
 }
 
 fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
@@ -162,30 +176,49 @@ fn violation(field: &str, what: String, allow: &str) -> FieldProblem {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::store) mod tests {
     use crate::config::{Config, HostFacts};
+    use crate::manifest::Severity;
     use crate::pod::{AdmitContext, NodeName};
     use crate::store::{CheckContext, Checked, check};
     use std::path::Path;
 
     /// Judges a manifest for a source with this `allow`.
     fn checked(allow: &str, text: &str) -> Checked {
+        checked_by(&format!("allow: {allow}"), text)
+    }
+
+    /// Judges a manifest for a source with these fields.
+    pub(in crate::store) fn checked_by(fields: &str, text: &str) -> Checked {
+        check("p.yaml", text.as_bytes(), &context(fields), &crate::manifest::PatchesByObject::new())
+    }
+
+    /// The context of a source with these fields.
+    pub(in crate::store) fn context(fields: &str) -> CheckContext {
         let config = format!(
-            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nsources: [{{name: a, directory: {{path: /a}}, allow: {allow}}}]\n"
+            "apiVersion: podstead.dev/v1alpha1\nkind: Config\nallowedUnsafeSysctls: [net.core.*]\n\
+             sources: [{{name: a, directory: {{path: /a}}, {fields}}}]\n"
         );
         let facts = HostFacts { host_name: "edge".into(), executable: None };
         let mut config = Config::parse(config.as_bytes(), &facts, Path::new("/c")).unwrap();
-        let context =
-            CheckContext { allow: config.sources.remove(0).allow, ..CheckContext::new(AdmitContext::new(NodeName::new("edge"))) };
-        check("p.yaml", text.as_bytes(), &context, &crate::manifest::PatchesByObject::new())
+        let source = config.sources.remove(0);
+        CheckContext {
+            allow: source.allow,
+            requirements: source.requirements,
+            ..CheckContext::new(AdmitContext {
+                unsafe_sysctls: config.allowed_unsafe_sysctls,
+                ..AdmitContext::new(NodeName::new("edge"))
+            })
+        }
     }
 
     /// What is not allowed, as `line field`.
-    fn violations(allow: &str, text: &str) -> Vec<String> {
+    pub(super) fn violations(allow: &str, text: &str) -> Vec<String> {
         let checked = checked(allow, text);
         let found: Vec<String> = checked
             .problems
             .iter()
+            .filter(|problem| problem.severity == Severity::Error)
             .inspect(|problem| assert_eq!(problem.code, super::CODE, "{problem}"))
             .map(|problem| format!("{} {}", problem.position.unwrap().line, problem.field))
             .collect();
