@@ -123,7 +123,7 @@ pub(super) async fn get(backend: &Backend, path: PodPath, query: &Query, form: O
         let ClaimName { namespace, name } = claim;
         let wanted = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
         let not_found = ApiFailure::not_found(PLURAL, &wanted.name);
-        return Err(match objects.find(&wanted) {
+        return Err(match objects.first(&wanted) {
             Err(error) => ApiFailure { message: error.to_string(), ..not_found },
             Ok(_) => not_found,
         });

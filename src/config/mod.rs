@@ -25,7 +25,7 @@ pub use paths::Paths;
 pub use pressure::{PressureThresholds, Threshold};
 pub use range::AddressRange;
 pub use resolve::HostFacts;
-pub use source::{Allow, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+pub use source::{Allow, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess, sharing};
 pub use upstream::{Taint, TaintEffect, UpstreamConfig};
 pub use user_namespaces::{Clash, IdRange};
 pub use variables::NODE_NAME;

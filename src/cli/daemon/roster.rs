@@ -7,9 +7,10 @@
 
 use super::sources;
 use crate::config::reload::{ConfigStanding, SourceChanges, is_blank, needs_restart};
-use crate::config::{Config, HostFacts, SourceConfig};
+use crate::config::{Config, HostFacts, SourceConfig, sharing};
 use crate::mux::MuxHandle;
 use crate::pod::SourceId;
+use crate::pod::sharing::Sharing;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
 use crate::source::wake::Waker;
 use crate::source::{Artifact, PodSource as _, SourceReport, Wakers, Wishes};
@@ -38,6 +39,8 @@ pub(super) struct RosterLinks {
     /// Where sources report to.
     pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
     pub(super) mux: MuxHandle,
+    /// Which source reaches what of which other one, for whoever asks beside the mux.
+    pub(super) sharing: watch::Sender<Arc<Sharing>>,
     pub(super) intake: IntakeConfigurator,
     pub(super) wakers: Wakers,
     pub(super) machine_key: MachineKey,
@@ -186,7 +189,8 @@ impl Roster {
             self.stop(name).await;
         }
         if !changes.is_empty() {
-            self.links.mux.configure(config.sources.iter().map(|source| source.name.clone()).collect()).await;
+            self.links.mux.configure(sharing(&config.sources)).await;
+            self.links.sharing.send_replace(Arc::new(sharing(&config.sources)));
             self.links.intake.configure(config.sources.iter().map(sources::describe).collect()).await;
         }
         // Only now, for a source that was changed begins with what it left on disk.

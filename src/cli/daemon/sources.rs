@@ -30,7 +30,8 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
 
 /// The source itself.
 pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
-    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, substitute: _, layers } = source;
+    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, share: _, substitute: _, layers } =
+        source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
             let layers = layers.clone();

@@ -4,12 +4,14 @@ mod access;
 mod allow;
 mod git;
 mod resolve;
+mod share;
 mod written;
 
 #[cfg(test)]
 mod tests;
 
 pub use allow::Allow;
+pub use share::sharing;
 
 pub(super) use resolve::sources;
 
@@ -17,6 +19,7 @@ pub(super) use written::WrittenSource;
 
 use crate::manifest::Substitution;
 use crate::pod::SourceId;
+use crate::pod::sharing::Share;
 use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
 use crate::source::{Layers, SignatureRequirement};
@@ -40,6 +43,8 @@ pub struct SourceConfig {
     pub history_limit: usize,
     /// What its pods may use; `None` for everything.
     pub allow: Option<Arc<Allow>>,
+    /// Objects of it that pods of other sources may use, where that needs permission.
+    pub share: Vec<Share>,
     /// Variables that are replaced in its manifests; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
     /// Which of its files count, and which of two with one object.

@@ -2,6 +2,7 @@
 
 use super::access::{AccessFields, web_url};
 use super::git::git_place;
+use super::share;
 use super::written::{WrittenHttp, WrittenSignature, WrittenSource};
 use super::{Allow, HttpPlace, SourceConfig, SourcePlace};
 use crate::config::ConfigError;
@@ -43,6 +44,7 @@ pub(in crate::config) fn sources(
             allow_rollback: false,
             history_limit: DEFAULT_HISTORY,
             allow: None,
+            share: Vec::new(),
             substitute: None,
             layers: Arc::default(),
         }]);
@@ -60,7 +62,9 @@ pub(in crate::config) fn sources(
         }
         source(check, &field, &expanded(check, &field, written, variables)?, variables)
     };
-    written.iter().enumerate().map(resolve).collect()
+    let sources: Vec<SourceConfig> = written.iter().enumerate().map(resolve).collect::<Result<_, _>>()?;
+    share::check_names(check, &sources)?;
+    Ok(sources)
 }
 
 /// The source with the variables in its paths and addresses replaced.
@@ -110,6 +114,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         allow_rollback,
         revision_history_limit,
         allow,
+        share,
         substitute,
         layers: in_layers,
     } = written;
@@ -153,9 +158,10 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
             MAX_HISTORY,
         )?,
         allow: match allow {
-            Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?)),
+            Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?.of_source(name))),
             None => None,
         },
+        share: share::shares(check, &format!("{field}.share"), share)?,
         substitute: match substitute {
             Some(names) => Some(Arc::new(variables.substitution(check, &format!("{field}.substitute"), names)?)),
             None => None,

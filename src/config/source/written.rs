@@ -1,6 +1,7 @@
 //! Sources as written in the configuration file.
 
 use super::allow::WrittenAllow;
+use super::share::{self, WrittenShare};
 use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 use crate::source::SignatureRequirement;
 use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
@@ -34,9 +35,12 @@ pub struct WrittenSource {
     /// Earlier accepted revisions that are kept, 0 to 100. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<usize>,
-    /// What its pods may use. Default: everything.
+    /// What its pods may use. With it, objects of other sources are out of reach unless they are shared. Default: everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<WrittenAllow>,
+    /// Objects of it that pods of other sources may use, where one of both sources has `allow`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<WrittenShare>,
     /// Names of variables that are replaced in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
@@ -207,7 +211,7 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, substitute, layers } = source;
+        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, share, substitute, layers } = source;
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
             name: name.to_string(),
@@ -218,6 +222,7 @@ impl WrittenSource {
             allow_rollback: fetched.then_some(*allow_rollback),
             revision_history_limit: Some(*history_limit),
             allow: allow.as_ref().map(|allow| allow.to_written()),
+            share: share.iter().map(share::to_written).collect(),
             layers: layers.written(),
             substitute: substitute.as_ref().map(|substitute| substitute.names().map(str::to_owned).collect()),
             ..Self::default()

@@ -14,7 +14,7 @@ use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::{LastGood, Record, Stamp, State};
 use crate::store::undelta::KeptFiles;
-use crate::store::{Accepted, CheckContext, Set, UndeltaStore};
+use crate::store::{Accepted, CheckContext, Set, UndeltaStore, relocate};
 use crate::telemetry::events::EventRecorder;
 use crate::telemetry::{counted, error_chain};
 use jiff::Timestamp;
@@ -343,7 +343,7 @@ impl Desk {
     /// What was accepted before, without what its source may not use any more: that is the statement of whoever configured it.
     pub(super) fn restored(&self, files: KeptFiles, revision: &Revision) -> (UndeltaStore, Set) {
         let is_refused = |accepted: &Accepted| !self.check.violations(accepted).is_empty();
-        let (store, refused) = UndeltaStore::restore(files).without(&is_refused);
+        let (store, refused) = UndeltaStore::restore(relocate(files, self.check.allow.as_deref())).without(&is_refused);
         let mut set = store.set(self.id(), revision);
         set.problems.extend(refused.iter().flat_map(|accepted| self.check.violations(accepted)));
         (store, set)
