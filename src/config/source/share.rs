@@ -37,7 +37,7 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
             return Err(check.invalid(&format!("{field}.with"), "names no source".to_owned()));
         }
         let names = |name: &str, written: &[String], is_name: fn(&str) -> bool| {
-            for (index, name_of_object) in written.iter().enumerate().filter(|(_, name)| *name != "*" && !is_name(name)) {
+            if let Some((index, name_of_object)) = written.iter().enumerate().find(|(_, name)| *name != "*" && !is_name(name)) {
                 let message = format!("{name_of_object:?} is neither the name of an object nor *");
                 return Err(check.invalid(&format!("{field}.{name}[{index}]"), message));
             }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSource {
-    /// Unique: a lower-case RFC 1123 label. The first source that has a pod of a name wins.
+    /// Unique: a lower-case RFC 1123 label. The first source that has a pod of a name wins; those with `allow` come last.
     pub name: String,
     /// A directory or a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
