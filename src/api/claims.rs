@@ -10,7 +10,7 @@ use super::route::PodPath;
 use super::show::age_since;
 use super::table::{self, Column, IncludeObject};
 use crate::pod::PodUid;
-use crate::pod::claims::{ClaimName, ClaimTerms, RECLAIM_POLICY_ANNOTATION};
+use crate::pod::claims::{ClaimName, ClaimOwner, ClaimTerms, RECLAIM_POLICY_ANNOTATION, Tenure};
 use crate::pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
 use crate::telemetry::error_chain;
 use crate::volume::PruneClaimError;
@@ -43,14 +43,16 @@ struct Known<'a> {
     held: Option<&'a Held>,
     volume: Option<PersistentVolume>,
     bytes: Option<u64>,
+    /// The data are those of another source, which keeps them from this claim.
+    is_of_another: bool,
 }
 
 impl Known<'_> {
     /// A claim is bound when its directory is there; what is there without a claim is released, if a claim cannot be expected any more.
     fn phase(&self, is_complete: bool) -> &'static str {
         match (self.held, &self.volume) {
-            (Some(_), Some(_)) => "Bound",
-            (Some(_) | None, None) => "Pending",
+            (Some(_), Some(_)) if !self.is_of_another => "Bound",
+            (Some(_), Some(_)) | (Some(_) | None, None) => "Pending",
             (None, Some(_)) if is_complete => "Released",
             (None, Some(_)) => "Unknown",
         }
@@ -87,8 +89,13 @@ async fn known<'a>(
     }
     let volumes = backend.claims.claims().await.map_err(|error| ApiFailure::internal(error_chain(&error).to_string()))?;
     for volume in volumes {
-        let claim = volume.claim.clone();
-        known.entry(claim).or_default().volume = Some(volume);
+        let entry = known.entry(volume.claim.clone()).or_default();
+        let recorded = volume.record.as_ref().and_then(|record| record.owner.as_ref());
+        entry.is_of_another = entry.held.is_some_and(|held| {
+            let owner = ClaimOwner { source: held.source.clone(), restricted: objects.sharing().is_restricted(&held.source) };
+            owner.tenure(recorded) == Tenure::None
+        });
+        entry.volume = Some(volume);
     }
     known.retain(|claim, _| is_asked_for(claim));
     Ok(known)
@@ -123,7 +130,7 @@ pub(super) async fn get(backend: &Backend, path: PodPath, query: &Query, form: O
         let ClaimName { namespace, name } = claim;
         let wanted = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
         let not_found = ApiFailure::not_found(PLURAL, &wanted.name);
-        return Err(match objects.find(&wanted) {
+        return Err(match objects.first(&wanted) {
             Err(error) => ApiFailure { message: error.to_string(), ..not_found },
             Ok(_) => not_found,
         });

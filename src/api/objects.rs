@@ -75,7 +75,7 @@ pub(super) fn get(backend: &Backend, kind: ListedKind, path: PodPath, form: Opti
     let objects = backend.objects.get();
     let name = ObjectName { kind: kind.object_kind(), namespace: path.namespace, name: path.name };
     let held = objects
-        .find(&name)
+        .first(&name)
         .map_err(|error| ApiFailure { message: error.to_string(), ..ApiFailure::not_found(kind.plural(), &name.name) })?;
     match form {
         Some(include) => respond::json(&table::table(kind.columns(), vec![row(&name, held, include)], 0)),

@@ -26,7 +26,7 @@ pub use pressure::{PressureThresholds, Threshold};
 pub use range::AddressRange;
 pub use resolve::HostFacts;
 pub use source::{
-    Allow, Channels, GitPlace, HostPathBounds, HttpPlace, PolicyRecord, Requirements, SourceConfig, SourcePlace, SshAccess,
+    Allow, Channels, GitPlace, HostPathBounds, HttpPlace, PolicyRecord, Requirements, SourceConfig, SourcePlace, SshAccess, sharing,
 };
 pub use upstream::{Taint, TaintEffect, UpstreamConfig};
 pub use user_namespaces::{Clash, IdRange};

@@ -196,6 +196,11 @@ impl Paths {
         self.persistent_volumes().join(".trash")
     }
 
+    /// A persistent volume that made room for another source's claim.
+    pub fn displaced_volume(&self, unique: &str, claim: &ClaimName) -> PathBuf {
+        self.persistent_volumes().join(".displaced").join(unique).join(&claim.namespace).join(&claim.name)
+    }
+
     /// The persistent volume of a claim: its record and its data.
     pub fn persistent_volume(&self, claim: &ClaimName) -> PathBuf {
         self.persistent_volumes().join(&claim.namespace).join(&claim.name)

@@ -198,10 +198,14 @@ mod tests {
     use super::super::exchange::question;
     use super::super::zone::ZonePod;
     use super::*;
+    use crate::pod::SourceId;
+    use crate::pod::sharing::Sharing;
     use proptest::prelude::*;
 
     fn zone() -> Zone {
         let pod = |number: u32| ZonePod {
+            source: SourceId::new("a"),
+            seen: None,
             namespace: "shop".into(),
             names: vec![format!("web-{number}")],
             hostname: format!("web-{number}"),
@@ -210,7 +214,7 @@ mod tests {
             is_ready: true,
             owns_addresses: true,
         };
-        Zone::new("cluster.local", &[], 3, (1..=100).map(pod).collect::<Vec<_>>().iter())
+        Zone::new("cluster.local", &[], 3, &Sharing::default(), (1..=100).map(pod).collect::<Vec<_>>().iter())
     }
 
     fn reply(query: &Message, transport: Transport) -> Message {

@@ -68,6 +68,7 @@ impl Resolver {
         let server = Arc::new(Server::new(records.zone(), Forwarder::new(servers), askers));
         let mut tasks = JoinSet::new();
         tasks.spawn(settings.follow(sender));
+        tasks.spawn(records.follow_sharing());
         sockets.into_iter().for_each(|sockets| serve(&server, sockets, &mut tasks));
         loop {
             tokio::select! {

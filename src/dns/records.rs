@@ -3,10 +3,13 @@
 use super::zone::{Zone, ZonePod};
 use crate::mux::DesiredPod;
 use crate::pod::host_files::hostname;
+use crate::pod::identity::seen;
+use crate::pod::sharing::Sharing;
 use crate::pod::{NodeName, PodUid};
 use crate::status::PodStatusSink;
 use k8s_openapi::api::core::v1::PodStatus;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -18,6 +21,7 @@ pub struct Records {
     servers: Vec<IpAddr>,
     node: NodeName,
     pods: Mutex<Pods>,
+    sharing: watch::Receiver<Arc<Sharing>>,
     zone: watch::Sender<Arc<Zone>>,
     /// Who is told as well.
     next: Arc<dyn PodStatusSink>,
@@ -30,10 +34,16 @@ struct Pods {
 }
 
 impl Records {
-    /// No pods yet. `servers` are the addresses of the resolver itself; `next` is told everything, too.
-    pub fn new(domain: String, servers: Vec<IpAddr>, node: NodeName, next: Arc<dyn PodStatusSink>) -> Self {
-        let zone = Arc::new(Zone::new(&domain, &servers, 0, [].iter()));
-        Self { domain, servers, node, pods: Mutex::default(), zone: watch::Sender::new(zone), next }
+    /// No pods yet. `servers` are the addresses of the resolver itself; `sharing` says whose names are whose; `next` is told everything, too.
+    pub fn new(
+        domain: String,
+        servers: Vec<IpAddr>,
+        node: NodeName,
+        sharing: watch::Receiver<Arc<Sharing>>,
+        next: Arc<dyn PodStatusSink>,
+    ) -> Self {
+        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter()));
+        Self { domain, servers, node, pods: Mutex::default(), sharing, zone: watch::Sender::new(zone), next }
     }
 
     /// The zone of every moment.
@@ -50,9 +60,26 @@ impl Records {
             Some(pod) => drop(pods.by_uid.insert(uid.clone(), pod)),
             None => drop(pods.by_uid.remove(uid)),
         }
+        self.renew(&mut pods);
+    }
+
+    /// Under the lock: zones come in the order of changes.
+    fn renew(&self, pods: &mut Pods) {
         pods.changes = pods.changes.wrapping_add(1);
-        // Under the lock: zones come in the order of changes.
-        self.zone.send_replace(Arc::new(Zone::new(&self.domain, &self.servers, pods.changes, pods.by_uid.values())));
+        let sharing = Arc::clone(&self.sharing.borrow());
+        self.zone.send_replace(Arc::new(Zone::new(&self.domain, &self.servers, pods.changes, &sharing, pods.by_uid.values())));
+    }
+
+    /// Keeps the zone to what sources share, for ever.
+    pub(super) async fn follow_sharing(self: Arc<Self>) -> Infallible {
+        let mut sharing = self.sharing.clone();
+        loop {
+            if sharing.changed().await.is_err() {
+                // Nobody will change it any more.
+                return std::future::pending().await;
+            }
+            self.renew(&mut self.pods.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 }
 
@@ -85,6 +112,8 @@ fn zone_pod(desired: &DesiredPod, status: &PodStatus, domain: &str, node: &NodeN
     let is_ready = status.conditions.iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let terminates = pod.metadata.deletion_timestamp.is_some();
     Some(ZonePod {
+        source: desired.source.clone(),
+        seen: seen(pod),
         namespace: desired.full_name.namespace.to_ascii_lowercase(),
         hostname: spec
             .and_then(|spec| spec.hostname.clone())
@@ -145,7 +174,8 @@ mod tests {
 
     fn records() -> (Records, Arc<Counted>) {
         let next = Arc::new(Counted::default());
-        (Records::new("cluster.local".into(), Vec::new(), NodeName::new("Edge-1"), next.clone()), next)
+        let (_, sharing) = watch::channel(Arc::new(Sharing::from([SourceId::new("manifests")])));
+        (Records::new("cluster.local".into(), Vec::new(), NodeName::new("Edge-1"), sharing, next.clone()), next)
     }
 
     fn found(records: &Records, name: &str) -> Found {

@@ -10,13 +10,24 @@
 //!
 //! A pod answers to its name before it is ready, as with `publishNotReadyAddresses`: members of a cluster have to find each other in
 //! order to become ready.
+//!
+//! A name that a pod has and others have as their subdomain is the pod's. A name is that of one realm: of all unrestricted sources together, or
+//! of one restricted source. The unrestricted ones come first, then the restricted source whose pod has had it for the longest time. Pods of
+//! other realms are members of a subdomain where it is shared with their source, and never under a name that a pod of the realm has.
 
+use crate::pod::SourceId;
+use crate::pod::sharing::Sharing;
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What the zone knows of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ZonePod {
+    /// The source that it comes from.
+    pub(super) source: SourceId,
+    /// When it was first seen; `None` if it does not say so.
+    pub(super) seen: Option<Timestamp>,
     /// Its namespace.
     pub(super) namespace: String,
     /// Names that it is found by in its namespace; the first one is what its addresses lead back to.
@@ -73,39 +84,108 @@ struct Service {
     members: BTreeMap<String, BTreeSet<IpAddr>>,
 }
 
+/// The pods that want a name of a namespace.
+#[derive(Debug, Default)]
+struct Claims<'a> {
+    /// It is theirs.
+    named: Vec<&'a ZonePod>,
+    /// It is their subdomain.
+    members: Vec<&'a ZonePod>,
+}
+
+impl Claims<'_> {
+    /// What the name stands for.
+    fn service(&self, name: &str, sharing: &Sharing) -> Service {
+        let all = || self.named.iter().chain(&self.members);
+        // Unrestricted sources first: the order of precedence among restricted ones does not matter, for what is there stays.
+        let holder = all().min_by_key(|pod| (sharing.is_restricted(&pod.source), pod.seen, &pod.source));
+        let Some(holder) = holder else { return Service::default() };
+        let is_of_realm = |pod: &&&ZonePod| !sharing.are_apart(&pod.source, &holder.source);
+        let owners: BTreeSet<&SourceId> = all().filter(is_of_realm).map(|pod| &pod.source).collect();
+        let is_joined =
+            |pod: &&&ZonePod| !is_of_realm(pod) && owners.iter().any(|owner| sharing.may_join(&pod.source, owner, name));
+
+        let mut service = Service::default();
+        for pod in self.members.iter().filter(is_of_realm) {
+            service.add_member(pod, |_| true);
+        }
+        let taken: BTreeSet<String> = service.members.keys().cloned().collect();
+        for pod in self.members.iter().filter(is_joined) {
+            service.add_member(pod, |member| !taken.contains(member));
+        }
+        let named: BTreeSet<IpAddr> = self.named.iter().filter(is_of_realm).flat_map(|pod| pod.addresses.clone()).collect();
+        if !named.is_empty() {
+            service.addresses = named;
+        }
+        service
+    }
+}
+
+impl Service {
+    /// Adds a pod of the subdomain, under those of its names that it may have there.
+    fn add_member(&mut self, pod: &ZonePod, may_have: impl Fn(&str) -> bool) {
+        if pod.is_ready {
+            self.addresses.extend(&pod.addresses);
+        }
+        let dashed = pod.addresses.iter().map(|address| dashed(*address));
+        let names = pod.labels().chain([pod.hostname.as_str()]).map(str::to_owned).chain(dashed);
+        for member in names.filter(|name| may_have(name)) {
+            self.members.entry(member).or_default().extend(&pod.addresses);
+        }
+    }
+}
+
+impl ZonePod {
+    /// Its names that can be labels.
+    fn labels(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).filter(|name| is_label(name))
+    }
+}
+
 impl Zone {
     /// The zone of `domain`, which has no final dot. `servers` are the addresses of the resolver itself; `serial` grows with each change.
-    pub(super) fn new<'a>(domain: &str, servers: &[IpAddr], serial: u32, pods: impl Iterator<Item = &'a ZonePod>) -> Self {
+    pub(super) fn new<'a>(
+        domain: &str,
+        servers: &[IpAddr],
+        serial: u32,
+        sharing: &Sharing,
+        pods: impl Iterator<Item = &'a ZonePod>,
+    ) -> Self {
         let domain = domain.to_ascii_lowercase();
         let labels = domain.split('.').map(str::to_owned).collect();
         let mut zone = Self { domain, labels, servers: servers.to_vec(), serial, ..Self::default() };
-        pods.for_each(|pod| zone.add(pod));
+        let pods: Vec<&ZonePod> = pods.collect();
+        let mut claims: BTreeMap<(&str, &str), Claims<'_>> = BTreeMap::new();
+        for pod in &pods {
+            for name in pod.labels() {
+                claims.entry((&pod.namespace, name)).or_default().named.push(pod);
+            }
+            if let Some(subdomain) = &pod.subdomain {
+                claims.entry((&pod.namespace, subdomain)).or_default().members.push(pod);
+            }
+            zone.namespaces.entry(pod.namespace.clone()).or_default();
+        }
+        for ((namespace, name), claims) in claims {
+            let service = claims.service(name, sharing);
+            zone.namespaces.entry(namespace.to_owned()).or_default().services.insert(name.to_owned(), service);
+        }
+        pods.iter().filter(|pod| pod.owns_addresses).for_each(|pod| zone.add_addresses(pod));
         zone
     }
 
-    fn add(&mut self, pod: &ZonePod) {
-        let namespace = self.namespaces.entry(pod.namespace.clone()).or_default();
-        let names = pod.names.iter().filter(|name| is_label(name));
-        for name in names.clone() {
-            namespace.services.entry(name.clone()).or_default().addresses.extend(&pod.addresses);
-        }
-        if let Some(subdomain) = &pod.subdomain {
-            let service = namespace.services.entry(subdomain.clone()).or_default();
-            if pod.is_ready {
-                service.addresses.extend(&pod.addresses);
-            }
-            let dashed = pod.addresses.iter().map(|address| dashed(*address));
-            for member in names.clone().chain([&pod.hostname]).cloned().chain(dashed) {
-                service.members.entry(member).or_default().extend(&pod.addresses);
-            }
-        }
-        if !pod.owns_addresses {
-            return;
-        }
+    fn add_addresses(&mut self, pod: &ZonePod) {
+        let Some(namespace) = self.namespaces.get_mut(&pod.namespace) else { return };
         namespace.addresses.extend(&pod.addresses);
-        let name = match &pod.subdomain {
+        let has = |addresses: &BTreeSet<IpAddr>| pod.addresses.iter().all(|address| addresses.contains(address));
+        let in_subdomain = pod.subdomain.as_ref().filter(|subdomain| {
+            let members = namespace.services.get(*subdomain).map(|service| &service.members);
+            members.and_then(|members| members.get(&pod.hostname)).is_some_and(has)
+        });
+        // A name that is another pod's leads back to nobody else.
+        let mut named = pod.labels().filter(|name| namespace.services.get(*name).is_some_and(|service| has(&service.addresses)));
+        let name = match in_subdomain {
             Some(subdomain) => Some(format!("{}.{subdomain}", pod.hostname)),
-            None => pod.names.iter().find(|name| is_label(name)).cloned(),
+            None => named.next().map(str::to_owned),
         };
         if let Some(name) = name {
             let full = format!("{name}.{}.svc.{}.", pod.namespace, self.domain);
@@ -193,10 +273,13 @@ fn reverse_address(name: &[String]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pod::sharing::tests::sharing;
     use proptest::prelude::*;
 
     fn pod(names: &[&str], subdomain: Option<&str>, addresses: &[&str], is_ready: bool) -> ZonePod {
         ZonePod {
+            source: SourceId::new("a"),
+            seen: None,
             namespace: "shop".into(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             hostname: names[0].to_owned(),
@@ -211,8 +294,17 @@ mod tests {
         name.split('.').filter(|label| !label.is_empty()).map(str::to_owned).collect()
     }
 
+    fn zone_of(sharing: &Sharing, pods: &[ZonePod]) -> Zone {
+        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter())
+    }
+
+    /// A pod of a source, seen at a second.
+    fn of(source: &str, seen: i64, pod: ZonePod) -> ZonePod {
+        ZonePod { source: SourceId::new(source), seen: Timestamp::from_second(seen).ok(), ..pod }
+    }
+
     fn zone(pods: &[ZonePod]) -> Zone {
-        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, pods.iter())
+        zone_of(&sharing(&["a"], &[]), pods)
     }
 
     fn has(zone: &Zone, name: &str, addresses: &[&str]) {
@@ -247,8 +339,67 @@ mod tests {
         has(&zone, "db-1.db.shop.svc.cluster.local", &["10.201.0.2"]);
         has(&zone, "10-201-0-3.db.shop.svc.cluster.local", &["10.201.0.3"]);
         assert_eq!(zone.find(&labels("2.0.201.10.in-addr.arpa")), Found::Pointer("db-1.db.shop.svc.cluster.local.".into()));
-        let none_ready = super::Zone::new("cluster.local", &[], 1, pods[1..2].iter());
+        let none_ready = self::zone(&pods[1..2]);
         assert_eq!(none_ready.find(&labels("db.shop.svc.cluster.local")), Found::Empty);
+    }
+
+    #[test]
+    fn pod_name_wins_over_subdomain() {
+        let zone = zone(&[pod(&["db"], None, &["10.201.0.1"], false), pod(&["x"], Some("db"), &["10.201.0.2"], true)]);
+        has(&zone, "db.shop.svc.cluster.local", &["10.201.0.1"]);
+        has(&zone, "x.db.shop.svc.cluster.local", &["10.201.0.2"]);
+    }
+
+    #[test]
+    fn restricted_source_joins_no_name_of_another_one() {
+        let pods = [
+            of("r", 1, pod(&["x"], Some("db"), &["10.201.0.9"], true)),
+            of("r", 1, pod(&["db-0"], Some("db"), &["10.201.0.8"], true)),
+            of("r", 1, pod(&["y"], Some("web"), &["10.201.0.7"], true)),
+            // Its name is another source's subdomain.
+            of("r", 1, pod(&["db", "db-edge"], None, &["10.201.0.6"], true)),
+            of("a", 2, pod(&["db-0"], Some("db"), &["10.201.0.1"], true)),
+            of("a", 2, pod(&["web"], None, &["10.201.0.2"], true)),
+        ];
+        for sources in [["a", "r!"], ["r!", "a"]] {
+            let zone = zone_of(&sharing(&sources, &[]), &pods);
+            has(&zone, "db.shop.svc.cluster.local", &["10.201.0.1"]);
+            has(&zone, "db-0.db.shop.svc.cluster.local", &["10.201.0.1"]);
+            has(&zone, "web.shop.svc.cluster.local", &["10.201.0.2"]);
+            for name in ["x.db", "y.web", "10-201-0-9.db"] {
+                assert_eq!(zone.find(&labels(&format!("{name}.shop.svc.cluster.local"))), Found::Missing, "{name}");
+            }
+            // What is left to it.
+            has(&zone, "x.shop.svc.cluster.local", &["10.201.0.9"]);
+            has(&zone, "db-edge.shop.svc.cluster.local", &["10.201.0.6"]);
+            let back = |address: &str| zone.find(&labels(&format!("{address}.201.10.in-addr.arpa")));
+            assert_eq!(back("9.0"), Found::Pointer("x.shop.svc.cluster.local.".into()));
+            assert_eq!(back("6.0"), Found::Pointer("db-edge.shop.svc.cluster.local.".into()));
+            assert_eq!(back("1.0"), Found::Pointer("db-0.db.shop.svc.cluster.local.".into()));
+        }
+    }
+
+    #[test]
+    fn shared_subdomain_has_members_of_both_and_no_name_twice() {
+        let pods = [
+            of("r", 1, pod(&["db-0"], Some("db"), &["10.201.0.9"], true)),
+            of("r", 1, pod(&["db-1"], Some("db"), &["10.201.0.8"], true)),
+            of("s", 1, pod(&["db-2"], Some("db"), &["10.201.0.7"], true)),
+            of("a", 2, pod(&["db-0"], Some("db"), &["10.201.0.1"], true)),
+        ];
+        let zone = zone_of(&sharing(&["r!", "a", "s!"], &[("a", "r", "db")]), &pods);
+        has(&zone, "db.shop.svc.cluster.local", &["10.201.0.1", "10.201.0.8", "10.201.0.9"]);
+        has(&zone, "db-0.db.shop.svc.cluster.local", &["10.201.0.1"]);
+        has(&zone, "db-1.db.shop.svc.cluster.local", &["10.201.0.8"]);
+        assert_eq!(zone.find(&labels("db-2.db.shop.svc.cluster.local")), Found::Missing);
+    }
+
+    #[test]
+    fn among_restricted_sources_the_name_stays_whose_it_was() {
+        let sharing = sharing(&["r!", "s!"], &[]);
+        let (r, s) = (pod(&["r"], Some("db"), &["10.201.0.1"], true), pod(&["s"], Some("db"), &["10.201.0.2"], true));
+        has(&zone_of(&sharing, &[of("r", 2, r.clone()), of("s", 1, s.clone())]), "db.shop.svc.cluster.local", &["10.201.0.2"]);
+        has(&zone_of(&sharing, &[of("r", 1, r), of("s", 2, s)]), "db.shop.svc.cluster.local", &["10.201.0.1"]);
     }
 
     #[test]

@@ -32,6 +32,11 @@ impl SecretUse {
         };
         texts.iter().for_each(|text| fingerprinting.add(text));
         let (namespace, name) = login.secret.clone();
+        // No namespace has this sign in its name: a Secret of a restricted source is never taken for another source's.
+        let namespace = match &login.restricted_to {
+            Some(source) => format!("{namespace}@{source}"),
+            None => namespace,
+        };
         Self { namespace, name, fingerprint: fingerprinting.finish(true).value }
     }
 
@@ -93,7 +98,25 @@ mod tests {
 
     fn secret(name: &str, password: &str) -> SecretUse {
         let credentials = Credentials::Password("me".into(), password.into());
-        SecretUse::of(&Login { secret: ("shop".into(), name.into()), credentials }, &FingerprintKey::new([1; 32]))
+        SecretUse::of(
+            &Login { secret: ("shop".into(), name.into()), restricted_to: None, credentials },
+            &FingerprintKey::new([1; 32]),
+        )
+    }
+
+    #[test]
+    fn secret_of_a_restricted_source_is_not_anothers_of_that_name() {
+        let credentials = |password: &str| Credentials::Password("me".into(), password.into());
+        let of = |restricted_to: Option<&str>, password: &str| {
+            let restricted_to = restricted_to.map(crate::pod::SourceId::new);
+            let login = Login { secret: ("shop".into(), "a".into()), restricted_to, credentials: credentials(password) };
+            SecretUse::of(&login, &FingerprintKey::new([1; 32]))
+        };
+        let access = Access::with(of(None, "one"));
+        assert!(access.allows(&[of(None, "rotated")]));
+        assert!(!access.allows(&[of(Some("apps"), "forged")]));
+        assert!(!Access::with(of(Some("apps"), "one")).allows(&[of(Some("other"), "forged")]));
+        assert!(access.allows(&[of(Some("apps"), "one")]), "the same credentials");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::places::Places;
 use super::schema::Extent;
 use super::sealed::{self, Opened, Seals};
 use super::{
-    Decoded, DecodedObject, Limits, ObjectKey, Origin, PatchesByObject, Position, Problem, Severity, Touch, encoding, schema, yaml,
+    DEFAULT_NAMESPACE, Decoded, DecodedObject, Limits, ObjectKey, Origin, PatchesByObject, Position, Problem, Severity, Touch,
+    encoding, schema, yaml,
 };
 use crate::sops::{self, Opening, Unopened};
 use std::collections::HashMap;
@@ -29,6 +30,18 @@ pub fn decode_sealed(file: &str, bytes: &[u8], limits: &Limits, opening: &Openin
 
 /// As [`decode_sealed`], and applies `patches` to the objects that they are for. Costs in proportion to the size of these, too.
 pub fn decode_patched(file: &str, bytes: &[u8], limits: &Limits, opening: &Opening, patches: &PatchesByObject) -> Decoded {
+    decode_in(DEFAULT_NAMESPACE, file, bytes, limits, opening, patches)
+}
+
+/// As [`decode_patched`]; objects that are written without a namespace are in `namespace`.
+pub fn decode_in(
+    namespace: &str,
+    file: &str,
+    bytes: &[u8],
+    limits: &Limits,
+    opening: &Opening,
+    patches: &PatchesByObject,
+) -> Decoded {
     if let Err(fault) = encoding::check_file(bytes, limits) {
         let problem = fault.into_problem(file, &Lines::new(&[]), None);
         return Decoded { problems: vec![problem], broken: vec![None], ..Decoded::default() };
@@ -36,6 +49,7 @@ pub fn decode_patched(file: &str, bytes: &[u8], limits: &Limits, opening: &Openi
     let lines = Lines::new(bytes);
     let mut reader = Reader {
         file,
+        namespace,
         lines: &lines,
         limits,
         patches,
@@ -71,6 +85,8 @@ pub fn decode_patched(file: &str, bytes: &[u8], limits: &Limits, opening: &Openi
 /// Collects what a file holds.
 struct Reader<'a> {
     file: &'a str,
+    /// Of objects that are written without one.
+    namespace: &'a str,
     lines: &'a Lines<'a>,
     limits: &'a Limits,
     seals: Seals<'a>,
@@ -140,9 +156,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Which object a document is, unless it is a list or its names are encrypted as well.
-    fn key_of(node: &Node) -> Option<ObjectKey> {
+    fn key_of(&self, node: &Node) -> Option<ObjectKey> {
         let key = match object::tell(node, 0, None).0? {
-            Told::Object(kind) => object::key_of(node, kind)?,
+            Told::Object(kind) => object::key_of(node, kind, self.namespace)?,
             Told::List { .. } | Told::Patch => return None,
         };
         (!sops::is_sealed(&key.name) && !sops::is_sealed(&key.namespace)).then_some(key)
@@ -150,7 +166,7 @@ impl<'a> Reader<'a> {
 
     /// An encrypted document that cannot be used.
     fn refuse_sealed(&mut self, node: &Node, faults: Vec<Fault>) {
-        let key = Self::key_of(node);
+        let key = self.key_of(node);
         for fault in faults {
             self.tell(fault, key.as_ref());
         }
@@ -163,7 +179,7 @@ impl<'a> Reader<'a> {
     /// Tells something that keeps nothing from being used.
     fn note(&mut self, fault: Fault, node: &Node) {
         let known = self.decoded.problems.len();
-        self.tell(fault, Self::key_of(node).as_ref());
+        self.tell(fault, self.key_of(node).as_ref());
         self.decoded.problems[known..].iter_mut().for_each(|problem| problem.severity = Severity::Warning);
     }
 
@@ -195,7 +211,7 @@ impl<'a> Reader<'a> {
 
     /// One object, with what is known to be wrong with it already.
     fn object(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
-        let key = object::key_of(&node, kind);
+        let key = object::key_of(&node, kind, self.namespace);
         let position = self.lines.position(at);
         let checked =
             schema::check(&node, kind.structure, Extent::Whole, prefix, at, Places::Text(self.lines), self.limits.max_problems);
@@ -219,7 +235,8 @@ impl<'a> Reader<'a> {
                 (key, _) => key.clone().zip(kind.typed(node).ok()),
             };
             match typed {
-                Some((key, object)) => {
+                Some((key, mut object)) => {
+                    object.place_in(self.namespace);
                     let positions = checked.positions.build(position, prefix);
                     self.decoded.objects.push(DecodedObject { key, object, origin, positions, patched_by: Vec::new() });
                     return;
@@ -275,7 +292,8 @@ impl<'a> Reader<'a> {
         };
         let checked = schema::check(&node, kind.structure, Extent::Whole, "", at, Places::Table(&table), self.limits.max_problems);
         match kind.typed(node) {
-            Ok(object) => {
+            Ok(mut object) => {
+                object.place_in(self.namespace);
                 let positions = checked.positions.build(origin.position, prefix);
                 let patched_by = patches.iter().map(|patch| patch.origin().clone()).collect();
                 self.decoded.objects.push(DecodedObject { key: key.clone(), object, origin, positions, patched_by });

@@ -27,7 +27,7 @@ mod sealed;
 mod substitute;
 mod yaml;
 
-pub use decode::{decode, decode_patched, decode_sealed};
+pub use decode::{decode, decode_in, decode_patched, decode_sealed};
 pub use fault::code::SOPS;
 pub use label_selector::{LabelSelector, LabelSelectorError};
 pub use locate::locate;
@@ -52,6 +52,24 @@ pub enum Object {
     Secret(Box<Secret>),
     /// A v1 PersistentVolumeClaim, for pods to refer to.
     PersistentVolumeClaim(Box<PersistentVolumeClaim>),
+}
+
+/// The namespace of objects that are written without one, where nothing else is said.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+impl Object {
+    /// Puts an object that is written without a namespace into this one. `default` is left out, as it is written.
+    fn place_in(&mut self, namespace: &str) {
+        let metadata = match self {
+            Object::Pod(pod) => &mut pod.metadata,
+            Object::ConfigMap(config_map) => &mut config_map.metadata,
+            Object::Secret(secret) => &mut secret.metadata,
+            Object::PersistentVolumeClaim(claim) => &mut claim.metadata,
+        };
+        if namespace != DEFAULT_NAMESPACE && metadata.namespace.as_ref().is_none_or(String::is_empty) {
+            metadata.namespace = Some(namespace.to_owned());
+        }
+    }
 }
 
 impl std::fmt::Debug for Object {

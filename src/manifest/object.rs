@@ -245,8 +245,9 @@ fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
     faults
 }
 
-/// What identifies the object; `None` when its name or namespace cannot be told for sure.
-pub(super) fn key_of(node: &Node, kind: Kind) -> Option<ObjectKey> {
+/// What identifies the object, which is in `default_namespace` if it is written without a namespace; `None` when its name or namespace cannot be
+/// told for sure.
+pub(super) fn key_of(node: &Node, kind: Kind, default_namespace: &str) -> Option<ObjectKey> {
     let metadata = &sole(node, "metadata")??.value;
     let name = sole(metadata, "name")??.value.as_str().filter(|name| !name.is_empty())?;
     let namespace = match sole(metadata, "namespace")? {
@@ -254,7 +255,7 @@ pub(super) fn key_of(node: &Node, kind: Kind) -> Option<ObjectKey> {
         Some(entry) if entry.value.value == Value::Null => "",
         Some(entry) => entry.value.as_str()?,
     };
-    let namespace = if namespace.is_empty() { "default" } else { namespace };
+    let namespace = if namespace.is_empty() { default_namespace } else { namespace };
     Some(ObjectKey { kind: kind.name.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
 }
 

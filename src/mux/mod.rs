@@ -11,6 +11,8 @@
 //! * The first SET of a source yields exactly one ADD of that source with all its new pods, empty if there are none: [`SourcesReady`].
 //! * The same full name from two sources: the source that is configured first wins and the other is reported. When the winner's goes,
 //!   the loser's takes over as an UPDATE of the same UID: to the host it is an edit, and only containers that differ restart.
+//! * A restricted source (one with `allow`) gives way to an unrestricted one in names, UIDs and ports of the host, whatever the order of
+//!   configuration. Between sources that are apart nothing is taken over: the pod is another one, for its volumes are not the new source's.
 //! * ConfigMaps and Secrets follow the same precedence. They are in the [`ObjectView`] before any operation of their SET is handed on, and
 //!   the last operation names those that changed.
 

@@ -2,7 +2,8 @@
 
 use super::merge::{Applied, Conflict, Merge, ObjectConflict};
 use super::{ObjectView, PodUpdate};
-use crate::pod::{PodUid, SourceId};
+use crate::pod::PodUid;
+use crate::pod::sharing::Sharing;
 use crate::store::Set;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ enum Request {
     /// Another incarnation of a pod.
     Recreate(PodUid),
     /// Other sources; the answer is that they count.
-    Configure(Vec<SourceId>, oneshot::Sender<()>),
+    Configure(Sharing, oneshot::Sender<()>),
 }
 
 /// How the sync loop and the daemon ask the mux.
@@ -38,9 +39,9 @@ impl MuxHandle {
         self.requests.send(Request::Recreate(uid)).await.ok();
     }
 
-    /// Replaces the configured sources, in order of precedence. When it returns they count: a SET of a new one will be taken in, and what
+    /// Replaces the configured sources. When it returns they count: a SET of a new one will be taken in, and what
     /// the removed ones wanted goes. Returns also when the task has ended.
-    pub async fn configure(&self, sources: Vec<SourceId>) {
+    pub async fn configure(&self, sources: Sharing) {
         let (done, is_done) = oneshot::channel();
         if self.requests.send(Request::Configure(sources, done)).await.is_ok() {
             // An error means that the task has ended.

@@ -1,14 +1,16 @@
 //! Persistent volumes: what a pod's `persistentVolumeClaim` volumes refer to. **Pure**.
 
-use super::Pod;
 use super::containers::{has_volume, list, spec};
 use super::files::ProjectionError;
-use super::objects::{Object, ObjectError, ObjectKind, ObjectName, Objects, namespace_of};
+use super::objects::{Object, ObjectError, ObjectKind, ObjectName, SourceView, namespace_of};
+use super::{Pod, SourceId};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
 use serde::{Deserialize, Serialize};
 
 /// Annotation of a claim that says what becomes of its data when the claim goes.
 pub const RECLAIM_POLICY_ANNOTATION: &str = "podstead.dev/reclaim-policy";
+
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// What becomes of the data when no source has the claim any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +75,47 @@ pub struct ClaimName {
     pub name: String,
 }
 
+/// The source whose claim a persistent volume is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimOwner {
+    /// The source.
+    pub source: SourceId,
+    /// It has `allow`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
+}
+
+/// What a source's claim means to the data that are there under its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tenure {
+    /// They are its own, or become its own.
+    Owns,
+    /// They are those of a restricted source, and make room.
+    Displaces,
+    /// They are another source's.
+    None,
+}
+
+impl ClaimOwner {
+    /// Nobody that is configured: no source has this name.
+    pub fn unknown() -> Self {
+        Self { source: SourceId::new("-"), restricted: false }
+    }
+
+    /// What a claim of this source means to data that are recorded as those of `recorded`; data of a version that did not record it
+    /// are those of the first source that has the claim.
+    pub fn tenure(&self, recorded: Option<&Self>) -> Tenure {
+        match recorded {
+            None => Tenure::Owns,
+            Some(recorded) if recorded.source == self.source => Tenure::Owns,
+            Some(_) if self.restricted => Tenure::None,
+            Some(recorded) if recorded.restricted => Tenure::Displaces,
+            Some(_) => Tenure::Owns,
+        }
+    }
+}
+
 /// A volume of a pod that a claim stands behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedVolume {
@@ -82,6 +125,17 @@ pub struct ClaimedVolume {
     pub claim: ClaimName,
     /// What it asks for.
     pub terms: ClaimTerms,
+    /// The source that has the claim, which need not be the pod's.
+    pub owner: ClaimOwner,
+    /// The claim whose data become this one's, where the source has come into a namespace of its own.
+    pub moves_from: Option<ClaimName>,
+}
+
+/// The claim whose data become those of a claim in the namespace that is the source's own by default. Versions before the one that gave restricted
+/// sources namespaces of their own had it in `default`.
+pub fn moves_from(claim: &ClaimName, own_namespace: Option<&str>) -> Option<ClaimName> {
+    (own_namespace == Some(claim.namespace.as_str()))
+        .then(|| ClaimName { namespace: DEFAULT_NAMESPACE.to_owned(), name: claim.name.clone() })
 }
 
 /// The claim that a volume of the pod refers to.
@@ -97,19 +151,22 @@ pub fn has_claims(pod: &Pod) -> bool {
 }
 
 /// Each volume of the pod's containers that a claim stands behind, or why it cannot be mounted.
-pub fn claimed_volumes(pod: &Pod, objects: &Objects) -> Vec<Result<ClaimedVolume, ProjectionError>> {
+pub fn claimed_volumes(pod: &Pod, objects: SourceView<'_>) -> Vec<Result<ClaimedVolume, ProjectionError>> {
     let volumes = list(&spec(pod).volumes).iter().filter(|volume| has_volume(pod, &volume.name));
     let named = volumes.filter_map(|volume| Some((volume, claim_of(pod, volume)?)));
     let claimed = |(volume, claim): (&Volume, ClaimName)| {
         let ClaimName { namespace, name } = claim.clone();
         let name = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
         let missing = |error: ObjectError| ProjectionError { volume: volume.name.clone(), why: Box::new(error.into()) };
-        let terms = match &objects.find(&name).map_err(missing)?.object {
+        let held = objects.find(&name).map_err(missing)?;
+        let terms = match &held.object {
             Object::PersistentVolumeClaim(object) => ClaimTerms::of(object),
             // The view keeps kinds apart.
             Object::ConfigMap(_) | Object::Secret(_) => ClaimTerms::default(),
         };
-        Ok(ClaimedVolume { volume: volume.name.clone(), claim, terms })
+        let owner = ClaimOwner { source: held.source.clone(), restricted: objects.is_of_restricted(held) };
+        let moves_from = moves_from(&claim, objects.own_namespace(&held.source));
+        Ok(ClaimedVolume { volume: volume.name.clone(), claim, terms, owner, moves_from })
     };
     named.map(claimed).collect()
 }
@@ -117,7 +174,28 @@ pub fn claimed_volumes(pod: &Pod, objects: &Objects) -> Vec<Result<ClaimedVolume
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::view;
+    use crate::pod::objects::tests::{seen, view};
+
+    #[test]
+    fn data_are_taken_over_only_from_unrestricted_sources() {
+        let owner = |name: &str| ClaimOwner { source: SourceId::new(name.trim_end_matches('!')), restricted: name.ends_with('!') };
+        for (claimant, recorded, expected) in [
+            ("a", "a", Tenure::Owns),
+            ("a", "b", Tenure::Owns),
+            ("a", "r!", Tenure::Displaces),
+            ("a", "-", Tenure::Owns),
+            ("r!", "r!", Tenure::Owns),
+            // It was not restricted before, or is no longer.
+            ("r!", "r", Tenure::Owns),
+            ("r", "r!", Tenure::Owns),
+            ("r!", "a", Tenure::None),
+            ("r!", "s!", Tenure::None),
+            ("r!", "-", Tenure::None),
+        ] {
+            assert_eq!(owner(claimant).tenure(Some(&owner(recorded))), expected, "{claimant} {recorded}");
+        }
+        assert_eq!(owner("r!").tenure(None), Tenure::Owns);
+    }
 
     #[test]
     fn a_volume_has_the_terms_of_its_claim_or_waits_for_it() {
@@ -126,13 +204,13 @@ mod tests {
               volumes: [{name: e, emptyDir: {}}, {name: d, persistentVolumeClaim: {claimName: data}}, {name: unused, persistentVolumeClaim: {claimName: none}}]}}",
         )
         .unwrap();
-        assert_eq!(claimed_volumes(&pod, &view(&[("a", Some(""))])).len(), 1, "no container has the other");
-        let missing = claimed_volumes(&pod, &view(&[("a", Some(""))])).remove(0).unwrap_err().to_string();
+        assert_eq!(claimed_volumes(&pod, seen(&view(&[("a", Some(""))]))).len(), 1, "no container has the other");
+        let missing = claimed_volumes(&pod, seen(&view(&[("a", Some(""))]))).remove(0).unwrap_err().to_string();
         let expected = "MountVolume.SetUp failed for volume \"d\" : persistentvolumeclaim \"data\" not found in namespace \"shop\" (looked in source a)";
         assert_eq!(missing, expected);
         let claim = "{kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, annotations: {podstead.dev/reclaim-policy: Delete}},
             spec: {accessModes: [ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}}";
-        let found = claimed_volumes(&pod, &view(&[("a", Some(claim))])).remove(0).unwrap();
+        let found = claimed_volumes(&pod, seen(&view(&[("a", Some(claim))]))).remove(0).unwrap();
         assert_eq!((found.volume.as_str(), found.terms.capacity.as_str()), ("d", "1Gi"));
         assert!(found.terms.is_exclusive() && found.terms.reclaim_policy == ReclaimPolicy::Delete);
     }

@@ -1,6 +1,7 @@
 //! The names of things, as types.
 
 use super::Pod;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -104,6 +105,11 @@ pub const STAMPED_ANNOTATIONS: [&str; 5] =
 pub const ANNOTATION_CONFIG_HASH: &str = "kubernetes.io/config.hash";
 /// Name of the source that delivered the pod.
 pub const ANNOTATION_CONFIG_SOURCE: &str = "kubernetes.io/config.source";
+/// When the pod was first seen; `None` if it does not say so.
+pub fn seen(pod: &Pod) -> Option<Timestamp> {
+    pod.metadata.annotations.as_ref()?.get(ANNOTATION_CONFIG_SEEN)?.parse().ok()
+}
+
 /// When the pod was first seen.
 pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
 /// On the copy of a static pod that an API server shows: the static pod's hash.

@@ -6,7 +6,7 @@
 //! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
 //! * [`hash`]: what an edit changes. [`identity`]: names.
 //! * [`claims`]: volumes that outlive it.
-//! * [`objects`]: ConfigMaps and Secrets as pods see them.
+//! * [`objects`]: ConfigMaps and Secrets as pods see them; [`sharing`]: which source reaches which of them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
 //! * [`cdi`]: host devices by name.
 //! * [`storage`]: what it may use of the host's disk.
@@ -32,6 +32,7 @@ pub mod quantity;
 pub mod resources;
 pub mod restart;
 pub mod security;
+pub mod sharing;
 pub mod signal;
 pub mod standards;
 pub mod storage;

@@ -3,6 +3,7 @@
 use super::env::{EnvFacts, EnvFiles, container_environment, expanded_args, expanded_command};
 use super::hash::{config_hash, container_hash, sandbox_hash};
 use super::objects::Objects;
+use super::objects::tests::seen;
 use super::{AdmitContext, NodeName, Pod, admit, containers, defaults, host_files, resources};
 use crate::manifest::Severity;
 use k8s_openapi::schemars::SchemaGenerator;
@@ -212,8 +213,9 @@ fn ask_all(pod: &Pod) {
         resources::container_cgroup(pod, container);
         resources::oom_score_adj(pod, container, 1 << 30);
         containers::pull_policy(container);
-        let environment =
-            container_environment(pod, container, &Objects::default(), &EnvFiles::new(), &facts).unwrap_or_default().variables;
+        let environment = container_environment(pod, container, seen(&Objects::default()), &EnvFiles::new(), &facts)
+            .unwrap_or_default()
+            .variables;
         expanded_command(container, &environment);
         expanded_args(container, &environment);
     }

@@ -1,8 +1,8 @@
 //! `spec.imagePullSecrets`: the Secrets that a pod's images are pulled with. **Pure**.
 
-use super::Pod;
 use super::containers::{list, spec, text};
-use super::objects::{Object, ObjectError, ObjectKind, ObjectName, Objects, namespace_of};
+use super::objects::{Object, ObjectError, ObjectKind, ObjectName, SourceView, namespace_of};
+use super::{Pod, SourceId};
 use k8s_openapi::api::core::v1::Secret;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ pub struct PullSecret {
     pub name: ObjectName,
     /// What it holds.
     pub secret: Arc<Secret>,
+    /// The source that it is of, where another source may have one of the same name.
+    pub restricted_to: Option<SourceId>,
 }
 
 impl std::fmt::Debug for PullSecret {
@@ -32,13 +34,16 @@ pub fn names(pod: &Pod) -> Vec<ObjectName> {
 }
 
 /// The Secrets that are there, and why others are not.
-pub fn find(pod: &Pod, objects: &Objects) -> (Vec<PullSecret>, Vec<ObjectError>) {
+pub fn find(pod: &Pod, objects: SourceView<'_>) -> (Vec<PullSecret>, Vec<ObjectError>) {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for name in names(pod) {
-        match objects.find(&name).map(|held| &held.object) {
-            Ok(Object::Secret(secret)) => found.push(PullSecret { name, secret: Arc::clone(secret) }),
+        match objects.find(&name).map(|held| (held, &held.object)) {
+            Ok((held, Object::Secret(secret))) => {
+                let restricted_to = objects.is_of_restricted(held).then(|| held.source.clone());
+                found.push(PullSecret { name, secret: Arc::clone(secret), restricted_to });
+            }
             // What is held under the name of a Secret is one.
-            Ok(Object::ConfigMap(_) | Object::PersistentVolumeClaim(_)) => {}
+            Ok((_, Object::ConfigMap(_) | Object::PersistentVolumeClaim(_))) => {}
             Err(error) => missing.push(error),
         }
     }
@@ -60,7 +65,7 @@ impl PullSecret {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::view;
+    use crate::pod::objects::tests::{seen, view};
 
     #[test]
     fn secrets_are_found_in_the_pod_s_namespace_in_order() {
@@ -74,7 +79,7 @@ mod tests {
             )
         };
         let documents = [secret("shop", "a"), secret("shop", "b"), secret("default", "c")].join("\n---\n");
-        let (found, missing) = find(&pod, &view(&[("s", Some(&documents))]));
+        let (found, missing) = find(&pod, seen(&view(&[("s", Some(&documents))])));
         assert_eq!(found.iter().map(|secret| secret.name.to_string()).collect::<Vec<_>>(), ["Secret shop/b", "Secret shop/a"]);
         assert!(missing[0].to_string().starts_with("secret \"c\" not found in namespace \"shop\""), "{missing:?}");
         assert!(!format!("{found:?}").contains("hunter2"));

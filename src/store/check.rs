@@ -71,6 +71,11 @@ impl CheckContext {
         }
     }
 
+    /// The namespace of objects that are written without one.
+    fn namespace(&self) -> &str {
+        self.allow.as_ref().map_or(manifest::DEFAULT_NAMESPACE, |allow| allow.default_namespace())
+    }
+
     /// What is not allowed of an object that was accepted before; empty for one that may stay.
     pub fn violations(&self, accepted: &Accepted) -> Vec<Problem> {
         let Accepted { key, origin, .. } = accepted;
@@ -237,7 +242,7 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &Patches
         None => Cow::Borrowed(bytes),
     };
     let manifest::Decoded { objects, problems, broken, patches: found, broken_patches, removed, touched } =
-        manifest::decode_patched(file, &bytes, &context.limits, &context.opening, patches);
+        manifest::decode_in(context.namespace(), file, &bytes, &context.limits, &context.opening, patches);
     let mut checked = Checked { accepted: Vec::new(), problems, broken, patches: found, broken_patches, removed, touched };
     for decoded in objects {
         let Judged { key, origin, patched_by, object, problems } = judged(decoded, context);
@@ -318,7 +323,7 @@ fn culprit(file: &str, bytes: &[u8], context: &CheckContext, key: &ObjectKey, pa
     let all = patches.get(key)?;
     let is_good = |count: &usize| {
         let some = PatchesByObject::from([(key.clone(), all[..*count].to_vec())]);
-        let objects = manifest::decode_patched(file, bytes, &context.limits, &context.opening, &some).objects;
+        let objects = manifest::decode_in(context.namespace(), file, bytes, &context.limits, &context.opening, &some).objects;
         objects.into_iter().find(|object| object.key == *key).is_some_and(|object| judged(object, context).object.is_some())
     };
     (0..all.len()).rev().find(is_good).map(|good| all[good].origin().clone())

@@ -7,11 +7,13 @@ pub mod check;
 pub mod intake;
 pub mod last_good;
 mod policy;
+mod relocate;
 mod revisions;
 mod seal;
 pub mod undelta;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
+pub use relocate::relocate;
 pub use undelta::UndeltaStore;
 
 use crate::manifest::{ObjectKey, Origin, Problem};

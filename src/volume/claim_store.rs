@@ -3,9 +3,9 @@
 use super::claims::{self, PersistentVolume};
 use super::volumes::{Shared, Volumes};
 use super::{VolumeError, usage};
-use crate::pod::PodUid;
-use crate::pod::claims::ClaimName;
+use crate::pod::claims::{ClaimName, ClaimOwner, Tenure};
 use crate::pod::objects::{ObjectKind, ObjectName, Objects};
+use crate::pod::{PodUid, SourceId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,14 +87,15 @@ impl ClaimStore for Volumes {
     async fn prune_claim(&self, claim: &ClaimName, objects: &Objects) -> Result<(), PruneClaimError> {
         let object =
             ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace: claim.namespace.clone(), name: claim.name.clone() };
-        if let Ok(held) = objects.find(&object) {
-            return Err(PruneClaimError::Wanted { claim: claim.clone(), from: held.source.to_string() });
-        }
-        if !objects.is_complete() {
+        let restricted = |source: &SourceId| objects.sharing().is_restricted(source);
+        let claims = objects.all().filter(|(name, _)| **name == object).map(|(_, held)| &held.source);
+        let claimants: Vec<ClaimOwner> =
+            claims.map(|source| ClaimOwner { source: source.clone(), restricted: restricted(source) }).collect();
+        if claimants.is_empty() && !objects.is_complete() {
             return Err(PruneClaimError::NotSettled(claim.clone()));
         }
-        let wanted = claim.clone();
-        let done = self.blocking(move |shared| Ok(prune(shared, &wanted))).await;
+        let (wanted, is_complete) = (claim.clone(), objects.is_complete());
+        let done = self.blocking(move |shared| Ok(prune(shared, &wanted, &claimants, is_complete))).await;
         done.unwrap_or_else(|source| Err(PruneClaimError::Failed { claim: claim.clone(), source }))
     }
 }
@@ -116,13 +117,21 @@ pub(super) fn empty_trash(shared: &Shared) -> Result<(), VolumeError> {
     claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")))
 }
 
-fn prune(shared: &Shared, claim: &ClaimName) -> Result<(), PruneClaimError> {
+fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_complete: bool) -> Result<(), PruneClaimError> {
     let failed = |source| PruneClaimError::Failed { claim: claim.clone(), source };
     let held = shared.claims.lock().unwrap_or_else(PoisonError::into_inner);
     // Only a name that is on disk: none leads out of the directory of volumes.
     let volumes = list(shared).map_err(failed)?;
     let volume = volumes.into_iter().find(|volume| volume.claim == *claim);
     let volume = volume.ok_or_else(|| PruneClaimError::NotFound(claim.clone()))?;
+    let recorded = volume.record.as_ref().and_then(|record| record.owner.as_ref());
+    // A source that may not have the data does not keep them from being deleted.
+    if let Some(owner) = claimants.iter().find(|owner| owner.tenure(recorded) != Tenure::None) {
+        return Err(PruneClaimError::Wanted { claim: claim.clone(), from: owner.source.to_string() });
+    }
+    if !is_complete {
+        return Err(PruneClaimError::NotSettled(claim.clone()));
+    }
     if !volume.users.is_empty() {
         return Err(PruneClaimError::InUse { claim: claim.clone(), users: volume.users });
     }

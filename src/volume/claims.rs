@@ -3,6 +3,8 @@
 //! ```text
 //! <state>/volumes/<namespace>/<name>/claim.json  what the claim asks for; kept up to date while a source has the claim
 //! <state>/volumes/<namespace>/<name>/data/       what pods mount
+//! <state>/volumes/.displaced/<random>/<namespace>/<name>/
+//!                                                data of a restricted source that made room for another source's claim
 //! <state>/volumes/.trash/<random>                being deleted: one rename takes a volume away, whatever a crash leaves of the rest
 //! <state>/pods/<uid>/volumes/claims/<mark>       the pod uses a claim; there before the pod mounts it, gone with the pod; says which group
 //!                                                the pod has given the data to
@@ -11,14 +13,15 @@
 //! Data are deleted when a claim with the reclaim policy `Delete` is gone from every source and no pod uses it, or on request. Nothing else
 //! deletes data.
 
+use super::claim_owners::{awaits_move, disown, displace, move_data};
 use super::ownership::{ChangePolicy, open_to_all, own};
 use super::{Giving, VolumeError};
 use crate::config::Paths;
 use crate::mux::DesiredPod;
-use crate::pod::PodUid;
-use crate::pod::claims::{ClaimName, ClaimTerms, ClaimedVolume, ReclaimPolicy};
+use crate::pod::claims::{ClaimName, ClaimOwner, ClaimTerms, ClaimedVolume, ReclaimPolicy, Tenure, moves_from};
 use crate::pod::containers::{spec, text};
 use crate::pod::objects::{Object, ObjectKind, Objects};
+use crate::pod::{PodUid, SourceId};
 use crate::sys::atomic_file::{make_directories, sync_parent, write_durable};
 use crate::sys::remove_tree::remove_tree;
 use jiff::Timestamp;
@@ -29,22 +32,25 @@ use std::io;
 use std::path::Path;
 
 const VERSION: u32 = 1;
-const RECORD: &str = "claim.json";
+pub(super) const RECORD: &str = "claim.json";
 /// The data while they are being made.
 const UNNAMED: &str = ".data";
 /// Only root passes: containers get the data themselves.
-const PRIVATE: u32 = 0o750;
+pub(super) const PRIVATE: u32 = 0o750;
 
 /// What is kept of a claim beside its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRecord {
-    version: u32,
+    pub(super) version: u32,
     /// When the directory was made.
     pub created_at: Timestamp,
     /// What the claim asked for when it was seen last.
     #[serde(flatten)]
     pub terms: ClaimTerms,
+    /// The source that has, or had, the claim. Versions before did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ClaimOwner>,
 }
 
 /// What a mark says.
@@ -75,8 +81,21 @@ pub(super) fn mark(volume: &str, claim: &ClaimName) -> String {
 
 /// Makes the claim's directory and marks that the pod uses it; nobody may take or delete claims meanwhile.
 pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
-    let ClaimedVolume { volume, claim, terms } = claimed;
-    make(paths, claim, terms).map_err(|error| format!("make the volume of claim {:?}: {error}", claim.name))?;
+    let ClaimedVolume { volume, claim, terms, owner, moves_from } = claimed;
+    if let Some(from) = moves_from.as_ref().filter(|from| awaits_move(paths, from, claim)) {
+        return Err(format!("the data of claim {:?} are about to come over from namespace {:?}", claim.name, from.namespace));
+    }
+    match make(paths, claim, terms, owner) {
+        Ok(None) => {}
+        Ok(Some(other)) => {
+            return Err(format!(
+                "the data of claim {:?} are those of source {other}, not of {}: only source {other} can share them, in share of podstead's \
+                 configuration",
+                claim.name, owner.source
+            ));
+        }
+        Err(error) => return Err(format!("make the volume of claim {:?}: {error}", claim.name)),
+    }
     if terms.is_exclusive() {
         let users = users(paths).map_err(|error| format!("look for users of claim {:?}: {error}", claim.name))?;
         if users.get(claim).is_some_and(|users| users.iter().any(|user| *user != pod.uid)) {
@@ -135,37 +154,63 @@ fn write_mark(place: &Path, mark: &Mark) -> io::Result<()> {
 /// Claims as the sources have them.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    claims: BTreeMap<ClaimName, ClaimTerms>,
+    /// Those of one name in order of precedence.
+    pub(super) claims: BTreeMap<ClaimName, Vec<(ClaimTerms, ClaimOwner)>>,
+    /// Claims whose data become those of another claim, by this one.
+    pub(super) moves: BTreeMap<ClaimName, ClaimName>,
     /// Whether a claim that is not there is gone for sure.
-    is_complete: bool,
+    pub(super) is_complete: bool,
 }
 
 impl Wanted {
     /// Those of the view.
     pub(super) fn of(objects: &Objects) -> Self {
-        let claims = objects.iter().filter(|(name, _)| name.kind == ObjectKind::PersistentVolumeClaim);
-        let terms = claims.filter_map(|(name, held)| match &held.object {
-            Object::PersistentVolumeClaim(claim) => {
-                Some((ClaimName { namespace: name.namespace.clone(), name: name.name.clone() }, ClaimTerms::of(claim)))
+        let sharing = objects.sharing();
+        let mut wanted = Self { claims: BTreeMap::new(), moves: BTreeMap::new(), is_complete: objects.is_complete() };
+        for (name, held) in objects.all().filter(|(name, _)| name.kind == ObjectKind::PersistentVolumeClaim) {
+            let Object::PersistentVolumeClaim(object) = &held.object else { continue };
+            let claim = ClaimName { namespace: name.namespace.clone(), name: name.name.clone() };
+            if let Some(from) = moves_from(&claim, sharing.own_namespace(&held.source)) {
+                wanted.moves.insert(claim.clone(), from);
             }
-            Object::ConfigMap(_) | Object::Secret(_) => None,
-        });
-        Self { claims: terms.collect(), is_complete: objects.is_complete() }
+            let owner = ClaimOwner { source: held.source.clone(), restricted: sharing.is_restricted(&held.source) };
+            wanted.claims.entry(claim).or_default().push((ClaimTerms::of(object), owner));
+        }
+        wanted
+    }
+
+    /// Whether these data are about to become those of another claim.
+    pub(super) fn awaits(&self, paths: &Paths, claim: &ClaimName) -> bool {
+        !self.claims.contains_key(claim) && self.moves.iter().any(|(to, from)| from == claim && awaits_move(paths, from, to))
+    }
+
+    /// Whether a source has a claim whose data these are.
+    pub(super) fn has(&self, volume: &PersistentVolume) -> bool {
+        let recorded = volume.record.as_ref().and_then(|record| record.owner.as_ref());
+        let claims = self.claims.get(&volume.claim).into_iter().flatten();
+        claims.into_iter().any(|(_, owner)| owner.tenure(recorded) != Tenure::None)
     }
 }
 
 /// Makes the directories of all claims, and puts the volumes that are to be deleted into the trash; nobody may take claims meanwhile.
 pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError> {
     let mut failures = Vec::new();
-    for (claim, terms) in &wanted.claims {
-        if let Err(error) = make(paths, claim, terms) {
-            failures.push(format!("make {}/{}: {error}", claim.namespace, claim.name));
+    failures.extend(move_data(paths, wanted).err().map(|error| error.to_string()));
+    let awaits_move = |claim: &ClaimName| wanted.moves.get(claim).is_some_and(|from| awaits_move(paths, from, claim));
+    for (claim, claimants) in wanted.claims.iter().filter(|(claim, _)| !awaits_move(claim)) {
+        for (terms, owner) in claimants {
+            // A source that may not have the data is told when its pods want them.
+            if let Err(error) = make(paths, claim, terms, owner) {
+                failures.push(format!("make {}/{}: {error}", claim.namespace, claim.name));
+            }
         }
     }
     if wanted.is_complete {
         match list(paths) {
             Ok(volumes) => {
-                let is_gone = |volume: &&PersistentVolume| !wanted.claims.contains_key(&volume.claim) && volume.users.is_empty();
+                let is_gone = |volume: &&PersistentVolume| {
+                    !wanted.has(volume) && volume.users.is_empty() && !wanted.awaits(paths, &volume.claim)
+                };
                 let is_disposable = |volume: &&PersistentVolume| {
                     volume.record.as_ref().is_some_and(|record| record.terms.reclaim_policy == ReclaimPolicy::Delete)
                 };
@@ -180,6 +225,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
             }
             Err(error) => failures.push(error.to_string()),
         }
+        failures.extend(disown(paths, wanted).err().map(|error| error.to_string()));
     }
     if failures.is_empty() { Ok(()) } else { Err(VolumeError::Claims(failures.join("; "))) }
 }
@@ -225,7 +271,7 @@ pub fn list(paths: &Paths) -> io::Result<Vec<PersistentVolume>> {
 }
 
 /// Pods by the claims that they use.
-fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
+pub(super) fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
     let mut users: BTreeMap<ClaimName, BTreeSet<PodUid>> = BTreeMap::new();
     for pod in entries(&paths.pods())? {
         let Ok(uid) = pod.file_name().into_string() else { continue };
@@ -239,30 +285,41 @@ fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
     Ok(users)
 }
 
-fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms) -> io::Result<()> {
+/// Makes the volume of a claim, unless the data that are there are those of another source, which is returned.
+fn make(paths: &Paths, claim: &ClaimName, terms: &ClaimTerms, owner: &ClaimOwner) -> io::Result<Option<SourceId>> {
     let (volume, data) = (paths.persistent_volume(claim), paths.persistent_data(claim));
-    let present = read_record(&volume);
+    let mut present = read_record(&volume);
+    let recorded = present.as_ref().and_then(|record| record.owner.clone());
+    match (owner.tenure(recorded.as_ref()), recorded) {
+        (Tenure::Owns, _) | (_, None) => {}
+        (Tenure::Displaces, Some(recorded)) => {
+            displace(paths, claim, &recorded)?;
+            present = None;
+        }
+        (Tenure::None, Some(recorded)) => return Ok(Some(recorded.source)),
+    }
     if present.is_none() {
         // The record comes after the names that lead to it: where there is one, these are durable.
         make_directories(&volume, PRIVATE)?;
     }
-    if present.as_ref().is_none_or(|record| record.terms != *terms) {
+    if present.as_ref().is_none_or(|record| record.terms != *terms || record.owner.as_ref() != Some(owner)) {
         let created_at = present.map_or_else(Timestamp::now, |record| record.created_at);
-        let record = ClaimRecord { version: VERSION, created_at, terms: terms.clone() };
+        let record = ClaimRecord { version: VERSION, created_at, terms: terms.clone(), owner: Some(owner.clone()) };
         write_durable(&volume.join(RECORD), &serde_json::to_vec_pretty(&record)?, 0o600)?;
     }
     if fs::symlink_metadata(&data).is_ok() {
-        return Ok(());
+        return Ok(None);
     }
     // It gets its name last: what has the name is open to the pods.
     let unnamed = volume.join(UNNAMED);
     DirBuilder::new().recursive(true).create(&unnamed)?;
     open_to_all(&unnamed)?;
     fs::rename(&unnamed, &data)?;
-    sync_parent(&data)
+    sync_parent(&data)?;
+    Ok(None)
 }
 
-fn read_record(volume: &Path) -> Option<ClaimRecord> {
+pub(super) fn read_record(volume: &Path) -> Option<ClaimRecord> {
     let record: ClaimRecord = serde_json::from_slice(&fs::read(volume.join(RECORD)).ok()?).ok()?;
     Some(record).filter(|record| record.version == VERSION)
 }
@@ -278,7 +335,7 @@ fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::view;
+    use crate::pod::objects::tests::{seen, view};
     use crate::volume::tests::desired;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -313,7 +370,7 @@ mod tests {
     }
 
     fn prepare_and_give(disk: &Disk, pod: &DesiredPod, objects: &Objects, giving: Giving) -> Result<(), String> {
-        let claimed = crate::pod::claims::claimed_volumes(&pod.pod, objects).remove(0).unwrap();
+        let claimed = crate::pod::claims::claimed_volumes(&pod.pod, seen(objects)).remove(0).unwrap();
         take(&disk.paths, pod, &claimed).and_then(|()| give(&disk.paths, pod, &claimed, giving))
     }
 

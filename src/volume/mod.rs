@@ -18,6 +18,7 @@
 //! and what was found is what the container gets, whatever a container of the pod renames in between.
 
 mod atomic_writer;
+mod claim_owners;
 mod claim_store;
 pub mod claims;
 mod empty_dir;

@@ -101,8 +101,8 @@ impl Start<'_> {
         let (_, container) = containers::find(pod, name.as_str()).ok_or_else(|| AssembleError::NoContainer(name.to_string()))?;
         let facts = self.facts(services);
         let files = services.volumes.env_files(self.desired, env::env_files(container)).await.map_err(AssembleError::EnvFiles)?;
-        let environment =
-            env::container_environment(pod, container, self.objects, &files, &facts).map_err(AssembleError::Environment)?;
+        let environment = env::container_environment(pod, container, self.objects.seen_by(&self.desired.source), &files, &facts)
+            .map_err(AssembleError::Environment)?;
         self.tell_skipped(services, &environment.skipped);
         let declared = environment.variables;
         let run_as = run_as(pod, container);

@@ -216,7 +216,7 @@ impl PodDefinition {
                 hash::earlier_container_hash(pod, container).map_or_else(|| own.clone(), |hash| format!("{role}{hash}"));
             let differs = earlier_base != base || earlier_own != own;
             let ObjectEnvironment { fingerprint, missing } =
-                object_environment(pod, container, &context.objects, &context.fingerprint_key);
+                object_environment(pod, container, context.objects.seen_by(&desired.source), &context.fingerprint_key);
             let lifecycle = container.lifecycle.as_ref();
             definitions.push(ContainerDefinition {
                 name: ContainerName::new(&container.name),
@@ -247,7 +247,7 @@ impl PodDefinition {
             }
         }
         let has_files = files::has_projected(pod);
-        let missing_files = if has_files || has_claims(pod) { missing_files(pod, context) } else { None };
+        let missing_files = if has_files || has_claims(pod) { missing_files(&desired, context) } else { None };
         Self {
             volume_images: volume_images(pod),
             storage: StorageLimits::of(pod),
@@ -306,10 +306,11 @@ fn volume_images(pod: &Pod) -> Vec<VolumeImage> {
 }
 
 /// All that is missing, the first of it for each volume.
-fn missing_files(pod: &Pod, context: &DefinitionContext) -> Option<String> {
-    let projections = files::projections(pod, &context.objects, &context.facts);
+fn missing_files(desired: &DesiredPod, context: &DefinitionContext) -> Option<String> {
+    let (pod, objects) = (&desired.pod, context.objects.seen_by(&desired.source));
+    let projections = files::projections(pod, objects, &context.facts);
     let missing = projections.into_iter().filter_map(Result::err);
-    let missing = missing.chain(claimed_volumes(pod, &context.objects).into_iter().filter_map(Result::err));
+    let missing = missing.chain(claimed_volumes(pod, objects).into_iter().filter_map(Result::err));
     let missing: Vec<String> = missing.map(|error| error.to_string()).collect();
     (!missing.is_empty()).then(|| missing.join("; "))
 }

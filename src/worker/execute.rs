@@ -172,13 +172,16 @@ impl Executor<'_> {
     /// What volumes shall hold, but for those of which something is missing.
     fn files(&self) -> Vec<Projection> {
         let PodDefinition { desired, objects, .. } = self.definition;
-        projections(&desired.pod, objects, &self.services.node).into_iter().filter_map(Result::ok).collect()
+        projections(&desired.pod, objects.seen_by(&desired.source), &self.services.node)
+            .into_iter()
+            .filter_map(Result::ok)
+            .collect()
     }
 
     /// Claims that its volumes refer to, but for those that are missing.
     fn claims(&self) -> Vec<ClaimedVolume> {
         let PodDefinition { desired, objects, .. } = self.definition;
-        claimed_volumes(&desired.pod, objects).into_iter().filter_map(Result::ok).collect()
+        claimed_volumes(&desired.pod, objects.seen_by(&desired.source)).into_iter().filter_map(Result::ok).collect()
     }
 
     async fn write_record(&self) -> Outcome {

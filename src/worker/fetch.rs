@@ -75,7 +75,7 @@ impl Fetch {
 
     async fn get(&self) -> Result<ResolvedImage, ImageError> {
         let images = &self.services.images;
-        let (secrets, missing) = pull_secrets::find(&self.desired.pod, &self.services.objects.get());
+        let (secrets, missing) = pull_secrets::find(&self.desired.pod, self.services.objects.get().seen_by(&self.desired.source));
         let secrets = PullSecrets::new(&secrets);
         if self.policy != PullPolicy::Always {
             match images.ensure(&self.reference, PullPolicy::Never, &secrets).await {

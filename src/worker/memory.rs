@@ -373,5 +373,6 @@ impl PodMemory {
 /// Whether images would be pulled with the same Secrets.
 fn pull_with_the_same(old: &PodDefinition, new: &PodDefinition) -> bool {
     let names = pull_secrets::names(&new.desired.pod);
-    names == pull_secrets::names(&old.desired.pod) && new.objects.agrees(&old.objects, &names.into_iter().collect())
+    names == pull_secrets::names(&old.desired.pod)
+        && new.objects.seen_by(&new.desired.source).agrees(&old.objects, &names.into_iter().collect())
 }

@@ -233,7 +233,8 @@ impl PodWorker {
         if Arc::ptr_eq(&self.definition.objects, &objects) {
             return;
         }
-        if objects.agrees(&self.definition.objects, &references(&self.definition.desired.pod)) {
+        let desired = &self.definition.desired;
+        if objects.seen_by(&desired.source).agrees(&self.definition.objects, &references(&desired.pod)) {
             // Not to keep what is gone in memory.
             self.definition.objects = objects;
             return;
@@ -382,7 +383,8 @@ impl PodWorker {
             return;
         }
         let mut arrived = Vec::new();
-        let (secrets, _) = pull_secrets::find(&self.definition.desired.pod, &services.objects.get());
+        let (secrets, _) =
+            pull_secrets::find(&self.definition.desired.pod, services.objects.get().seen_by(&self.definition.desired.source));
         let secrets = PullSecrets::new(&secrets);
         for (user, image) in self.missing_images() {
             if services.images.ensure(image, PullPolicy::Never, &secrets).await.is_ok() {

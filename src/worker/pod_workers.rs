@@ -164,7 +164,7 @@ impl PodWorkers {
     /// Every source was heard: objects that are not there are known to be absent, and the pods that refer to them look again.
     pub fn objects_settled(&mut self) {
         let objects = self.services.objects.get();
-        let absent: Vec<ObjectName> = self.references.names().filter(|name| objects.find(name).is_err()).cloned().collect();
+        let absent: Vec<ObjectName> = self.references.names().filter(|name| objects.may_be_missing(name)).cloned().collect();
         self.objects_changed(&absent);
     }
 

@@ -2,14 +2,16 @@
 
 use crate::host::Host;
 use podstead::pod::SourceId;
-use podstead::pod::objects::{Object, ObjectKind, ObjectName, ObjectSource, Objects};
+use podstead::pod::objects::{Object, ObjectKind, ObjectName, Objects};
+use podstead::pod::sharing::Sharing;
 use serde_json::json;
 use std::sync::Arc;
 
 /// A host with one ConfigMap and one Secret.
 fn host() -> Host {
     let host = Host::start();
-    let mut view = Objects::of_sources(vec![ObjectSource { id: SourceId::new("manifests"), has_delivered: true }]);
+    let source = SourceId::new("manifests");
+    let mut view = Objects::new(Arc::new(Sharing::from([source.clone()])), |_| true);
     let name = |kind, name: &str| ObjectName { kind, namespace: "shop".into(), name: name.into() };
     let config_map = json!({"metadata": {"name": "web"}, "data": {"MODE": "fast"}, "binaryData": {"logo": "AAEC"}});
     let config_map = Object::ConfigMap(Arc::new(serde_json::from_value(config_map).unwrap()));
@@ -17,8 +19,8 @@ fn host() -> Host {
     let secret =
         json!({"metadata": {"name": "db", "annotations": {last_applied: "hunter2"}}, "data": {"password": "aHVudGVyMg=="}});
     let secret = Object::Secret(Arc::new(serde_json::from_value(secret).unwrap()));
-    assert!(view.add(0, name(ObjectKind::ConfigMap, "web"), config_map).is_none());
-    assert!(view.add(0, name(ObjectKind::Secret, "db"), secret).is_none());
+    assert!(view.add(&source, name(ObjectKind::ConfigMap, "web"), config_map).is_none());
+    assert!(view.add(&source, name(ObjectKind::Secret, "db"), secret).is_none());
     host.objects.replace(Arc::new(view));
     host
 }

@@ -282,7 +282,7 @@ fn secrets(registry: &FakeRegistry, password: &str) -> PullSecrets {
         ..Default::default()
     };
     let name = ObjectName { kind: ObjectKind::Secret, namespace: "shop".into(), name: password.replace(' ', "-") };
-    PullSecrets::new(&[PullSecret { name, secret: Arc::new(secret) }])
+    PullSecrets::new(&[PullSecret { name, secret: Arc::new(secret), restricted_to: None }])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,8 @@ use podstead::image::{ImageConfig, ResolvedImage};
 use podstead::manifest::{Origin, Position};
 use podstead::mux::DesiredPod;
 use podstead::pod::env::EnvFacts;
-use podstead::pod::objects::{FingerprintKey, Object, ObjectKind, ObjectName, ObjectSource, Objects};
+use podstead::pod::objects::{FingerprintKey, Object, ObjectKind, ObjectName, Objects};
+use podstead::pod::sharing::Sharing;
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
 use podstead::probe::ProbeKind;
 use podstead::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
@@ -200,12 +201,12 @@ fn definition(spec: &PodSpec, objects: &Objects) -> PodDefinition {
 
 /// ConfigMaps of the only source, by name.
 fn view(config_maps: &BTreeMap<String, BTreeMap<String, String>>) -> Objects {
-    let source = ObjectSource { id: SourceId::new("manifests"), has_delivered: true };
-    let mut view = Objects::of_sources(vec![source]);
+    let source = SourceId::new("manifests");
+    let mut view = Objects::new(Arc::new(Sharing::from([source.clone()])), |_| true);
     for (name, data) in config_maps {
         let object = ConfigMap { data: Some(data.clone()), ..ConfigMap::default() };
         let name = ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.clone() };
-        view.add(0, name, Object::ConfigMap(Arc::new(object)));
+        view.add(&source, name, Object::ConfigMap(Arc::new(object)));
     }
     view
 }

@@ -14,7 +14,7 @@ use super::{notify_manager, sources, upstream};
 use crate::api::{self, ApiSocket, Backend, Published};
 use crate::cli::doctor::users;
 use crate::config::last_valid::{self, Loaded};
-use crate::config::{Config, NetworkKind, Paths};
+use crate::config::{Config, NetworkKind, Paths, sharing};
 use crate::image::{ImageStore, ImageStoreConfig};
 use crate::mux::{self, Merge, MuxTask, ObjectView, SourcesReady};
 use crate::network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, PodNetwork, host_ips};
@@ -102,11 +102,13 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
 
     // What an earlier daemon left comes first; then what the sources say of it.
     let recovered = Recovered::look(&paths, runtime.as_ref(), volumes.as_ref()).await?;
-    let (mux_task, incarnations) = MuxTask::new(Merge::new(sources.clone(), recovered.known()), objects.clone(), events.clone());
+    let (mux_task, incarnations) =
+        MuxTask::new(Merge::new(sharing(&config.sources), recovered.known()), objects.clone(), events.clone());
+    let (tell_sharing, shared) = watch::channel(Arc::new(sharing(&config.sources)));
     let (poke, pokes) = mpsc::unbounded_channel();
     let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone()).await;
     let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
-    let (resolver, statuses) = dns.resolver(&config, published.clone(), askers);
+    let (resolver, statuses) = dns.resolver(&config, published.clone(), askers, shared);
     let clock = Clock::system();
     let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
     let services = Arc::new(Services {
@@ -160,6 +162,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let links = RosterLinks {
         reports: report,
         mux: incarnations.clone(),
+        sharing: tell_sharing,
         intake: intake_configurator,
         host_paths,
         wakers: wakers.clone(),

@@ -5,13 +5,14 @@ use crate::config::{Config, NetworkKind};
 use crate::dns::{Askers, Listeners, Records, Resolver, SettingsFiles, Sockets};
 use crate::network::{BuiltinNetwork, CniNetwork, GATEWAYS, NameService, RESOLVER_ON_HOST};
 use crate::pod::host_files::ClusterDns;
+use crate::pod::sharing::Sharing;
 use crate::status::PodStatusSink;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use crate::telemetry::{EventLog, error_chain};
 use crate::volume::NodeFiles;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Whoever connected them.
 #[derive(Debug)]
@@ -109,11 +110,12 @@ impl DnsSockets {
         config: &Config,
         published: Arc<Published>,
         askers: PodAddresses,
+        sharing: watch::Receiver<Arc<Sharing>>,
     ) -> (Option<Resolver>, Arc<dyn PodStatusSink>) {
         let own_servers = self.own_servers();
         let Some((_, further)) = self.of_plugins else { return (None, published) };
         let dns = &config.network.dns;
-        let records = Arc::new(Records::new(dns.domain.clone(), own_servers, config.node_name.clone(), published));
+        let records = Arc::new(Records::new(dns.domain.clone(), own_servers, config.node_name.clone(), sharing, published));
         let settings = SettingsFiles {
             resolv_conf: dns.resolv_conf.clone(),
             resolved: NodeFiles::default().resolved,

@@ -7,9 +7,10 @@
 
 use super::sources;
 use crate::config::reload::{ConfigStanding, SourceChanges, is_blank, needs_restart};
-use crate::config::{Config, HostFacts, SourceConfig};
+use crate::config::{Config, HostFacts, SourceConfig, sharing};
 use crate::mux::MuxHandle;
 use crate::pod::SourceId;
+use crate::pod::sharing::Sharing;
 use crate::source::dir::{DirectoryOptions, DirectorySource};
 use crate::source::wake::Waker;
 use crate::source::{Artifact, PodSource as _, SourceReport, Wakers, Wishes};
@@ -39,6 +40,8 @@ pub(super) struct RosterLinks {
     /// Where sources report to.
     pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
     pub(super) mux: MuxHandle,
+    /// Which source reaches what of which other one, for whoever asks beside the mux.
+    pub(super) sharing: watch::Sender<Arc<Sharing>>,
     pub(super) intake: IntakeConfigurator,
     pub(super) host_paths: Arc<HostPathPolicy>,
     pub(super) wakers: Wakers,
@@ -190,7 +193,9 @@ impl Roster {
         if !changes.is_empty() {
             // First: no pod of a new revision is mounted by old rules.
             self.links.host_paths.configure(sources::host_path_rules(&config.sources));
-            self.links.mux.configure(config.sources.iter().map(|source| source.name.clone()).collect()).await;
+            let sharing = sharing(&config.sources);
+            self.links.mux.configure(sharing.clone()).await;
+            self.links.sharing.send_replace(Arc::new(sharing));
             self.links.intake.configure(config.sources.iter().map(sources::describe).collect()).await;
         }
         // Only now, for a source that was changed begins with what it left on disk.

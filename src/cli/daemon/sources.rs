@@ -38,8 +38,18 @@ pub(super) fn host_path_rules(sources: &[SourceConfig]) -> impl Iterator<Item = 
 
 /// The source itself.
 pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
-    let SourceConfig { name, place, signature, allow_rollback, history_limit: _, allow: _, requirements: _, substitute: _, layers } =
-        source;
+    let SourceConfig {
+        name,
+        place,
+        signature,
+        allow_rollback,
+        history_limit: _,
+        allow: _,
+        requirements: _,
+        share: _,
+        substitute: _,
+        layers,
+    } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {
             let layers = layers.clone();

@@ -2,8 +2,8 @@
 
 use super::host::HostPod;
 use crate::mux::DesiredPod;
+use crate::pod::PodFullName;
 use crate::pod::objects::references;
-use crate::pod::{Pod, PodFullName};
 use crate::runtime::ObservedPod;
 use crate::sys::clock::Now;
 use crate::worker::backoff::BackoffPolicy;
@@ -12,7 +12,7 @@ use crate::worker::health::RunState;
 use crate::worker::memory::{PodMemory, Step};
 use crate::worker::phase::WorkPhase;
 use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What becomes of a pod.
@@ -38,6 +38,8 @@ pub(super) struct PodChange {
     pub(super) origin: String,
     pub(super) change: Change,
     pub(super) actions: Vec<Action>,
+    /// Objects that it waits for, and why it cannot use them.
+    pub(super) missing: Vec<String>,
 }
 
 /// How the daemon is set up, as far as it matters.
@@ -53,22 +55,23 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Whether an object that the pod refers to would change.
-    pub(super) fn sees_other_objects(&self, pod: &Pod) -> bool {
-        !self.after.objects.agrees(&self.before.objects, &references(pod))
+    pub(super) fn sees_other_objects(&self, desired: &DesiredPod) -> bool {
+        !self.after.objects.seen_by(&desired.source).agrees(&self.before.objects, &references(&desired.pod))
     }
 }
 
 /// A pod that the host does not have.
 pub(super) fn create(desired: Arc<DesiredPod>, settings: &Settings) -> PodChange {
-    let actions = fresh_actions(&desired, settings);
-    PodChange { full_name: desired.full_name.clone(), origin: desired.origin.to_string(), change: Change::Create, actions }
+    let (actions, missing) = fresh_actions(&desired, settings);
+    PodChange { full_name: desired.full_name.clone(), origin: desired.origin.to_string(), change: Change::Create, actions, missing }
 }
 
 /// A pod that the host has and the manifests do not.
 pub(super) fn remove(pod: &HostPod, settings: &Settings) -> PodChange {
     let desired = &pod.record.desired;
     let actions = removal_actions(pod, settings);
-    PodChange { full_name: desired.full_name.clone(), origin: desired.origin.to_string(), change: Change::Remove, actions }
+    let (full_name, origin) = (desired.full_name.clone(), desired.origin.to_string());
+    PodChange { full_name, origin, change: Change::Remove, actions, missing: Vec::new() }
 }
 
 /// A pod that both have.
@@ -76,12 +79,13 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
     let before = &pod.record.desired;
     let (full_name, origin) = (desired.full_name.clone(), desired.origin.to_string());
     let is_same = has_same_content(&before.pod, &desired.pod);
-    let (change, actions) = if is_same && (pod.record.result.is_some() || !settings.sees_other_objects(&desired.pod)) {
-        (Change::Keep, Vec::new())
+    let (change, actions, missing) = if is_same && (pod.record.result.is_some() || !settings.sees_other_objects(&desired)) {
+        (Change::Keep, Vec::new(), Vec::new())
     } else if pod.record.result.is_some() {
         let mut actions = removal_actions(pod, settings);
-        actions.extend(fresh_actions(&desired, settings));
-        (Change::Recreate, actions)
+        let (fresh, missing) = fresh_actions(&desired, settings);
+        actions.extend(fresh);
+        (Change::Recreate, actions, missing)
     } else {
         let old = PodDefinition::new(Arc::new(before.clone()), &settings.before);
         let mut new = PodDefinition::new(desired, &settings.after);
@@ -100,15 +104,23 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
         }
         let actions = actions(&new, &pod.observed, &WorkPhase::Sync, &memory, settings);
         let change = if is_same && actions.is_empty() { Change::Keep } else { Change::Update };
-        (change, actions)
+        (change, actions, missing(&new))
     };
-    PodChange { full_name, origin, change, actions }
+    PodChange { full_name, origin, change, actions, missing }
 }
 
-fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> Vec<Action> {
+/// What is done for a pod that is not there, and what it waits for.
+fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> (Vec<Action>, Vec<String>) {
     let definition = PodDefinition::new(Arc::clone(desired), &settings.after);
     let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() };
-    actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings)
+    (actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings), missing(&definition))
+}
+
+/// Objects that the pod waits for, each told once.
+fn missing(definition: &PodDefinition) -> Vec<String> {
+    let of_containers = definition.containers.iter().filter_map(|container| container.missing.clone());
+    let missing: BTreeSet<String> = of_containers.chain(definition.missing_files.clone()).collect();
+    missing.into_iter().collect()
 }
 
 fn removal_actions(pod: &HostPod, settings: &Settings) -> Vec<Action> {

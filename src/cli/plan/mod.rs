@@ -10,14 +10,14 @@ use super::age_keys;
 use super::daemon::node;
 use super::tree::{named_source, read_source, root_of, source_at};
 use super::{Context, EXIT_FAILED};
-use crate::config::{Config, SourceConfig};
+use crate::config::{Config, SourceConfig, sharing};
 use crate::manifest::Severity;
-use crate::mux::{DesiredPod, Merge};
+use crate::mux::{Applied, DesiredPod, Merge};
+use crate::pod::PodUid;
 use crate::pod::objects::{FingerprintKey, Objects};
-use crate::pod::{PodUid, SourceId};
 use crate::source::Revision;
 use crate::store::last_good::{LastGood, Record};
-use crate::store::{Accepted, CheckContext, Set, UndeltaStore, check};
+use crate::store::{Accepted, CheckContext, Set, UndeltaStore, check, relocate};
 use crate::sys::clock::Clock;
 use crate::worker::backoff::BackoffPolicy;
 use crate::worker::definition::DefinitionContext;
@@ -59,7 +59,10 @@ pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode
         writeln!(err, "{problem}")?;
     }
     let is_refused = set.problems.iter().any(|problem| problem.severity == Severity::Error);
-    let changes = forecast(set, &config)?;
+    let (changes, conflicts) = forecast(set, &config)?;
+    for conflict in &conflicts {
+        writeln!(err, "{conflict}")?;
+    }
     let mut out = std::io::stdout().lock();
     show(&mut out, &changes, args.verbose)?;
     let is_change = changes.iter().any(|pod| pod.change != Change::Keep);
@@ -79,9 +82,8 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     let artifact = read_source(&source.place, &source.layers, &root_of(&source.place, path))?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
     let (before, _) = match last.in_force {
-        Some(Record { stamp, files }) => {
-            UndeltaStore::restore(files).without(&|accepted: &Accepted| check_context.revokes(accepted, stamp.policy.as_ref()))
-        }
+        Some(Record { stamp, files }) => UndeltaStore::restore(relocate(files, source.allow.as_deref()))
+            .without(&|accepted: &Accepted| check_context.revokes(accepted, stamp.policy.as_ref())),
         None => (UndeltaStore::default(), Vec::new()),
     };
     let store =
@@ -89,8 +91,8 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     Ok(store.set(&source.name, &artifact.revision))
 }
 
-/// What becomes of each pod of the set's source.
-fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
+/// What becomes of each pod of the set's source, and what of the source is not used.
+fn forecast(set: Set, config: &Config) -> anyhow::Result<(Vec<PodChange>, Vec<String>)> {
     let clock = Clock::system();
     let now = clock.now();
     let pods = host::pods(&config.paths).context("read what this host has")?;
@@ -104,13 +106,16 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
         facts: node::facts(config),
     };
     let before = context(merge.objects());
-    merge.apply(set, now.wall, &mut PodUid::random);
+    let Applied { conflicts, object_conflicts, .. } = merge.apply(set, now.wall, &mut PodUid::random);
+    let of_pods = conflicts.iter().filter(|conflict| conflict.loser.source == source).map(ToString::to_string);
+    let of_objects = object_conflicts.iter().filter(|conflict| conflict.loser == source).map(ToString::to_string);
+    let conflicts = of_pods.chain(of_objects).collect();
     let desired: Vec<Arc<DesiredPod>> = merge.desired().cloned().collect();
     let after = context(merge.objects());
     let settings = Settings { crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max), before, after, now };
 
     let mut changes = Vec::new();
-    let is_concerned = |desired: &&Arc<DesiredPod>| desired.source == source || settings.sees_other_objects(&desired.pod);
+    let is_concerned = |desired: &&Arc<DesiredPod>| desired.source == source || settings.sees_other_objects(desired);
     for desired in desired.iter().filter(is_concerned) {
         changes.push(match pods.iter().find(|pod| pod.record.desired.uid == desired.uid) {
             Some(pod) => change::update(pod, Arc::clone(desired), &settings),
@@ -122,18 +127,18 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<Vec<PodChange>> {
         changes.push(change::remove(pod, &settings));
     }
     changes.sort_by(|a, b| a.full_name.cmp(&b.full_name));
-    Ok(changes)
+    Ok((changes, conflicts))
 }
 
 /// All that is wanted, with the sources as they were last accepted.
 fn merge(pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Merge> {
-    let ids: Vec<SourceId> = config.sources.iter().map(|source| source.name.clone()).collect();
-    let mut merge = Merge::new(ids.clone(), pods.iter().map(|pod| pod.record.desired.clone()).collect());
+    let mut merge = Merge::new(sharing(&config.sources), pods.iter().map(|pod| pod.record.desired.clone()).collect());
     let mut new_uid = PodUid::random;
-    for id in &ids {
+    for source in &config.sources {
+        let id = &source.name;
         let last = LastGood::new(&config.paths, id.clone()).load()?;
         let (store, revision) = match last.in_force {
-            Some(record) => (UndeltaStore::restore(record.files), record.stamp.revision),
+            Some(record) => (UndeltaStore::restore(relocate(record.files, source.allow.as_deref())), record.stamp.revision),
             None => (UndeltaStore::default(), Revision(String::new())),
         };
         merge.apply(store.set(id, &revision), now, &mut new_uid);
@@ -155,6 +160,9 @@ fn show(out: &mut impl Write, changes: &[PodChange], verbose: bool) -> anyhow::R
         writeln!(out, "{mark} {word} pod {}/{} ({})", pod.full_name.namespace, pod.full_name.name, pod.origin)?;
         for action in &pod.actions {
             writeln!(out, "    {action}")?;
+        }
+        for missing in &pod.missing {
+            writeln!(out, "    wait: {missing}")?;
         }
     }
     writeln!(

@@ -8,6 +8,7 @@ use super::images::ImagePatterns;
 use crate::config::ConfigError;
 use crate::config::check::Check;
 use crate::config::paths::is_clean_absolute;
+use crate::manifest::DEFAULT_NAMESPACE;
 use crate::pod::cdi::DeviceName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -68,7 +69,8 @@ pub struct WrittenAllow {
     /// Paths of the host that `hostPath` volumes may be at or below. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_paths: Vec<WrittenHostPath>,
-    /// Namespaces that objects may be in. Default: all.
+    /// Namespaces that objects may be in. An object without a namespace is in `default` if that is one of them, else in the first one.
+    /// Default: one, named as the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
     /// Images: what ends in `/` is the beginning of names, anything else one repository, with its tag or digest if given.
@@ -101,6 +103,8 @@ pub struct HostPathBounds {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     written: WrittenAllow,
+    /// Name of the source.
+    source: String,
     capabilities: BTreeSet<String>,
     images: Option<ImagePatterns>,
     channels: Channels,
@@ -133,7 +137,12 @@ impl Allow {
         let images = written.images.as_deref().map(patterns).transpose()?;
         let channels = Channels::resolve(check, field, written)?;
         let capabilities = written.capabilities.iter().map(|name| format!("CAP_{name}")).collect();
-        Ok(Self { written: written.clone(), capabilities, images, channels })
+        Ok(Self { written: written.clone(), source: String::new(), capabilities, images, channels })
+    }
+
+    /// The same for the source of this name, which has a namespace of its own where none are written.
+    pub(super) fn of_source(self, name: &str) -> Self {
+        Self { source: name.to_owned(), ..self }
     }
 
     /// As it is written.
@@ -199,7 +208,24 @@ impl Allow {
 
     /// Whether an object may be in this namespace.
     pub fn namespace(&self, namespace: &str) -> bool {
-        self.written.namespaces.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| allowed == namespace))
+        match &self.written.namespaces {
+            Some(allowed) => allowed.iter().any(|allowed| allowed == namespace),
+            None => self.own_namespace().is_none_or(|own| own == namespace),
+        }
+    }
+
+    /// The namespace that is the source's own because none are written.
+    pub fn own_namespace(&self) -> Option<&str> {
+        (self.written.namespaces.is_none() && !self.source.is_empty()).then_some(&self.source)
+    }
+
+    /// The namespace of objects that are written without one.
+    pub fn default_namespace(&self) -> &str {
+        let first = self.written.namespaces.as_ref().and_then(|namespaces| namespaces.first()).map(String::as_str);
+        match first.or(self.own_namespace()) {
+            Some(first) if !self.namespace(DEFAULT_NAMESPACE) => first,
+            Some(_) | None => DEFAULT_NAMESPACE,
+        }
     }
 
     /// Tells if a container may run this image. True for a text that is no image name, which validation refuses.
@@ -237,6 +263,22 @@ mod tests {
         assert!(all.capability("CAP_NET_ADMIN"));
         let none = allow("{namespaces: [], images: []}").unwrap();
         assert!(!none.namespace("default") && !none.image("nginx"));
+    }
+
+    #[test]
+    fn objects_without_namespace_are_where_they_are_allowed() {
+        for (written, expected) in [
+            ("{}", "shop"),
+            ("{namespaces: [default]}", "default"),
+            ("{namespaces: [site, default]}", "default"),
+            ("{namespaces: [site, other]}", "site"),
+            ("{namespaces: []}", "default"),
+        ] {
+            assert_eq!(allow(written).unwrap().of_source("shop").default_namespace(), expected, "{written}");
+        }
+        let own = allow("{}").unwrap().of_source("shop");
+        assert!(own.namespace("shop") && !own.namespace("default") && own.own_namespace() == Some("shop"));
+        assert_eq!(allow("{namespaces: [shop]}").unwrap().of_source("shop").own_namespace(), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod images;
 mod record;
 mod requirements;
 mod resolve;
+mod share;
 mod written;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use allow::{Allow, HostPathBounds};
 pub use channels::Channels;
 pub use record::PolicyRecord;
 pub use requirements::Requirements;
+pub use share::sharing;
 
 pub(super) use resolve::sources;
 
@@ -24,6 +26,7 @@ pub(super) use written::WrittenSource;
 
 use crate::manifest::Substitution;
 use crate::pod::SourceId;
+use crate::pod::sharing::Share;
 use crate::source::git::{Follow, RemoteUrl};
 use crate::source::http_client::HttpAccess;
 use crate::source::{Layers, SignatureRequirement};
@@ -49,6 +52,8 @@ pub struct SourceConfig {
     pub allow: Option<Arc<Allow>>,
     /// Demands on its pods.
     pub requirements: Arc<Requirements>,
+    /// Objects of it that pods of other sources may use, where that needs permission.
+    pub share: Vec<Share>,
     /// Variables that are replaced in its manifests; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
     /// Which of its files count, and which of two with one object.

@@ -2,6 +2,7 @@
 
 use super::access::{AccessFields, web_url};
 use super::git::git_place;
+use super::share;
 use super::written::{WrittenHttp, WrittenSignature, WrittenSource};
 use super::{Allow, HttpPlace, Requirements, SourceConfig, SourcePlace};
 use crate::config::ConfigError;
@@ -44,6 +45,7 @@ pub(in crate::config) fn sources(
             history_limit: DEFAULT_HISTORY,
             allow: None,
             requirements: Arc::default(),
+            share: Vec::new(),
             substitute: None,
             layers: Arc::default(),
         }]);
@@ -61,7 +63,9 @@ pub(in crate::config) fn sources(
         }
         source(check, &field, &expanded(check, &field, written, variables)?, variables)
     };
-    written.iter().enumerate().map(resolve).collect()
+    let sources: Vec<SourceConfig> = written.iter().enumerate().map(resolve).collect::<Result<_, _>>()?;
+    share::check_names(check, &sources)?;
+    Ok(sources)
 }
 
 /// The source with the variables in its paths and addresses replaced.
@@ -113,6 +117,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         allow,
         pod_security,
         require,
+        share,
         substitute,
         layers: in_layers,
     } = written;
@@ -156,10 +161,11 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
             MAX_HISTORY,
         )?,
         allow: match allow {
-            Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?)),
+            Some(allow) => Some(Arc::new(Allow::resolve(check, &format!("{field}.allow"), allow)?.of_source(name))),
             None => None,
         },
         requirements: Arc::new(Requirements::resolve(check, field, pod_security.as_ref(), require.as_ref())?),
+        share: share::shares(check, &format!("{field}.share"), share)?,
         substitute: match substitute {
             Some(names) => Some(Arc::new(variables.substitution(check, &format!("{field}.substitute"), names)?)),
             None => None,

@@ -2,6 +2,7 @@
 
 use super::allow::WrittenAllow;
 use super::requirements::{WrittenPodSecurity, WrittenRequire, level_or_fields};
+use super::share::{self, WrittenShare};
 use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 use crate::source::SignatureRequirement;
 use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSource {
-    /// Unique: a lower-case RFC 1123 label. The first source that has a pod of a name wins.
+    /// Unique: a lower-case RFC 1123 label. The first source that has a pod of a name wins; those with `allow` come last.
     pub name: String,
     /// A directory or a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +36,7 @@ pub struct WrittenSource {
     /// Earlier accepted revisions that are kept, 0 to 100. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<usize>,
-    /// What its pods may use. Default: everything.
+    /// What its pods may use. With it, objects of other sources are out of reach unless they are shared. Default: everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<WrittenAllow>,
     /// The level of the Pod Security Standards that its pods keep to: `privileged`, `baseline` or `restricted`, or these fields. Default:
@@ -45,6 +46,9 @@ pub struct WrittenSource {
     /// Further demands on its pods. Default: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<WrittenRequire>,
+    /// Objects of it that pods of other sources may use, where one of both sources has `allow`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<WrittenShare>,
     /// Names of variables that are replaced in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
@@ -215,7 +219,7 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(in crate::config) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, requirements, substitute, layers } =
+        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, requirements, share, substitute, layers } =
             source;
         let (pod_security, require) = requirements.to_written();
         let fetched = !matches!(place, SourcePlace::Directory { .. });
@@ -230,6 +234,7 @@ impl WrittenSource {
             allow: allow.as_ref().map(|allow| allow.to_written()),
             pod_security,
             require,
+            share: share.iter().map(share::to_written).collect(),
             layers: layers.written(),
             substitute: substitute.as_ref().map(|substitute| substitute.names().map(str::to_owned).collect()),
             ..Self::default()

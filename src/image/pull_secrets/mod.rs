@@ -9,6 +9,7 @@ mod matching;
 use super::access::SecretUse;
 use super::credentials::{Credentials, parse_config, parse_legacy};
 use super::reference::Reference;
+use crate::pod::SourceId;
 use crate::pod::pull_secrets::PullSecret;
 use std::fmt;
 
@@ -28,6 +29,8 @@ struct Entry {
 pub(super) struct Login {
     /// The Secret's namespace and name.
     pub(super) secret: (String, String),
+    /// The source that it is of, where another source may have one of the same name.
+    pub(super) restricted_to: Option<SourceId>,
     /// What stands in it.
     pub(super) credentials: Credentials,
 }
@@ -95,8 +98,9 @@ impl PullSecrets {
         for (written, entry) in entries.map_err(|problem| format!("{key} {problem}"))? {
             let credentials = entry.credentials().map_err(|problem| format!("the auth of its entry for {written} {problem}"))?;
             if credentials != Credentials::Anonymous {
+                let restricted_to = secret.restricted_to.clone();
                 let secret = (secret.name.namespace.clone(), secret.name.name.clone());
-                self.entries.push(Entry { key: matching::key(&written), login: Login { secret, credentials } });
+                self.entries.push(Entry { key: matching::key(&written), login: Login { secret, restricted_to, credentials } });
             }
         }
         Ok(())
@@ -152,7 +156,7 @@ mod tests {
         let mut secret: k8s_openapi::api::core::v1::Secret = serde_json::from_value(secret).unwrap();
         secret.data = Some([(key.to_owned(), k8s_openapi::ByteString(content.as_bytes().to_vec()))].into());
         let name = ObjectName { kind: ObjectKind::Secret, namespace: "shop".into(), name: name.into() };
-        PullSecret { name, secret: Arc::new(secret) }
+        PullSecret { name, secret: Arc::new(secret), restricted_to: None }
     }
 
     fn json(name: &str, entries: &[(&str, &str)]) -> PullSecret {

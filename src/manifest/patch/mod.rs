@@ -20,7 +20,7 @@ use super::node::{Node, Value};
 use super::object::{self, Kind};
 use super::places::{Place, Places};
 use super::schema::{self, Extent, Type};
-use super::{Limits, ObjectKey, Origin, Position};
+use super::{DEFAULT_NAMESPACE, Limits, ObjectKey, Origin, Position};
 use json::Operation;
 use std::fmt;
 use tree::{fits, placed, without_nulls};
@@ -108,7 +108,7 @@ pub(super) fn apply(
         (table.len() - 1) as u32
     };
     let mut node = placed(without_nulls(node), &mut note);
-    let key = object::key_of(&node, kind);
+    let key = object::key_of(&node, kind, DEFAULT_NAMESPACE);
     for (index, patch) in patches.iter().enumerate() {
         let start = table.len() as u32;
         let file = u16::try_from(index + 1).unwrap_or(u16::MAX);
@@ -129,7 +129,7 @@ pub(super) fn apply(
             schema::check(&changed, kind.structure, Extent::Whole, "", 0, Places::Table(&table), limits.max_problems).faults;
         let missing = object::required_faults(&changed, kind, "", 0);
         let mut failed: Vec<PatchFault> = faults.into_iter().chain(missing).map(|fault| fail(&table, fault)).collect();
-        if failed.is_empty() && object::key_of(&changed, kind) != key {
+        if failed.is_empty() && object::key_of(&changed, kind, DEFAULT_NAMESPACE) != key {
             let fault =
                 Fault::of_file(json::CODE, "a patch cannot change the name or the namespace of an object").field("metadata");
             failed.push(fail(&table, fault));

@@ -1,6 +1,7 @@
 //! Two manifests that want the same thing.
 
 use crate::manifest::Origin;
+use crate::pod::host_ports::HostPort;
 use crate::pod::{PodFullName, PodUid, SourceId};
 use std::fmt;
 
@@ -26,6 +27,8 @@ pub enum ConflictKind {
     SameName,
     /// A `metadata.uid` that another pod has.
     SameUid(PodUid),
+    /// A port of the host, which a restricted source leaves to an unrestricted one.
+    SameHostPort(HostPort),
 }
 
 /// A manifest that is not used because another one wants the same.
@@ -46,7 +49,12 @@ impl fmt::Display for Conflict {
         match &self.kind {
             ConflictKind::SameName => write!(
                 f,
-                "pod {} of {} is not used: {} is configured first and has a pod of the same name",
+                "pod {} of {} is not used: {} has precedence and a pod of the same name",
+                self.full_name, self.loser, self.winner
+            ),
+            ConflictKind::SameHostPort(port) => write!(
+                f,
+                "pod {} of {} is not used: port {port} of the host belongs to the pod of {}, whose source has no allow",
                 self.full_name, self.loser, self.winner
             ),
             ConflictKind::SameUid(uid) => {

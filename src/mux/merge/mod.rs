@@ -9,6 +9,8 @@ mod stamp;
 mod target;
 
 #[cfg(test)]
+mod apart_test;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 pub(in crate::mux) mod tests;
@@ -17,13 +19,15 @@ pub use conflict::{Claimant, Conflict, ConflictKind};
 pub use objects::ObjectConflict;
 
 use super::{DesiredPod, PodOp, PodUpdate};
+use crate::pod::identity::seen;
 use crate::pod::objects::{ObjectName, Objects};
+use crate::pod::sharing::Sharing;
 use crate::pod::{PodFullName, PodUid, SourceId};
 use crate::store::Set;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use target::{Claim, Claims, Target};
+use target::{Claim, Claims, Target, outranks};
 
 /// Makes UIDs; [`PodUid::random`] in the product.
 pub type NewUid<'a> = &'a mut dyn FnMut() -> PodUid;
@@ -59,8 +63,10 @@ struct Told {
 /// The state of the mux.
 #[derive(Debug)]
 pub struct Merge {
-    /// All configured sources, first the one that wins.
-    precedence: Vec<SourceId>,
+    /// All configured sources, and which of them goes before which other.
+    sharing: Arc<Sharing>,
+    /// Restricted sources that are not configured any more.
+    formerly_restricted: BTreeSet<SourceId>,
     /// The last SET of each source that delivered.
     delivered: BTreeMap<SourceId, Arc<Delivery>>,
     /// ConfigMaps and Secrets as they were told.
@@ -75,18 +81,19 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// `sources` in order of precedence. `known` are the pods of the records on disk that are not being terminated: when a source
+    /// `known` are the pods of the records on disk that are not being terminated: when a source
     /// claims one it keeps its UID, and when all sources are ready those that none claims are removed.
-    pub fn new(sources: impl IntoIterator<Item = SourceId>, known: Vec<DesiredPod>) -> Self {
+    pub fn new(sources: impl Into<Sharing>, known: Vec<DesiredPod>) -> Self {
         let mut adoptable: BTreeMap<PodFullName, Arc<DesiredPod>> = BTreeMap::new();
         let mut superseded = Vec::new();
         let mut known: Vec<_> = known.into_iter().map(Arc::new).collect();
-        known.sort_by_cached_key(|desired| (stamp::seen(&desired.pod), desired.uid.clone()));
+        known.sort_by_cached_key(|desired| (seen(&desired.pod), desired.uid.clone()));
         for desired in known {
             superseded.extend(adoptable.insert(desired.full_name.clone(), desired));
         }
         Self {
-            precedence: sources.into_iter().collect(),
+            sharing: Arc::new(sources.into()),
+            formerly_restricted: BTreeSet::new(),
             delivered: BTreeMap::new(),
             objects: Arc::default(),
             told: BTreeMap::new(),
@@ -98,7 +105,7 @@ impl Merge {
 
     /// Whether every configured source has delivered a SET (kubelet rule B5), that is: whether removals may be emitted.
     pub fn sources_ready(&self) -> bool {
-        self.precedence.iter().all(|source| self.delivered.contains_key(source))
+        self.sharing.order().all(|source| self.delivered.contains_key(source))
     }
 
     /// The pods that the sync loop was told of and not told to remove.
@@ -109,7 +116,7 @@ impl Merge {
     /// Replaces what `set.source` wants. A SET of a source that is not configured changes nothing.
     pub fn apply(&mut self, set: Set, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
         let source = set.source.clone();
-        if !self.precedence.contains(&source) {
+        if !self.sharing.order().any(|known| *known == source) {
             return Applied::default();
         }
         let objects = objects::objects_of(&set);
@@ -131,7 +138,7 @@ impl Merge {
     /// Joins the objects of all sources anew.
     fn compare_objects(&mut self, turn: &mut Turn) {
         let of = |source: &SourceId| self.delivered.get(source).map(|delivery| &delivery.objects);
-        let (objects, conflicts) = objects::union(self.precedence.iter().map(|source| (source, of(source))));
+        let (objects, conflicts) = objects::union(&self.sharing, of);
         turn.object_conflicts = conflicts;
         turn.changed = objects.changes(&self.objects);
         if objects != *self.objects {
@@ -140,18 +147,21 @@ impl Merge {
         }
     }
 
-    /// Replaces the configured sources, in order of precedence. What a source that is not among them wanted is not wanted any more; it is
+    /// Replaces the configured sources. What a source that is not among them wanted is not wanted any more; it is
     /// removed when all sources are ready, the new ones included. A removed source that was never heard counts as heard: its ADD is empty.
-    pub fn configure(&mut self, sources: Vec<SourceId>, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
-        let unheard: Vec<SourceId> = (self.precedence.iter())
-            .filter(|source| !sources.contains(source) && !self.delivered.contains_key(source))
-            .cloned()
-            .collect();
-        self.delivered.retain(|source, _| sources.contains(source));
-        self.precedence = sources;
+    pub fn configure(&mut self, sources: impl Into<Sharing>, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
+        let sharing: Sharing = sources.into();
+        let stays = |source: &SourceId| sharing.order().any(|known| known == source);
+        let (gone, unheard): (Vec<_>, Vec<_>) =
+            (self.sharing.order().filter(|source| !stays(source)).cloned()).partition(|source| self.delivered.contains_key(source));
+        let restricted = gone.iter().chain(&unheard).filter(|source| self.sharing.is_restricted(source)).cloned();
+        self.formerly_restricted.extend(restricted.collect::<Vec<_>>());
+        self.formerly_restricted.retain(|source| !stays(source));
+        self.delivered.retain(|source, _| stays(source));
+        self.sharing = Arc::new(sharing);
         let mut turn = self.compare(now, new_uid);
         // Somebody has to tell of objects that changed; without any source no pod is left to hear of it.
-        turn.delivered = self.precedence.first().cloned();
+        turn.delivered = self.sharing.order().next().cloned();
         let mut applied = turn.into_applied();
         applied.updates.extend(unheard.into_iter().map(|source| PodUpdate {
             source,
@@ -175,8 +185,10 @@ impl Merge {
     fn compare(&mut self, now: Timestamp, new_uid: NewUid<'_>) -> Turn {
         let ready = self.sources_ready();
         let deliveries: Vec<Arc<Delivery>> =
-            self.precedence.iter().filter_map(|source| self.delivered.get(source)).cloned().collect();
-        let mut target = target::union(deliveries.iter().map(|delivery| &delivery.claims));
+            self.sharing.order().filter_map(|source| self.delivered.get(source)).cloned().collect();
+        let sources: BTreeMap<PodFullName, SourceId> = self.incumbents();
+        let incumbent = |name: &PodFullName| sources.get(name);
+        let mut target = target::union(deliveries.iter().map(|delivery| &delivery.claims), &self.sharing, &incumbent);
         self.refuse_held_uids(&mut target, ready);
 
         let mut turn = Turn { conflicts: std::mem::take(&mut target.conflicts), ..Turn::default() };
@@ -221,6 +233,18 @@ impl Merge {
                 return;
             }
             for (full_name, claim, holder) in refused {
+                // A restricted source does not hold a UID against an unrestricted one.
+                if ready && outranks(&self.sharing, &claim.source, &holder.source) {
+                    target.claims.remove(&holder.full_name);
+                    target.refused.remove(&holder.full_name);
+                    target.conflicts.push(Conflict {
+                        full_name: holder.full_name.clone(),
+                        kind: ConflictKind::SameUid(holder.uid.clone()),
+                        winner: claim.claimant(),
+                        loser: Claimant { source: holder.source.clone(), origin: holder.origin.clone() },
+                    });
+                    continue;
+                }
                 target.claims.remove(full_name);
                 target.refused.insert(full_name, claim);
                 target.conflicts.push(Conflict {
@@ -236,9 +260,10 @@ impl Merge {
     /// Brings one wanted pod into the told state.
     fn grant(&mut self, full_name: &PodFullName, claim: &Claim, ready: bool, now: Timestamp, new_uid: NewUid<'_>, turn: &mut Turn) {
         let fixed = claim.fixed_uid();
+        let is_replaced = self.told.get(full_name).is_some_and(|told| self.is_replaced(&told.desired.source, &claim.source));
         if let Some(told) = self.told.get_mut(full_name) {
             let uid = &told.desired.uid;
-            if fixed.as_ref().is_some_and(|fixed| fixed != uid) || self.recreate.contains(uid) {
+            if is_replaced || fixed.as_ref().is_some_and(|fixed| fixed != uid) || self.recreate.contains(uid) {
                 if ready {
                     let next = stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now);
                     turn.remove.push(std::mem::replace(&mut told.desired, next.clone()));
@@ -255,7 +280,9 @@ impl Merge {
         let desired = match self.adoptable.get(full_name) {
             None => stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now),
             Some(known) if self.is_reserved(known, &claim.source) => return,
-            Some(known) if fixed.as_ref().is_some_and(|fixed| *fixed != known.uid) => {
+            Some(known)
+                if fixed.as_ref().is_some_and(|fixed| *fixed != known.uid) || self.is_replaced(&known.source, &claim.source) =>
+            {
                 if !ready {
                     return;
                 }
@@ -286,11 +313,24 @@ impl Merge {
     /// A pod found at start whose own source goes before `claimant` and has not delivered yet is left for that source: else it would
     /// change to the claimant's version and back, with two restarts, whenever the sources are heard in another order.
     fn is_reserved(&self, known: &DesiredPod, claimant: &SourceId) -> bool {
-        let rank = |source: &SourceId| self.precedence.iter().position(|configured| configured == source);
-        match (rank(&known.source), rank(claimant)) {
-            (Some(own), Some(other)) => own < other && !self.delivered.contains_key(&known.source),
-            (None, _) | (_, None) => false,
+        self.sharing.rank(&known.source) < self.sharing.rank(claimant) && !self.delivered.contains_key(&known.source)
+    }
+
+    /// Whether the pod that is there may not become one of `claimant`, because of what its volumes hold: it is replaced by another incarnation.
+    /// A source that is not configured any more may have been renamed, and what it left is its successor's.
+    fn is_replaced(&self, known: &SourceId, claimant: &SourceId) -> bool {
+        let was_unrestricted = !self.formerly_restricted.contains(known) && self.sharing.rank(known) == usize::MAX;
+        match was_unrestricted {
+            true => self.sharing.is_restricted(claimant),
+            false => self.sharing.are_apart(known, claimant),
         }
+    }
+
+    /// The sources of the pods that are there; nothing where no source is restricted, for then they do not matter.
+    fn incumbents(&self) -> BTreeMap<PodFullName, SourceId> {
+        let told = self.told.values().map(|told| &told.desired).chain(self.adoptable.values());
+        let sources = told.map(|desired| (desired.full_name.clone(), desired.source.clone()));
+        if self.sharing.restricts_any() { sources.collect() } else { BTreeMap::new() }
     }
 }
 

@@ -1,8 +1,9 @@
-//! ConfigMaps and Secrets of all sources as one view. As with pods, the source that is configured first wins.
+//! Objects of all sources as one view. As with pods, the source that has precedence wins; see [`crate::pod::sharing`].
 
 use crate::manifest::ObjectKey;
 use crate::pod::SourceId;
-use crate::pod::objects::{Object, ObjectKind, ObjectName, ObjectSource, Objects};
+use crate::pod::objects::{Object, ObjectKind, ObjectName, Objects};
+use crate::pod::sharing::Sharing;
 use crate::store::Set;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +26,7 @@ pub struct ObjectConflict {
 impl fmt::Display for ObjectConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, winner, loser } = self;
-        write!(f, "{name} of source {loser} is not used: source {winner} is configured first and has one of the same name")
+        write!(f, "{name} of source {loser} is not used: source {winner} has precedence and one of the same name")
     }
 }
 
@@ -42,16 +43,17 @@ pub(super) fn objects_of(set: &Set) -> Own {
     config_maps.chain(secrets).chain(claims).collect()
 }
 
-/// Joins what the sources deliver, in order of precedence; `None` for a source that has not delivered.
-pub(super) fn union<'a>(sources: impl Iterator<Item = (&'a SourceId, Option<&'a Own>)>) -> (Objects, Vec<ObjectConflict>) {
-    let sources: Vec<_> = sources.collect();
-    let looked = sources.iter().map(|(id, own)| ObjectSource { id: (*id).clone(), has_delivered: own.is_some() });
-    let mut view = Objects::of_sources(looked.collect());
+/// Joins what the sources deliver; `None` for a source that has not delivered.
+pub(super) fn union<'a>(
+    sharing: &Arc<Sharing>,
+    delivered: impl Fn(&SourceId) -> Option<&'a Own>,
+) -> (Objects, Vec<ObjectConflict>) {
+    let mut view = Objects::new(Arc::clone(sharing), |source| delivered(source).is_some());
     let mut conflicts = Vec::new();
-    for (rank, (id, own)) in sources.iter().enumerate() {
-        for (name, object) in own.iter().flat_map(|own| own.iter()) {
-            if let Some(winner) = view.add(rank, name.clone(), object.clone()) {
-                conflicts.push(ObjectConflict { name: name.clone(), winner: winner.clone(), loser: (*id).clone() });
+    for source in sharing.order() {
+        for (name, object) in delivered(source).into_iter().flatten() {
+            if let Some(winner) = view.add(source, name.clone(), object.clone()) {
+                conflicts.push(ObjectConflict { name: name.clone(), winner, loser: source.clone() });
             }
         }
     }
@@ -64,6 +66,7 @@ mod tests {
     use crate::mux::merge::Applied;
     use crate::mux::merge::tests::{Bench, set, short};
     use crate::pod::PodUid;
+    use crate::pod::objects::tests::seen as seen_by_first;
     use k8s_openapi::api::core::v1::ConfigMap;
 
     /// A SET with one pod `web` and these ConfigMaps.
@@ -96,7 +99,7 @@ mod tests {
         assert_eq!(seen(&bench), ["m=of-a@a", "n=of-b@b"]);
         assert_eq!(
             both.object_conflicts.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["ConfigMap default/m of source b is not used: source a is configured first and has one of the same name"]
+            ["ConfigMap default/m of source b is not used: source a has precedence and one of the same name"]
         );
         let gone = bench.apply(with_objects("a", "1", &[]));
         assert_eq!((seen(&bench), gone.object_conflicts), (vec!["m=of-b@b".to_owned(), "n=of-b@b".to_owned()], Vec::new()));
@@ -120,9 +123,12 @@ mod tests {
         let mut bench = Bench::new(&["a", "b"], Vec::new());
         let name = |name: &str| ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.into() };
         bench.apply(with_objects("a", "1", &[("m", "1")]));
-        assert!(bench.merge.objects().is_settled(&name("m")) && !bench.merge.objects().is_settled(&name("other")));
+        assert!(
+            seen_by_first(bench.merge.objects()).is_settled(&name("m"))
+                && !seen_by_first(bench.merge.objects()).is_settled(&name("other"))
+        );
         let heard = bench.apply(set("b", &[]));
-        assert!(heard.objects.is_some_and(|objects| objects.is_settled(&name("other"))));
+        assert!(heard.objects.is_some_and(|objects| seen_by_first(&objects).is_settled(&name("other"))));
     }
 
     #[test]

@@ -19,11 +19,6 @@ pub(super) fn successor(previous: &DesiredPod, claim: &Claim, now: Timestamp) ->
     stamped(previous.full_name.clone(), previous.uid.clone(), claim, seen)
 }
 
-/// When the pod was first seen; `None` if it does not say so.
-pub(super) fn seen(pod: &Pod) -> Option<Timestamp> {
-    annotation(pod, ANNOTATION_CONFIG_SEEN).and_then(|text| text.parse().ok())
-}
-
 fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
     pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(name)).map(String::as_str)
 }

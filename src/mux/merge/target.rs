@@ -3,6 +3,8 @@
 use super::conflict::{Claimant, Conflict, ConflictKind};
 use crate::manifest::Origin;
 use crate::mux::DesiredPod;
+use crate::pod::host_ports::{HostPort, host_ports};
+use crate::pod::sharing::Sharing;
 use crate::pod::{Pod, PodFullName, PodUid, SourceId};
 use crate::source::Revision;
 use crate::store::Set;
@@ -68,34 +70,81 @@ pub(super) struct Target<'a> {
     pub(super) conflicts: Vec<Conflict>,
 }
 
-/// Joins the claims of the sources, given in order of precedence.
-pub(super) fn union<'a>(sources: impl Iterator<Item = &'a Claims>) -> Target<'a> {
+/// Joins the claims of the sources, given in order of precedence. `incumbent` is the source of the pod that is there under a name.
+pub(super) fn union<'a>(
+    sources: impl Iterator<Item = &'a Claims>,
+    sharing: &Sharing,
+    incumbent: &dyn Fn(&PodFullName) -> Option<&'a SourceId>,
+) -> Target<'a> {
     let mut target = Target::default();
     let mut fixed: BTreeMap<PodUid, &Claim> = BTreeMap::new();
-    for (full_name, claim) in sources.flatten() {
-        if let Some(winner) = target.claims.get(full_name).or_else(|| target.refused.get(full_name)) {
-            target.conflicts.push(Conflict {
-                full_name: full_name.clone(),
-                kind: ConflictKind::SameName,
-                winner: winner.claimant(),
-                loser: claim.claimant(),
-            });
+    for (full_name, claim) in winners(sources, sharing, incumbent, &mut target.conflicts) {
+        let uid = claim.fixed_uid();
+        if let Some((uid, winner)) = uid.as_ref().and_then(|uid| Some((uid, *fixed.get(uid)?))) {
+            target.conflicts.push(conflict(full_name, ConflictKind::SameUid(uid.clone()), winner, claim));
+            // What runs of a restricted source does not hold the UID against an unrestricted one.
+            if !outranks(sharing, &winner.source, &claim.source) {
+                target.refused.insert(full_name, claim);
+            }
             continue;
         }
-        if let Some(uid) = claim.fixed_uid() {
-            if let Some(winner) = fixed.get(&uid) {
-                target.conflicts.push(Conflict {
-                    full_name: full_name.clone(),
-                    kind: ConflictKind::SameUid(uid),
-                    winner: winner.claimant(),
-                    loser: claim.claimant(),
-                });
-                target.refused.insert(full_name, claim);
-                continue;
-            }
-            fixed.insert(uid, claim);
-        }
+        fixed.extend(uid.map(|uid| (uid, claim)));
         target.claims.insert(full_name, claim);
     }
+    target.free_host_ports(sharing);
     target
+}
+
+/// Whether `other` is a restricted source that gives way to the unrestricted `one`.
+pub(super) fn outranks(sharing: &Sharing, one: &SourceId, other: &SourceId) -> bool {
+    !sharing.is_restricted(one) && sharing.is_restricted(other)
+}
+
+fn conflict(full_name: &PodFullName, kind: ConflictKind, winner: &Claim, loser: &Claim) -> Conflict {
+    Conflict { full_name: full_name.clone(), kind, winner: winner.claimant(), loser: loser.claimant() }
+}
+
+/// The claim that is granted of each full name, in order of precedence. Among restricted sources the one whose pod is there keeps the name.
+fn winners<'a>(
+    sources: impl Iterator<Item = &'a Claims>,
+    sharing: &Sharing,
+    incumbent: &dyn Fn(&PodFullName) -> Option<&'a SourceId>,
+    conflicts: &mut Vec<Conflict>,
+) -> Vec<(&'a PodFullName, &'a Claim)> {
+    let mut by_name: BTreeMap<&PodFullName, Vec<&Claim>> = BTreeMap::new();
+    for (full_name, claim) in sources.flatten() {
+        by_name.entry(full_name).or_default().push(claim);
+    }
+    let mut winners = Vec::new();
+    for (full_name, claims) in by_name {
+        let of_incumbent = |claim: &&&Claim| incumbent(full_name) == Some(&claim.source);
+        let first = claims.first().filter(|first| claims.len() == 1 || !sharing.is_restricted(&first.source));
+        let Some(winner) = first.or_else(|| claims.iter().find(of_incumbent)).or(claims.first()).copied() else { continue };
+        let losers = claims.into_iter().filter(|claim| claim.source != winner.source);
+        conflicts.extend(losers.map(|loser| conflict(full_name, ConflictKind::SameName, winner, loser)));
+        winners.push((full_name, winner));
+    }
+    winners.sort_by_key(|(_, claim)| sharing.rank(&claim.source));
+    winners
+}
+
+impl<'a> Target<'a> {
+    /// Takes pods of restricted sources out that want a port of the host which a pod of an unrestricted source has.
+    fn free_host_ports(&mut self, sharing: &Sharing) {
+        if !sharing.restricts_any() {
+            return;
+        }
+        let (restricted, others): (Vec<_>, Vec<_>) =
+            self.claims.iter().map(|(name, claim)| (*name, *claim)).partition(|(_, claim)| sharing.is_restricted(&claim.source));
+        let taken: Vec<(HostPort, &'a Claim)> =
+            others.into_iter().flat_map(|(_, claim)| host_ports(&claim.pod).into_iter().map(move |port| (port, claim))).collect();
+        for (full_name, claim) in restricted {
+            let wanted = host_ports(&claim.pod);
+            let clash = taken.iter().find_map(|(taken, winner)| Some((wanted.iter().find(|port| port.collides(taken))?, *winner)));
+            if let Some((port, winner)) = clash {
+                self.claims.remove(full_name);
+                self.conflicts.push(conflict(full_name, ConflictKind::SameHostPort(*port), winner, claim));
+            }
+        }
+    }
 }

@@ -56,8 +56,8 @@ pub(super) fn short(applied: &Applied) -> Vec<String> {
 /// A merge with UIDs `u1`, `u2`, ... and a clock that ticks once per call.
 pub(super) struct Bench {
     pub(super) merge: Merge,
-    uids: u32,
-    clock: i64,
+    pub(super) uids: u32,
+    pub(super) clock: i64,
 }
 
 impl Bench {
@@ -92,7 +92,7 @@ impl Bench {
     }
 
     /// What a restarted daemon would read from the pod records.
-    fn records(&self) -> Vec<DesiredPod> {
+    pub(super) fn records(&self) -> Vec<DesiredPod> {
         self.merge.desired().map(|desired| DesiredPod::clone(desired)).collect()
     }
 }

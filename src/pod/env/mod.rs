@@ -18,7 +18,7 @@ pub(super) use resource::parse_resource;
 pub use resource::{ResourceFieldError, resource_field_value};
 
 use super::containers::{list, text};
-use super::objects::{ObjectError, Objects};
+use super::objects::{ObjectError, SourceView};
 use super::{NodeName, Pod};
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use std::collections::HashMap;
@@ -111,7 +111,7 @@ impl fmt::Debug for Environment {
 pub fn container_environment(
     pod: &Pod,
     container: &Container,
-    objects: &Objects,
+    objects: SourceView<'_>,
     files: &EnvFiles,
     facts: &EnvFacts,
 ) -> Result<Environment, EnvError> {
@@ -161,7 +161,7 @@ fn variable_value(
     pod: &Pod,
     container: &Container,
     variable: &EnvVar,
-    objects: &Objects,
+    objects: SourceView<'_>,
     files: &EnvFiles,
     facts: &EnvFacts,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -188,7 +188,8 @@ fn variable_value(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::view;
+    use crate::pod::objects::Objects;
+    use crate::pod::objects::tests::{seen, view};
 
     fn pod(container: &str) -> Pod {
         let yaml = format!(
@@ -212,7 +213,7 @@ mod tests {
 
     fn resolve(pod: &Pod, objects: &Objects) -> Result<Vec<(String, String)>, EnvError> {
         let container = &pod.spec.as_ref().unwrap().containers[0];
-        container_environment(pod, container, objects, &EnvFiles::new(), &facts()).map(|environment| environment.variables)
+        container_environment(pod, container, seen(objects), &EnvFiles::new(), &facts()).map(|environment| environment.variables)
     }
 
     fn environment(container: &str) -> Result<Vec<(String, String)>, EnvError> {

@@ -2,7 +2,7 @@
 
 use crate::pod::containers::{list, text};
 use crate::pod::objects::{
-    Fingerprint, FingerprintKey, Fingerprinting, NotText, ObjectError, ObjectKind, ObjectName, Objects, namespace_of,
+    Fingerprint, FingerprintKey, Fingerprinting, NotText, ObjectError, ObjectKind, ObjectName, SourceView, namespace_of,
 };
 use crate::pod::{Pod, validate};
 use k8s_openapi::api::core::v1::{Container, EnvFromSource, EnvVarSource};
@@ -26,7 +26,7 @@ pub(super) struct Whole<'a> {
 
 /// All of an object. Keys that cannot be names of variables, and values that cannot be theirs, are left out. An object that is not
 /// there and need not be gives nothing.
-pub(super) fn whole<'a>(pod: &Pod, source: &EnvFromSource, objects: &'a Objects) -> Result<Whole<'a>, ObjectError> {
+pub(super) fn whole<'a>(pod: &Pod, source: &EnvFromSource, objects: SourceView<'a>) -> Result<Whole<'a>, ObjectError> {
     let Some((name, is_optional)) = whole_reference(pod, source) else { return Ok(Whole::default()) };
     let held = match objects.find(&name) {
         Err(_) if is_optional => return Ok(Whole::default()),
@@ -47,7 +47,7 @@ pub(super) fn whole<'a>(pod: &Pod, source: &EnvFromSource, objects: &'a Objects)
 }
 
 /// One key of an object; `None` when it is not there and need not be, or when the variable refers to no object.
-pub(super) fn single<'a>(pod: &Pod, reference: &EnvVarSource, objects: &'a Objects) -> Result<Option<&'a str>, ObjectError> {
+pub(super) fn single<'a>(pod: &Pod, reference: &EnvVarSource, objects: SourceView<'a>) -> Result<Option<&'a str>, ObjectError> {
     let Some((name, key, is_optional)) = single_reference(pod, reference) else { return Ok(None) };
     let held = match objects.find(&name) {
         Err(_) if is_optional => return Ok(None),
@@ -89,7 +89,7 @@ pub struct ObjectEnvironment {
 }
 
 /// What objects put into the environment: only the keys that reach it count.
-pub fn object_environment(pod: &Pod, container: &Container, objects: &Objects, key: &FingerprintKey) -> ObjectEnvironment {
+pub fn object_environment(pod: &Pod, container: &Container, objects: SourceView<'_>, key: &FingerprintKey) -> ObjectEnvironment {
     let mut fingerprinting = Fingerprinting::new(key);
     let (mut refers, mut is_settled) = (false, true);
     let mut missing = None;
@@ -128,7 +128,8 @@ pub fn object_environment(pod: &Pod, container: &Container, objects: &Objects, k
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::view;
+    use crate::pod::objects::Objects;
+    use crate::pod::objects::tests::{seen, view};
 
     const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m}, data: {a: one, b: two}}
 ---
@@ -140,7 +141,7 @@ mod tests {
 
     fn of(container: &str, objects: &Objects) -> ObjectEnvironment {
         let pod = pod(container);
-        object_environment(&pod, &pod.spec.as_ref().unwrap().containers[0], objects, &FingerprintKey::new([7; 32]))
+        object_environment(&pod, &pod.spec.as_ref().unwrap().containers[0], seen(objects), &FingerprintKey::new([7; 32]))
     }
 
     const ONE_KEY: &str = "env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: a}}}]";
@@ -199,7 +200,7 @@ mod tests {
         let objects = view(&[("a", Some(OBJECTS))]);
         let pod = pod("envFrom: [{prefix: S_, secretRef: {name: s}}]");
         let source = &pod.spec.as_ref().unwrap().containers[0].env_from.as_ref().unwrap()[0];
-        let given = whole(&pod, source, &objects).unwrap();
+        let given = whole(&pod, source, seen(&objects)).unwrap();
         assert_eq!(given.variables, [("S_p".to_owned(), "secret")]);
         assert_eq!(given.skipped.unwrap().keys, ["raw"]);
     }

@@ -10,7 +10,7 @@ mod project;
 use super::Pod;
 use super::containers::{has_volume, list, spec, text};
 use super::env::{EnvFacts, FieldRefError, ResourceFieldError};
-use super::objects::{ObjectError, ObjectKind, Objects};
+use super::objects::{ObjectError, ObjectKind, SourceView};
 use k8s_openapi::api::core::v1::{SecretProjection, Volume};
 use project::Projecting;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ fn projected(pod: &Pod) -> impl Iterator<Item = &Volume> {
 }
 
 /// The files of each volume of the pod's containers that has some from objects or from the pod.
-pub fn projections(pod: &Pod, objects: &Objects, facts: &EnvFacts) -> Vec<Result<Projection, ProjectionError>> {
+pub fn projections(pod: &Pod, objects: SourceView<'_>, facts: &EnvFacts) -> Vec<Result<Projection, ProjectionError>> {
     let project = |volume: &Volume| {
         let mut projecting = Projecting::new(pod, objects, facts, default_mode(volume));
         let done = project(volume, &mut projecting).and_then(|()| projecting.checked());
@@ -137,7 +137,8 @@ fn project(volume: &Volume, projecting: &mut Projecting<'_>) -> Result<(), Proje
 mod tests {
     use super::*;
     use crate::pod::NodeName;
-    use crate::pod::objects::tests::view;
+    use crate::pod::objects::Objects;
+    use crate::pod::objects::tests::{seen, view};
 
     const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m}, data: {a: one, b: two}, binaryData: {raw: /wA=}}
 ---
@@ -163,7 +164,7 @@ mod tests {
         );
         let mut pod: Pod = serde_yaml::from_str(&pod).unwrap();
         crate::pod::defaults::apply(&mut pod);
-        let [projection] = projections(&pod, objects, &facts()).try_into().unwrap();
+        let [projection] = projections(&pod, seen(objects), &facts()).try_into().unwrap();
         projection
     }
 

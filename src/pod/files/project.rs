@@ -3,7 +3,7 @@
 use super::{ProjectionProblem, VolumeFile, VolumeFiles, downward};
 use crate::pod::Pod;
 use crate::pod::env::EnvFacts;
-use crate::pod::objects::{ObjectError, ObjectKind, ObjectName, Objects, namespace_of};
+use crate::pod::objects::{ObjectError, ObjectKind, ObjectName, SourceView, namespace_of};
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) fn permissions(mode: i32) -> u32 {
 /// Files so far.
 pub(super) struct Projecting<'a> {
     pod: &'a Pod,
-    objects: &'a Objects,
+    objects: SourceView<'a>,
     facts: &'a EnvFacts,
     default_mode: u32,
     files: VolumeFiles,
@@ -23,7 +23,7 @@ pub(super) struct Projecting<'a> {
 }
 
 impl<'a> Projecting<'a> {
-    pub(super) fn new(pod: &'a Pod, objects: &'a Objects, facts: &'a EnvFacts, default_mode: u32) -> Self {
+    pub(super) fn new(pod: &'a Pod, objects: SourceView<'a>, facts: &'a EnvFacts, default_mode: u32) -> Self {
         Self { pod, objects, facts, default_mode, files: VolumeFiles::new(), is_sure: true }
     }
 

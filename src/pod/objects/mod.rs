@@ -7,6 +7,7 @@ mod admit;
 mod fingerprint;
 mod object;
 mod reference;
+mod seen;
 
 pub use admit::{admit_claim, admit_config_map, admit_secret};
 pub(crate) use fingerprint::Fingerprinting;
@@ -14,10 +15,13 @@ pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use object::{NotText, Object};
 pub(in crate::pod) use reference::namespace_of;
 pub use reference::references;
+pub use seen::SourceView;
 
 use super::SourceId;
-use std::collections::{BTreeMap, BTreeSet};
+use super::sharing::Sharing;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// What kind of object a pod may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +41,15 @@ impl ObjectKind {
             ObjectKind::ConfigMap => "ConfigMap",
             ObjectKind::Secret => "Secret",
             ObjectKind::PersistentVolumeClaim => "PersistentVolumeClaim",
+        }
+    }
+
+    /// The field of the configuration that shares objects of this kind.
+    const fn share_field(self) -> &'static str {
+        match self {
+            ObjectKind::ConfigMap => "configMaps",
+            ObjectKind::Secret => "secrets",
+            ObjectKind::PersistentVolumeClaim => "persistentVolumeClaims",
         }
     }
 
@@ -78,6 +91,20 @@ pub enum ObjectError {
         /// Which sources were looked at.
         looked: String,
     },
+    /// Another source has the object and does not share it. Names the owner, because only its configuration can change that, and says
+    /// nothing else of the object: of names in its own namespace a pod learns no more than from the 403 of an API server.
+    #[error(
+        "{kind} {object:?} in namespace {namespace:?} belongs to source {owner} and is not shared with source {reader} (to share it: with: [{reader}], {field}: [{object}] in share of source {owner} in podstead's configuration)",
+        kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace, field = name.kind.share_field()
+    )]
+    NotShared {
+        /// What was looked for.
+        name: ObjectName,
+        /// The source that has it.
+        owner: SourceId,
+        /// The source of the pod.
+        reader: SourceId,
+    },
     /// The object has no such key.
     #[error("couldn't find key {key} in {name} of source {from}")]
     NoKey {
@@ -107,69 +134,80 @@ pub struct Held {
     pub object: Object,
     /// The source that it comes from.
     pub source: SourceId,
-    /// That source's place among all sources, from 0.
-    rank: usize,
 }
 
-/// A source whose objects are in the view, or will be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectSource {
-    /// Its name.
-    pub id: SourceId,
-    /// It has delivered: what the view does not have of it, it does not have.
-    pub has_delivered: bool,
-}
-
-/// All ConfigMaps and Secrets of this host. Of two of the same name, that of the source that is configured first.
+/// All ConfigMaps, Secrets and PersistentVolumeClaims of this host, and which source reaches which of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Objects {
-    sources: Vec<ObjectSource>,
-    held: BTreeMap<ObjectName, Held>,
+    sharing: Arc<Sharing>,
+    /// In the order of [`Sharing::order`]: sources that have delivered. What the view does not have of them, they do not have.
+    has_delivered: Vec<bool>,
+    /// Objects of one name are of sources that are apart, in the order of these.
+    held: BTreeMap<ObjectName, Vec<Held>>,
 }
 
 impl Objects {
-    /// A view over sources in order of precedence, without objects so far.
-    pub fn of_sources(sources: Vec<ObjectSource>) -> Self {
-        Self { sources, held: BTreeMap::new() }
+    /// A view without objects so far.
+    pub fn new(sharing: Arc<Sharing>, has_delivered: impl Fn(&SourceId) -> bool) -> Self {
+        let has_delivered = sharing.order().map(has_delivered).collect();
+        Self { sharing, has_delivered, held: BTreeMap::new() }
     }
 
-    /// Adds an object of the source of that rank. When an earlier source has one of this name, that one stays and its source is returned.
-    pub fn add(&mut self, rank: usize, name: ObjectName, object: Object) -> Option<&SourceId> {
-        let source = self.sources.get(rank)?.id.clone();
-        match self.held.entry(name) {
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Held { object, source, rank });
-                None
-            }
-            std::collections::btree_map::Entry::Occupied(place) => Some(&place.into_mut().source),
+    /// Adds an object of a source, which comes after those of all earlier ones in the order of [`Sharing::order`]. When no pod would ever use
+    /// it, because a source that is not apart has one of this name, that one stays and its source is returned. A claim stands for
+    /// one directory: that of an unrestricted source leaves no room for another one.
+    pub fn add(&mut self, source: &SourceId, name: ObjectName, object: Object) -> Option<SourceId> {
+        let sharing = &self.sharing;
+        let hides = |held: &&Held| {
+            let takes_the_place = name.kind == ObjectKind::PersistentVolumeClaim && !sharing.is_restricted(&held.source);
+            takes_the_place || !sharing.are_apart(source, &held.source)
+        };
+        let winner = self.held.get(&name).and_then(|held| held.iter().find(hides)).map(|held| held.source.clone());
+        if winner.is_none() {
+            self.held.entry(name).or_default().push(Held { object, source: source.clone() });
         }
+        winner
     }
 
-    /// The object, or that it is not there.
-    pub fn find(&self, name: &ObjectName) -> Result<&Held, ObjectError> {
-        self.held.get(name).ok_or_else(|| ObjectError::NotFound { name: name.clone(), looked: self.looked() })
+    /// The objects as pods of a source see them.
+    pub fn seen_by<'a>(&'a self, reader: &'a SourceId) -> SourceView<'a> {
+        SourceView::new(self, reader)
     }
 
-    /// All objects by name.
+    /// Which source reaches which object.
+    pub fn sharing(&self) -> &Arc<Sharing> {
+        &self.sharing
+    }
+
+    /// The object of this name that has precedence, for whoever administers this host; pods see it through [`Objects::seen_by`].
+    pub fn first(&self, name: &ObjectName) -> Result<&Held, ObjectError> {
+        let first = self.held.get(name).and_then(|held| held.first());
+        first.ok_or_else(|| ObjectError::NotFound { name: name.clone(), looked: self.looked(|_| true) })
+    }
+
+    /// The object of each name that has precedence.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectName, &Held)> {
-        self.held.iter()
+        self.held.iter().filter_map(|(name, held)| Some((name, held.first()?)))
     }
 
-    /// Whether no source that has yet to deliver could change what the view says of `name`.
-    pub fn is_settled(&self, name: &ObjectName) -> bool {
-        let rank = self.held.get(name).map_or(self.sources.len(), |held| held.rank);
-        self.sources.iter().take(rank).all(|source| source.has_delivered)
+    /// All objects, those of one name in order of precedence.
+    pub fn all(&self) -> impl Iterator<Item = (&ObjectName, &Held)> {
+        self.held.iter().flat_map(|(name, held)| held.iter().map(move |held| (name, held)))
     }
 
     /// Whether every source has delivered, and there is one: what is absent is absent.
     pub fn is_complete(&self) -> bool {
-        !self.sources.is_empty() && self.sources.iter().all(|source| source.has_delivered)
+        !self.has_delivered.is_empty() && self.has_delivered.iter().all(|delivered| *delivered)
     }
 
-    /// Objects that differ between both views: changed, come or gone.
+    /// Objects that differ between both views: changed, come or gone, or shared otherwise.
     pub fn changes(&self, before: &Objects) -> Vec<ObjectName> {
+        let is_shared_otherwise = self.sharing != before.sharing;
+        let same = |(now, then): (&Held, &Held)| {
+            now.object == then.object && (now.source == then.source || !self.sharing.are_apart(&now.source, &then.source))
+        };
         let differs = |name: &&ObjectName| match (self.held.get(name), before.held.get(name)) {
-            (Some(now), Some(then)) => now.object != then.object,
+            (Some(now), Some(then)) => is_shared_otherwise || now.len() != then.len() || !now.iter().zip(then).all(same),
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
         };
@@ -177,19 +215,17 @@ impl Objects {
         self.held.keys().chain(gone).filter(differs).cloned().collect()
     }
 
-    /// Whether both views say the same of all of `names`.
-    pub fn agrees(&self, other: &Objects, names: &BTreeSet<ObjectName>) -> bool {
-        let same =
-            |name: &ObjectName| self.held.get(name) == other.held.get(name) && self.is_settled(name) == other.is_settled(name);
-        // Of what is missing, it matters which sources were looked at.
-        let is_whole = || names.iter().all(|name| self.held.contains_key(name));
-        names.iter().all(same) && (is_whole() || self.sources == other.sources)
+    /// Whether some pod may be missing an object of this name.
+    pub fn may_be_missing(&self, name: &ObjectName) -> bool {
+        !self.held.contains_key(name) || self.sharing.restricts_any()
     }
 
-    fn looked(&self) -> String {
+    /// The sources that were looked at, and those that have not delivered, of those that count.
+    fn looked(&self, counts: impl Fn(&SourceId) -> bool) -> String {
         let names = |has_delivered: bool| {
-            let of_kind = self.sources.iter().filter(|source| source.has_delivered == has_delivered);
-            of_kind.map(|source| source.id.as_str()).collect::<Vec<_>>().join(", ")
+            let sources = self.sharing.order().zip(&self.has_delivered);
+            let of_kind = sources.filter(|(source, delivered)| **delivered == has_delivered && counts(source));
+            of_kind.map(|(source, _)| source.as_str()).collect::<Vec<_>>().join(", ")
         };
         match (names(true), names(false)) {
             (looked, waiting) if waiting.is_empty() && looked.is_empty() => "there is no source".to_owned(),
@@ -203,13 +239,27 @@ impl Objects {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::sync::LazyLock;
+
+    /// The view of pods of the first source.
+    pub(crate) fn seen(objects: &Objects) -> SourceView<'_> {
+        static NOBODY: LazyLock<SourceId> = LazyLock::new(|| SourceId::new("nobody"));
+        objects.seen_by(objects.sharing.order().next().unwrap_or(&NOBODY))
+    }
 
     /// A view from YAML documents, one list of documents per source; a source without a list has not delivered.
     pub(crate) fn view(sources: &[(&str, Option<&str>)]) -> Objects {
-        let of =
-            |(id, documents): &(&str, Option<&str>)| ObjectSource { id: SourceId::new(*id), has_delivered: documents.is_some() };
-        let mut view = Objects::of_sources(sources.iter().map(of).collect());
-        for (rank, (_, documents)) in sources.iter().enumerate() {
+        let ids: Vec<SourceId> = sources.iter().map(|(id, _)| SourceId::new(*id)).collect();
+        shared_view(&Sharing::from(ids), sources)
+    }
+
+    /// The same with sources that share in this way.
+    pub(crate) fn shared_view(sharing: &Sharing, sources: &[(&str, Option<&str>)]) -> Objects {
+        let documents_of =
+            |source: &SourceId| sources.iter().find(|(id, _)| *id == source.as_str()).and_then(|(_, documents)| *documents);
+        let mut view = Objects::new(Arc::new(sharing.clone()), |source| documents_of(source).is_some());
+        for source in sharing.order() {
+            let documents = documents_of(source);
             for document in documents.unwrap_or_default().split("---").filter(|document| !document.trim().is_empty()) {
                 let value: serde_json::Value = serde_yaml::from_str(document).unwrap();
                 let (kind, object) = match value["kind"].as_str().unwrap() {
@@ -224,7 +274,7 @@ pub(crate) mod tests {
                     _ => (ObjectKind::Secret, Object::Secret(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap()))),
                 };
                 let text = |field: &str| value["metadata"][field].as_str().unwrap_or("default").to_owned();
-                view.add(rank, ObjectName { kind, namespace: text("namespace"), name: text("name") }, object);
+                view.add(source, ObjectName { kind, namespace: text("namespace"), name: text("name") }, object);
             }
         }
         view
@@ -241,12 +291,12 @@ pub(crate) mod tests {
     #[test]
     fn the_source_that_is_configured_first_wins() {
         let view = view(&[("a", Some(&config_map("m", "{k: a}"))), ("b", Some(&config_map("m", "{k: b}")))]);
-        assert_eq!(view.find(&name("m")).unwrap().source.as_str(), "a");
+        assert_eq!(seen(&view).find(&name("m")).unwrap().source.as_str(), "a");
     }
 
     #[test]
     fn what_is_missing_names_the_sources_that_were_looked_at() {
-        let told = |sources: &[(&str, Option<&str>)]| view(sources).find(&name("m")).unwrap_err().to_string();
+        let told = |sources: &[(&str, Option<&str>)]| seen(&view(sources)).find(&name("m")).unwrap_err().to_string();
         assert_eq!(told(&[]), "configmap \"m\" not found in namespace \"default\" (there is no source)");
         assert!(told(&[("a", Some("")), ("b", Some(""))]).ends_with("(looked in source a, b)"));
         assert!(told(&[("a", None)]).ends_with("(source a has not delivered yet)"));
@@ -263,7 +313,7 @@ pub(crate) mod tests {
             (&[("a", Some("")), ("b", None)], false),
             (&[("a", Some(""))], true),
         ] {
-            assert_eq!(view(sources).is_settled(&name("m")), expected, "{sources:?}");
+            assert_eq!(seen(&view(sources)).is_settled(&name("m")), expected, "{sources:?}");
         }
     }
 

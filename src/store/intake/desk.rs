@@ -14,7 +14,7 @@ use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::{LastGood, Record, Stamp, State};
 use crate::store::undelta::KeptFiles;
-use crate::store::{Accepted, CheckContext, Set, UndeltaStore};
+use crate::store::{Accepted, CheckContext, Set, UndeltaStore, relocate};
 use crate::telemetry::events::EventRecorder;
 use crate::telemetry::{counted, error_chain};
 use jiff::Timestamp;
@@ -346,7 +346,7 @@ impl Desk {
     /// The accepted set without objects that the configuration does not allow any more: that is the will of whoever changed it. An object that
     /// only rules of a newer podstead refuse is reported and stays.
     pub(super) fn restored(&self, files: KeptFiles, stamp: &Stamp) -> (UndeltaStore, Set) {
-        let all = UndeltaStore::restore(files);
+        let all = UndeltaStore::restore(relocate(files, self.check.allow.as_deref()));
         let problems: Vec<Problem> = all.accepted().flat_map(|accepted| self.check.violations(accepted)).collect();
         let (store, _) = all.without(&|accepted: &Accepted| self.check.revokes(accepted, stamp.policy.as_ref()));
         let mut set = store.set(self.id(), &stamp.revision);

@@ -312,7 +312,7 @@ spec:
                    hostPaths: [{path: /srv}, {path: /etc, readOnly: true}], namespaces: [kube-system], images: [registry.lan/, nginx]}";
         assert_eq!(violations(all, GREEDY), [""; 0]);
         let read_only = "{privileged: true, hostNetwork: true, hostPID: true, hostIPC: true, unconfined: true, capabilities: [ALL], \
-                         hostPaths: [{path: /, readOnly: true}]}";
+                         hostPaths: [{path: /, readOnly: true}], namespaces: [kube-system]}";
         assert_eq!(violations(read_only, GREEDY), ["28 spec.volumes[0].hostPath.path"]);
         let problem = checked(read_only, GREEDY).problems[0].to_string();
         assert!(
