@@ -24,8 +24,8 @@ use super::undelta::KeptFiles;
 use crate::config::Paths;
 use crate::manifest::ObjectKey;
 use crate::pod::SourceId;
-use crate::source::history::Hold;
-use crate::source::{Place, Revision};
+use crate::source::history::{Hold, RefusedObject, RevisionState};
+use crate::source::{CommitSummary, Place, Revision};
 use crate::sys::atomic_file;
 use crate::sys::machine_key::{MachineKey, credentials};
 use crate::telemetry::error_chain;
@@ -80,6 +80,15 @@ pub struct Stamp {
     pub restored_from: Option<u64>,
     /// The revision that was accepted last from the source itself, where somebody went back: what comes next must not be older than it.
     pub newest: Option<Revision>,
+    /// How much of the revision was accepted.
+    #[serde(default)]
+    pub state: RevisionState,
+    /// The refused objects, at most [`MAX_REFUSED`](crate::source::history::MAX_REFUSED).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedObject>,
+    /// The commit's subject and author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitSummary>,
 }
 
 impl Stamp {

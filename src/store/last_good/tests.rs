@@ -55,6 +55,9 @@ fn stamp(number: u64) -> Stamp {
         accepted_at: "2025-01-01T00:00:00.123456789Z".parse().unwrap(),
         restored_from: Some(7),
         newest: Some(Revision("sha256:0".into())),
+        state: RevisionState::Accepted,
+        refused: Vec::new(),
+        commit: None,
     }
 }
 
