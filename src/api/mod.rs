@@ -38,7 +38,7 @@ pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
 pub use metrics::serve_monitoring;
 pub use objects::KEYS_ANNOTATION;
-pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, since};
+pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since};
 pub use published::Published;
 pub use revisions::HoldRequest;
 pub use route::{OWN_GROUP, OWN_VERSION};

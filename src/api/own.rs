@@ -7,7 +7,7 @@ use super::route::{OWN_GROUP, OWN_VERSION};
 use super::show::age_since;
 use super::table::{self, Column, IncludeObject};
 use crate::config::reload::ConfigStanding;
-use crate::manifest::Problem;
+use crate::manifest::{Problem, Severity};
 use crate::pod::SourceId;
 use crate::source::PruneError;
 use crate::source::history::Hold;
@@ -16,6 +16,7 @@ use crate::status::{SourceStatus, UpstreamStatus};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The daemon, as `/apis/podstead.dev/v1alpha1/daemon` tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,7 +144,7 @@ const SOURCE_COLUMNS: &[Column] = &[
     Column::text("Kind", "What kind of place"),
     Column::text("Revision", "Revision that the pods of this host are from"),
     Column::text("Pods", "Pods in it"),
-    Column::text("Problems", "What is wrong with its manifests"),
+    Column::text("Refused", "Objects that are refused; their last good versions stay"),
     Column::text("Contact", "Time since it was last read successfully"),
     Column::text("Changed", "Time since it last had new content"),
     Column::text("Error", "Why it cannot be read at present"),
@@ -158,7 +159,7 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
         json!(source.spec.kind),
         json!(status.accepted_revision.as_deref().unwrap_or("<none>")),
         json!(status.pods.to_string()),
-        json!(status.problems.len().to_string()),
+        json!(refused_objects(&status.problems).to_string()),
         json!(since(status.last_contact_at, now)),
         json!(since(status.fetched_at, now)),
         json!(status.last_error.as_deref().unwrap_or_default()),
@@ -166,6 +167,12 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
         json!(source.spec.location),
     ];
     table::row(cells, include, || json!(source.metadata), || json!(source))
+}
+
+/// The number of objects that are refused, however many faults each of them has. A file that could not be read counts as one.
+pub fn refused_objects(problems: &[Problem]) -> usize {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    errors.map(|problem| (&problem.file, &problem.object)).collect::<BTreeSet<_>>().len()
 }
 
 /// The time since an event, as kubectl shows ages; `never` for an event that did not happen since the daemon started.

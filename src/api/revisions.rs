@@ -73,6 +73,7 @@ fn failure(error: &RevisionError, name: &str) -> ApiFailure {
         RevisionError::NothingAccepted(_)
         | RevisionError::NotHeld(_)
         | RevisionError::NothingEarlier(_)
+        | RevisionError::NothingClean(_)
         | RevisionError::InForce { .. } => ApiFailure::conflict(error.to_string()).about("sources", name),
         RevisionError::Unreadable { .. } | RevisionError::NotWritten { .. } => {
             ApiFailure::internal(error.to_string()).about("sources", name)

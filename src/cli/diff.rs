@@ -54,7 +54,7 @@ pub(super) fn run(args: &DiffArgs, context: &Context) -> anyhow::Result<ExitCode
 }
 
 /// The comparison in the manner of `diff -u`.
-fn text(source: &str, diff: &RevisionDiff, color: bool) -> String {
+pub(super) fn text(source: &str, diff: &RevisionDiff, color: bool) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     write_text(&mut text, source, diff, color).ok();

@@ -3,10 +3,11 @@
 use super::client::{OWN, Target};
 use super::get::short_revision;
 use super::output::OutputFormat;
+use super::printable::printable;
 use super::table::{Cell, Style, Table};
 use super::{Context, source_name};
 use crate::api::show::age_since;
-use crate::source::history::{History, HistoryEntry};
+use crate::source::history::{History, HistoryEntry, RefusedObject, RevisionState};
 use clap::Args;
 use jiff::Timestamp;
 use std::io::{self, Write};
@@ -39,11 +40,17 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
         }
         OutputFormat::Table | OutputFormat::Wide => {
             let wide = args.output == OutputFormat::Wide;
-            let headings = vec!["NUMBER", "REVISION", "ACCEPTED", "PODS", "CONFIGMAPS", "SECRETS", ""];
+            let mut headings = vec!["NUMBER", "REVISION", "ACCEPTED", "PODS", "CONFIGMAPS", "SECRETS", "STATE"];
+            let has_commits = history.revisions.iter().any(|entry| entry.commit.is_some());
+            headings.extend(has_commits.then_some("SUBJECT"));
+            headings.extend((has_commits && wide).then_some("AUTHOR"));
             let now = Timestamp::now();
-            let rows: Vec<_> = history.revisions.iter().map(|entry| row(entry, wide, now)).collect();
+            let rows: Vec<_> = history.revisions.iter().map(|entry| row(entry, has_commits, wide, now)).collect();
             Table::new(headings, context.color()).write(&mut out, &rows)?;
         }
+    }
+    if args.output.is_table() {
+        write_refused(&mut out, &history)?;
     }
     for unreadable in &history.unreadable {
         writeln!(io::stderr(), "not readable: {unreadable}")?;
@@ -51,19 +58,59 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(entry: &HistoryEntry, wide: bool, now: Timestamp) -> Vec<Cell> {
-    let restored = entry.restored_from.map(|number| format!("as {number}")).unwrap_or_default();
+/// Lists the refused objects of each revision below the table.
+fn write_refused(out: &mut impl Write, history: &History) -> io::Result<()> {
+    for entry in history.revisions.iter().filter(|entry| !entry.refused.is_empty()) {
+        writeln!(out, "\nrefused in number {}:", entry.number)?;
+        for RefusedObject { object, place, message } in &entry.refused {
+            let object = object.as_ref().map(|object| format!(" {object}:")).unwrap_or_default();
+            writeln!(out, "  {place}:{object} {}", printable(message))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(entry: &HistoryEntry, has_commits: bool, wide: bool, now: Timestamp) -> Vec<Cell> {
     let revision = entry.revision.0.as_str();
-    vec![
+    let mut cells: Vec<Cell> = vec![
         entry.number.to_string().into(),
         if wide { revision } else { short_revision(revision) }.into(),
         age_since(Some(entry.accepted_at), now).into(),
         entry.pods.to_string().into(),
         entry.config_maps.to_string().into(),
         entry.secrets.to_string().into(),
-        match entry.in_force {
-            true => Cell::styled(format!("in force {restored}").trim_end(), Style::Good),
-            false => restored.into(),
-        },
-    ]
+        Cell::styled(state(entry), style(entry)),
+    ];
+    if has_commits {
+        let commit = entry.commit.as_ref();
+        cells.push(printable(commit.map_or("", |commit| &commit.subject)).into());
+        if wide {
+            cells.push(printable(commit.map_or("", |commit| &commit.author)).into());
+        }
+    }
+    cells
+}
+
+/// `in force, 2 refused`, `restored from 3`, `accepted`.
+fn state(entry: &HistoryEntry) -> String {
+    let mut words = Vec::new();
+    if entry.in_force {
+        words.push("in force".to_owned());
+    }
+    match (entry.state, entry.restored_from, entry.refused.len()) {
+        (RevisionState::Accepted, _, _) if entry.in_force => {}
+        (RevisionState::Restored, Some(number), _) => words.push(format!("restored from {number}")),
+        (state, _, 0) => words.push(state.word().to_owned()),
+        (RevisionState::PartlyRefused, _, refused) => words.push(format!("{refused} refused")),
+        (state, _, _) => words.push(state.word().to_owned()),
+    }
+    words.join(", ")
+}
+
+fn style(entry: &HistoryEntry) -> Style {
+    match (entry.refused.is_empty(), entry.in_force) {
+        (false, _) => Style::Bad,
+        (true, true) => Style::Good,
+        (true, false) => Style::Plain,
+    }
 }

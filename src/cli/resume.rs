@@ -1,8 +1,8 @@
 //! `podstead resume`.
 
 use super::client::{OWN, Target};
-use super::{Context, source_name};
-use crate::source::history::Hold;
+use super::{Context, diff, source_name};
+use crate::source::history::Resumed;
 use clap::Args;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -17,17 +17,21 @@ pub(super) struct ResumeArgs {
 
 pub(super) fn run(args: &ResumeArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
-    let (source, hold): (String, Hold) = context.block_on(async {
+    let (source, Resumed { hold, diff: change }): (String, Resumed) = context.block_on(async {
         let source = source_name::ask_alone(&client, args.source.as_deref()).await?;
-        let hold = client.post(Target::new(OWN, &["sources", &source, "resume"]), &serde_json::json!({})).await?;
-        Ok((source, hold))
+        let resumed = client.post(Target::new(OWN, &["sources", &source, "resume"]), &serde_json::json!({})).await?;
+        Ok((source, resumed))
     })?;
+    let mut out = io::stdout().lock();
     writeln!(
-        io::stdout(),
+        out,
         "source {source} goes on; it was {} since {} ({})",
         hold.kind.word(),
         hold.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
         hold.command
     )?;
+    if let Some(change) = change {
+        out.write_all(diff::text(&source, &change, context.color()).as_bytes())?;
+    }
     Ok(ExitCode::SUCCESS)
 }

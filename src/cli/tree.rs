@@ -81,7 +81,7 @@ fn read_tree(root: &Path) -> anyhow::Result<Artifact> {
             directories.extend(deeper.iter().filter_map(|path| path.file_name()).map(|name| below.join(name)));
         }
     }
-    Ok(Artifact { revision: Revision(String::new()), place: None, files })
+    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files })
 }
 
 /// The subdirectories, without hidden ones and symlinks: a symlink may lead back.

@@ -1,6 +1,6 @@
 //! What people may ask of a source.
 
-use super::history::{History, Hold, RevisionDiff, RevisionError, RolledBack};
+use super::history::{History, Hold, Resumed, RevisionDiff, RevisionError, RolledBack};
 use crate::pod::SourceId;
 use async_trait::async_trait;
 use std::fmt;
@@ -40,8 +40,8 @@ pub trait SourceControl: Send + Sync + fmt::Debug + 'static {
     /// already stays so: the answer is the hold that counts.
     async fn suspend(&self, source: &SourceId, command: &str) -> Result<Hold, RevisionError>;
 
-    /// Lets go of a held source: what it last delivered is taken in. Returns what held it.
-    async fn resume(&self, source: &SourceId) -> Result<Hold, RevisionError>;
+    /// Ends the hold of a source: accepts what it last fetched.
+    async fn resume(&self, source: &SourceId) -> Result<Resumed, RevisionError>;
 
     /// Puts an earlier revision in force (a number of the history, or the beginning of a revision; `None`: the one before) and holds the
     /// source there until it is resumed.

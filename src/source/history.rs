@@ -1,6 +1,6 @@
 //! What people may know and do about the revisions of a source that were accepted: history, comparison, going back, standing still.
 
-use super::Revision;
+use super::{CommitSummary, Revision};
 use crate::pod::SourceId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,49 @@ impl HoldKind {
     }
 }
 
+/// Refused objects that are recorded with a revision.
+pub const MAX_REFUSED: usize = 50;
+
+/// How much of a revision was accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RevisionState {
+    /// All of it.
+    #[default]
+    Accepted,
+    /// Some objects were refused; their last good versions stayed.
+    PartlyRefused,
+    /// Nothing changed, because everything that was new in it was refused.
+    Refused,
+    /// All of it, when it was put in force again by a rollback.
+    Restored,
+}
+
+impl RevisionState {
+    /// `accepted`, `partly refused`, `refused`, `restored`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::PartlyRefused => "partly refused",
+            Self::Refused => "refused",
+            Self::Restored => "restored",
+        }
+    }
+}
+
+/// An object of a revision that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedObject {
+    /// Kind, namespace and name; nothing where the file could not be read so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// `FILE:LINE:COLUMN` of the first fault.
+    pub place: String,
+    /// The first fault.
+    pub message: String,
+}
+
 /// One accepted revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,6 +94,15 @@ pub struct HistoryEntry {
     /// The entry whose content it has, where it was put in force by going back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<u64>,
+    /// How much of the revision was accepted.
+    #[serde(default)]
+    pub state: RevisionState,
+    /// The objects of the revision that were refused, the first [`MAX_REFUSED`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedObject>,
+    /// The commit's subject and author, for a git source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitSummary>,
     /// Whether it is in force.
     pub in_force: bool,
     /// Number of pods in it.
@@ -127,6 +179,18 @@ pub struct FieldChange {
     pub after: Option<Value>,
 }
 
+/// The effect of a resume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumed {
+    /// The hold that ended.
+    #[serde(flatten)]
+    pub hold: Hold,
+    /// The difference between the set in force before and the one after; nothing where none was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<RevisionDiff>,
+}
+
 /// What going back did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -172,6 +236,11 @@ pub enum RevisionError {
     /// What is in force is the oldest that is kept.
     #[error("source {0} has no earlier revision than the one in force")]
     NothingEarlier(SourceId),
+    /// Every earlier revision that is kept had refused objects.
+    #[error(
+        "every earlier revision of source {0} has refused objects; name the one that you want: podstead history {0} lists them"
+    )]
+    NothingClean(SourceId),
     /// It is what is in force.
     #[error("revision {revision} of source {id} is in force already; podstead suspend {id} keeps it there")]
     InForce {

@@ -51,6 +51,15 @@ impl fmt::Display for Revision {
 #[serde(transparent)]
 pub struct Place(pub String);
 
+/// The subject and the author of a commit, for people. Anybody who may push writes what they like here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitSummary {
+    /// The first line of the message.
+    pub subject: String,
+    /// `Name <address>`.
+    pub author: String,
+}
+
 /// One file of an artifact: its bytes, or why it could not be read (then its objects keep their last good version).
 pub type FileContent = Result<Arc<[u8]>, String>;
 
@@ -61,6 +70,8 @@ pub struct Artifact {
     pub revision: Revision,
     /// What it was read from; `None` where emptiness is judged by the source itself.
     pub place: Option<Place>,
+    /// The commit's own words, where the revision is one.
+    pub commit: Option<CommitSummary>,
     /// The files. Empty is a statement (the source was read wholly and holds nothing): it removes the source's pods, unless `place` is
     /// another one than that of the last good set.
     pub files: BTreeMap<String, FileContent>,

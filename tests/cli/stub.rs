@@ -11,7 +11,7 @@ use podstead::runtime::{
     ContainerResources, ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod,
     PodLifecycleEvent, Runtime, RuntimeError, SandboxSpec, SandboxStatus, StartError,
 };
-use podstead::source::history::{History, Hold, HoldKind, RevisionDiff, RevisionError, RolledBack};
+use podstead::source::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
 use podstead::source::{PruneError, Revision, SourceControl};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -54,10 +54,10 @@ impl SourceControl for StubSources {
         Ok(Hold { kind: HoldKind::Suspended, since: Timestamp::UNIX_EPOCH, command: command.to_owned() })
     }
 
-    async fn resume(&self, source: &SourceId) -> Result<Hold, RevisionError> {
+    async fn resume(&self, source: &SourceId) -> Result<Resumed, RevisionError> {
         Self::known(source)?;
         match source.as_str() {
-            "held" => self.suspend(source, "podstead suspend held").await,
+            "held" => Ok(Resumed { hold: self.suspend(source, "podstead suspend held").await?, diff: None }),
             _ => Err(RevisionError::NotHeld(source.clone())),
         }
     }

@@ -5,12 +5,14 @@ mod networks;
 mod writer;
 
 use super::Context;
-use super::client::{Client, ClientError};
+use super::client::{Client, ClientError, OWN, Target};
 use super::get::{seen_column, type_cell};
 use super::pods::{PodNamespaceArgs, ServedList, annotation, collection, find, name_of, namespace_of};
 use super::table::{Cell, Table};
+use crate::api::SourceObject;
 use crate::api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use crate::api::show::{PodRow, age_since};
+use crate::manifest::{ObjectKey, Problem, Severity};
 use crate::pod::identity::ANNOTATION_NETWORK_STATUS;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -46,9 +48,10 @@ pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<Exit
             DescribeKind::Pod { name, namespace } => {
                 let pod = find(&client, name, namespace.namespace.as_deref()).await?;
                 let events = events_of(&client, &pod).await?;
+                let refused = refused_edits(&client, &pod).await?;
                 let now = Timestamp::now();
                 let mut out = io::stdout().lock();
-                out.write_all(describe(&pod, now).as_bytes())?;
+                out.write_all(describe(&pod, &refused, now).as_bytes())?;
                 write_events(&mut out, &events, now, context.color())?;
             }
         }
@@ -64,6 +67,28 @@ async fn events_of(client: &Client, pod: &Pod) -> Result<Vec<Event>, ClientError
     let mut events = typed.map_err(|source| ClientError::NotUnderstood { source })?;
     events.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
     Ok(events)
+}
+
+/// The faults of the pod's definition in the revision that its source last fetched: the pod runs as it was before that edit.
+async fn refused_edits(client: &Client, pod: &Pod) -> Result<Vec<Problem>, ClientError> {
+    let Some(source) = annotation(pod, SOURCE_ANNOTATION) else { return Ok(Vec::new()) };
+    let source = match client.get::<SourceObject>(Target::new(OWN, &["sources", source])).await {
+        Ok(source) => source,
+        // The source may have left the configuration meanwhile.
+        Err(ClientError::Refused { code: 404, .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    Ok(source.status.problems.into_iter().filter(|problem| is_refused_edit(problem, pod)).collect())
+}
+
+fn is_refused_edit(problem: &Problem, pod: &Pod) -> bool {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    let is_this = |key: &ObjectKey| {
+        key.kind == "Pod"
+            && key.namespace == namespace_of(pod)
+            && name_of(pod).strip_suffix(node).and_then(|name| name.strip_suffix('-')) == Some(key.name.as_str())
+    };
+    problem.severity == Severity::Error && problem.object.as_ref().is_some_and(is_this)
 }
 
 fn write_events(out: &mut impl Write, events: &[Event], now: Timestamp, color: bool) -> io::Result<()> {
@@ -86,7 +111,7 @@ fn write_events(out: &mut impl Write, events: &[Event], now: Timestamp, color: b
 }
 
 /// Everything but the events.
-fn describe(pod: &Pod, now: Timestamp) -> String {
+fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
     let empty_spec = PodSpec::default();
     let empty_status = PodStatus::default();
     let spec = pod.spec.as_ref().unwrap_or(&empty_spec);
@@ -100,6 +125,9 @@ fn describe(pod: &Pod, now: Timestamp) -> String {
     text.field("Source", annotation(pod, SOURCE_ANNOTATION).unwrap_or("<none>"));
     text.field("Revision", annotation(pod, REVISION_ANNOTATION).unwrap_or("<none>"));
     text.field("Written in", annotation(pod, ORIGIN_ANNOTATION).unwrap_or("<none>"));
+    for problem in refused {
+        text.field("Refused Edit", &problem.to_string());
+    }
     if let Some(created) = pod.metadata.creation_timestamp.as_ref() {
         text.field("Created", &format!("{} ({} ago)", created.0, age_since(Some(created.0), now)));
     }
@@ -241,6 +269,6 @@ mod tests {
             },
         }))
         .unwrap();
-        insta::assert_snapshot!(describe(&pod, "2026-01-01T00:05:00Z".parse().unwrap()));
+        insta::assert_snapshot!(describe(&pod, &[], "2026-01-01T00:05:00Z".parse().unwrap()));
     }
 }

@@ -1,11 +1,12 @@
 //! `podstead get sources`.
 
 use super::OutputArgs;
-use crate::api::{SourceObject, since};
+use crate::api::{SourceObject, refused_objects, since};
 use crate::cli::client::{Client, ClientError, OWN, Target};
 use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::cli::pods::ServedList;
 use crate::cli::table::{Cell, Style, Table};
+use crate::telemetry::counted;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -38,7 +39,7 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     }
     let typed: Result<Vec<SourceObject>, _> = items.into_iter().map(serde_json::from_value).collect();
     let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
-    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "PROBLEMS", "CONTACT", "CHANGED", "STATUS"];
+    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "REFUSED", "CONTACT", "CHANGED", "STATUS"];
     if format == OutputFormat::Wide {
         headings.extend(["FETCHED", "ACCEPTED", "APPLIED", "LOCATION"]);
     }
@@ -53,18 +54,19 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
 fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
     let status = &source.status;
     let revision = |revision: &Option<String>| short_revision(revision.as_deref().unwrap_or("<none>")).to_owned();
-    let problems = status.problems.len();
+    let refused = refused_objects(&status.problems);
     let mut cells: Vec<Cell> = vec![
         source.metadata.name.as_str().into(),
         source.spec.kind.as_str().into(),
         revision(&status.accepted_revision).into(),
         status.pods.to_string().into(),
-        Cell::styled(problems.to_string(), if problems > 0 { Style::Bad } else { Style::Plain }),
+        Cell::styled(refused.to_string(), if refused > 0 { Style::Bad } else { Style::Plain }),
         since(status.last_contact_at, now).into(),
         since(status.fetched_at, now).into(),
         match (&status.last_error, &status.hold) {
             (Some(error), _) => Cell::styled(error, Style::Bad),
             (None, Some(hold)) => Cell::styled(hold.kind.word(), Style::Pending),
+            (None, None) if refused > 0 => Cell::styled(format!("{} refused", counted(refused, "object")), Style::Bad),
             (None, None) => Cell::styled("ok", Style::Good),
         },
     ];

@@ -2,7 +2,7 @@
 
 use super::upstream;
 use crate::api::show::{PodRow, age_since};
-use crate::api::{DaemonObject, SourceObject};
+use crate::api::{DaemonObject, SourceObject, refused_objects};
 use crate::cli::get::{short_revision, style_of};
 use crate::cli::pods::shown_name;
 use crate::cli::table::Style;
@@ -78,8 +78,13 @@ impl Report {
         let rows: Vec<(&Pod, PodRow)> = self.pods.iter().map(|pod| (pod, PodRow::of(pod))).collect();
         let unwell: Vec<_> = rows.iter().filter(|(_, row)| !row.is_well()).collect();
         let well = rows.len() - unwell.len();
+        let refused: usize = self.sources.iter().map(|source| refused_objects(&source.status.problems)).sum();
         match (rows.len(), unwell.len()) {
             (0, _) => writeln!(text, "no pods")?,
+            (all, 0) if refused > 0 => {
+                let refused = format!("but {} refused: see above", counted(refused, "object"));
+                writeln!(text, "{} running well, {}", pods(all), Style::Bad.paint(&refused, color))?;
+            }
             (all, 0) => writeln!(text, "{}, {}", pods(all), Style::Good.paint("all well", color))?,
             (all, _) => {
                 writeln!(text, "{}, {well} well, {}", pods(all), Style::Bad.paint(&format!("{} not", unwell.len()), color))?

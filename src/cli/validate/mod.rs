@@ -134,7 +134,7 @@ fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
 /// Judges files as one source.
 fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
     let revision = Revision(String::new());
-    let artifact = Artifact { revision: revision.clone(), place: None, files: files.clone() };
+    let artifact = Artifact { revision: revision.clone(), place: None, commit: None, files: files.clone() };
     let store = UndeltaStore::default()
         .in_layers(&context.layers)
         .apply(&artifact, &|file, bytes, patches| check(file, bytes, context, patches));

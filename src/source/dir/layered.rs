@@ -67,7 +67,7 @@ pub(super) fn pass(
     let Whole { moved, unstable, mut incomplete, inconclusive, read, bytes: _ } = whole;
     // What was read may be of two checkouts.
     incomplete |= moved;
-    let artifact = Artifact { revision, place: Some(place), files };
+    let artifact = Artifact { revision, place: Some(place), commit: None, files };
     Ok(Pass { artifact, identity, moved, unstable: unstable || incomplete, incomplete, inconclusive, read })
 }
 

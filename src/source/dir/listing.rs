@@ -269,7 +269,7 @@ impl<'a> Turn<'a> {
         let unstable = incomplete || !self.left.is_empty();
         let inconclusive = self.files.values().any(|known| !known.conclusive);
         (self.cache.files, self.cache.left) = (self.files, self.left);
-        let artifact = Artifact { revision, place, files };
+        let artifact = Artifact { revision, place, commit: None, files };
         Pass { artifact, identity, moved: false, unstable, incomplete, inconclusive, read: self.read }
     }
 }

@@ -63,7 +63,7 @@ impl Follower {
             return Ok(None);
         }
         let judged = self.judged(&target, session).await?;
-        let Judged { commit, files, signature } = judged;
+        let Judged { commit, summary, files, signature } = judged;
         let signed_at = signature.as_ref().map(|signature| signature.signed_at);
         if let Some(signature) = signature {
             tracing::info!(revision = %commit, signer = %signature.signer, "signed");
@@ -71,7 +71,7 @@ impl Follower {
         let followed = Followed::new(self.what.clone(), commit, target.version.as_ref(), signed_at);
         self.record(followed, commit).await?;
         self.delivered = Some(target);
-        Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, files }))
+        Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, commit: Some(summary), files }))
     }
 
     /// Where the reference points now.

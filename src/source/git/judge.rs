@@ -6,7 +6,7 @@ use super::objects::{Objects, Peeled, ReadLimits};
 use super::protocol::ObjectId;
 use super::select::Target;
 use super::verify::{self, Signature};
-use crate::source::{FileContent, SignatureRequirement};
+use crate::source::{CommitSummary, FileContent, SignatureRequirement};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -26,6 +26,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) commit: ObjectId,
+    pub(super) summary: CommitSummary,
     pub(super) files: BTreeMap<String, FileContent>,
     pub(super) signature: Option<Signature>,
 }
@@ -39,7 +40,8 @@ pub(super) fn judge(objects: &Objects, target: &Target, rules: &Rules, now: Time
     };
     check_floor(objects, target, &peeled, rules, signature.as_ref())?;
     let files = objects.files(peeled.commit, &rules.path, &rules.limits)?;
-    Ok(Judged { commit: peeled.commit, files, signature })
+    let summary = objects.summary(peeled.commit)?;
+    Ok(Judged { commit: peeled.commit, summary, files, signature })
 }
 
 fn check_floor(

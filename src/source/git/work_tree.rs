@@ -80,7 +80,7 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Artifact, WorkTreeError>
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         reading.file(path, name)?;
     }
-    Ok(Artifact { revision: Revision(String::new()), place: None, files: reading.files })
+    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files: reading.files })
 }
 
 struct Reading<'a> {

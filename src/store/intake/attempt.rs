@@ -5,6 +5,7 @@ use crate::source::Artifact;
 use crate::source::history::Hold;
 use crate::source::layers::NoLayer;
 use crate::store::last_good::{LastGood, LastGoodError, Record, Stamp, State};
+use crate::store::revisions::{diff, outcome};
 use crate::store::{CheckContext, Set, UndeltaStore, check};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -61,6 +62,7 @@ pub(super) fn attempt(
     }
     let set = Box::new(next.set(source, &artifact.revision));
     let same = in_force.filter(|stamp| stamp.revision == artifact.revision && store.keeps_the_same_as(&next));
+    let (state, refused) = outcome(&set.problems, || diff(&store.kept(), &next.kept()).is_empty());
     let kept = match same {
         Some(stamp) if stamp.place == artifact.place && stamp.policy.as_ref().is_some_and(|policy| context.has_policy(policy)) => {
             Ok(stamp.clone())
@@ -73,6 +75,9 @@ pub(super) fn attempt(
         }
         None => put_in_force(shelf, in_force, None, |number| Record {
             stamp: Stamp {
+                state,
+                refused,
+                commit: artifact.commit.clone(),
                 number,
                 revision: artifact.revision.clone(),
                 place: artifact.place.clone(),

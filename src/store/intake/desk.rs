@@ -13,6 +13,7 @@ use crate::source::wake::Verdict;
 use crate::source::{Artifact, PruneError, Revision, SourceReport};
 use crate::status::{SourceStatus, SourceStatusSink};
 use crate::store::last_good::{LastGood, Record, Stamp, State};
+use crate::store::revisions::refused;
 use crate::store::undelta::KeptFiles;
 use crate::store::{Accepted, CheckContext, Set, UndeltaStore, relocate};
 use crate::telemetry::events::EventRecorder;
@@ -201,7 +202,7 @@ impl Desk {
                 let Hold { kind: _, since, command } = self.hold.as_ref()?;
                 Some(format!("is held since {since} by {command:?}: podstead resume goes on"))
             }),
-            refused: self.problems.iter().filter(|problem| problem.severity == Severity::Error).count(),
+            refused: refused(&self.problems).len(),
         }
     }
 
@@ -226,7 +227,7 @@ impl Desk {
         let artifact = match (&self.standing, &self.latest) {
             (Standing::Held, Some(latest)) => latest.clone(),
             (Standing::Failing(_) | Standing::Held, _) => {
-                Arc::new(Artifact { revision: Revision("pruned".to_owned()), place: None, files: BTreeMap::new() })
+                Arc::new(Artifact { revision: Revision("pruned".to_owned()), place: None, commit: None, files: BTreeMap::new() })
             }
             (Standing::InForce | Standing::NotWritten(..), _) => return (None, Err(PruneError::NothingHeld(self.id().clone()))),
         };

@@ -2,7 +2,7 @@
 
 use super::REQUESTS;
 use crate::pod::SourceId;
-use crate::source::history::{History, Hold, RevisionDiff, RevisionError, RolledBack};
+use crate::source::history::{History, Hold, Resumed, RevisionDiff, RevisionError, RolledBack};
 use crate::source::{PruneError, SourceControl};
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +19,7 @@ pub(super) struct Request {
 pub(super) enum Wish {
     Prune(oneshot::Sender<Result<usize, PruneError>>),
     Suspend { command: String, answer: oneshot::Sender<Result<Hold, RevisionError>> },
-    Resume(oneshot::Sender<Result<Hold, RevisionError>>),
+    Resume(oneshot::Sender<Result<Resumed, RevisionError>>),
     RollBack { revision: Option<String>, command: String, answer: oneshot::Sender<Result<RolledBack, RevisionError>> },
     History(oneshot::Sender<Result<History, RevisionError>>),
     Diff { revision: Option<String>, answer: oneshot::Sender<Result<RevisionDiff, RevisionError>> },
@@ -32,7 +32,8 @@ impl Wish {
         // An error means that nobody waits for the answer any more.
         match self {
             Self::Prune(answer) => answer.send(Err(PruneError::UnknownSource(source))).is_ok(),
-            Self::Suspend { command: _, answer } | Self::Resume(answer) => answer.send(Err(unknown())).is_ok(),
+            Self::Suspend { command: _, answer } => answer.send(Err(unknown())).is_ok(),
+            Self::Resume(answer) => answer.send(Err(unknown())).is_ok(),
             Self::RollBack { revision: _, command: _, answer } => answer.send(Err(unknown())).is_ok(),
             Self::History(answer) => answer.send(Err(unknown())).is_ok(),
             Self::Diff { revision: _, answer } => answer.send(Err(unknown())).is_ok(),
@@ -72,7 +73,7 @@ impl SourceControl for IntakeHandle {
         self.ask(source, |answer| Wish::Suspend { command, answer }).await.unwrap_or(Err(RevisionError::Ended))
     }
 
-    async fn resume(&self, source: &SourceId) -> Result<Hold, RevisionError> {
+    async fn resume(&self, source: &SourceId) -> Result<Resumed, RevisionError> {
         self.ask(source, Wish::Resume).await.unwrap_or(Err(RevisionError::Ended))
     }
 

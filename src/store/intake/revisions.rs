@@ -3,7 +3,7 @@
 use super::attempt::{Shelf, put_in_force};
 use super::desk::Desk;
 use super::request::Wish;
-use crate::source::history::{History, Hold, HoldKind, RevisionDiff, RevisionError, RolledBack};
+use crate::source::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
 use crate::store::Set;
 use crate::store::last_good::{LastGoodError, Record, Stamp, State, Unreadable};
 use crate::store::revisions::{diff, entry, select};
@@ -60,15 +60,21 @@ impl Desk {
         Ok(hold)
     }
 
-    async fn resume(&mut self) -> (Option<Set>, Result<Hold, RevisionError>) {
+    async fn resume(&mut self) -> (Option<Set>, Result<Resumed, RevisionError>) {
         let Some(hold) = self.hold.clone() else { return (None, Err(RevisionError::NotHeld(self.id().clone()))) };
         if let Err(error) = self.save_hold(None).await {
             return (None, Err(error));
         }
         self.told.good("SourceResumed", &format!("is not {} any more", hold.kind.word()));
+        let before = self.record_in_force();
         let set = self.accept_what_was_held_back().await;
         self.publish();
-        (set, Ok(hold))
+        let diff = before.zip(self.record_in_force()).map(|(before, after)| RevisionDiff {
+            from: entry(&before, before.stamp.number == after.stamp.number),
+            to: entry(&after, true),
+            objects: diff(&before.files, &after.files),
+        });
+        (set, Ok(Resumed { hold, diff }))
     }
 
     /// Changes the hold alone, durably.

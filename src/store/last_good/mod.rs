@@ -24,8 +24,8 @@ use super::undelta::KeptFiles;
 use crate::config::{Paths, PolicyRecord};
 use crate::manifest::ObjectKey;
 use crate::pod::SourceId;
-use crate::source::history::Hold;
-use crate::source::{Place, Revision};
+use crate::source::history::{Hold, RefusedObject, RevisionState};
+use crate::source::{CommitSummary, Place, Revision};
 use crate::sys::atomic_file;
 use crate::sys::machine_key::{MachineKey, credentials};
 use crate::telemetry::error_chain;
@@ -83,6 +83,15 @@ pub struct Stamp {
     /// The configuration that its objects were judged by; `None` where a version of podstead accepted it that kept no record of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
+    /// How much of the revision was accepted.
+    #[serde(default)]
+    pub state: RevisionState,
+    /// The refused objects, at most [`MAX_REFUSED`](crate::source::history::MAX_REFUSED).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedObject>,
+    /// The commit's subject and author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitSummary>,
 }
 
 impl Stamp {

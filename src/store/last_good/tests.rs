@@ -56,6 +56,9 @@ fn stamp(number: u64) -> Stamp {
         restored_from: Some(7),
         newest: Some(Revision("sha256:0".into())),
         policy: Some(CheckContext::new(AdmitContext::new(NodeName::new("edge"))).policy()),
+        state: RevisionState::Accepted,
+        refused: Vec::new(),
+        commit: None,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::store::last_good::Stamp;
 const SHORTEST: usize = 4;
 
 /// Finds the stamp that `wanted` means among `stamps` (newest first, `in_force` not among them): a number, a revision, or the beginning of
-/// one, with or without what stands before its colon. `None` is the newest one before what is in force, or before what was restored: who
-/// goes back again goes further back.
+/// one, with or without what stands before its colon. `None` is the newest one without refused objects before what is in force, or before
+/// what was restored: who goes back again goes further back.
 pub(in crate::store) fn select<'a>(
     id: &SourceId,
     in_force: &'a Stamp,
@@ -18,8 +18,9 @@ pub(in crate::store) fn select<'a>(
 ) -> Result<&'a Stamp, RevisionError> {
     let Some(wanted) = wanted else {
         let origin = in_force.restored_from.unwrap_or(in_force.number);
-        let earlier = stamps.iter().find(|stamp| stamp.number < origin && stamp.revision != in_force.revision);
-        return earlier.ok_or_else(|| RevisionError::NothingEarlier(id.clone()));
+        let mut earlier = stamps.iter().filter(|stamp| stamp.number < origin && stamp.revision != in_force.revision).peekable();
+        let nothing = if earlier.peek().is_none() { RevisionError::NothingEarlier } else { RevisionError::NothingClean };
+        return earlier.find(|stamp| stamp.refused.is_empty()).ok_or_else(|| nothing(id.clone()));
     };
     let all = || std::iter::once(in_force).chain(stamps);
     let number = wanted.strip_prefix('#').unwrap_or(wanted).parse::<u64>().ok();
@@ -44,6 +45,7 @@ pub(in crate::store) fn select<'a>(
 mod tests {
     use super::*;
     use crate::source::Revision;
+    use crate::source::history::{RefusedObject, RevisionState};
 
     fn stamp(number: u64, revision: &str) -> Stamp {
         Stamp {
@@ -54,6 +56,9 @@ mod tests {
             restored_from: None,
             newest: None,
             policy: None,
+            state: RevisionState::Accepted,
+            refused: Vec::new(),
+            commit: None,
         }
     }
 
@@ -76,6 +81,18 @@ mod tests {
         for unknown in ["bee", "5", "", "beef78"] {
             assert!(selected(unknown).unwrap_err().contains("no kept revision"), "{unknown}");
         }
+    }
+
+    #[test]
+    fn going_back_passes_over_refused_revisions() {
+        let broken = |number| {
+            let refused = RefusedObject { object: None, place: "web.yaml:3:1".into(), message: "unknown field".into() };
+            Stamp { refused: vec![refused], state: RevisionState::PartlyRefused, ..stamp(number, "broken") }
+        };
+        assert_eq!(selected(&stamp(3, "revert"), &[broken(2), stamp(1, "good")], None), Ok(1));
+        assert_eq!(selected(&stamp(3, "revert"), &[broken(2), stamp(1, "good")], Some("2")), Ok(2), "one that is named is meant");
+        let nothing = selected(&stamp(3, "revert"), &[broken(2), broken(1)], None).unwrap_err();
+        assert!(nothing.contains("has refused objects; name the one that you want"), "{nothing}");
     }
 
     #[test]

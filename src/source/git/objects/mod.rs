@@ -18,12 +18,16 @@ pub(super) use store::Store;
 
 use super::error::{DamageError, GitError};
 use super::protocol::ObjectId;
+use crate::source::CommitSummary;
 use git2::{ObjectType, Odb, Oid, Repository};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Tags of tags of tags that are followed.
 const MAX_TAGS: usize = 8;
+
+/// Characters of a subject or an author that are kept.
+const MAX_SUMMARY: usize = 200;
 
 /// An object database, open for reading.
 pub(super) struct Objects {
@@ -84,11 +88,26 @@ impl Objects {
         Err(GitError::NotACommit(id))
     }
 
+    /// The subject and the author of a commit.
+    pub(super) fn summary(&self, id: ObjectId) -> Result<CommitSummary, GitError> {
+        let commit = self.repository.find_commit(oid(id)).map_err(|error| self.damaged(error))?;
+        let subject = commit.summary_bytes().unwrap_or_default();
+        let author = commit.author();
+        let author = [author.name_bytes(), b" <", author.email_bytes(), b">"].concat();
+        Ok(CommitSummary { subject: one_line(subject), author: one_line(&author) })
+    }
+
     /// The bytes of a commit or tag, whose hash was verified.
     pub(super) fn raw(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
         let read = || Ok(self.repository.odb()?.read(oid(id))?.data().to_vec());
         read().map_err(|error| self.damaged(error))
     }
+}
+
+/// Text of a commit as a cell of a table: bounded, without control characters, which could drive a terminal.
+fn one_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SUMMARY).collect()
 }
 
 fn oid(id: ObjectId) -> Oid {

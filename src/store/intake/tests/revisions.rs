@@ -1,7 +1,7 @@
 //! Going back, standing still and going on, also through restarts.
 
 use super::*;
-use crate::source::history::{Change, Hold, HoldKind, RevisionError};
+use crate::source::history::{Change, Hold, HoldKind, RevisionDiff, RevisionError, RevisionState};
 
 const ROLLBACK: &str = "podstead rollback manifests";
 
@@ -64,7 +64,10 @@ async fn a_source_that_went_back_stays_there_through_restarts_until_it_is_resume
     running.artifact("here", &[("p.yaml", &pod("p", "four"))]).await;
     assert_eq!(running.status().await.hold, Some(done.hold.clone()));
     assert_eq!(running.history().await, [(4, Some(2), true), (3, None, false), (2, None, false), (1, None, false)]);
-    assert_eq!(running.handle.resume(&id()).await, Ok(done.hold));
+    let resumed = running.handle.resume(&id()).await.unwrap();
+    assert_eq!(resumed.hold, done.hold);
+    let RevisionDiff { from, to, objects } = resumed.diff.unwrap();
+    assert_eq!((from.number, to.number, to.in_force, objects.len()), (4, 5, true, 1), "{objects:?}");
     assert_eq!(running.pods().await, ["p=four"]);
     assert_eq!(running.status().await.hold, None);
     assert_eq!(running.handle.resume(&id()).await, Err(RevisionError::NotHeld(id())));
@@ -172,4 +175,35 @@ async fn nothing_at_all_is_gone_back_to_only_when_it_is_named() {
     assert_eq!(running.handle.roll_back(&id(), None, "x").await, Err(RevisionError::NothingEarlier(id())));
     running.handle.roll_back(&id(), Some("1"), "x").await.unwrap();
     assert_eq!(running.pods().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn history_records_what_was_refused_and_rollback_passes_over_it() {
+    let root = tempfile::tempdir().unwrap();
+    let running = with_three(root.path()).await;
+    // Two faults in one object are one refused object.
+    let broken = pod("p", "broken").replace("containers:", "hostNetwrok: true, restartPolcy: Never, containers:");
+    running.artifact("here", &[("p.yaml", &broken)]).await;
+    assert_eq!(running.handle.history(&id()).await.unwrap().revisions[0].state, RevisionState::Refused);
+    running.artifact("here", &[("p.yaml", &broken), ("q.yaml", &pod("q", "new"))]).await;
+    running.artifact("here", &[("p.yaml", &pod("p", "mended")), ("q.yaml", &pod("q", "new"))]).await;
+    let revisions = running.handle.history(&id()).await.unwrap().revisions;
+    let states: Vec<_> = revisions.iter().map(|entry| (entry.number, entry.state, entry.refused.len())).collect();
+    assert_eq!(
+        states[..4],
+        [
+            (6, RevisionState::Accepted, 0),
+            (5, RevisionState::PartlyRefused, 1),
+            (4, RevisionState::Refused, 1),
+            (3, RevisionState::Accepted, 0)
+        ]
+    );
+    let refused = &revisions[1].refused[0];
+    assert_eq!(refused.object.as_deref(), Some("Pod default/p"));
+    assert!(refused.place.starts_with("p.yaml:") && refused.message.contains("hostNetwrok"), "{refused:?}");
+
+    running.handle.roll_back(&id(), None, ROLLBACK).await.unwrap();
+    let entry = running.handle.history(&id()).await.unwrap().revisions.remove(0);
+    assert_eq!((entry.restored_from, entry.state), (Some(3), RevisionState::Restored));
+    running.end().await;
 }
