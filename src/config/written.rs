@@ -1,5 +1,6 @@
 //! The configuration file as written: field names, strict reading, and where a mistake is.
 
+use super::images::WrittenImages;
 use super::network::WrittenNetwork;
 use super::source::WrittenSource;
 use super::upstream::WrittenUpstream;
@@ -115,6 +116,9 @@ pub struct WrittenConfig {
     /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. Default: 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
+    /// What an image may take of this host, and what images leave free.
+    #[serde(default)]
+    pub images: WrittenImages,
     /// Ids of the host for the users of pods with `hostUsers: false`.
     #[serde(default)]
     pub user_namespaces: WrittenUserNamespaces,
@@ -238,6 +242,7 @@ impl WrittenConfig {
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
+            images: WrittenImages::of(config.images),
             user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

@@ -3,11 +3,11 @@
 use super::PullProgress;
 use super::digest::Digest;
 use super::document::Descriptor;
-use super::layer::{Expected, LayerError, StagedLayer, stage_layer};
+use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
+use super::limits::Limits;
 use super::reference::Reference;
 use super::registry::{Registry, RegistryError, Who};
 use super::staging::Staging;
-use super::unpack::Limits;
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use std::io::{self, Read};
@@ -71,15 +71,15 @@ impl Fetcher {
         written: &str,
         layer: &Descriptor,
         diff_id: Digest,
+        bounds: Bounds,
         stop: &CancellationToken,
     ) -> Result<StagedLayer, FetchError> {
         let directory = self.staging.directory().map_err(LayerError::Stage)?;
         let expected = Expected { blob: Some(layer.digest), diff_id: Some(diff_id) };
-        let limits = self.limits;
         let (sender, receiver) = mpsc::channel(QUEUE);
         let staging = tokio::task::spawn_blocking(move || {
             let source = Arriving { receiver, current: Bytes::new() };
-            stage_layer(source, directory, expected, &limits)
+            stage_layer(source, directory, expected, &bounds)
         });
         let mut report = Report::new(&self.progress, written, layer);
         let fetched = stop.run_until_cancelled(self.feed(reference, who, layer, &sender, &mut report)).await;

@@ -9,11 +9,12 @@ use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::explain;
 use super::fetch::{FetchError, Fetcher, pause};
-use super::layer::StagedLayer;
+use super::layer::{Bounds, StagedLayer};
 use super::platform;
 use super::pull_secrets::Login;
 use super::reference::Reference;
 use super::registry::{RegistryError, Who};
+use super::room::{self, Part, RoomError};
 use crate::pod::objects::FingerprintKey;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -52,8 +53,8 @@ enum PullError {
     Digest { what: &'static str, expected: Digest, actual: Digest },
     #[error("image is for {offered}, this host is {host}")]
     Platform { offered: String, host: String },
-    #[error("layer {digest} has {size} bytes, more than the limit of {limit}")]
-    LayerSize { digest: Digest, size: u64, limit: u64 },
+    #[error(transparent)]
+    Room(#[from] RoomError),
     #[error("layer {digest}")]
     Layer {
         digest: Digest,
@@ -72,9 +73,14 @@ impl PullError {
             Self::Registry(error) | Self::Layer { source: FetchError::Registry(error), .. } => error.is_unreachable(),
             // A page that somebody between here and the registry answers everything with.
             Self::Document(DocumentError::Json { .. }) => true,
-            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::LayerSize { .. } | Self::Layer { .. } => false,
+            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::Room(_) | Self::Layer { .. } => false,
             Self::Commit(_) | Self::Stopped => false,
         }
+    }
+
+    /// Whether another try would fetch and refuse the same.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Layer { source: FetchError::Layer(error), .. } if error.is_refusal())
     }
 }
 
@@ -210,7 +216,8 @@ impl Puller {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
         let missing = self.missing(&manifest, &configuration).await?;
-        let (staged, failure) = self.layers(reference, who, written, &missing).await;
+        let bounds = self.bounds(&manifest, &configuration, &missing)?;
+        let (staged, failure) = self.layers(reference, who, written, &missing, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
             None => {
@@ -219,6 +226,8 @@ impl Puller {
                 })
                 .await
             }
+            // What stays would be of no use to the next try.
+            Some(error) if error.is_refusal() => self.on_disk(reference, move |_, _| Ok(drop(staged))).await.and(Err(error)),
             Some(error) => {
                 let kept = self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await;
                 if let Err(error) = kept {
@@ -281,15 +290,11 @@ impl Puller {
     /// The layers that the store lacks, each reserved. Waits while another pull fetches one of them.
     async fn missing(&self, manifest: &ImageManifest, configuration: &Configuration) -> Result<Vec<MissingLayer>, PullError> {
         let mut missing = Vec::new();
-        let limit = self.fetcher.limits.bytes;
         let layers = manifest.layers.iter().zip(&configuration.diff_ids);
         // Images that share a layer share all below it: every pull takes them in the same order, lowest first.
         for (chain, (descriptor, diff_id)) in configuration.chain_ids().into_iter().zip(layers) {
             if self.disk.has_layer(chain) {
                 continue;
-            }
-            if descriptor.size > limit {
-                return Err(PullError::LayerSize { digest: descriptor.digest, size: descriptor.size, limit });
             }
             let lock = Arc::clone(self.chains.lock().unwrap_or_else(PoisonError::into_inner).entry(chain).or_default());
             let alone = lock.lock_owned().await;
@@ -298,6 +303,23 @@ impl Puller {
             }
         }
         Ok(missing)
+    }
+
+    /// What bounds the layers to be fetched; an error if the image is too large at first sight.
+    fn bounds(
+        &self,
+        manifest: &ImageManifest,
+        configuration: &Configuration,
+        missing: &[MissingLayer],
+    ) -> Result<Bounds, PullError> {
+        let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, layer.descriptor.size)).collect();
+        let part =
+            |chain| fetched.get(&chain).map_or_else(|| Part::Present(self.disk.layer_record(chain)), |size| Part::Missing(*size));
+        let parts: Vec<Part> = configuration.chain_ids().into_iter().map(part).collect();
+        let compressed = manifest.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
+        let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
+        let image = Arc::new(room::budget(&limits, &space, compressed, &parts)?);
+        Ok(Bounds { limits, image, space })
     }
 
     fn forget_chains(&self) {
@@ -311,17 +333,19 @@ impl Puller {
         who: &Who,
         written: &str,
         missing: &[MissingLayer],
+        bounds: &Bounds,
     ) -> (BTreeMap<Digest, StagedLayer>, Option<PullError>) {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
         for layer in missing {
             let (chain, diff_id, descriptor) = (layer.chain, layer.diff_id, layer.descriptor.clone());
             let (fetcher, permits) = (self.fetcher.clone(), Arc::clone(&self.layers));
-            let (reference, who, written, stop) = (reference.clone(), who.clone(), written.to_owned(), stop.clone());
+            let (reference, who, written, bounds, stop) =
+                (reference.clone(), who.clone(), written.to_owned(), bounds.clone(), stop.clone());
             tasks.spawn(async move {
                 let permit = stop.run_until_cancelled(permits.acquire_owned()).await;
                 let _permit = permit.ok_or(PullError::Stopped)?.map_err(|_| PullError::Stopped)?;
-                let staged = fetcher.layer(&reference, &who, &written, &descriptor, diff_id, &stop).await;
+                let staged = fetcher.layer(&reference, &who, &written, &descriptor, diff_id, bounds, &stop).await;
                 staged.map(|staged| (chain, staged)).map_err(|source| PullError::Layer { digest: descriptor.digest, source })
             });
         }

@@ -1,6 +1,6 @@
 //! Where layers are made: emptied at start, on the file system of the store, so that a finished layer only has to be renamed.
 
-use super::unpack::remove_tree;
+use crate::sys::remove_tree::remove_tree;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "src/config/upstream.rs",
     "src/config/pressure.rs",
     "src/config/user_namespaces.rs",
+    "src/config/images.rs",
     "src/config/source/written.rs",
     "src/config/source/allow.rs",
     "src/image/registry_config.rs",
@@ -26,6 +27,7 @@ const ROOT: &str = "WrittenConfig";
 const MORE: &[(&str, &str)] = &[
     ("ageKeyFile", "[encrypted manifests](encrypted-manifests.md)"),
     ("cdiSpecDirs", "[devices](devices.md)"),
+    ("images", "[what an image may take](config.md#what-an-image-may-take)"),
     ("labels", "[variables](config.md#variables)"),
     ("logging", "[log](logging.md)"),
     ("monitoring", "[monitoring](monitoring.md)"),
