@@ -48,6 +48,16 @@ pub(super) enum FetchError {
     Stopped,
 }
 
+/// A layer to be fetched.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) layer: &'a Descriptor,
+    /// Digest of the archive inside.
+    pub(super) diff_id: Digest,
+    /// Of its image.
+    pub(super) bounds: Bounds,
+}
+
 /// What a layer is fetched with.
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
@@ -69,11 +79,10 @@ impl Fetcher {
         reference: &Reference,
         who: &Who,
         written: &str,
-        layer: &Descriptor,
-        diff_id: Digest,
-        bounds: Bounds,
+        wanted: &Wanted<'_>,
         stop: &CancellationToken,
     ) -> Result<StagedLayer, FetchError> {
+        let Wanted { layer, diff_id, bounds } = wanted.clone();
         let directory = self.staging.directory().map_err(LayerError::Stage)?;
         let expected = Expected { blob: Some(layer.digest), diff_id: Some(diff_id) };
         let (sender, receiver) = mpsc::channel(QUEUE);

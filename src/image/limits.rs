@@ -140,7 +140,7 @@ impl std::error::Error for Exceeded {}
 pub(super) fn shown_bytes(bytes: u64) -> String {
     for (unit, shift) in [("GiB", 30_u32), ("MiB", 20), ("KiB", 10)] {
         if bytes >> shift > 0 {
-            let tenths = u128::from(bytes) * 10 >> shift;
+            let tenths = (u128::from(bytes) * 10) >> shift;
             return match tenths % 10 {
                 0 => format!("{} {unit}", tenths / 10),
                 rest => format!("{}.{rest} {unit}", tenths / 10),

@@ -8,7 +8,7 @@ use super::digest::Digest;
 use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::explain;
-use super::fetch::{FetchError, Fetcher, pause};
+use super::fetch::{FetchError, Fetcher, Wanted, pause};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
 use super::pull_secrets::Login;
@@ -227,7 +227,13 @@ impl Puller {
                 .await
             }
             // What stays would be of no use to the next try.
-            Some(error) if error.is_refusal() => self.on_disk(reference, move |_, _| Ok(drop(staged))).await.and(Err(error)),
+            Some(error) if error.is_refusal() => {
+                let gone = move |_: &Disk, _: &Reference| {
+                    drop(staged);
+                    Ok(())
+                };
+                self.on_disk(reference, gone).await.and(Err(error))
+            }
             Some(error) => {
                 let kept = self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await;
                 if let Err(error) = kept {
@@ -345,7 +351,8 @@ impl Puller {
             tasks.spawn(async move {
                 let permit = stop.run_until_cancelled(permits.acquire_owned()).await;
                 let _permit = permit.ok_or(PullError::Stopped)?.map_err(|_| PullError::Stopped)?;
-                let staged = fetcher.layer(&reference, &who, &written, &descriptor, diff_id, bounds, &stop).await;
+                let staged =
+                    fetcher.layer(&reference, &who, &written, &Wanted { layer: &descriptor, diff_id, bounds }, &stop).await;
                 staged.map(|staged| (chain, staged)).map_err(|source| PullError::Layer { digest: descriptor.digest, source })
             });
         }

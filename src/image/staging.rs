@@ -125,6 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_of_any_depth_is_gone_after_opening() {
+        use rustix::fs::{Mode, OFlags, mkdirat, openat};
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("staging");
+        std::fs::create_dir_all(path.join("0/fs")).unwrap();
+        let mut innermost: std::os::fd::OwnedFd = std::fs::File::open(path.join("0/fs")).unwrap().into();
+        for _ in 0..20_000 {
+            mkdirat(&innermost, "d", Mode::from_raw_mode(0o700)).unwrap();
+            innermost = openat(&innermost, "d", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        }
+        drop(innermost);
+        Staging::open(path.clone()).unwrap();
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
     fn the_second_of_two_equal_layers_gives_way() {
         let directory = tempfile::tempdir().unwrap();
         let staging = Staging::open(directory.path().join("staging")).unwrap();

@@ -140,7 +140,7 @@ mod tests {
         fs::create_dir(&tree).unwrap();
         fs::write(tree.join(".removing-1"), "a name that the removal wants").unwrap();
         let mut directory: OwnedFd = File::open(&tree).unwrap().into();
-        for _ in 0..3000 {
+        for _ in 0..20_000 {
             rustix::fs::mkdirat(&directory, "deep", Mode::from_raw_mode(0o700)).unwrap();
             directory = open_directory(&directory, c"deep").unwrap();
         }

@@ -1,6 +1,5 @@
 //! Trees deeper than any path, any stack and any table of descriptors, where podstead walks: removal and the count of what a pod uses.
 
-use super::store::entries;
 use crate::support::{TestHost, eventually};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use std::fs;
@@ -26,7 +25,8 @@ fn a_daemon_starts_with_a_deep_tree_in_staging() {
     fs::create_dir_all(&layer).unwrap();
     nest(&layer);
     host.start_daemon();
-    assert_eq!(entries(&host.path("state/images/staging")), 0, "{}", host.daemon_log());
+    // The test image may be in staging by now.
+    assert!(!layer.join("d").try_exists().unwrap(), "{}", host.daemon_log());
 }
 
 #[test]
