@@ -120,7 +120,7 @@ fn value(shapes: &BTreeMap<String, Shape>, kind: &str) -> String {
         "PathBuf" => "path".to_owned(),
         "bool" => "true or false".to_owned(),
         "IpAddr" => "address".to_owned(),
-        "u16" | "u32" | "u64" | "usize" | "i64" => "number".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "number".to_owned(),
         name => match shapes.get(name) {
             Some(Shape::Structure(_)) => "fields".to_owned(),
             Some(Shape::OneOf(values)) => values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),
