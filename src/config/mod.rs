@@ -5,6 +5,7 @@
 
 mod check;
 mod dns;
+mod images;
 pub mod last_valid;
 mod network;
 pub mod paths;
@@ -20,6 +21,7 @@ mod variables;
 mod written;
 
 pub use dns::DnsConfig;
+pub use images::ImagesConfig;
 pub use network::{CniConfig, NetworkConfig, NetworkKind, NetworkMode};
 pub use paths::Paths;
 pub use pressure::{PressureThresholds, Threshold};
@@ -84,6 +86,8 @@ pub struct Config {
     pub max_parallel_layer_pulls: usize,
     /// Bytes per second below which a registry's connection is made again; 0 for no minimum.
     pub minimum_pull_rate: u64,
+    /// What one image may take, and what images leave free.
+    pub images: ImagesConfig,
     /// Ids of the host for the users of pods with `hostUsers: false`.
     pub user_namespaces: IdRange,
     /// Where git hosts say that something was pushed.

@@ -110,6 +110,7 @@ impl WrittenConfig {
                 Some(text) => size::parse(text)
                     .ok_or_else(|| check.invalid("minimumPullRate", format!("{text:?} is not a number of bytes such as 1Ki")))?,
             },
+            images: self.images.resolve(&check)?,
             user_namespaces: self.user_namespaces.resolve(&check)?,
             network: self.network.resolve(&check)?,
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
@@ -217,6 +218,7 @@ mod tests {
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
              minimumPullRate: 2Ki\n\
              registries: [{host: registry.lan:5000, http: true, tokenServers: ['auth.lan:5001']}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
+             images: {limits: {entries: 9, fileSize: 2Gi}, reserve: {storagePercent: 0, storageAtLeast: 1Gi}}\n\
              userNamespaces: {firstId: 655360, maxPods: 10}\nnetwork: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
              upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: [], pressure: {memoryAvailable: 5%}}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
@@ -268,6 +270,11 @@ mod tests {
                 "allowedUnsafeSysctls: [net.*, kernel.pid_max]\n",
                 "config.yaml:3:31: allowedUnsafeSysctls[1]: \"kernel.pid_max\" is of no namespace that a pod has",
             ),
+            ("images: {limits: {entries: 0}}\n", "config.yaml:3:28: images.limits.entries: is 0, must be at least 1"),
+            ("images: {limits: {unpackedSize: 64GB}}\n", "images.limits.unpackedSize: \"64GB\" is not a size such as 10Mi"),
+            ("images: {limits: {zstdWindow: 48Mi}}\n", "images.limits.zstdWindow: is 48Mi, which is no power of two"),
+            ("images: {limits: {ratios: 2}}\n", "images.limits: unknown field \"ratios\", did you mean \"ratio\"?"),
+            ("images: {reserve: {inodesPercent: 91}}\n", "images.reserve.inodesPercent: is 91, must be at most 90"),
             (
                 "userNamespaces: {firstId: 70000}\n",
                 "config.yaml:3:27: userNamespaces.firstId: is 70000, which is no multiple of 65536",

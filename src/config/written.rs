@@ -1,5 +1,6 @@
 //! The configuration file as written: field names, strict reading, and where a mistake is.
 
+use super::images::WrittenImages;
 use super::network::WrittenNetwork;
 use super::source::WrittenSource;
 use super::upstream::WrittenUpstream;
@@ -119,6 +120,9 @@ pub struct WrittenConfig {
     /// Bytes per second, over a minute, below which a registry's connection is made again at the byte where it was; 0 for no minimum. Default: 1Ki.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_pull_rate: Option<String>,
+    /// What an image may take of this host, and what images leave free.
+    #[serde(default)]
+    pub images: WrittenImages,
     /// Ids of the host for the users of pods with `hostUsers: false`.
     #[serde(default)]
     pub user_namespaces: WrittenUserNamespaces,
@@ -243,6 +247,7 @@ impl WrittenConfig {
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             minimum_pull_rate: Some(size::format(config.minimum_pull_rate)),
+            images: WrittenImages::of(config.images),
             user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

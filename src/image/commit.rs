@@ -142,8 +142,14 @@ fn prepare_layers(
         if unpacked.lost_xattrs > 0 {
             tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
         }
-        let record =
-            LayerRecord { version: VERSION, diff_id: actual, blob, bytes: unpacked.bytes, opaque_root: unpacked.opaque_root };
+        let record = LayerRecord {
+            version: VERSION,
+            diff_id: actual,
+            blob,
+            bytes: unpacked.bytes,
+            entries: unpacked.inodes(),
+            opaque_root: unpacked.opaque_root,
+        };
         let text = serde_json::to_vec(&record)
             .map_err(|error| CommitError::Io { operation: "write the layer's record", source: error.into() })?;
         std::fs::write(directory.path().join(LAYER_RECORD), text).map_err(failed("write the layer's record"))?;

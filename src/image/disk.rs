@@ -8,10 +8,11 @@ use super::explain::explain;
 use super::import::{self, ImportError};
 use super::index::{Index, LoadError, Named};
 use super::layer::StagedLayer;
-use super::layout::{Layout, VERSION};
+use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
+use super::limits::Limits;
 use super::reference::Reference;
+use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
-use super::unpack::Limits;
 use super::{ImageRecord, ResolvedImage};
 use crate::sys::atomic_file;
 use rustix::fs::{FlockOperation, flock};
@@ -58,6 +59,7 @@ pub(super) struct Disk {
     layout: Layout,
     staging: Staging,
     limits: Limits,
+    space: Space,
     index: Mutex<Index>,
     /// Layers given out since the start: somebody may be about to mount them.
     given_out: Mutex<BTreeSet<PathBuf>>,
@@ -71,7 +73,7 @@ pub(super) struct Disk {
 impl Disk {
     /// Opens the store at `root`, made if missing. What a crash left behind is removed; what is not whole is forgotten, its reference
     /// set aside, and told in the list returned.
-    pub(super) fn open(root: &Path, limits: Limits) -> Result<(Self, Vec<String>), StoreError> {
+    pub(super) fn open(root: &Path, limits: Limits, reserve: Reserve) -> Result<(Self, Vec<String>), StoreError> {
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         let layout = Layout::new(root);
         std::fs::create_dir_all(root).map_err(failed("create directory"))?;
@@ -88,7 +90,9 @@ impl Disk {
         let staging = Staging::open(layout.staging()).map_err(failed("empty staging"))?;
         let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
         let (index, given_out, making) = (Mutex::new(index), Mutex::default(), RwLock::default());
-        let disk = Self { layout, staging, limits, index, given_out, arrivals: watch::Sender::default(), making, _lock: lock };
+        let space = Space::of(staging.path(), reserve);
+        let disk =
+            Self { layout, staging, limits, space, index, given_out, arrivals: watch::Sender::default(), making, _lock: lock };
         // A reference that cannot even be read may name anything: nothing is unused then.
         let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
         if !broken.is_empty() {
@@ -161,6 +165,17 @@ impl Disk {
         while !self.has_layer(chain) && arrivals.changed().await.is_ok() {}
     }
 
+    /// What is known of a layer that is present; `None` too if its record cannot be read, which is found out when the image is used.
+    pub(super) fn layer_record(&self, chain: Digest) -> Option<LayerRecord> {
+        let text = std::fs::read(self.layout.layer(chain).join(LAYER_RECORD)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// The file system of the store.
+    pub(super) fn space(&self) -> &Space {
+        &self.space
+    }
+
     /// Where the preload task keeps what it remembers.
     pub(super) fn preloaded(&self) -> PathBuf {
         self.layout.preloaded()
@@ -191,7 +206,7 @@ impl Disk {
     pub(super) fn import(&self, path: &Path) -> Result<Vec<String>, ImportError> {
         let _making = self.making();
         let mut names = Vec::new();
-        for image in import::import(&self.layout, &self.staging, &self.limits, path)? {
+        for image in import::import(&self.layout, &self.staging, &self.limits, &self.space, path)? {
             for reference in image.references {
                 self.name(&reference, image.target, image.manifest, Access::open())?;
                 names.push(reference.to_string());
@@ -220,7 +235,8 @@ impl Disk {
         let given_out = self.given_out.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut layers = unused(&self.layout.layers(), &chains)?;
         layers.retain(|chain| !given_out.contains(&self.layout.tree(*chain)));
-        let mounted = super::in_use::mounted(&layers)?;
+        let trees = layers.iter().map(|chain| (*chain, self.layout.tree(*chain))).collect();
+        let mounted = super::in_use::mounted(&trees)?;
         for chain in layers.difference(&mounted) {
             tracing::info!(layer = %chain, "removing an unused layer");
             self.staging.discard(&self.layout.layer(*chain))?;

@@ -21,6 +21,8 @@ const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 /// More layers than any overlay mount takes.
 const LAYERS_MAX: usize = 500;
+/// Entries of an index: more than any image has variants, signatures and attestations.
+const INDEX_MAX: usize = 1000;
 
 /// Why a document cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +53,9 @@ pub enum DocumentError {
     /// More than can be mounted.
     #[error("image has {0} layers, more than can be mounted")]
     TooManyLayers(usize),
+    /// More than an index has.
+    #[error("image index has {0} entries, more than {INDEX_MAX}")]
+    TooManyEntries(usize),
     /// Nothing in the index is for this host.
     #[error("image has no variant for {wanted}, only for {offered}")]
     NoPlatform {
@@ -167,6 +172,7 @@ impl Manifest {
         }
         let media_type = media_type.unwrap_or_default();
         match (manifests, config) {
+            (Some(manifests), None) if manifests.len() > INDEX_MAX => Err(DocumentError::TooManyEntries(manifests.len())),
             (Some(manifests), None) => Ok(Self::Index(manifests)),
             (None, Some(config)) => {
                 let layers = layers.unwrap_or_default();
@@ -293,6 +299,16 @@ mod tests {
     fn a_document_that_is_manifest_and_index_at_once_is_refused() {
         let both = r#"{"schemaVersion":2,"config":{"digest":"ZERO","size":3},"layers":[],"manifests":[]}"#;
         assert!(matches!(manifest(both), Err(DocumentError::NotAnImage(_))));
+    }
+
+    #[test]
+    fn an_index_or_manifest_with_too_many_entries_is_refused() {
+        let many = |count: usize| vec![r#"{"digest":"ZERO","size":3}"#; count].join(",");
+        let index = |count| manifest(&format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, many(count)));
+        assert!(index(INDEX_MAX).is_ok());
+        assert!(matches!(index(INDEX_MAX + 1), Err(DocumentError::TooManyEntries(1001))));
+        let layers = format!(r#"{{"schemaVersion":2,"config":{{"digest":"ZERO","size":3}},"layers":[{}]}}"#, many(LAYERS_MAX + 1));
+        assert!(matches!(manifest(&layers), Err(DocumentError::TooManyLayers(501))));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors for people: the whole chain of causes in one line, and what to do first where that is known.
 
+use super::space::SpaceError;
 use std::error::Error;
 use std::io;
 
@@ -12,6 +13,7 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
         full |= error
             .downcast_ref::<io::Error>()
             .is_some_and(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded));
+        full |= matches!(error.downcast_ref(), Some(SpaceError::Bytes { .. } | SpaceError::Inodes { .. }));
         let message = error.to_string();
         // Some wrappers repeat what they wrap.
         if !text.ends_with(&message) {

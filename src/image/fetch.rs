@@ -3,13 +3,13 @@
 use super::PullProgress;
 use super::digest::Digest;
 use super::document::Descriptor;
-use super::layer::{Expected, LayerError, StagedLayer, stage_layer};
+use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
+use super::limits::Limits;
 use super::rate::{MinimumRate, RateMeter, TooSlow};
 use super::reference::Reference;
 use super::registry::{Registry, RegistryError, Who};
 use super::slots::Slot;
 use super::staging::Staging;
-use super::unpack::Limits;
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use std::io::{self, Read};
@@ -68,7 +68,10 @@ pub(super) struct WantedLayer {
     /// The reference for reports of progress.
     pub(super) written: String,
     pub(super) layer: Descriptor,
+    /// Digest of the archive inside.
     pub(super) diff_id: Digest,
+    /// Limits that the layer shares with its image.
+    pub(super) bounds: Bounds,
 }
 
 /// The pause before attempt number `failures` + 1.
@@ -87,11 +90,11 @@ impl Fetcher {
         let directory = self.staging.directory().map_err(LayerError::Stage)?;
         let layer = &wanted.layer;
         let expected = Expected { blob: Some(layer.digest), diff_id: Some(wanted.diff_id) };
-        let limits = self.limits;
+        let bounds = wanted.bounds.clone();
         let (sender, receiver) = mpsc::channel(QUEUE);
         let staging = tokio::task::spawn_blocking(move || {
             let source = Arriving { receiver, current: Bytes::new() };
-            stage_layer(source, directory, expected, &limits)
+            stage_layer(source, directory, expected, &bounds)
         });
         let mut report = Report::new(&self.progress, &wanted.written, layer);
         let fetched = stop.run_until_cancelled(self.feed(wanted, slot, &sender, &mut report)).await;

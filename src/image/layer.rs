@@ -3,11 +3,13 @@
 //! Three threads, so that a layer is as fast as its slowest step: the caller's reads, digests and decompresses; one digests what comes
 //! out (the diff id); one unpacks. Chunks between them are bounded, so memory is, too.
 
-use super::compression::Decoder;
+use super::compression::{self, Decoder};
 use super::digest::{Digest, Hasher};
+use super::limits::{Budget, Exceeded, Limits};
+use super::space::Space;
 use super::staging::StagingDirectory;
 use super::tar::Streamed;
-use super::unpack::{Limits, UnpackError, Unpacked, unpack};
+use super::unpack::{Meter, UnpackError, Unpacked, unpack};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -53,6 +55,9 @@ pub enum LayerError {
     /// It is not what its compression says.
     #[error("decompress layer")]
     Decompress(#[source] io::Error),
+    /// It, or the image that it belongs to, is larger than an image may be.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
     /// The archive inside.
     #[error("unpack layer")]
     Unpack(#[source] UnpackError),
@@ -77,13 +82,35 @@ pub enum LayerError {
     Stage(#[source] io::Error),
 }
 
+impl LayerError {
+    /// Whether the layer's content is the reason: it will be the same the next time.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Decompress(_) | Self::Limit(_) | Self::Unpack(_) | Self::DiffId { .. } => true,
+            Self::Read(_) | Self::BlobDigest { .. } | Self::Stage(_) => false,
+        }
+    }
+}
+
+/// What a layer is bounded by.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Of an image.
+    pub limits: Limits,
+    /// What the image's layers have taken.
+    pub image: Arc<Budget>,
+    /// Where the layer is unpacked to.
+    pub space: Space,
+}
+
 /// Unpacks and verifies a layer into `directory`. Blocks; reads `source` to its end.
 pub fn stage_layer(
     source: impl Read,
     directory: StagingDirectory,
     expected: Expected,
-    limits: &Limits,
+    bounds: &Bounds,
 ) -> Result<StagedLayer, LayerError> {
+    let meter = Meter::new(&bounds.limits, &bounds.image, &bounds.space);
     let root = File::open(directory.tree()).map_err(LayerError::Stage)?;
     let mut digesting = Digesting::new(source);
     let outcome = std::thread::scope(|scope| {
@@ -91,15 +118,16 @@ pub fn stage_layer(
         let hasher = scope.spawn(move || digest_chunks(&from_decoder));
         let (to_unpacker, from_decoder) = sync_channel::<Arc<Vec<u8>>>(QUEUE);
         let unpacker =
-            scope.spawn(move || unpack(Streamed(Chunks { from: from_decoder, current: None, position: 0 }), root.into(), limits));
-        let decoded = decode(&mut digesting, &to_hasher, &to_unpacker);
+            scope.spawn(move || unpack(Streamed(Chunks { from: from_decoder, current: None, position: 0 }), root.into(), meter));
+        let decoded = decode(&mut digesting, bounds, &to_hasher, &to_unpacker);
         drop((to_hasher, to_unpacker));
         let (Ok(diff_id), Ok(unpacked)) = (hasher.join(), unpacker.join()) else {
             return Err(LayerError::Read(io::Error::other("a thread panicked")));
         };
         match (decoded, unpacked) {
-            (Err(error), _) if digesting.failed => Err(LayerError::Read(error)),
-            (Err(error), _) => Err(LayerError::Decompress(error)),
+            (Err(Stop::Limit(exceeded)), _) => Err(exceeded.into()),
+            (Err(Stop::Stream(error)), _) if digesting.failed => Err(LayerError::Read(error)),
+            (Err(Stop::Stream(error)), _) => Err(LayerError::Decompress(error)),
             (Ok(()), unpacked) => Ok((diff_id, unpacked.map_err(LayerError::Unpack)?)),
         }
     });
@@ -120,26 +148,42 @@ pub fn stage_layer(
     }
 }
 
+/// Why decompression ended early.
+enum Stop {
+    Stream(io::Error),
+    Limit(Exceeded),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        compression::exceeded(&error).map_or(Self::Stream(error), Self::Limit)
+    }
+}
+
 /// Decompresses to both threads. Ends early, without an error, when the unpacker has given up: it has the reason.
 fn decode<R: Read>(
     source: &mut Digesting<R>,
+    bounds: &Bounds,
     hasher: &SyncSender<Arc<Vec<u8>>>,
     unpacker: &SyncSender<Arc<Vec<u8>>>,
-) -> io::Result<()> {
-    let mut decoder = Decoder::new(&mut *source)?;
+) -> Result<(), Stop> {
+    let mut decoder = Decoder::new(&mut *source, &bounds.limits)?;
     loop {
         let mut chunk = Vec::with_capacity(CHUNK);
         (&mut decoder).take(CHUNK as u64).read_to_end(&mut chunk)?;
         if chunk.is_empty() {
             break;
         }
+        // Headers, padding and what follows the archive are work, too.
+        bounds.image.take_bytes(chunk.len() as u64).map_err(Stop::Limit)?;
         let chunk = Arc::new(chunk);
         if hasher.send(Arc::clone(&chunk)).is_err() || unpacker.send(chunk).is_err() {
             return Ok(());
         }
     }
     // What follows the compressed stream belongs to the blob and to its digest.
-    io::copy(source, &mut io::sink()).map(|_| ())
+    io::copy(source, &mut io::sink())?;
+    Ok(())
 }
 
 fn digest_chunks(from: &Receiver<Arc<Vec<u8>>>) -> Digest {
@@ -237,6 +281,7 @@ impl<R: Read> Read for Digesting<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::space::Reserve;
     use super::super::staging::Staging;
     use super::*;
     use std::io::Write;
@@ -257,7 +302,13 @@ mod tests {
     fn stage(bytes: &[u8], expected: Expected) -> Result<StagedLayer, LayerError> {
         let directory = tempfile::tempdir().unwrap();
         let staging = Staging::open(directory.path().join("staging")).unwrap();
-        stage_layer(bytes, staging.directory().unwrap(), expected, &Limits::default())
+        stage_layer(bytes, staging.directory().unwrap(), expected, &bounds(&staging))
+    }
+
+    fn bounds(staging: &Staging) -> Bounds {
+        let limits = Limits::default();
+        let reserve = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
+        Bounds { limits, image: Arc::new(Budget::of(limits, 1)), space: Space::of(staging.path(), reserve) }
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -305,7 +356,7 @@ mod tests {
         let blob = gzip(&archive());
         let source = (&blob[..20]).chain(Broken);
         let expected = Expected { blob: Some(Digest::of(b"")), diff_id: None };
-        let error = stage_layer(source, staging.directory().unwrap(), expected, &Limits::default()).unwrap_err();
+        let error = stage_layer(source, staging.directory().unwrap(), expected, &bounds(&staging)).unwrap_err();
         assert!(matches!(error, LayerError::Read(_)), "{error:?}");
         drop(staging);
     }

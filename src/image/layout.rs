@@ -97,6 +97,9 @@ pub(super) struct LayerRecord {
     pub(super) blob: Digest,
     /// Bytes of content of all files.
     pub(super) bytes: u64,
+    /// Files and directories; 0 in records of earlier versions, which did not count them.
+    #[serde(default)]
+    pub(super) entries: u64,
     /// Nothing below this layer shows.
     pub(super) opaque_root: bool,
 }

@@ -9,11 +9,12 @@ use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::explain;
 use super::fetch::{FetchError, Fetcher, WantedLayer, pause};
-use super::layer::StagedLayer;
+use super::layer::{Bounds, StagedLayer};
 use super::platform;
 use super::pull_secrets::Login;
 use super::reference::Reference;
 use super::registry::{RegistryError, Who};
+use super::room::{self, Part, RoomError};
 use super::slots::Slots;
 use crate::pod::objects::FingerprintKey;
 use bytes::{Bytes, BytesMut};
@@ -57,8 +58,8 @@ enum PullError {
     Digest { what: &'static str, expected: Digest, actual: Digest },
     #[error("image is for {offered}, this host is {host}")]
     Platform { offered: String, host: String },
-    #[error("layer {digest} has {size} bytes, more than the limit of {limit}")]
-    LayerSize { digest: Digest, size: u64, limit: u64 },
+    #[error(transparent)]
+    Room(#[from] RoomError),
     #[error("layer {digest}")]
     Layer {
         digest: Digest,
@@ -77,9 +78,14 @@ impl PullError {
             Self::Registry(error) | Self::Layer { source: FetchError::Registry(error), .. } => error.is_unreachable(),
             // A page that somebody between here and the registry answers everything with.
             Self::Document(DocumentError::Json { .. }) => true,
-            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::LayerSize { .. } | Self::Layer { .. } => false,
+            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::Room(_) | Self::Layer { .. } => false,
             Self::Commit(_) | Self::Stopped => false,
         }
+    }
+
+    /// Whether another try would fetch and refuse the same.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Layer { source: FetchError::Layer(error), .. } if error.is_refusal())
     }
 }
 
@@ -223,7 +229,8 @@ impl Puller {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
         let missing = self.missing(reference, &manifest, &configuration).await?;
-        let (staged, failure) = self.layers(reference, who, written, &missing).await;
+        let bounds = self.bounds(&manifest, &configuration, &missing)?;
+        let (staged, failure) = self.layers(reference, who, written, &missing, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
             None => {
@@ -231,6 +238,14 @@ impl Puller {
                     disk.commit(NewImage { manifest, config, staged }, reference, target, access)
                 })
                 .await
+            }
+            // What stays would be of no use to the next try.
+            Some(error) if error.is_refusal() => {
+                let gone = move |_: &Disk, _: &Reference| {
+                    drop(staged);
+                    Ok(())
+                };
+                self.on_disk(reference, gone).await.and(Err(error))
             }
             Some(error) => {
                 let kept = self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await;
@@ -303,15 +318,11 @@ impl Puller {
         configuration: &Configuration,
     ) -> Result<Vec<MissingLayer>, PullError> {
         let mut missing = Vec::new();
-        let limit = self.fetcher.limits.bytes;
         let layers = manifest.layers.iter().zip(&configuration.diff_ids);
         // Images that share a layer share all below it: every pull takes them in the same order, lowest first.
         for (chain, (descriptor, diff_id)) in configuration.chain_ids().into_iter().zip(layers) {
             if self.disk.has_layer(chain) {
                 continue;
-            }
-            if descriptor.size > limit {
-                return Err(PullError::LayerSize { digest: descriptor.digest, size: descriptor.size, limit });
             }
             let transfer = Transfer { host: reference.host().to_owned(), blob: descriptor.digest, chain };
             let lock = Arc::clone(self.transfers.lock().unwrap_or_else(PoisonError::into_inner).entry(transfer).or_default());
@@ -321,6 +332,23 @@ impl Puller {
             }
         }
         Ok(missing)
+    }
+
+    /// What bounds the layers to be fetched; an error if the image is too large at first sight.
+    fn bounds(
+        &self,
+        manifest: &ImageManifest,
+        configuration: &Configuration,
+        missing: &[MissingLayer],
+    ) -> Result<Bounds, PullError> {
+        let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, layer.descriptor.size)).collect();
+        let part =
+            |chain| fetched.get(&chain).map_or_else(|| Part::Present(self.disk.layer_record(chain)), |size| Part::Missing(*size));
+        let parts: Vec<Part> = configuration.chain_ids().into_iter().map(part).collect();
+        let compressed = manifest.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
+        let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
+        let image = Arc::new(room::budget(&limits, &space, compressed, &parts)?);
+        Ok(Bounds { limits, image, space })
     }
 
     fn forget_transfers(&self) {
@@ -335,6 +363,7 @@ impl Puller {
         who: &Who,
         written: &str,
         missing: &[MissingLayer],
+        bounds: &Bounds,
     ) -> (BTreeMap<Digest, StagedLayer>, Option<PullError>) {
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
@@ -346,6 +375,7 @@ impl Puller {
                 written: written.to_owned(),
                 layer: layer.descriptor.clone(),
                 diff_id: layer.diff_id,
+                bounds: bounds.clone(),
             };
             let (fetcher, slots, disk) = (self.fetcher.clone(), Arc::clone(&self.slots), Arc::clone(&self.disk));
             let stop = stop.child_token();

@@ -12,6 +12,8 @@ use std::rc::Rc;
 
 /// As the kernel's limit.
 const SYMLINKS_MAX: usize = 40;
+/// Directories inside each other that are kept open, each once per layer: no image has its files deeper.
+const DEPTH_MAX: usize = 256;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Layers, lowest first.
@@ -86,6 +88,7 @@ impl LayerStack {
             let Some(here) = stack.last() else { return Ok(None) };
             match find(here, &component)? {
                 Found::Nothing => return Ok(None),
+                Found::Directory(_) if stack.len() > DEPTH_MAX => return Err(Errno::NAMETOOLONG.into()),
                 Found::Directory(directory) => stack.push(directory),
                 Found::Other(layer, FileType::Symlink) => {
                     symlinks += 1;

@@ -1,6 +1,6 @@
 //! Where layers are made: emptied at start, on the file system of the store, so that a finished layer only has to be renamed.
 
-use super::unpack::remove_tree;
+use crate::sys::remove_tree::remove_tree;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -121,6 +121,22 @@ mod tests {
         let layer = staging.directory().unwrap();
         assert!(layer.tree().is_dir());
         drop(layer);
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_tree_of_any_depth_is_gone_after_opening() {
+        use rustix::fs::{Mode, OFlags, mkdirat, openat};
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("staging");
+        std::fs::create_dir_all(path.join("0/fs")).unwrap();
+        let mut innermost: std::os::fd::OwnedFd = std::fs::File::open(path.join("0/fs")).unwrap().into();
+        for _ in 0..20_000 {
+            mkdirat(&innermost, "d", Mode::from_raw_mode(0o700)).unwrap();
+            innermost = openat(&innermost, "d", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        }
+        drop(innermost);
+        Staging::open(path.clone()).unwrap();
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
     }
 

@@ -5,6 +5,7 @@ use super::access::SecretUse;
 use super::disk::{Disk, StoreError};
 use super::explain::explain;
 use super::fetch::Fetcher;
+use super::limits::Limits;
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::Puller;
 use super::pull_secrets::PullSecrets;
@@ -13,7 +14,7 @@ use super::reference::Reference;
 use super::registry::Registries;
 use super::registry_config::RegistryConfig;
 use super::slots::{SlotLimits, Slots};
-use super::unpack::Limits;
+use super::space::Reserve;
 use super::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, ResolvedImage, user};
 use crate::pod::objects::FingerprintKey;
 use crate::telemetry::events::{EventRecorder, EventType, Subject};
@@ -36,8 +37,10 @@ pub struct ImageStoreConfig {
     pub registries: Vec<RegistryConfig>,
     /// Archives in this directory are imported; `None` for no such directory.
     pub preload: Option<PathBuf>,
-    /// What one layer may be at most.
+    /// What one image may be at most.
     pub limits: Limits,
+    /// What images leave free on the disk.
+    pub reserve: Reserve,
     /// Layers fetched and unpacked at once, over all pulls, of which a registry has at most three, and one whatever the others do. Each takes some
     /// 5 MiB of memory while it lasts.
     pub parallel_layers: usize,
@@ -58,6 +61,7 @@ impl Default for ImageStoreConfig {
             registries: Vec::new(),
             preload: None,
             limits: Limits::default(),
+            reserve: Reserve::default(),
             parallel_layers: 6,
             minimum_rate: 1024,
             rate_window: Duration::from_secs(60),
@@ -85,7 +89,7 @@ impl ImageStore {
         if let Some(problem) = config.registries.iter().find_map(RegistryConfig::problem) {
             return Err(StoreError::Registry(problem));
         }
-        let (disk, problems) = Disk::open(root, config.limits)?;
+        let (disk, problems) = Disk::open(root, config.limits, config.reserve)?;
         for problem in problems {
             tracing::error!("{problem}");
             events.record(&Subject::Node, EventType::Warning, "ImageDamaged", &problem);

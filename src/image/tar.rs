@@ -12,6 +12,8 @@ const WINDOW: usize = 256 << 10;
 /// What headers of one entry (PAX records, long names, a sparse map) may take.
 const WINDOW_MAX: usize = 8 << 20;
 const BLOCK: u64 = 512;
+/// Bytes behind the end of an archive. GNU tar fills its last record up, by default to 10 KiB, and nobody makes records larger than this.
+const TRAILING_MAX: u64 = 1 << 20;
 /// `PATH_MAX`.
 pub const PATH_MAX: u32 = 4096;
 
@@ -30,6 +32,9 @@ pub enum TarError {
     /// It ends in the middle of an entry.
     #[error("archive ends in the middle of an entry")]
     Truncated,
+    /// Content that no reader shows.
+    #[error("archive has more than {TRAILING_MAX} bytes behind its end")]
+    Trailing,
     /// A number of a PAX record.
     #[error("archive entry {path:?} has a bad PAX value for {key}")]
     Pax {
@@ -272,10 +277,19 @@ impl<R: Source> TarReader<R> {
         Ok(&self.buffer[self.start..self.start + count])
     }
 
-    /// Reads on to the end of the stream, beyond the end of the archive: what digests the stream has then seen all of it.
+    /// Reads on to the end of the stream, beyond the end of the archive: what digests the stream has then seen all of it. An error when there is
+    /// more than padding.
     pub fn drain(mut self) -> Result<R, TarError> {
-        while read_some(&mut self.source, &mut self.buffer)? > 0 {}
-        Ok(self.source)
+        let mut trailing = (self.end - self.start) as u64;
+        loop {
+            if trailing > TRAILING_MAX {
+                return Err(TarError::Trailing);
+            }
+            match read_some(&mut self.source, &mut self.buffer)? {
+                0 => return Ok(self.source),
+                count => trailing += count as u64,
+            }
+        }
     }
 
     fn window(&self) -> &[u8] {

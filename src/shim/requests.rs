@@ -7,11 +7,9 @@ use super::poller::{ClientKey, ContainerKey, StreamOwner};
 use crate::pod::ContainerId;
 use crate::runtime::protocol::frame::{FrameKind, parse_resize};
 use crate::runtime::protocol::{Answer, ClientHello, Operation, Refusal, Request, RequestHeader, ShimStatus};
+use crate::sys::remove_tree::remove_tree;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
-use std::fs;
-use std::io;
-use std::path::Path;
 
 impl PodShim {
     /// A connection has bytes, room, or ended.
@@ -270,12 +268,5 @@ fn starts_something(operation: &Operation) -> bool {
         | Operation::Subscribe
         | Operation::Remove { .. }
         | Operation::Shutdown => false,
-    }
-}
-
-pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use crate::pod::ContainerId;
 use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
 use crate::runtime::{ContainerSpec, ContainerState, ExecSpec};
 use crate::sys::atomic_file::write_atomic;
+use crate::sys::remove_tree::remove_tree;
 use jiff::Timestamp;
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -252,7 +253,7 @@ impl PodShim {
         self.clear_away(key);
         let Some(container) = self.containers.get(&key) else { return };
         let layer = self.paths.container_layer(&self.config.spec.uid, container.id());
-        if let Err(error) = super::requests::remove_tree(&layer) {
+        if let Err(error) = remove_tree(&layer) {
             complain("remove the layer of a failed start", &error);
         }
         self.unrecord(key, reply);
@@ -291,7 +292,7 @@ impl PodShim {
         self.remove_cgroup(cgroup);
         let uid = &self.config.spec.uid;
         for directory in [self.paths.bundle(uid, &status.id), self.paths.oci_state(uid).join(&status.id)] {
-            if let Err(error) = super::requests::remove_tree(&directory) {
+            if let Err(error) = remove_tree(&directory) {
                 complain("remove what a failed start left", &error);
             }
         }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// Directories opened inside each other before what lies deeper is moved up to the top first.
@@ -24,8 +24,20 @@ pub fn remove_tree(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let name = CString::new(name.as_encoded_bytes())?;
-    let top = match open_directory(&parent, &name) {
+    remove_directory(parent.as_fd(), &CString::new(name.as_encoded_bytes())?)
+}
+
+/// Deletes whatever `name` in `parent` is; a directory as [`remove_tree`] does. NotFound is success.
+pub fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    let name = CString::new(name)?;
+    match unlinkat(parent, &name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => remove_directory(parent, &name),
+        result => ignore_absent(result),
+    }
+}
+
+fn remove_directory(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    let top = match open_directory(parent, name) {
         Ok(top) => top,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -33,7 +45,7 @@ pub fn remove_tree(directory: &Path) -> io::Result<()> {
     let mut moved = 0;
     // What was too deep is moved to the top, so that one more round meets it there.
     while !empty(&top, &top, 0, &mut moved)? {}
-    ignore_absent(unlinkat(&parent, &name, AtFlags::REMOVEDIR))
+    ignore_absent(unlinkat(parent, name, AtFlags::REMOVEDIR))
 }
 
 /// Empties one directory. False when something was moved to `top` instead of being deleted.
@@ -128,13 +140,27 @@ mod tests {
         fs::create_dir(&tree).unwrap();
         fs::write(tree.join(".removing-1"), "a name that the removal wants").unwrap();
         let mut directory: OwnedFd = File::open(&tree).unwrap().into();
-        for _ in 0..3000 {
+        for _ in 0..20_000 {
             rustix::fs::mkdirat(&directory, "deep", Mode::from_raw_mode(0o700)).unwrap();
             directory = open_directory(&directory, c"deep").unwrap();
         }
         drop(directory);
         remove_tree(&tree).unwrap();
         assert!(!tree.try_exists().unwrap());
+    }
+
+    #[test]
+    fn a_name_is_removed_whatever_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let parent = File::open(root.path()).unwrap();
+        fs::create_dir_all(root.path().join("directory/below")).unwrap();
+        fs::write(root.path().join("file"), "x").unwrap();
+        symlink("file", root.path().join("link")).unwrap();
+        for name in ["link", "directory", "absent"] {
+            remove_at(parent.as_fd(), name.as_bytes()).unwrap();
+        }
+        let left: Vec<_> = fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["file"]);
     }
 
     #[test]

@@ -144,6 +144,21 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_of_any_depth_is_given_without_harm() {
+        let root = tree();
+        let mut innermost: OwnedFd = File::open(root.path().join("v/a")).unwrap().into();
+        for _ in 0..20_000 {
+            rustix::fs::mkdirat(&innermost, "d", Mode::from_raw_mode(0o700)).unwrap();
+            innermost = openat(&innermost, "d", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        }
+        drop(innermost);
+        own(&root.path().join("v"), 4321, ChangePolicy::Always).unwrap();
+        assert_eq!((seen(&root.path().join("v/a/d/d/d")).0, seen(&root.path().join("v/a/file")).0), (4321, 4321));
+        // The standard library would need a stack as deep.
+        crate::sys::remove_tree::remove_tree(&root.path().join("v")).unwrap();
+    }
+
+    #[test]
     fn what_a_crash_left_half_done_is_done_again() {
         let root = tree();
         let volume = root.path().join("v");

@@ -1,8 +1,9 @@
 //! Layers that want out, and layers that want to hide or exhaust.
 
+use podstead::image::Limits;
 use podstead::image::stack::LayerStack;
 use podstead::image::tar::{Streamed, TarError};
-use podstead::image::unpack::{Limits, UnpackError, Unpacked, unpack};
+use podstead::image::unpack::{Meter, UnpackError, Unpacked, unpack};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -84,7 +85,7 @@ impl Bench {
 
     fn unpack_with(&self, limits: &Limits, entries: &[Vec<u8>]) -> Result<Unpacked, UnpackError> {
         let archive = [entries.concat(), vec![0; 1024]].concat();
-        let result = unpack(Streamed(&archive[..]), File::open(self.root()).unwrap().into(), limits);
+        let result = unpack(Streamed(&archive[..]), File::open(self.root()).unwrap().into(), Meter::alone(limits));
         // Whatever the layer tried: outside is as it was.
         let names: Vec<_> = fs::read_dir(self.outside()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["bystander"]);
@@ -248,10 +249,14 @@ fn an_entry_that_comes_after_its_content_makes_a_directory_explicit() {
 
 #[test]
 fn limits_end_a_layer_that_wants_too_much() {
-    let limits = Limits { entries: 3, bytes: 20, depth: 4 };
+    let limits = Limits { entries: 3, unpacked_bytes: 20, depth: 4, ..Limits::default() };
     let reason = |entries: &[Vec<u8>]| Bench::new().unpack_with(&limits, entries).expect_err("beyond the limit").to_string();
-    assert_eq!(reason(&[file("a"), file("b"), file("c")]), "layer has more than 20 bytes");
-    assert_eq!(reason(&[directory("a"), directory("b"), directory("c"), directory("d")]), "layer has more than 3 entries");
+    assert_eq!(
+        reason(&[file("a"), file("b"), file("c")]),
+        "image has more than 20 bytes after decompression, the limit of images.limits.unpackedSize"
+    );
+    let entries = [directory("a"), directory("b"), directory("c"), directory("d")];
+    assert_eq!(reason(&entries), "image has more than 3 files and directories, the limit of images.limits.entries");
     assert!(Bench::new().unpack_with(&limits, &[file("a/b/c/d/e")]).is_err());
 }
 
@@ -268,7 +273,7 @@ fn a_truncated_or_garbled_archive_is_an_error() {
     let bench = Bench::new();
     let whole = file("a");
     for length in [1, 511, 512, 515] {
-        let result = unpack(Streamed(&whole[..length]), File::open(bench.root()).unwrap().into(), &Limits::default());
+        let result = unpack(Streamed(&whole[..length]), File::open(bench.root()).unwrap().into(), Meter::alone(&Limits::default()));
         assert!(matches!(result, Err(UnpackError::Tar(TarError::Truncated))), "{length}: {result:?}");
     }
     let mut garbled = whole;

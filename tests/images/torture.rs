@@ -2,8 +2,9 @@
 
 use crate::support::{TestStore, run};
 use crate::tree::{assert_same, raw, tree, xattr};
+use podstead::image::Limits;
 use podstead::image::tar::Streamed;
-use podstead::image::unpack::{Limits, unpack};
+use podstead::image::unpack::{Meter, unpack};
 use podstead::image::{ImageService, PullPolicy, PullSecrets};
 use rustix::fs::{CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use std::fs::{self, File};
@@ -102,7 +103,7 @@ fn chown(path: &Path, uid: u32, gid: u32) {
 fn unpacked(archive: &Path, target: &Path) {
     fs::create_dir(target).unwrap();
     let archive = Streamed(File::open(archive).unwrap());
-    let done = unpack(archive, File::open(target).unwrap().into(), &Limits::default()).unwrap();
+    let done = unpack(archive, File::open(target).unwrap().into(), Meter::alone(&Limits::default())).unwrap();
     assert_eq!((done.lost_xattrs, done.implicit.len(), done.opaque_root), (0, 0, false));
 }
 

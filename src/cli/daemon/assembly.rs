@@ -356,6 +356,8 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
     let store = ImageStoreConfig {
         registries: config.registries.clone(),
         preload: Some(config.preload.clone()),
+        limits: config.images.limits,
+        reserve: config.images.reserve,
         parallel_layers: config.max_parallel_layer_pulls,
         minimum_rate: config.minimum_pull_rate,
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),

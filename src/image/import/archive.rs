@@ -2,10 +2,10 @@
 
 use super::super::compression::{self, Decoder};
 use super::super::digest::Digest;
-use super::super::layer::{Expected, LayerError, StagedLayer, stage_layer};
+use super::super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
+use super::super::limits::{Bound, Limits, check};
 use super::super::staging::Staging;
-use super::super::tar::{EntryKind, Seekable, Source, Streamed, TarReader};
-use super::super::unpack::Limits;
+use super::super::tar::{Entry, EntryKind, Seekable, Source, Streamed, TarReader};
 use super::ImportError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -64,16 +64,18 @@ impl Archive {
         self.seekable
     }
 
-    pub(super) fn read(&self, want: &Want, staging: &Staging, limits: &Limits) -> Result<Pass, ImportError> {
+    pub(super) fn read(&self, want: &Want, staging: &Staging, bounds: &Bounds) -> Result<Pass, ImportError> {
         let file = open_file(&self.path)?;
         let source: Box<dyn Source> = match self.seekable {
             true => Box::new(Seekable::new(file.into_inner()).map_err(ImportError::Open)?),
-            false => Box::new(Streamed(Decoder::new(file).map_err(ImportError::Open)?)),
+            false => Box::new(Streamed(Decoder::new(file, &bounds.limits).map_err(ImportError::Open)?)),
         };
         let mut reader = TarReader::new(source);
         let mut pass = Pass::default();
         let mut kept = 0;
+        let mut listed = Listed::default();
         while let Some(entry) = reader.next_entry()? {
+            listed.add(&entry, &bounds.limits)?;
             let path = normal(&String::from_utf8_lossy(&entry.path), "");
             match entry.kind {
                 EntryKind::File => {}
@@ -108,7 +110,7 @@ impl Archive {
             if wanted {
                 let staged = staging.directory().map_err(LayerError::Stage);
                 let expected = Expected { blob: digest_in(&path), diff_id: None };
-                let staged = staged.and_then(|directory| stage_layer(&mut reader, directory, expected, limits));
+                let staged = staged.and_then(|directory| stage_layer(&mut reader, directory, expected, bounds));
                 pass.staged.insert(path.clone(), staged.map_err(|source| ImportError::Layer { path, source })?);
             }
         }
@@ -117,6 +119,25 @@ impl Archive {
             reader.drain()?;
         }
         Ok(pass)
+    }
+}
+
+/// What is kept of an archive's entries.
+#[derive(Default)]
+struct Listed {
+    entries: u64,
+    path_memory: u64,
+}
+
+impl Listed {
+    fn add(&mut self, entry: &Entry, limits: &Limits) -> Result<(), ImportError> {
+        /// Of a map's node.
+        const OVERHEAD: u64 = 96;
+        self.entries += 1;
+        check(Bound::Entries, self.entries, limits.entries)?;
+        // Kept by path and size, or by path and target.
+        self.path_memory += (entry.path.len() + entry.link.len()) as u64 + OVERHEAD;
+        Ok(check(Bound::PathMemory, self.path_memory, limits.path_memory)?)
     }
 }
 

@@ -10,17 +10,20 @@ mod plan;
 
 use super::commit::{CommitError, NewImage, commit, manifest_of_saved};
 use super::digest::Digest;
-use super::layer::{LayerError, StagedLayer};
-use super::layout::Layout;
+use super::layer::{Bounds, LayerError, StagedLayer};
+use super::layout::{LAYER_RECORD, LayerRecord, Layout};
+use super::limits::{Budget, Exceeded, Limits};
 use super::reference::Reference;
+use super::room;
+use super::space::{Space, SpaceError};
 use super::staging::Staging;
 use super::tar::TarError;
-use super::unpack::Limits;
 use archive::{Archive, Want};
-use plan::{PlanError, PlannedImage};
-use std::collections::{BTreeMap, BTreeSet};
+use plan::{PlanError, PlannedImage, PlannedLayer};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Why an archive cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,21 @@ pub(super) enum ImportError {
     /// Documents larger than any image's.
     #[error("its documents are larger than {0} bytes")]
     Documents(u64),
+    /// It is compressed, and larger than an image may be.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+    /// It is larger than the disk.
+    #[error("no space for the archive")]
+    Space(#[from] SpaceError),
+    /// An image in it.
+    #[error("its image {name}")]
+    Image {
+        /// Its first reference.
+        name: String,
+        /// What it has too much of.
+        #[source]
+        source: Exceeded,
+    },
     /// What it says about its images.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -66,38 +84,71 @@ pub(super) struct Imported {
 }
 
 /// Imports the archive at `path`; blocks.
-pub(super) fn import(layout: &Layout, staging: &Staging, limits: &Limits, path: &Path) -> Result<Vec<Imported>, ImportError> {
+pub(super) fn import(
+    layout: &Layout,
+    staging: &Staging,
+    limits: &Limits,
+    space: &Space,
+    path: &Path,
+) -> Result<Vec<Imported>, ImportError> {
     let archive = Archive::open(path)?;
     let first = if archive.is_seekable() { Want::Documents } else { Want::Everything };
-    let pass = archive.read(&first, staging, limits)?;
+    let bounds = |image: Budget| Bounds { limits: *limits, image: Arc::new(image), space: space.clone() };
+    let pass = archive.read(&first, staging, &bounds(Budget::of_archive(*limits)))?;
     let planned = plan::plan(&pass.documents, &super::platform::host())?;
+    for image in &planned {
+        let compressed = image.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
+        limits.check_compressed(compressed).map_err(|source| too_large(image, source))?;
+    }
     let mut unassigned = pass.staged;
     let mut staged: BTreeMap<Digest, StagedLayer> = BTreeMap::new();
     loop {
         assign(&planned, layout, &mut unassigned, &mut staged);
-        let missing: BTreeSet<String> = missing(&planned, layout, &staged).map(|(path, _)| path.to_owned()).collect();
+        let missing: BTreeMap<String, u64> =
+            missing(&planned, layout, &staged).map(|layer| (layer.path.clone(), layer.size)).collect();
         if missing.is_empty() {
             break;
         }
         // What is not needed gives its space back before more is unpacked.
         unassigned.clear();
-        unassigned = archive.read(&Want::Paths(missing.clone()), staging, limits)?.staged;
-        if let Some(path) = missing.into_iter().find(|path| !unassigned.contains_key(path)) {
+        space.check(missing.values().fold(0, |sum, size| sum.saturating_add(*size)), missing.len() as u64)?;
+        let paths = Want::Paths(missing.keys().cloned().collect());
+        unassigned = archive.read(&paths, staging, &bounds(Budget::of(*limits, planned.len() as u64)))?.staged;
+        if let Some(path) = missing.into_keys().find(|path| !unassigned.contains_key(path)) {
             return Err(ImportError::Missing(path));
         }
     }
     drop(unassigned);
+    for image in &planned {
+        room::check_whole(limits, taken(image, layout, &staged)).map_err(|source| too_large(image, source))?;
+    }
     planned.into_iter().map(|image| finish(layout, staging, image, &mut staged)).collect()
 }
 
-/// Layers that are neither in the store nor staged: path in the archive and chain id.
+fn too_large(image: &PlannedImage, source: Exceeded) -> ImportError {
+    ImportError::Image { name: image.references.first().map(ToString::to_string).unwrap_or_default(), source }
+}
+
+/// Bytes and entries of the image's layers, of which each is staged or in the store.
+fn taken(image: &PlannedImage, layout: &Layout, staged: &BTreeMap<Digest, StagedLayer>) -> impl Iterator<Item = (u64, u64)> {
+    image.layers.iter().filter_map(|layer| match staged.get(&layer.chain) {
+        Some(staged) => Some((staged.unpacked.bytes, staged.unpacked.inodes())),
+        None => {
+            let text = std::fs::read(layout.layer(layer.chain).join(LAYER_RECORD)).ok()?;
+            let record: LayerRecord = serde_json::from_slice(&text).ok()?;
+            Some((record.bytes, record.entries))
+        }
+    })
+}
+
+/// Layers that are neither in the store nor staged.
 fn missing<'a>(
     planned: &'a [PlannedImage],
     layout: &'a Layout,
     staged: &'a BTreeMap<Digest, StagedLayer>,
-) -> impl Iterator<Item = (&'a str, Digest)> {
-    let layers = planned.iter().flat_map(|image| &image.layers).map(|layer| (layer.path.as_str(), layer.chain));
-    layers.filter(|(_, chain)| !staged.contains_key(chain) && !layout.layer(*chain).is_dir())
+) -> impl Iterator<Item = &'a PlannedLayer> {
+    let layers = planned.iter().flat_map(|image| &image.layers);
+    layers.filter(|layer| !staged.contains_key(&layer.chain) && !layout.layer(layer.chain).is_dir())
 }
 
 /// Gives each staged file to the first layer that lacks it.
@@ -107,7 +158,7 @@ fn assign(
     from: &mut BTreeMap<String, StagedLayer>,
     to: &mut BTreeMap<Digest, StagedLayer>,
 ) {
-    let wanted: Vec<(String, Digest)> = missing(planned, layout, to).map(|(path, chain)| (path.to_owned(), chain)).collect();
+    let wanted: Vec<(String, Digest)> = missing(planned, layout, to).map(|layer| (layer.path.clone(), layer.chain)).collect();
     for (path, chain) in wanted {
         if !to.contains_key(&chain)
             && let Some(layer) = from.remove(&path)

@@ -5,39 +5,24 @@
 //!
 //! No way out: parents are opened by `openat2` with the target as root, so that neither `..` nor absolute paths nor symlinks lead
 //! elsewhere; everything else is made exclusively, by name in an open directory; what overlayfs gives a meaning of its own
-//! (0:0 devices, `trusted.overlay.*`) is refused or dropped. Limits bound entries, bytes, depth and name lengths.
+//! (0:0 devices, `trusted.overlay.*`) is refused or dropped. A [`Meter`] bounds everything that makes inodes, fills the disk or stays in
+//! memory, and ends the layer before the disk is full.
 
+mod meter;
 mod path;
-mod remove;
 mod tree;
 mod xattr;
 
+pub use meter::Meter;
 pub use path::BadPath;
-pub use remove::remove_tree;
 pub use xattr::OPAQUE;
 
+use super::limits::Exceeded;
+use super::space::SpaceError;
 use super::tar::{Entry, EntryKind, Source, TarError, TarReader};
 use std::io;
 use std::os::fd::OwnedFd;
 use tree::Tree;
-
-/// What a layer may be at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Entries of the archive.
-    pub entries: u64,
-    /// Bytes of content of all files.
-    pub bytes: u64,
-    /// Components of a path.
-    pub depth: usize,
-}
-
-impl Default for Limits {
-    /// Ten times more than the largest images have.
-    fn default() -> Self {
-        Self { entries: 2_000_000, bytes: 64 << 30, depth: 256 }
-    }
-}
 
 /// What was unpacked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +37,13 @@ pub struct Unpacked {
     pub opaque_root: bool,
     /// Extended attributes that the file system cannot store.
     pub lost_xattrs: u64,
+}
+
+impl Unpacked {
+    /// Entries and what was made without one.
+    pub fn inodes(&self) -> u64 {
+        self.entries + self.implicit.len() as u64
+    }
 }
 
 /// Why a layer cannot be unpacked.
@@ -89,39 +81,29 @@ pub enum UnpackError {
         source: io::Error,
     },
     /// Too much of something.
-    #[error("layer has more than {limit} {what}")]
-    Limit {
-        /// Of what.
-        what: &'static str,
-        /// How much is allowed.
-        limit: u64,
-    },
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+    /// The disk is needed for other things.
+    #[error("no space for the layer")]
+    Space(#[from] SpaceError),
 }
 
 /// Unpacks `source` into the empty directory `root` and reads `source` to its end.
-pub fn unpack<R: Source>(source: R, root: OwnedFd, limits: &Limits) -> Result<Unpacked, UnpackError> {
+pub fn unpack<R: Source>(source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
     let mut reader = TarReader::new(source);
-    let mut tree = Tree::new(root, limits.depth);
-    let mut done = Unpacked::default();
+    let mut tree = Tree::new(root, meter);
     while let Some(entry) = reader.next_entry()? {
-        done.entries += 1;
-        if done.entries > limits.entries {
-            return Err(UnpackError::Limit { what: "entries", limit: limits.entries });
-        }
-        done.bytes = done.bytes.saturating_add(entry.size);
-        if done.bytes > limits.bytes {
-            return Err(UnpackError::Limit { what: "bytes", limit: limits.bytes });
-        }
-        apply(&mut tree, &mut reader, &entry, limits)?;
+        tree.meter.entry(&entry)?;
+        apply(&mut tree, &mut reader, &entry)?;
     }
     reader.drain()?;
-    let finished = tree.finish()?;
-    Ok(Unpacked { implicit: finished.implicit, opaque_root: finished.opaque_root, lost_xattrs: finished.lost_xattrs, ..done })
+    tree.finish()
 }
 
-fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry, limits: &Limits) -> Result<(), UnpackError> {
+fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -> Result<(), UnpackError> {
+    let depth = tree.meter.depth();
     let bad_path = |source| UnpackError::Path { entry: lossy(&entry.path), source };
-    let path = path::clean(&entry.path, limits.depth).map_err(bad_path)?;
+    let path = path::clean(&entry.path, depth).map_err(bad_path)?;
     if path.is_empty() {
         return match entry.kind {
             EntryKind::Directory => tree.root_attributes(entry),
@@ -142,7 +124,7 @@ fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry, l
             true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a link to nothing" }),
         },
         EntryKind::HardLink => {
-            let target = path::clean(&entry.link, limits.depth).map_err(bad_path)?;
+            let target = path::clean(&entry.link, depth).map_err(bad_path)?;
             match target.is_empty() {
                 false => tree.hard_link(&path, &target),
                 true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a hard link to the root" }),

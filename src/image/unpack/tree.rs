@@ -2,9 +2,9 @@
 
 use super::super::tar::{Entry, EntryKind, Source, TarReader};
 use super::path::split;
-use super::remove::remove_at;
 use super::xattr::{self, OPAQUE, Target};
-use super::{UnpackError, lossy};
+use super::{Meter, UnpackError, Unpacked, lossy};
+use crate::sys::remove_tree::remove_at;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown,
     fsetxattr, ftruncate, futimens, linkat, makedev, mkdirat, mknodat, openat, openat2, statat, symlinkat, utimensat,
@@ -20,7 +20,7 @@ const IN_ROOT: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGIC
 /// A directory being filled.
 pub(super) struct Tree {
     root: OwnedFd,
-    depth: usize,
+    pub(super) meter: Meter,
     /// The parent of the entry before: archives go directory by directory.
     parent: Option<(Vec<u8>, Rc<OwnedFd>)>,
     /// Times of directories are set at the end, since every change in one sets its time.
@@ -28,13 +28,6 @@ pub(super) struct Tree {
     implicit: BTreeSet<Vec<u8>>,
     opaque_root: bool,
     lost_xattrs: u64,
-}
-
-/// What [`Tree::finish`] tells.
-pub(super) struct Finished {
-    pub(super) implicit: Vec<Vec<u8>>,
-    pub(super) opaque_root: bool,
-    pub(super) lost_xattrs: u64,
 }
 
 /// What a new entry takes the place of.
@@ -62,8 +55,8 @@ fn owner(entry: &Entry) -> (Option<Uid>, Option<Gid>) {
 }
 
 impl Tree {
-    pub(super) fn new(root: OwnedFd, depth: usize) -> Self {
-        Self { root, depth, parent: None, times: BTreeMap::new(), implicit: BTreeSet::new(), opaque_root: false, lost_xattrs: 0 }
+    pub(super) fn new(root: OwnedFd, meter: Meter) -> Self {
+        Self { root, meter, parent: None, times: BTreeMap::new(), implicit: BTreeSet::new(), opaque_root: false, lost_xattrs: 0 }
     }
 
     /// Owner, mode and attributes of the root. Its time is set at the end, too.
@@ -93,6 +86,9 @@ impl Tree {
             mark_opaque(opened.as_fd()).map_err(|error| failed("mark opaque", path, error))?;
         }
         self.implicit.remove(path);
+        if !self.times.contains_key(path) {
+            self.meter.keep(path)?;
+        }
         self.times.insert(path.to_vec(), timespec(entry));
         Ok(())
     }
@@ -103,16 +99,42 @@ impl Tree {
         let file = self.create(path, "create file", create)?;
         let written = |error: Errno| failed("write", path, error);
         match &entry.sparse {
-            None => write_content(file.as_fd(), reader, 0, entry.size, path)?,
+            None => self.write_content(file.as_fd(), reader, 0, entry.size, path)?,
             Some(map) => {
                 ftruncate(&file, map.real_size).map_err(written)?;
                 for (offset, length) in &map.regions {
-                    write_content(file.as_fd(), reader, *offset, *length, path)?;
+                    self.write_content(file.as_fd(), reader, *offset, *length, path)?;
                 }
             }
         }
         self.lost_xattrs += attributes(file.as_fd(), entry).map_err(|error| failed("set attributes of", path, error))?;
         futimens(&file, &timestamps(timespec(entry))).map_err(|error| failed("set times of", path, error))
+    }
+
+    fn write_content<R: Source>(
+        &mut self,
+        file: BorrowedFd<'_>,
+        reader: &mut TarReader<R>,
+        mut offset: u64,
+        mut length: u64,
+        path: &[u8],
+    ) -> Result<(), UnpackError> {
+        while length > 0 {
+            let mut chunk = reader.chunk(length)?;
+            self.meter.content(chunk.len() as u64)?;
+            length -= chunk.len() as u64;
+            while !chunk.is_empty() {
+                match rustix::io::pwrite(file, chunk, offset) {
+                    Ok(count) => {
+                        chunk = &chunk[count..];
+                        offset += count as u64;
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(failed("write", path, error)),
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn symlink(&mut self, path: &[u8], entry: &Entry) -> Result<(), UnpackError> {
@@ -187,7 +209,7 @@ impl Tree {
     }
 
     /// Sets the times of directories.
-    pub(super) fn finish(mut self) -> Result<Finished, UnpackError> {
+    pub(super) fn finish(mut self) -> Result<Unpacked, UnpackError> {
         self.parent = None;
         // Deepest first: a path sorts after its parents.
         for (path, time) in self.times.iter().rev() {
@@ -198,7 +220,13 @@ impl Tree {
                 Err(error) => return Err(failed("open directory", path, error)),
             }
         }
-        Ok(Finished { implicit: self.implicit.into_iter().collect(), opaque_root: self.opaque_root, lost_xattrs: self.lost_xattrs })
+        Ok(Unpacked {
+            entries: self.meter.entries,
+            bytes: self.meter.bytes,
+            implicit: self.implicit.into_iter().collect(),
+            opaque_root: self.opaque_root,
+            lost_xattrs: self.lost_xattrs,
+        })
     }
 
     /// Makes something exclusively; what stands there already (this layer has two entries of that name) goes first.
@@ -255,7 +283,7 @@ impl Tree {
             self.parent = None;
             self.forget(path);
         }
-        remove_at(parent.as_fd(), name).map_err(|error| failed("replace", path, error))?;
+        remove_at(parent.as_fd(), name).map_err(|source| UnpackError::Io { operation: "replace", entry: lossy(path), source })?;
         match kind == FileType::CharacterDevice && stat.st_rdev == 0 {
             true => Ok(Replaced::Whiteout),
             false => Ok(Replaced::Other),
@@ -305,6 +333,7 @@ impl Tree {
             }
             let (directory, name) = split(ancestor);
             let parent = self.open_directory(directory).map_err(error)?;
+            self.meter.implicit(ancestor)?;
             match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
                 Ok(()) => {}
                 // A symlink that leads to nothing in this layer.
@@ -346,7 +375,7 @@ impl Tree {
             let path = rustix::fs::readlinkat(rustix::fs::CWD, format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?;
             Ok(path.as_bytes().iter().filter(|byte| **byte == b'/').count())
         };
-        match depth(opened.as_fd())?.saturating_sub(depth(self.root.as_fd())?) > self.depth {
+        match depth(opened.as_fd())?.saturating_sub(depth(self.root.as_fd())?) > self.meter.depth() {
             true => Err(Errno::NAMETOOLONG),
             false => Ok(opened),
         }
@@ -364,28 +393,4 @@ fn attributes(fd: BorrowedFd<'_>, entry: &Entry) -> rustix::io::Result<u64> {
     fchmod(fd, Mode::from_raw_mode(entry.mode))?;
     let lost = xattr::set(&Target::Open(fd), &entry.xattrs);
     lost.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))
-}
-
-fn write_content<R: Source>(
-    file: BorrowedFd<'_>,
-    reader: &mut TarReader<R>,
-    mut offset: u64,
-    mut length: u64,
-    path: &[u8],
-) -> Result<(), UnpackError> {
-    while length > 0 {
-        let mut chunk = reader.chunk(length)?;
-        length -= chunk.len() as u64;
-        while !chunk.is_empty() {
-            match rustix::io::pwrite(file, chunk, offset) {
-                Ok(count) => {
-                    chunk = &chunk[count..];
-                    offset += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(failed("write", path, error)),
-            }
-        }
-    }
-    Ok(())
 }

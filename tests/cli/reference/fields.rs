@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "src/config/upstream.rs",
     "src/config/pressure.rs",
     "src/config/user_namespaces.rs",
+    "src/config/images.rs",
     "src/config/source/written.rs",
     "src/config/source/allow.rs",
     "src/config/source/channels.rs",
@@ -29,6 +30,7 @@ const ROOT: &str = "WrittenConfig";
 const MORE: &[(&str, &str)] = &[
     ("ageKeyFile", "[encrypted manifests](encrypted-manifests.md)"),
     ("cdiSpecDirs", "[devices](devices.md)"),
+    ("images", "[what an image may take](config.md#what-an-image-may-take)"),
     ("labels", "[variables](config.md#variables)"),
     ("logging", "[log](logging.md)"),
     ("monitoring", "[monitoring](monitoring.md)"),
@@ -126,7 +128,7 @@ fn value(shapes: &BTreeMap<String, Shape>, kind: &str) -> String {
         "PathBuf" => "path".to_owned(),
         "bool" => "true or false".to_owned(),
         "IpAddr" => "address".to_owned(),
-        "u16" | "u32" | "u64" | "usize" | "i64" => "number".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "number".to_owned(),
         name => match shapes.get(name) {
             Some(Shape::Structure(_)) => "fields".to_owned(),
             Some(Shape::OneOf(values)) => values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),

@@ -283,7 +283,8 @@ impl Drop for TestHost {
         if let Err(error) = kernel::purge(&self.paths(), &self.root) {
             eprintln!("--- left behind by {}: {error}", self.root.display());
         }
-        drop(fs::remove_dir_all(&self.root));
+        // Some tests leave directories deeper than the standard library removes.
+        drop(podstead::sys::remove_tree::remove_tree(&self.root));
     }
 }
 

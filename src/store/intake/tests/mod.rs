@@ -169,7 +169,7 @@ async fn a_start_goes_on_with_the_last_good_set_and_writes_nothing() {
     assert_eq!(running.pods().await, ["p=one"], "before the source said anything");
     running.report(SourceReport::Failed("no network".into())).await;
     let status = running.status().await;
-    assert!(status.last_error.unwrap().contains("no network; what revision"));
+    assert!(status.last_error.unwrap().contains("no network. Nothing changed; "));
     running.artifact("here", &files).await;
     assert_eq!(running.pods().await, ["p=one"]);
     assert_eq!(fs::metadata(record(root.path())).unwrap().ino(), written, "unchanged content is not written again");

@@ -1,1 +1,9 @@
 //! Image layers made to exhaust memory, inodes, disk or stack, or to write outside of their tree.
+
+mod archive;
+mod bombs;
+mod depth;
+mod escapes;
+mod full_disks;
+mod store;
+mod whole_images;

@@ -1,0 +1,181 @@
+//! `images`: what an image may take of this host, and what images leave free. Pure.
+
+use super::ConfigError;
+use super::check::Check;
+use super::size;
+use crate::image::{Limits, Reserve};
+use serde::{Deserialize, Serialize};
+
+/// Largest number of a size field: sums of a few stay within 64 bits.
+const SIZE_MAX: u64 = 1 << 50;
+/// Smallest and largest window that zstd has.
+const WINDOW: (u64, u64) = (1 << 10, 1 << 30);
+
+/// `images`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenImages {
+    /// Bounds of one image. Beyond one of them it is refused, whichever way it comes.
+    #[serde(default)]
+    pub limits: WrittenLimits,
+    /// Part of the file system of `images` in `paths.state` that images never use.
+    #[serde(default)]
+    pub reserve: WrittenReserve,
+}
+
+/// `images.limits`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenLimits {
+    /// Files, directories and whiteouts of all layers, also directories without an entry of their own. Default: 500000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
+    /// Directories of all layers that have no entry of their own. Default: 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implicit_directories: Option<u64>,
+    /// Bytes of all layers after decompression. Default: 64Gi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpacked_size: Option<String>,
+    /// Bytes of all layers as they are fetched. Default: 32Gi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed_size: Option<String>,
+    /// How many times its compressed size a layer of more than 256Mi, or a compressed archive, may be. Default: 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<u64>,
+    /// Length of a sparse file, holes included. Default: 1024Gi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_size: Option<String>,
+    /// Memory for the paths of the directories of one layer. Default: 32Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_memory: Option<String>,
+    /// Extended attributes of one file or directory, names and values. Default: 64Ki.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xattr_size_per_entry: Option<String>,
+    /// Extended attributes of one layer, names and values. Default: 64Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xattr_size: Option<String>,
+    /// Window of a zstd stream, a power of two: as much memory takes its decompression. `zstd --ultra -22` needs 128Mi. Default: 64Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zstd_window: Option<String>,
+}
+
+/// `images.reserve`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenReserve {
+    /// Percentage of the space, 0 to 90. Default: 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_percent: Option<u8>,
+    /// Space, where the percentage is less. Default: 256Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_at_least: Option<String>,
+    /// Percentage of the inodes, 0 to 90. Default: 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inodes_percent: Option<u8>,
+}
+
+/// What images may take, resolved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImagesConfig {
+    /// Bounds of one image.
+    pub limits: Limits,
+    /// What images leave free.
+    pub reserve: Reserve,
+}
+
+impl WrittenImages {
+    pub(super) fn resolve(&self, check: &Check<'_>) -> Result<ImagesConfig, ConfigError> {
+        let WrittenImages { limits, reserve } = self;
+        let default = ImagesConfig::default();
+        let bytes = |field: &str, text: &Option<String>, default: u64, least: u64, most: u64| {
+            let Some(text) = text else { return Ok(default) };
+            let bytes = size::parse(text).ok_or_else(|| check.invalid(field, format!("{text:?} is not a size such as 10Mi")))?;
+            check.range(field, bytes, least, most)
+        };
+        let limit = |field: &str, text, default| bytes(&format!("images.limits.{field}"), text, default, 1, SIZE_MAX);
+        let count = |field: &str, count: Option<u64>, default| {
+            check.range(&format!("images.limits.{field}"), count.unwrap_or(default), 1, SIZE_MAX)
+        };
+        let percent = |field: &str, percent: Option<u8>, default| {
+            check.range(&format!("images.reserve.{field}"), percent.unwrap_or(default), 0, 90)
+        };
+        let Limits { depth, .. } = default.limits;
+        let zstd_window = bytes("images.limits.zstdWindow", &limits.zstd_window, default.limits.zstd_window, WINDOW.0, WINDOW.1)?;
+        if !zstd_window.is_power_of_two() {
+            let message = format!("is {}, which is no power of two", size::format(zstd_window));
+            return Err(check.invalid("images.limits.zstdWindow", message));
+        }
+        Ok(ImagesConfig {
+            limits: Limits {
+                entries: count("entries", limits.entries, default.limits.entries)?,
+                implicit_directories: count(
+                    "implicitDirectories",
+                    limits.implicit_directories,
+                    default.limits.implicit_directories,
+                )?,
+                unpacked_bytes: limit("unpackedSize", &limits.unpacked_size, default.limits.unpacked_bytes)?,
+                compressed_bytes: limit("compressedSize", &limits.compressed_size, default.limits.compressed_bytes)?,
+                ratio: count("ratio", limits.ratio, default.limits.ratio)?,
+                file_bytes: limit("fileSize", &limits.file_size, default.limits.file_bytes)?,
+                path_memory: limit("pathMemory", &limits.path_memory, default.limits.path_memory)?,
+                xattr_bytes_per_entry: limit(
+                    "xattrSizePerEntry",
+                    &limits.xattr_size_per_entry,
+                    default.limits.xattr_bytes_per_entry,
+                )?,
+                xattr_bytes: limit("xattrSize", &limits.xattr_size, default.limits.xattr_bytes)?,
+                zstd_window,
+                depth,
+            },
+            reserve: Reserve {
+                storage_percent: percent("storagePercent", reserve.storage_percent, default.reserve.storage_percent)?,
+                storage_at_least: bytes(
+                    "images.reserve.storageAtLeast",
+                    &reserve.storage_at_least,
+                    default.reserve.storage_at_least,
+                    0,
+                    SIZE_MAX,
+                )?,
+                inodes_percent: percent("inodesPercent", reserve.inodes_percent, default.reserve.inodes_percent)?,
+            },
+        })
+    }
+
+    pub(super) fn of(config: ImagesConfig) -> Self {
+        let ImagesConfig { limits, reserve } = config;
+        let Limits {
+            entries,
+            implicit_directories,
+            unpacked_bytes,
+            compressed_bytes,
+            ratio,
+            file_bytes,
+            path_memory,
+            xattr_bytes_per_entry,
+            xattr_bytes,
+            zstd_window,
+            depth: _,
+        } = limits;
+        let Reserve { storage_percent, storage_at_least, inodes_percent } = reserve;
+        let text = |bytes: u64| Some(size::format(bytes));
+        Self {
+            limits: WrittenLimits {
+                entries: Some(entries),
+                implicit_directories: Some(implicit_directories),
+                unpacked_size: text(unpacked_bytes),
+                compressed_size: text(compressed_bytes),
+                ratio: Some(ratio),
+                file_size: text(file_bytes),
+                path_memory: text(path_memory),
+                xattr_size_per_entry: text(xattr_bytes_per_entry),
+                xattr_size: text(xattr_bytes),
+                zstd_window: text(zstd_window),
+            },
+            reserve: WrittenReserve {
+                storage_percent: Some(storage_percent),
+                storage_at_least: text(storage_at_least),
+                inodes_percent: Some(inodes_percent),
+            },
+        }
+    }
+}
