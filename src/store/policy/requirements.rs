@@ -173,7 +173,7 @@ spec:
             (
                 "readOnlyRootFilesystem: true",
                 &[
-                    "p.yaml:17:7: error[required-by-source]: spec.containers[0].securityContext.readOnlyRootFilesystem: containers of this source may not write to their image",
+                    "p.yaml:16:5: error[required-by-source]: spec.containers[0].securityContext.readOnlyRootFilesystem: containers of this source may not write to their image",
                 ],
             ),
         ] {
