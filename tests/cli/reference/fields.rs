@@ -16,6 +16,7 @@ const SOURCES: &[&str] = &[
     "src/config/user_namespaces.rs",
     "src/config/source/written.rs",
     "src/config/source/allow.rs",
+    "src/config/source/share.rs",
     "src/image/registry_config.rs",
     "src/telemetry/logging.rs",
 ];
@@ -40,6 +41,7 @@ const MORE: &[(&str, &str)] = &[
     ("sources[].git", "[git](git-source.md)"),
     ("sources[].layers", "[one repository, many hosts](many-hosts.md)"),
     ("sources[].requireSignature", "[signatures](../explanation/signatures.md)"),
+    ("sources[].share", "[what sources reach of each other](config.md#what-sources-reach-of-each-other)"),
     ("sources[].substitute", "[variables](config.md#variables)"),
     ("upstream", "[a cluster](upstream.md)"),
     ("upstream.pressure", "[the Node](upstream.md#the-node)"),
