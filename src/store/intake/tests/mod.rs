@@ -222,7 +222,7 @@ async fn the_same_place_emptied_removes_and_another_place_that_is_empty_does_not
     for nothing in [&[][..], &[("README.yaml", "# nothing")], &[("x.yaml", "[")]] {
         running.artifact("elsewhere", nothing).await;
         let status = running.status().await;
-        assert!(status.last_error.unwrap().contains("/etc/m is not the place that revision"), "{nothing:?}");
+        assert!(status.last_error.unwrap().contains("/etc/m is not the directory that revision"), "{nothing:?}");
         assert_eq!(status.pods, 1);
     }
     running.artifact("here", &[]).await;
@@ -291,7 +291,7 @@ async fn what_cannot_be_written_is_not_handed_on_and_tried_again() {
     fs::write(root.path().join("sources"), "in the way").unwrap();
     running.artifact("here", &[("p.yaml", &pod("p", "one"))]).await;
     let status = running.status().await;
-    assert!(status.last_error.unwrap().contains("cannot be made durable"));
+    assert!(status.last_error.unwrap().contains("could not be written to disk"));
     assert_eq!((status.accepted, status.pods), (None, 0));
     fs::remove_file(root.path().join("sources")).unwrap();
     assert_eq!(running.pods().await, ["p=one"]);
