@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Unpacked bytes from which the ratio of unpacked to compressed bytes is looked at: a small layer of zeros harms nobody.
 const RATIO_FROM: u64 = 256 << 20;
-/// Images that an archive is expected to hold at most, when it is unpacked before its table of contents is known.
+/// Images of which an archive may have the entries and bytes of the largest.
 const ARCHIVE_IMAGES: u64 = 16;
 
 /// Bounds of an image.
@@ -104,7 +104,7 @@ impl Bound {
             Self::CompressedBytes => ("image has", "to fetch", "compressedSize"),
             Self::Ratio => ("layer expands", "times its compressed size", "ratio"),
             Self::FileBytes => ("image has a sparse file of", "", "fileSize"),
-            Self::PathMemory => ("layer needs", "of memory for the paths of its directories", "pathMemory"),
+            Self::PathMemory => ("layer needs", "of memory for paths of directories", "pathMemory"),
             Self::EntryXattrs => ("entry has", "of extended attributes", "xattrSizePerEntry"),
             Self::LayerXattrs => ("layer has", "of extended attributes", "xattrSize"),
             Self::ZstdWindow => ("zstd stream needs a window of", "", "zstdWindow"),
@@ -163,19 +163,20 @@ pub struct Budget {
     images: u64,
     entries: AtomicU64,
     implicit_directories: AtomicU64,
+    implicit_memory: AtomicU64,
     unpacked_bytes: AtomicU64,
 }
 
 impl Budget {
     /// A budget for so many images, of which nothing is used.
     pub fn of(limits: Limits, images: u64) -> Self {
-        let (entries, implicit_directories, unpacked_bytes) = Default::default();
-        Self { limits, images: images.max(1), entries, implicit_directories, unpacked_bytes }
+        let (entries, implicit_directories, implicit_memory, unpacked_bytes) = Default::default();
+        Self { limits, images: images.max(1), entries, implicit_directories, implicit_memory, unpacked_bytes }
     }
 
-    /// A budget for an archive whose images are not known yet.
-    pub fn of_archive(limits: Limits) -> Self {
-        Self::of(limits, ARCHIVE_IMAGES)
+    /// A budget for an archive with at most so many images.
+    pub fn of_archive(limits: Limits, images: usize) -> Self {
+        Self::of(limits, ARCHIVE_IMAGES.min(images as u64))
     }
 
     /// Counts entries.
@@ -183,10 +184,13 @@ impl Budget {
         self.take(&self.entries, count, Bound::Entries, self.limits.entries)
     }
 
-    /// Counts directories without an entry. They are entries, too.
-    pub fn take_implicit(&self, count: u64) -> Result<(), Exceeded> {
-        self.take(&self.implicit_directories, count, Bound::ImplicitDirectories, self.limits.implicit_directories)?;
-        self.take_entries(count)
+    /// Counts a directory without an entry, whose path is kept until all layers are unpacked. It is an entry, too.
+    pub fn take_implicit(&self, path_memory: u64) -> Result<(), Exceeded> {
+        self.take(&self.implicit_directories, 1, Bound::ImplicitDirectories, self.limits.implicit_directories)?;
+        // Memory is the host's, however many images an archive has.
+        let kept = self.implicit_memory.fetch_add(path_memory, Ordering::Relaxed).saturating_add(path_memory);
+        check(Bound::PathMemory, kept, self.limits.path_memory)?;
+        self.take_entries(1)
     }
 
     /// Counts decompressed bytes.
@@ -211,7 +215,7 @@ mod tests {
         let limits = Limits { entries: 10, implicit_directories: 4, unpacked_bytes: 100, ..Limits::default() };
         let budget = Budget::of(limits, 1);
         budget.take_entries(4).unwrap();
-        budget.take_implicit(4).unwrap();
+        (0..4).for_each(|_| budget.take_implicit(1).unwrap());
         assert_eq!(budget.take_implicit(1), Err(Exceeded { bound: Bound::ImplicitDirectories, limit: 4 }));
         assert_eq!(budget.take_entries(3), Err(Exceeded { bound: Bound::Entries, limit: 10 }));
         budget.take_bytes(100).unwrap();
@@ -219,6 +223,9 @@ mod tests {
         let two = Budget::of(limits, 2);
         two.take_entries(20).unwrap();
         two.take_entries(1).unwrap_err();
+        let archive = Budget::of_archive(Limits { path_memory: 10, ..limits }, 3);
+        archive.take_implicit(10).unwrap();
+        assert_eq!(archive.take_implicit(1), Err(Exceeded { bound: Bound::PathMemory, limit: 10 }));
     }
 
     #[test]

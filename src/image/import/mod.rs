@@ -94,12 +94,14 @@ pub(super) fn import(
     let archive = Archive::open(path)?;
     let first = if archive.is_seekable() { Want::Documents } else { Want::Everything };
     let bounds = |image: Budget| Bounds { limits: *limits, image: Arc::new(image), space: space.clone() };
-    let pass = archive.read(&first, staging, &bounds(Budget::of_archive(*limits)))?;
+    let pass = archive.read(&first, staging, &bounds(Budget::of_archive(*limits, usize::MAX)))?;
     let planned = plan::plan(&pass.documents, &super::platform::host())?;
     for image in &planned {
         let compressed = image.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
         limits.check_compressed(compressed).map_err(|source| too_large(image, source))?;
     }
+    // A layer that an image has several times takes a pass for each: they count together.
+    let bounds = bounds(Budget::of_archive(*limits, planned.len()));
     let mut unassigned = pass.staged;
     let mut staged: BTreeMap<Digest, StagedLayer> = BTreeMap::new();
     loop {
@@ -113,7 +115,7 @@ pub(super) fn import(
         unassigned.clear();
         space.check(missing.values().fold(0, |sum, size| sum.saturating_add(*size)), missing.len() as u64)?;
         let paths = Want::Paths(missing.keys().cloned().collect());
-        unassigned = archive.read(&paths, staging, &bounds(Budget::of(*limits, planned.len() as u64)))?.staged;
+        unassigned = archive.read(&paths, staging, &bounds)?.staged;
         if let Some(path) = missing.into_keys().find(|path| !unassigned.contains_key(path)) {
             return Err(ImportError::Missing(path));
         }

@@ -67,14 +67,14 @@ impl Meter {
     pub(super) fn implicit(&mut self, path: &[u8]) -> Result<(), UnpackError> {
         self.implicit_directories += 1;
         check(Bound::ImplicitDirectories, self.implicit_directories, self.limits.implicit_directories)?;
-        self.image.take_implicit(1)?;
+        self.image.take_implicit(path_memory(path))?;
         self.keep(path)?;
         self.passes(0, 1)
     }
 
     /// A path that stays in memory until the layer is complete.
     pub(super) fn keep(&mut self, path: &[u8]) -> Result<(), UnpackError> {
-        self.path_memory += path.len() as u64 + PATH_OVERHEAD;
+        self.path_memory += path_memory(path);
         Ok(check(Bound::PathMemory, self.path_memory, self.limits.path_memory)?)
     }
 
@@ -89,4 +89,8 @@ impl Meter {
             None => Ok(()),
         }
     }
+}
+
+fn path_memory(path: &[u8]) -> u64 {
+    path.len() as u64 + PATH_OVERHEAD
 }
