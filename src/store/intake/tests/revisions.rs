@@ -180,13 +180,16 @@ async fn nothing_at_all_is_gone_back_to_only_when_it_is_named() {
 #[tokio::test]
 async fn history_records_what_was_refused_and_rollback_passes_over_it() {
     let root = tempfile::tempdir().unwrap();
-    let running = with_three(root.path()).await;
+    let mut running = with_three(root.path()).await;
     // Two faults in one object are one refused object.
     let broken = pod("p", "broken").replace("containers:", "hostNetwrok: true, restartPolcy: Never, containers:");
     running.artifact("here", &[("p.yaml", &broken)]).await;
+    assert_eq!(running.pods().await, ["p=three"]);
     assert_eq!(running.handle.history(&id()).await.unwrap().revisions[0].state, RevisionState::Refused);
     running.artifact("here", &[("p.yaml", &broken), ("q.yaml", &pod("q", "new"))]).await;
+    assert_eq!(running.pods().await, ["p=three", "q=new"]);
     running.artifact("here", &[("p.yaml", &pod("p", "mended")), ("q.yaml", &pod("q", "new"))]).await;
+    assert_eq!(running.pods().await, ["p=mended", "q=new"]);
     let revisions = running.handle.history(&id()).await.unwrap().revisions;
     let states: Vec<_> = revisions.iter().map(|entry| (entry.number, entry.state, entry.refused.len())).collect();
     assert_eq!(
@@ -203,6 +206,7 @@ async fn history_records_what_was_refused_and_rollback_passes_over_it() {
     assert!(refused.place.starts_with("p.yaml:") && refused.message.contains("hostNetwrok"), "{refused:?}");
 
     running.handle.roll_back(&id(), None, ROLLBACK).await.unwrap();
+    assert_eq!(running.pods().await, ["p=three"]);
     let entry = running.handle.history(&id()).await.unwrap().revisions.remove(0);
     assert_eq!((entry.restored_from, entry.state), (Some(3), RevisionState::Restored));
     running.end().await;
