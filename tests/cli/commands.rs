@@ -122,7 +122,8 @@ fn events_and_sources_are_listed() {
     assert_eq!(host.run(&["get", "events"]).lines().count(), 3);
     assert_eq!(host.run(&["get", "events", "--type", "Normal"]).lines().count(), 2);
     let sources = host.run(&["get", "sources"]);
-    assert!(sources.contains("manifests   directory   0123456789ab   2      1          never     0s        ok"), "{sources}");
+    let expected = "manifests   directory   0123456789ab   2      1         never     0s        1 object refused";
+    assert!(sources.contains(expected), "{sources}");
     let described = host.run(&["describe", "pod", "web"]);
     assert!(described.contains("Written in:          web.yaml:1:1") && described.contains("BackOff"), "{described}");
 }

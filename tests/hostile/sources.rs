@@ -396,9 +396,14 @@ fn plan_says_what_the_daemon_does() {
 
 /// A site whose sources are `base` and `apps`.
 fn site(first: First) -> Site {
+    site_with(first, BESIDE)
+}
+
+/// As [`site`], with this `allow`.
+fn site_with(first: First, allow: &str) -> Site {
     let mut site = Site::prepare("");
     fs::create_dir(site.host.path("apps")).unwrap();
-    configure(&site.host, first, BESIDE, None, None);
+    configure(&site.host, first, allow, None, None);
     site.host.start_daemon();
     site
 }
@@ -488,7 +493,7 @@ fn pod_name_wins_over_subdomain() {
 #[test]
 fn host_port_is_left_to_the_unrestricted_source() {
     for first in [First::Base, First::Apps] {
-        let site = site(first);
+        let site = site_with(first, "{namespaces: [default], persistentVolumes: true, hostPorts: [8080]}");
         attack(&site.host, "evil.yaml", &web("evil", "", "{containerPort: 80, hostPort: 8080}"));
         site.host.wait_running("evil");
         let url = format!("http://{HOST_V4}:8080/");
