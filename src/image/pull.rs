@@ -317,6 +317,8 @@ impl Puller {
         manifest: &ImageManifest,
         configuration: &Configuration,
     ) -> Result<Vec<MissingLayer>, PullError> {
+        // Those of a pull that was refused or dropped.
+        self.forget_transfers();
         let mut missing = Vec::new();
         let layers = manifest.layers.iter().zip(&configuration.diff_ids);
         // Images that share a layer share all below it: every pull takes them in the same order, lowest first.

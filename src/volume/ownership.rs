@@ -1,9 +1,9 @@
 //! `fsGroup`: volumes that belong to a group, as the kubelet gives them (rule of `SetVolumeOwnership`).
 
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, chownat, fchmod, fchown, fstat, openat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, chownat, fchmod, fchown, fstat, openat};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -61,21 +61,22 @@ fn give_content(directory: &OwnedFd, group: Gid, depth: usize) -> io::Result<()>
         if name == c"." || name == c".." {
             continue;
         }
-        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let found = match openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
             Err(rustix::io::Errno::NOENT) => continue,
-            stat => stat?,
+            found => found?,
         };
+        let stat = fstat(&found)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::Directory | FileType::RegularFile) {
             if stat.st_gid != group.as_raw() {
-                chownat(directory, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+                chownat(&found, c"", None, Some(group), AtFlags::EMPTY_PATH)?;
             }
             continue;
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = openat(directory, name, flags, Mode::empty())?;
-        let stat = fstat(&opened)?;
-        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        // Only what was found to be no device: opening one acts on it, and a container may put one there at any moment.
+        let by_descriptor = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let opened = openat(CWD, by_descriptor, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let is_directory = kind == FileType::Directory;
         if is_directory && depth < MAX_DEPTH {
             give_content(&opened, group, depth + 1)?;
         }
@@ -107,6 +108,19 @@ mod tests {
         fs::write(root.path().join("outside"), "x").unwrap();
         symlink("../outside", root.path().join("v/link")).unwrap();
         root
+    }
+
+    #[test]
+    fn device_and_fifo_are_given_without_being_opened() {
+        let root = tree();
+        let volume = root.path().join("v");
+        // A node of no driver: opening it fails.
+        let (kind, mode) = (FileType::CharacterDevice, Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(CWD, volume.join("device"), kind, mode, rustix::fs::makedev(60, 255)).unwrap();
+        // Opening it would wait for a writer.
+        rustix::fs::mknodat(CWD, volume.join("fifo"), FileType::Fifo, mode, 0).unwrap();
+        own(&volume, 4321, ChangePolicy::Always).unwrap();
+        assert_eq!((seen(&volume.join("device")), seen(&volume.join("fifo"))), ((4321, 0o600), (4321, 0o600)));
     }
 
     #[test]
