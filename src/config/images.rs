@@ -66,7 +66,7 @@ pub struct WrittenReserve {
     /// Percentage of the space, 0 to 90. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_percent: Option<u8>,
-    /// Space, where the percentage is less. Default: 256Mi.
+    /// Space, where the percentage is less; of a small file system at most half. Default: 256Mi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_at_least: Option<String>,
     /// Percentage of the inodes, 0 to 90. Default: 5.

@@ -16,7 +16,7 @@ const LOOK_TIME: Duration = Duration::from_secs(2);
 pub struct Reserve {
     /// Part of the file system's space.
     pub storage_percent: u8,
-    /// Bytes, where that part is less.
+    /// Bytes, where that part is less; of a small file system at most half.
     pub storage_at_least: u64,
     /// Part of the file system's inodes.
     pub inodes_percent: u8,
@@ -79,7 +79,9 @@ impl Reserve {
     /// Decides whether an image that needs so much more may be unpacked.
     fn check(&self, free: &Free, needed_bytes: u64, needed_inodes: u64) -> Result<(), SpaceError> {
         let part = |all: u64, percent: u8| u64::try_from(u128::from(all) * u128::from(percent) / 100).unwrap_or(u64::MAX);
-        let reserved = part(free.all_bytes, self.storage_percent).max(self.storage_at_least);
+        // A file system that is hardly larger than the amount is of use, too.
+        let at_least = self.storage_at_least.min(free.all_bytes / 2);
+        let reserved = part(free.all_bytes, self.storage_percent).max(at_least);
         if free.bytes < reserved.saturating_add(needed_bytes) {
             return Err(SpaceError::Bytes { free: free.bytes, all: free.all_bytes, reserved, needed: needed_bytes });
         }
@@ -162,6 +164,8 @@ mod tests {
             told.starts_with("300 MiB free of 1 GiB, 256 MiB of it are reserved (images.reserve), 45 MiB are needed"),
             "{told}"
         );
+        let tiny = Free { bytes: 220 << 20, all_bytes: 230 << 20, ..PLENTY };
+        assert!(reserve.check(&tiny, 105 << 20, 0).is_ok() && reserve.check(&tiny, 106 << 20, 0).is_err(), "half of it is for images");
         let none = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
         assert!(none.check(&small, 300 << 20, 500).is_ok());
     }
