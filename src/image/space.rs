@@ -165,7 +165,10 @@ mod tests {
             "{told}"
         );
         let tiny = Free { bytes: 220 << 20, all_bytes: 230 << 20, ..PLENTY };
-        assert!(reserve.check(&tiny, 105 << 20, 0).is_ok() && reserve.check(&tiny, 106 << 20, 0).is_err(), "half of it is for images");
+        assert!(
+            reserve.check(&tiny, 105 << 20, 0).is_ok() && reserve.check(&tiny, 106 << 20, 0).is_err(),
+            "half of it is for images"
+        );
         let none = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
         assert!(none.check(&small, 300 << 20, 500).is_ok());
     }
