@@ -15,6 +15,7 @@ use podstead::runtime::{ContainerSpec, ContainerState, ContainerStatus};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Where things of a host are.
 pub(super) fn paths(host: &TestHost) -> Paths {
@@ -191,31 +192,62 @@ impl Absence<'_> {
         let shim = Processes::of(self.uid.as_str()).shim(self.uid.as_str()).unwrap().pid;
         eventually("a start to be stopped half-way", || {
             spec.id = ContainerId::random();
-            let id = spec.id.clone();
+            let before = children(shim);
             self.line.tell(Operation::Start(Box::new(spec.clone())));
-            let is_made =
-                |line: &mut ShimLine| line.status().iter().any(|status| status.id == id && status.state != ContainerState::Created);
-            let helper = eventually("the helper, or the end of its work", || {
-                let children = fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap();
-                let is_it = |pid: &&str| {
-                    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(id.as_str()))
-                };
-                match children.split_whitespace().find(is_it) {
-                    Some(helper) => Ok(Some(helper.to_owned())),
-                    None if is_made(&mut self.line) => Ok(None),
-                    None => Err(children.clone()),
+            let helper = self.helper_of(&spec.id, shim);
+            let is_early = helper.is_some_and(|helper| {
+                stop(helper) && children(helper).is_empty() && {
+                    let new: Vec<u32> = children(shim).into_iter().filter(|pid| !before.contains(pid)).collect();
+                    new == [helper]
                 }
             });
-            if let Some(helper) = helper {
-                kill(Pid::from_raw(helper.parse().unwrap()), Signal::SIGSTOP).unwrap_or_default();
-            }
-            let now = self.line.status().into_iter().find(|status| status.id == id).unwrap();
-            if now.state == ContainerState::Created {
+            let now = self.line.status().into_iter().find(|status| status.id == spec.id).unwrap();
+            if is_early && now.state == ContainerState::Created {
                 return Ok(());
+            }
+            // It may have come so far that its process runs.
+            if let Some(helper) = helper {
+                kill(Pid::from_raw(helper as i32), Signal::SIGKILL).unwrap_or_default();
             }
             self.forget(&now);
             self.forget_logs(now.name.as_str());
             Err(format!("{now:?}"))
         });
     }
+
+    /// The process that makes a container; `None` when its work is done. Asks without a pause, for it lives for a few milliseconds.
+    fn helper_of(&mut self, id: &ContainerId, shim: u32) -> Option<u32> {
+        let is_it = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(id.as_str()))
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(helper) = children(shim).into_iter().find(is_it) {
+                return Some(helper);
+            }
+            if self.line.status().iter().any(|status| status.id == *id && status.state != ContainerState::Created) {
+                return None;
+            }
+            assert!(Instant::now() < deadline, "no process makes the container");
+        }
+    }
+}
+
+/// The child processes of a process.
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Stops a process and waits until it stands still; `false` if it has ended.
+fn stop(pid: u32) -> bool {
+    kill(Pid::from_raw(pid as i32), Signal::SIGSTOP).unwrap_or_default();
+    eventually("the helper to stand still or to be gone", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        match stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+            Some('T') => Ok(true),
+            None | Some('Z' | 'X') => Ok(false),
+            Some(_) => Err(stat.clone()),
+        }
+    })
 }
