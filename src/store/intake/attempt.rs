@@ -22,7 +22,7 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Durable, to be handed on.
-    Accepted { store: UndeltaStore, set: Box<Set>, stamp: Stamp },
+    Accepted { store: UndeltaStore, set: Box<Set>, stamp: Box<Stamp> },
     /// Nothing usable is there, and it is not where the last good set was read from: nobody can tell whether it was emptied.
     Held,
     /// Nothing of it is for this host.
@@ -90,7 +90,7 @@ pub(super) fn attempt(
         }),
     };
     match kept {
-        Ok(stamp) => Outcome::Accepted { store: next, set, stamp },
+        Ok(stamp) => Outcome::Accepted { store: next, set, stamp: Box::new(stamp) },
         Err(error) => Outcome::NotWritten(error),
     }
 }

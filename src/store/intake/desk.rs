@@ -304,7 +304,7 @@ impl Desk {
                         self.told.good("SourcePruned", &format!("is taken for empty, with {} in force", counted(self.pods, "pod")))
                     }
                 }
-                self.put_in_force(store, stamp, &set);
+                self.put_in_force(store, *stamp, &set);
                 return Some(*set);
             }
             Ok(Outcome::Held) => {
