@@ -56,12 +56,12 @@ async fn prune(client: &Client, source: &str, yes: bool) -> anyhow::Result<ExitC
 /// Lists the pods that would be removed and asks for permission on the terminal.
 async fn confirm(client: &Client, source: &str) -> anyhow::Result<bool> {
     let pods = pods_of(client, source).await?;
-    if pods.is_empty() {
-        // The daemon says why there is nothing to prune.
-        return Ok(true);
-    }
     let mut out = io::stdout().lock();
-    writeln!(out, "This removes {} of source {source}:", counted(pods.len(), "pod"))?;
+    match pods.len() {
+        // Claims go, too, and their data with them.
+        0 => writeln!(out, "This removes all objects of source {source}, which has no pods.")?,
+        some => writeln!(out, "This removes {} of source {source}:", counted(some, "pod"))?,
+    }
     for pod in &pods {
         writeln!(out, "  {pod}")?;
     }

@@ -31,7 +31,7 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
     }
 }
 
-/// What the pods of each source may mount of the host.
+/// The rules of each source for paths of the host.
 pub(super) fn host_path_rules(sources: &[SourceConfig]) -> impl Iterator<Item = (SourceId, Option<Arc<Allow>>)> {
     sources.iter().map(|source| (source.name.clone(), source.allow.clone()))
 }

@@ -69,7 +69,7 @@ impl Right {
         }
     }
 
-    /// What it is about, for programs.
+    /// The subject, for programs.
     fn value(&self) -> Option<String> {
         match self {
             Self::Capabilities(names) => Some(names.join(",")),
@@ -150,7 +150,7 @@ fn judge(pods: &[Pod]) -> Vec<Finding> {
     vec![Finding::ok(format!("{}, confined and limited", counted(pods.len(), "pod")))]
 }
 
-/// What is to be said of a pod; nothing of one that is confined and limited.
+/// The findings about a pod; none for a pod that is confined and limited.
 fn finding(pod: &Pod) -> Option<Finding> {
     let held = rights(pod);
     if held.is_empty() {
@@ -234,7 +234,7 @@ fn container_rights(pod: &Pod, spec: &PodSpec, container: &Container) -> Vec<Rig
     rights
 }
 
-/// What its security context, and the pod's, open.
+/// Rights that its security context and the pod's give.
 fn confinement(spec: &PodSpec, container: &Container) -> Vec<Right> {
     let (none, pods_none) = (SecurityContext::default(), PodSecurityContext::default());
     let own = container.security_context.as_ref().unwrap_or(&none);

@@ -109,7 +109,7 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
     PodChange { full_name, origin, change, actions, missing }
 }
 
-/// What is done for a pod that is not there, and what it waits for.
+/// The actions for a pod that does not exist yet, and the objects that it waits for.
 fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> (Vec<Action>, Vec<String>) {
     let definition = PodDefinition::new(Arc::clone(desired), &settings.after);
     let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() };

@@ -63,9 +63,9 @@ const RECENT_CAPABILITIES: [&str; 3] = ["CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOIN
 /// A limit of the daemon's cgroup that the unit sets.
 struct Ceiling {
     directive: &'static str,
-    /// What the unit of this version says; bytes or threads.
+    /// Value in the unit of this version, in bytes or tasks.
     default: u64,
-    /// What a lower one endangers.
+    /// Consequence of a lower value.
     too_low: &'static str,
 }
 
@@ -171,7 +171,7 @@ impl Ceiling {
     }
 }
 
-/// What happens when memory is short.
+/// Consequences when memory is short.
 fn out_of_memory(properties: &BTreeMap<String, String>, place: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(policy) = properties.get("OOMPolicy").filter(|policy| *policy != "continue") {
