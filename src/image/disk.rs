@@ -21,6 +21,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::thread;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Why the store cannot be opened.
@@ -70,6 +72,23 @@ pub(super) struct Disk {
     _lock: File,
 }
 
+/// Time for which a lock may be held by a child of a daemon that is gone: from its `fork` to its `exec`, which closes the file.
+const FORKED_CHILD: Duration = Duration::from_secs(2);
+
+/// Takes the lock of a store. `false` if another process keeps it for longer than [`FORKED_CHILD`].
+fn take(lock: &File) -> io::Result<bool> {
+    let deadline = Instant::now() + FORKED_CHILD;
+    loop {
+        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            // A blocking `flock` knows no deadline.
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 impl Disk {
     /// Opens the store at `root`, made if missing. What a crash left behind is removed; what is not whole is forgotten, its reference
     /// set aside, and told in the list returned.
@@ -81,10 +100,8 @@ impl Disk {
             private_directory(&directory).map_err(failed("create directory"))?;
         }
         let lock = File::options().create(true).truncate(false).write(true).open(layout.lock()).map_err(failed("open the lock"))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(StoreError::Locked(root.to_owned())),
-            Err(error) => return Err(failed("take the lock")(error.into())),
+        if !take(&lock).map_err(failed("take the lock"))? {
+            return Err(StoreError::Locked(root.to_owned()));
         }
         check_version(&layout)?;
         let staging = Staging::open(layout.staging()).map_err(failed("empty staging"))?;
