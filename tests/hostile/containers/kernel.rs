@@ -176,7 +176,8 @@ fn keyrings_and_risky_system_calls_are_refused() {
     for (name, _) in calls {
         assert_eq!(exit_code(name), EPERM, "{name}");
     }
-    assert_eq!(sh(&host, "web", "cat /proc/keys"), "", "keys of the host are listed");
+    // Masked; where the profile of AppArmor holds, it may not be opened either.
+    assert_eq!(sh(&host, "web", "cat /proc/keys 2>/dev/null || true"), "", "keys of the host are listed");
 }
 
 /// Abstract unix sockets belong to a network namespace: a pod without `hostNetwork` reaches none of the host's.
