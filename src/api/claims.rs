@@ -28,13 +28,16 @@ const PLURAL: &str = "persistentvolumeclaims";
 
 const COLUMNS: &[Column] = &[
     Column::name(),
-    Column::text("Status", "Bound: its directory is there. Released: the directory is there, and no source has the claim any more"),
-    Column::text("Capacity", "What it asks for"),
-    Column::text("Access Modes", "Who may use it at once"),
-    Column::text("Reclaim Policy", "What becomes of the data when it goes"),
-    Column::text("Used By", "Pods that use it"),
-    Column::text("Age", "Time since its directory was made"),
-    Column::text("Source", "Where it comes from").wide(),
+    Column::text(
+        "Status",
+        "Bound: the data directory exists. Released: the data directory exists, but the claim is in no source any more",
+    ),
+    Column::text("Capacity", "Requested size"),
+    Column::text("Access Modes", "Access modes of the claim"),
+    Column::text("Reclaim Policy", "Whether the data is kept or deleted when the claim is removed"),
+    Column::text("Used By", "Pods that use the claim"),
+    Column::text("Age", "Time since the data directory was created"),
+    Column::text("Source", "Source that the object comes from").wide(),
 ];
 
 /// A claim, its data, or both.

@@ -102,7 +102,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
 }
 
 fn not_allowed(method: &Method, request: &Request<Incoming>) -> ApiFailure {
-    ApiFailure::method_not_allowed(format!("{method} is not possible on {}", request.uri().path()))
+    ApiFailure::method_not_allowed(format!("method {method} is not allowed on {}", request.uri().path()))
 }
 
 fn list_or_watch<C: Collection>(

@@ -115,15 +115,15 @@ impl Collection for Events {
         "type",
     ];
     const COLUMNS: &'static [Column] = &[
-        Column::text("Last Seen", "Time since it happened last"),
+        Column::text("Last Seen", "Time since the last occurrence"),
         Column::text("Type", "Normal or Warning"),
-        Column::text("Reason", "What happened, in a word"),
-        Column::text("Object", "What it happened to"),
+        Column::text("Reason", "Machine-readable reason"),
+        Column::text("Object", "Object that the event is about"),
         Column::text("Subobject", "Part of the object").wide(),
-        Column::text("Source", "Who says so").wide(),
-        Column::text("Message", "What happened"),
-        Column::text("First Seen", "Time since it happened first").wide(),
-        Column::text("Count", "How often it happened").wide(),
+        Column::text("Source", "Component that reported the event").wide(),
+        Column::text("Message", "Description of the event"),
+        Column::text("First Seen", "Time since the first occurrence").wide(),
+        Column::text("Count", "Number of occurrences").wide(),
         Column::name().wide(),
     ];
 

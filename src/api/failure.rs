@@ -28,7 +28,7 @@ impl ApiFailure {
 
     /// 404 for a path.
     pub(super) fn no_such_path(path: &str) -> Self {
-        Self::new(404, "NotFound", format!("this host does not serve {path}"))
+        Self::new(404, "NotFound", format!("the server could not find the requested resource {path}"))
     }
 
     /// 400.

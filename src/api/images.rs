@@ -62,9 +62,9 @@ pub struct ImportAnswer {
 
 const COLUMNS: &[Column] = &[
     Column { description: "Reference of the image", ..Column::name() },
-    Column::text("Digest", "Digest of its manifest, shortened"),
-    Column::text("Size", "Bytes of its layers on disk"),
-    Column::text("Age", "Time since it became whole"),
+    Column::text("Digest", "Digest of the image manifest, shortened"),
+    Column::text("Size", "Size of the image layers on disk"),
+    Column::text("Age", "Time since the image was complete"),
 ];
 
 impl From<&ImageError> for ApiFailure {
@@ -119,7 +119,7 @@ fn row(image: &ImageRecord, include: IncludeObject, now: Timestamp) -> Value {
 /// Imports an archive.
 pub(super) async fn import(backend: &Backend, request: ImportRequest) -> Answer {
     if !request.path.is_absolute() {
-        return Err(ApiFailure::bad_request(format!("path {} is not absolute", request.path.display())));
+        return Err(ApiFailure::bad_request(format!("path {} must be absolute", request.path.display())));
     }
     match backend.images.import(request.path).await {
         Ok(references) => respond::json(&ImportAnswer { references }),
@@ -129,7 +129,7 @@ pub(super) async fn import(backend: &Backend, request: ImportRequest) -> Answer 
 
 /// Removes a reference.
 pub(super) async fn remove(backend: &Backend, reference: Option<&str>) -> Answer {
-    let reference = reference.ok_or_else(|| ApiFailure::bad_request("say which image: ?reference=..."))?;
+    let reference = reference.ok_or_else(|| ApiFailure::bad_request("the parameter reference is missing: ?reference=..."))?;
     match backend.images.remove(reference).await {
         Ok(()) => respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})),
         Err(error) => Err(ApiFailure::from(&error)),

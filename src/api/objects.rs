@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 pub const KEYS_ANNOTATION: &str = "podstead.dev/keys";
 
 const CONFIG_MAP_COLUMNS: &[Column] =
-    &[Column::name(), Column::text("Data", "Keys that it has"), Column::text("Source", "Where it comes from").wide()];
+    &[Column::name(), Column::text("Data", "Number of keys"), Column::text("Source", "Source that the object comes from").wide()];
 const SECRET_COLUMNS: &[Column] = &[
     Column::name(),
-    Column::text("Type", "What it is for"),
-    Column::text("Data", "Keys that it has"),
-    Column::text("Source", "Where it comes from").wide(),
+    Column::text("Type", "Type of the Secret"),
+    Column::text("Data", "Number of keys"),
+    Column::text("Source", "Source that the object comes from").wide(),
 ];
 
 /// What is told here. Claims have a door of their own, which knows their data.

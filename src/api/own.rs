@@ -141,15 +141,15 @@ impl From<&SourceStatus> for SourceObject {
 
 const SOURCE_COLUMNS: &[Column] = &[
     Column::name(),
-    Column::text("Kind", "What kind of place"),
-    Column::text("Revision", "Revision that the pods of this host are from"),
-    Column::text("Pods", "Pods in it"),
-    Column::text("Refused", "Objects that are refused; their last good versions stay"),
-    Column::text("Contact", "Time since it was last read successfully"),
-    Column::text("Changed", "Time since it last had new content"),
-    Column::text("Error", "Why it cannot be read at present"),
-    Column::text("Held", "That it stays at this revision until it is resumed"),
-    Column::text("Location", "Path or address").wide(),
+    Column::text("Kind", "Kind of source: directory, http or git"),
+    Column::text("Revision", "Accepted revision"),
+    Column::text("Pods", "Pods in the accepted revision"),
+    Column::text("Refused", "Rejected objects; their last accepted versions stay in force"),
+    Column::text("Contact", "Time since the last successful fetch"),
+    Column::text("Changed", "Time since the content last changed"),
+    Column::text("Error", "Error of the last fetch"),
+    Column::text("Held", "rolled back or suspended, if the source is held at this revision"),
+    Column::text("Location", "Path or URL").wide(),
 ];
 
 fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> Value {
@@ -267,6 +267,6 @@ pub(super) fn readyz(backend: &Backend) -> Answer {
     if waiting.is_empty() {
         respond::text("ok")
     } else {
-        Err(ApiFailure::unavailable(format!("not delivered yet: {}", waiting.join(", "))))
+        Err(ApiFailure::unavailable(format!("sources not synced yet: {}", waiting.join(", "))))
     }
 }

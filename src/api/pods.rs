@@ -30,7 +30,7 @@ impl Pods {
             Ok(pod) => {
                 let desired = &pod.desired;
                 ApiFailure::method_not_allowed(format!(
-                    "pod {:?} is managed by source {} (revision {}, {}): change or remove it there",
+                    "pod {:?} is managed by source {} (revision {}, {}): change or remove its manifest there",
                     path.name, desired.source, desired.revision, desired.origin
                 ))
                 .about("pods", &path.name)
@@ -44,7 +44,7 @@ impl Pods {
         let sources = self.0.sources();
         let places: Vec<_> = sources.iter().map(|source| format!("{} ({})", source.id, source.location)).collect();
         let places = if places.is_empty() { "no source is configured".to_owned() } else { places.join(", ") };
-        ApiFailure::method_not_allowed(format!("pods of this host come from its sources: {places}; write a manifest there"))
+        ApiFailure::method_not_allowed(format!("pods cannot be created through the API; add a manifest to a source: {places}"))
     }
 }
 
@@ -63,14 +63,14 @@ impl Collection for Pods {
     ];
     const COLUMNS: &'static [Column] = &[
         Column::name(),
-        Column::text("Ready", "Containers that are ready, of all that should be"),
-        Column::text("Status", "What the pod does, or why it does not"),
-        Column::text("Restarts", "Restarts of its containers, and when the last one was"),
+        Column::text("Ready", "Ready containers of all containers"),
+        Column::text("Status", "Status of the pod, or the reason why it does not run"),
+        Column::text("Restarts", "Number of container restarts, and time since the last one"),
         Column::text("Age", "Time since the pod was created"),
-        Column::text("IP", "Address of the pod").wide(),
+        Column::text("IP", "IP address of the pod").wide(),
         Column::text("Node", "Name of this host").wide(),
-        Column::text("Nominated Node", "Always empty: nothing is scheduled here").wide(),
-        Column::text("Readiness Gates", "Conditions asked for beside the containers'").wide(),
+        Column::text("Nominated Node", "Always empty: podstead does not schedule pods").wide(),
+        Column::text("Readiness Gates", "Additional conditions for readiness").wide(),
     ];
 
     fn journal(&self) -> &Journal<PodKey, PublishedPod> {

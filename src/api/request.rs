@@ -61,7 +61,7 @@ impl Query {
         match self.get(name) {
             None | Some("false" | "0" | "False" | "FALSE") => Ok(false),
             Some("" | "true" | "1" | "True" | "TRUE") => Ok(true),
-            Some(other) => Err(ApiFailure::bad_request(format!("{name} is {other:?}, must be true or false"))),
+            Some(other) => Err(ApiFailure::bad_request(format!("invalid value {other:?} for {name}: expected true or false"))),
         }
     }
 
@@ -70,7 +70,7 @@ impl Query {
         match self.get(name) {
             None | Some("") => Ok(None),
             Some(text) => {
-                let bad = |_| ApiFailure::bad_request(format!("{name} is {text:?}, which is not {what}"));
+                let bad = |_| ApiFailure::bad_request(format!("invalid value {text:?} for {name}: expected {what}"));
                 text.parse().map(Some).map_err(bad)
             }
         }
@@ -92,17 +92,17 @@ pub(super) async fn read_body(body: Incoming) -> Result<Bytes, ApiFailure> {
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_BYTES).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(ApiFailure::too_large(format!("the body is larger than {MAX_BODY_BYTES} bytes")))
+            Err(ApiFailure::too_large(format!("the request body is larger than {MAX_BODY_BYTES} bytes")))
         }
-        Ok(Err(error)) => Err(ApiFailure::bad_request(format!("the body cannot be read: {error}"))),
-        Err(_) => Err(ApiFailure::timeout("the body did not arrive in time")),
+        Ok(Err(error)) => Err(ApiFailure::bad_request(format!("cannot read the request body: {error}"))),
+        Err(_) => Err(ApiFailure::timeout("timed out reading the request body")),
     }
 }
 
 /// Reads a request's body as JSON.
 pub(super) async fn read_json<T: serde::de::DeserializeOwned>(body: Incoming) -> Result<T, ApiFailure> {
     let bytes = read_body(body).await?;
-    serde_json::from_slice(&bytes).map_err(|error| ApiFailure::bad_request(format!("the body is not as expected: {error}")))
+    serde_json::from_slice(&bytes).map_err(|error| ApiFailure::bad_request(format!("invalid request body: {error}")))
 }
 
 #[cfg(test)]
@@ -130,6 +130,6 @@ mod tests {
         assert_eq!(query.flag("follow"), Ok(true));
         assert!(query.flag("tailLines").is_err());
         let error = query.number::<u64>("tailLines", "a number of lines").unwrap_err();
-        assert_eq!(error.message, r#"tailLines is "x", which is not a number of lines"#);
+        assert_eq!(error.message, r#"invalid value "x" for tailLines: expected a number of lines"#);
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn whole(bytes: impl Into<Bytes>) -> Body {
 
 /// 200 with a JSON document.
 pub(super) fn json(value: &impl Serialize) -> Answer {
-    let bytes = serde_json::to_vec(value).map_err(|error| ApiFailure::internal(format!("encode the answer: {error}")))?;
+    let bytes = serde_json::to_vec(value).map_err(|error| ApiFailure::internal(format!("encode the response: {error}")))?;
     Ok(with_body(StatusCode::OK, JSON, whole(bytes)))
 }
 

@@ -52,7 +52,7 @@ pub(super) async fn roll_back(backend: &Backend, name: &str, request: HoldReques
 /// `POST .../sources/NAME/suspend`.
 pub(super) async fn suspend(backend: &Backend, name: &str, request: HoldRequest) -> Answer {
     if request.revision.is_some() {
-        return Err(ApiFailure::bad_request("suspend keeps what is in force: it takes no revision"));
+        return Err(ApiFailure::bad_request("suspend holds the revision in force and does not accept a revision"));
     }
     let hold = backend.source_control.suspend(&SourceId::new(name), &request.command("suspend", name)).await;
     respond::json(&hold.map_err(|error| failure(&error, name))?)

@@ -53,7 +53,7 @@ async fn connection(stream: UnixStream, backend: Arc<Backend>) {
     let peer = match stream.peer_cred() {
         Ok(credentials) => Peer { uid: credentials.uid(), pid: credentials.pid() },
         Err(error) => {
-            tracing::warn!(%error, "cannot tell who connected to the API");
+            tracing::warn!(%error, "cannot identify an API client");
             return;
         }
     };

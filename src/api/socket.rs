@@ -12,7 +12,7 @@ use tokio::net::UnixListener;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another daemon has it.
-    #[error("another podstead daemon serves {}", path.display())]
+    #[error("another podstead daemon is already listening on {}", path.display())]
     InUse {
         /// The socket.
         path: PathBuf,
@@ -55,7 +55,7 @@ impl ApiSocket {
         };
         let lock_path = path.with_extension("lock");
         let lock_file = OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path);
-        let lock_file = lock_file.map_err(failed("open lock file", &lock_path))?;
+        let lock_file = lock_file.map_err(failed("open the lock file", &lock_path))?;
         let lock = Flock::lock(lock_file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
             nix::errno::Errno::EWOULDBLOCK => SocketError::InUse { path: path.to_owned() },
             errno => failed("lock", &lock_path)(errno.into()),

@@ -37,7 +37,7 @@ pub(super) async fn sync(backend: &Backend, name: &str, query: &Query) -> Answer
     let verdict = match tokio::time::timeout(LONGEST, waker.sync()).await {
         Ok(Ok(verdict)) => verdict,
         Ok(Err(ended)) => return Err(ApiFailure::unavailable(format!("source {name}: {ended}"))),
-        Err(_) => return Err(ApiFailure::unavailable(format!("source {name} does not come to an end"))),
+        Err(_) => return Err(ApiFailure::unavailable(format!("sync of source {name} timed out"))),
     };
     let Verdict { in_force, pods, error, refused } = verdict;
     let revision = in_force.map(|revision| revision.to_string());

@@ -37,9 +37,9 @@ impl WebSocketHandshake {
         let key = headers
             .get(header::SEC_WEBSOCKET_KEY)
             .filter(|_| headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13"));
-        let key = key.ok_or_else(|| ApiFailure::bad_request("not a WebSocket handshake of version 13"))?;
+        let key = key.ok_or_else(|| ApiFailure::bad_request("expected a WebSocket handshake, version 13"))?;
         let offered = words(headers, &header::SEC_WEBSOCKET_PROTOCOL);
-        let unknown = || ApiFailure::bad_request(format!("none of the offered protocols is known; this server speaks {speaks}"));
+        let unknown = || ApiFailure::bad_request(format!("none of the requested subprotocols is supported; supported: {speaks}"));
         let protocol = negotiate(&offered).ok_or_else(unknown)?;
         let accept_key = HeaderValue::from_str(&derive_accept_key(key.as_bytes()));
         Ok(Self { accept_key: accept_key.map_err(|error| ApiFailure::internal(error.to_string()))?, protocol })
@@ -86,7 +86,7 @@ where
     tokio::spawn(async move {
         match upgraded.await {
             Ok(stream) => serve(TokioIo::new(stream)).await,
-            Err(error) => tracing::debug!(%error, "a client left before its connection was upgraded"),
+            Err(error) => tracing::debug!(%error, "a client disconnected before its connection was upgraded"),
         }
     });
     let mut response = Response::new(whole(""));

@@ -37,13 +37,13 @@ fn credential() -> Option<PathBuf> {
 /// Whether the file has keys that can be used.
 pub(super) fn check(path: &Path) -> anyhow::Result<()> {
     let identities = read(path)?;
-    anyhow::ensure!(!identities.recipients().is_empty(), "{} holds no key", path.display());
+    anyhow::ensure!(!identities.recipients().is_empty(), "age key file {} contains no key", path.display());
     Ok(())
 }
 
 fn read(path: &Path) -> anyhow::Result<Identities> {
     let size = fs::metadata(path).with_context(|| format!("read age key file {}", path.display()))?.len();
-    anyhow::ensure!(size <= MAX_BYTES, "age key file {} has more than {MAX_BYTES} bytes", path.display());
+    anyhow::ensure!(size <= MAX_BYTES, "age key file {} is larger than {MAX_BYTES} bytes", path.display());
     let text = fs::read_to_string(path).with_context(|| format!("read age key file {}", path.display()))?;
     Identities::parse(&text).with_context(|| path.display().to_string())
 }
@@ -51,8 +51,9 @@ fn read(path: &Path) -> anyhow::Result<Identities> {
 /// What is wrong with the mode of the configured file, if others than its owner can read it.
 pub(super) fn exposure(path: &Path) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
-    (mode & 0o077 != 0)
-        .then(|| format!("age key file {} has mode {mode:04o}: chmod 0600 it, its key opens every Secret", path.display()))
+    (mode & 0o077 != 0).then(|| {
+        format!("age key file {} has mode {mode:04o}: its key decrypts every Secret; run chmod 0600 on it", path.display())
+    })
 }
 
 /// For commands that check manifests: with the keys of this host if it has any that may be read, and else with a note.
@@ -65,7 +66,7 @@ pub(super) fn for_checks(config: Option<&Config>) -> Arc<Opening> {
 pub(super) fn for_forecasts(config: &Config) -> Arc<Opening> {
     let (identities, errors) = load(config);
     for error in errors {
-        tracing::warn!(error = %error_chain(error.as_ref()), "encrypted manifests may stay closed");
+        tracing::warn!(error = %error_chain(error.as_ref()), "cannot read all age keys: some encrypted manifests may not be decrypted");
     }
     Arc::new(Opening { identities, unopened: Unopened::Refused })
 }

@@ -15,9 +15,9 @@ pub(super) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Check the configuration; the exit code says whether the daemon would start with it
+    /// Check the configuration; exits with 0 if the daemon would start with it
     Check,
-    /// Print the configuration with every default filled in
+    /// Print the configuration with all defaults
     Show,
 }
 

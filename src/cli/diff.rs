@@ -17,16 +17,16 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The source; may be left out where there is one
+    /// Name of the source; may be omitted if the host has only one
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
-    /// Number of the history, or beginning of a revision [default: the one before]
+    /// Number in the history or prefix of a revision [default: the previous one]
     #[arg(value_name = "REVISION")]
     revision: Option<String>,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
-    /// End with 1 when there is a difference
+    /// Exit with 1 if there is a difference
     #[arg(long)]
     exit_code: bool,
 }
@@ -69,7 +69,7 @@ fn write_text(text: &mut String, source: &str, diff: &RevisionDiff, color: bool)
     writeln!(text, "{}", Style::Bold.paint(&format!("--- {}", title(&diff.from)), color))?;
     writeln!(text, "{}", Style::Bold.paint(&format!("+++ {}", title(&diff.to)), color))?;
     if diff.objects.is_empty() {
-        return writeln!(text, "no difference");
+        return writeln!(text, "no differences");
     }
     for ObjectChange { kind, namespace, name, change } in &diff.objects {
         let object = format!("{kind} {namespace}/{name}");
@@ -129,6 +129,6 @@ mod tests {
         let objects =
             [object("ConfigMap", "c", fields), object("Pod", "new", json!("added")), object("Pod", "old", json!("removed"))];
         insta::assert_snapshot!(text("fleet", &diff(json!(objects)), false));
-        assert!(text("fleet", &diff(json!([])), false).ends_with("no difference\n"));
+        assert!(text("fleet", &diff(json!([])), false).ends_with("no differences\n"));
     }
 }

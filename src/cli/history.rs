@@ -16,10 +16,10 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
-    /// The source; may be left out where there is one
+    /// Name of the source; may be omitted if the host has only one
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
 }
@@ -36,7 +36,7 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
         OutputFormat::Yaml => write!(out, "{}", crate::manifest::to_yaml(&serde_json::to_value(&history)?))?,
         OutputFormat::Name => history.revisions.iter().try_for_each(|entry| writeln!(out, "{}", entry.revision))?,
         OutputFormat::Table | OutputFormat::Wide if history.revisions.is_empty() => {
-            writeln!(io::stderr(), "Nothing was accepted yet.")?
+            writeln!(io::stderr(), "No revision has been accepted yet.")?
         }
         OutputFormat::Table | OutputFormat::Wide => {
             let wide = args.output == OutputFormat::Wide;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
         write_refused(&mut out, &history)?;
     }
     for unreadable in &history.unreadable {
-        writeln!(io::stderr(), "not readable: {unreadable}")?;
+        writeln!(io::stderr(), "cannot read: {unreadable}")?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -61,7 +61,7 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
 /// Lists the refused objects of each revision below the table.
 fn write_refused(out: &mut impl Write, history: &History) -> io::Result<()> {
     for entry in history.revisions.iter().filter(|entry| !entry.refused.is_empty()) {
-        writeln!(out, "\nrefused in number {}:", entry.number)?;
+        writeln!(out, "\nobjects rejected in revision {}:", entry.number)?;
         for RefusedObject { object, place, message } in &entry.refused {
             let object = object.as_ref().map(|object| format!(" {object}:")).unwrap_or_default();
             writeln!(out, "  {place}:{object} {}", printable(message))?;

@@ -18,35 +18,35 @@ const QUEUE: usize = 16;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// The pod; the node's name at its end may be left out
+    /// Name of the pod; the "-<node>" suffix may be omitted
     pod: String,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// The container; may be given several times [default: the pod's only or first one]
+    /// Name of the container; may be repeated [default: the one in the annotation kubectl.kubernetes.io/default-container, or the first one]
     #[arg(short, long = "container", value_name = "NAME", conflicts_with = "all_containers")]
     containers: Vec<String>,
     /// All containers of the pod, init containers first
     #[arg(long)]
     all_containers: bool,
-    /// Go on until the container ends
+    /// Stream new lines until the container exits
     #[arg(short, long)]
     follow: bool,
-    /// The run before this one, e.g. the one that crashed
+    /// Logs of the previous run of the container, e.g. the one that crashed
     #[arg(short, long)]
     previous: bool,
-    /// Only so many lines from the end
+    /// Number of lines to show from the end of the log
     #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = parse_tail)]
     tail: Option<Tail>,
-    /// Only lines that are not older, e.g. 30s, 5m, 2h, 1d
+    /// Only lines newer than this duration, e.g. 30s, 5m, 2h, 1d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "since_time")]
     since: Option<SignedDuration>,
-    /// Only lines from this time on, e.g. 2026-01-31T12:00:00Z
+    /// Only lines after this time, e.g. 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     since_time: Option<Timestamp>,
-    /// Put the time before each line
+    /// Start each line with its timestamp
     #[arg(long)]
     timestamps: bool,
-    /// Put the container before each line [default: with several containers]
+    /// Start each line with the names of pod and container [default: only for several containers]
     #[arg(long)]
     prefix: bool,
 }
@@ -61,13 +61,13 @@ enum Tail {
 fn parse_tail(text: &str) -> Result<Tail, String> {
     match text {
         "-1" => Ok(Tail::All),
-        _ => text.parse().map(Tail::Lines).map_err(|_| "not a number of lines".to_owned()),
+        _ => text.parse().map(Tail::Lines).map_err(|_| "expected a number of lines, or -1 for all".to_owned()),
     }
 }
 
 /// `30s`, `5m`, `1h30m`, `2d`; a bare number is seconds.
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || "not a duration such as 30s, 5m or 1h30m".to_owned();
+    let wrong = || "expected a duration such as 30s, 5m or 1h30m".to_owned();
     let mut seconds: i64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -124,7 +124,10 @@ fn containers(args: &LogsArgs, pod: &Pod) -> anyhow::Result<Vec<String>> {
         Some(container) => {
             if main.len() > 1 {
                 let others = main.join(", ");
-                writeln!(io::stderr(), "container {container} of {others}; choose with -c, or take --all-containers")?;
+                writeln!(
+                    io::stderr(),
+                    "showing container {container} of {others}; choose another one with -c, or use --all-containers"
+                )?;
             }
             Ok(vec![container])
         }

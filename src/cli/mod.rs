@@ -59,23 +59,23 @@ const EXIT_UNUSABLE: u8 = 2;
 struct Cli {
     #[command(flatten)]
     global: Global,
-    /// What to do [default: status]
+    /// Subcommand [default: status]
     #[command(subcommand)]
     command: Option<Command>,
 }
 
 /// Options that every subcommand takes.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 struct Global {
-    /// Configuration file
+    /// Path of the configuration file
     #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_CONFIG", hide_env_values = true)]
     #[arg(default_value = crate::config::DEFAULT_PATH)]
     config: PathBuf,
-    /// Socket of the daemon [default: podstead.sock in the configured run directory]
+    /// Path of the API socket of the daemon [default: podstead.sock in the configured run directory]
     #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET", hide_env_values = true)]
     socket: Option<PathBuf>,
-    /// When to colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb
+    /// When to colour the output; auto: if it is a terminal, NO_COLOR is not set and TERM is not dumb
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
 }
@@ -91,23 +91,23 @@ enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show how this host is, what is wrong and what to do about it
+    /// Show the status of this host, its problems and how to fix them
     Status(status::StatusArgs),
-    /// Find and explain what is wrong on this host
+    /// Check this host for problems and show how to fix them
     Doctor(doctor::DoctorArgs),
-    /// Show pods, events, sources or images
+    /// Show pods, events, sources, images and other objects
     Get(get::GetArgs),
-    /// Show everything about one pod
+    /// Show the details of a pod
     Describe(describe::DescribeArgs),
-    /// Show what pods use
+    /// Show CPU and memory usage
     Top(top::TopArgs),
-    /// Show what a container wrote
+    /// Show the logs of a container
     Logs(logs::LogsArgs),
-    /// Run a program in a container
+    /// Run a command in a container
     Exec(session::exec::ExecArgs),
-    /// Connect to a container's streams
+    /// Attach to the input and output of a running container
     Attach(session::attach::AttachArgs),
-    /// Connect ports of this machine to a pod
+    /// Forward local ports to a pod
     PortForward(port_forward::PortForwardArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
@@ -117,25 +117,25 @@ enum Command {
     Daemon(daemon::DaemonArgs),
     /// Check manifests without a daemon
     Validate(validate::ValidateArgs),
-    /// Fetch sources now, or remove the pods of a source that is gone
+    /// Fetch sources now, or remove the pods of a source that cannot be fetched
     Sync(sync::SyncArgs),
-    /// Show the objects that a host would have of some manifests
+    /// Show the objects that a host would get from manifests
     Render(render::RenderArgs),
     /// Show the accepted revisions of a source
     History(history::HistoryArgs),
-    /// Compare what is in force with an earlier revision
+    /// Compare the revision in force with an earlier one
     Diff(diff::DiffArgs),
-    /// Put an earlier revision of a source in force and hold it there
+    /// Return a source to an earlier revision and hold it there
     Rollback(rollback::RollbackArgs),
-    /// Hold a source at what is in force
+    /// Hold a source at the revision in force
     Suspend(suspend::SuspendArgs),
-    /// Let a held source go on
+    /// Resume a source that is held
     Resume(resume::ResumeArgs),
-    /// Show what would change on this host
+    /// Show what the daemon would change if a source had these manifests
     Plan(plan::PlanArgs),
-    /// Stop all pods of a host whose daemon does not run
+    /// Stop all pods of this host while the daemon is not running
     Stop(stop::StopArgs),
-    /// Gather what somebody who helps has to know about this host, without secrets
+    /// Collect diagnostic information about this host into an archive, without secrets
     SupportBundle(support_bundle::SupportBundleArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),

@@ -18,7 +18,7 @@ pub(super) enum PodNameError {
         suggestion: Option<String>,
     },
     /// Several pods are called so.
-    #[error("pod {name:?} is in several namespaces: {}; say which one with -n", namespaces.join(", "))]
+    #[error("pod {name:?} exists in several namespaces: {}; choose one with -n", namespaces.join(", "))]
     Ambiguous {
         /// As given.
         name: String,
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_name_in_several_namespaces_asks_for_one() {
         let error = found("dns", None).unwrap_err().to_string();
-        assert_eq!(error, r#"pod "dns" is in several namespaces: default, kube-system; say which one with -n"#);
+        assert_eq!(error, r#"pod "dns" exists in several namespaces: default, kube-system; choose one with -n"#);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) struct NamespaceArgs {
     /// Only this namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(super) namespace: Option<String>,
-    /// All namespaces, and a column that names them
+    /// All namespaces, with a column NAMESPACE
     #[arg(short = 'A', long)]
     pub(super) all_namespaces: bool,
 }
@@ -22,7 +22,7 @@ pub(super) struct NamespaceArgs {
 /// The namespace of the one pod that is meant.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct PodNamespaceArgs {
-    /// Namespace of the pod; not needed while its name is unique
+    /// Namespace of the pod; needed only if several pods have this name
     #[arg(short, long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
 }

@@ -22,12 +22,10 @@ use std::sync::Arc;
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 all manifests are good, 1 one is refused or no layer has one, 2 the command was not understood.\n\
-                        What Secrets hold is not written."
-)]
+#[command(after_help = "Exit codes: 0 all manifests are valid, 1 a manifest is rejected or none was found, 2 invalid arguments.\n\
+                        Values of Secrets are not printed.")]
 pub(super) struct RenderArgs {
-    /// Manifest file or directory; variables in it are replaced as in the configuration
+    /// Manifest file or directory; variables in this path are replaced as in the configuration
     #[arg(value_name = "PATH")]
     path: String,
     /// Name of the host [default: from the configuration]
@@ -36,16 +34,16 @@ pub(super) struct RenderArgs {
     /// Labels of the host
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
     labels: Vec<String>,
-    /// A variable of the host; may be repeated
+    /// Variable of the host; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// Source of the configuration whose restrictions, variables and layers count [default: none, and the variables of the host]
+    /// Configured source with the restrictions, variables and layers to apply [default: none; variables of the host are replaced]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// Directories or files below PATH that the host uses, the most general one first; variables in them are replaced
+    /// Layers of the host: directories or files below PATH, the most general one first; variables in these paths are replaced
     #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "source")]
     layers: Vec<String>,
-    /// What to print
+    /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     output: Format,
 }
@@ -53,9 +51,9 @@ pub(super) struct RenderArgs {
 /// `-o`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The objects; problems go to standard error.
+    /// The objects on standard output, problems on standard error.
     Yaml,
-    /// Problems only, as annotations of GitHub Actions.
+    /// Only the problems, as GitHub Actions annotations.
     Github,
 }
 
@@ -103,13 +101,14 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
 fn config(args: &RenderArgs, context: &Context) -> anyhow::Result<Config> {
     let (mut labels, mut variables) = (BTreeMap::new(), BTreeMap::new());
     for label in &args.labels {
-        let (key, value) = label.split_once('=').with_context(|| format!("--labels {label}: write KEY=VALUE"))?;
+        let (key, value) = label.split_once('=').with_context(|| format!("--labels {label}: expected KEY=VALUE"))?;
         labels.insert(key.to_owned(), value.to_owned());
     }
     for variable in &args.variables {
-        let (name, value) = variable.split_once('=').with_context(|| format!("--set {variable}: write NAME=VALUE"))?;
+        let (name, value) = variable.split_once('=').with_context(|| format!("--set {variable}: expected NAME=VALUE"))?;
         if !is_variable_name(name) || name == NODE_NAME {
-            let reason = if name == NODE_NAME { "is what --host says".to_owned() } else { variable_name_problem(name) };
+            let reason =
+                if name == NODE_NAME { "this variable is set with --host".to_owned() } else { variable_name_problem(name) };
             bail!("--set {name}: {reason}");
         }
         variables.insert(name.to_owned(), value.to_owned());
@@ -127,14 +126,14 @@ fn config(args: &RenderArgs, context: &Context) -> anyhow::Result<Config> {
         Err(ConfigError::Read { source, .. }) if source.kind() == ErrorKind::NotFound && args.source.is_none() => {
             alone(None, labels, variables)
         }
-        Err(error) if host.is_none() => bail!("say which host with --host: {error}"),
+        Err(error) if host.is_none() => bail!("cannot determine the host, name it with --host: {error}"),
         loaded => Ok(loaded?),
     }
 }
 
 fn layers(written: &[String], all: &Substitution) -> anyhow::Result<Layers> {
     let expand = |layer: &String| match all.in_line(layer) {
-        Ok(text) if text.contains("${") => Err(anyhow!("--layers {layer}: there is no such variable")),
+        Ok(text) if text.contains("${") => Err(anyhow!("--layers {layer}: unknown variable")),
         Ok(text) => Ok(text),
         Err(message) => Err(anyhow!("--layers {layer}: {message}")),
     };
@@ -149,7 +148,7 @@ fn read(path: &Path, place: Option<&SourcePlace>, layers: &Layers) -> anyhow::Re
         None => read_directory(layers, path)?,
     };
     if artifact.files.is_empty() {
-        bail!("{} holds no manifests (files that end in .yaml, .yml or .json)", path.display());
+        bail!("{} contains no manifests (files ending in .yaml, .yml or .json)", path.display());
     }
     Ok(artifact)
 }

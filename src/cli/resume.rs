@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
-    /// The source; may be left out where there is one
+    /// Name of the source; may be omitted if the host has only one
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
 }
@@ -25,7 +25,7 @@ pub(super) fn run(args: &ResumeArgs, context: &Context) -> anyhow::Result<ExitCo
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "source {source} goes on; it was {} since {} ({})",
+        "source {source} resumed; it was {} since {} ({})",
         hold.kind.word(),
         hold.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
         hold.command

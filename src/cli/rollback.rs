@@ -13,10 +13,10 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct RollbackArgs {
-    /// The source; may be left out where there is one
+    /// Name of the source; may be omitted if the host has only one
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
-    /// Number of the history, or beginning of a revision [default: the one before]
+    /// Number in the history or prefix of a revision [default: the previous one]
     #[arg(value_name = "REVISION")]
     revision: Option<String>,
 }
@@ -34,7 +34,7 @@ pub(super) fn run(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exit
     })?;
     let (revision, before) = (short_revision(&done.revision.0), short_revision(&done.before.0));
     let mut out = io::stdout().lock();
-    writeln!(out, "source {source} went back from {before} to {revision} ({}) and stays there", counted(done.pods, "pod"))?;
-    writeln!(out, "until: podstead resume {source}")?;
+    writeln!(out, "source {source} rolled back from {before} to {revision} ({}) and is held there", counted(done.pods, "pod"))?;
+    writeln!(out, "to resume: podstead resume {source}")?;
     Ok(ExitCode::SUCCESS)
 }

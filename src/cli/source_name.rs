@@ -38,10 +38,10 @@ pub(super) async fn ask_alone(client: &Client, given: Option<&str>) -> anyhow::R
 fn choose(names: &[String], given: Option<&str>) -> anyhow::Result<Chosen> {
     match (given, names) {
         (Some(given), names) if names.iter().any(|name| name == given) => Ok(Chosen { source: given.to_owned(), revision: None }),
-        (_, []) => bail!("this host has no source"),
+        (_, []) => bail!("no source is configured on this host"),
         (revision, [only]) => Ok(Chosen { source: only.clone(), revision: revision.map(str::to_owned) }),
-        (Some(given), names) => bail!("there is no source {given:?}; this host has {}", names.join(", ")),
-        (None, names) => bail!("say which source: this host has {}", names.join(", ")),
+        (Some(given), names) => bail!("source {given:?} not found; sources of this host: {}", names.join(", ")),
+        (None, names) => bail!("name a source; sources of this host: {}", names.join(", ")),
     }
 }
 
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn with_several_the_names_are_said() {
         assert_eq!(chosen(&["a", "b"], Some("b")), Ok(("b".into(), None)));
-        assert_eq!(chosen(&["a", "b"], None), Err("say which source: this host has a, b".into()));
-        assert_eq!(chosen(&["a", "b"], Some("c")), Err("there is no source \"c\"; this host has a, b".into()));
-        assert_eq!(chosen(&[], None), Err("this host has no source".into()));
+        assert_eq!(chosen(&["a", "b"], None), Err("name a source; sources of this host: a, b".into()));
+        assert_eq!(chosen(&["a", "b"], Some("c")), Err("source \"c\" not found; sources of this host: a, b".into()));
+        assert_eq!(chosen(&[], None), Err("no source is configured on this host".into()));
     }
 }

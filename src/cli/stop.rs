@@ -31,10 +31,10 @@ const SIGTERM: i32 = 15;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct StopArgs {
-    /// Stop every pod of this host
+    /// Stop all pods of this host
     #[arg(long, required = true)]
     all: bool,
-    /// Kill what still runs after so many seconds
+    /// Kill containers that still run after this number of seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
 }
@@ -42,11 +42,7 @@ pub(super) struct StopArgs {
 pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let Loaded { config, refused, .. } = Loaded::read_or_default(context.config_path())?;
     if let Some(reason) = refused {
-        writeln!(
-            io::stderr(),
-            "podstead: the configuration is not read: {reason}; stopping the pods of {}",
-            config.paths.run.display()
-        )?;
+        writeln!(io::stderr(), "podstead: invalid configuration: {reason}; stopping the pods of {}", config.paths.run.display())?;
     }
     let timeout = Duration::from_secs(args.timeout);
     let (pods, troubles) = context.block_on(async {
@@ -54,7 +50,8 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
         let _lock = match ApiSocket::bind(&config.paths.api_socket(), None) {
             Ok(lock) => lock,
             Err(error @ SocketError::InUse { .. }) => {
-                return Err(error).context("a daemon would start the pods again; first: systemctl stop podstead");
+                return Err(error)
+                    .context("the daemon is running and would start the pods again; first run systemctl stop podstead");
             }
             // Nothing has run since the host was started.
             Err(SocketError::System { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
@@ -66,7 +63,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
         })?;
         let pods: Vec<ObservedPod> = runtime.recover().await?.into_iter().filter(|pod| pod.sandbox.is_some()).collect();
         let shims = pods.iter().filter_map(|pod| pod.sandbox.as_ref()?.shim_pid).filter_map(ask_to_end);
-        let shims = shims.collect::<io::Result<Vec<OwnedFd>>>().context("signal a shim")?;
+        let shims = shims.collect::<io::Result<Vec<OwnedFd>>>().context("send SIGTERM to a shim")?;
         tokio::task::spawn_blocking(move || wait_for_ends(&shims, timeout)).await?;
         // While the namespaces of the pods are there.
         let mut troubles = disconnect(&config).await;
@@ -85,7 +82,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
     if troubles.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    anyhow::bail!("the pods are stopped, but something of their network is left: {}", troubles.join("; "))
+    anyhow::bail!("the pods are stopped, but their network could not be removed completely: {}", troubles.join("; "))
 }
 
 /// Has CNI plugins take back what they gave to pods. Why they did not.

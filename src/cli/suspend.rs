@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct SuspendArgs {
-    /// The source; may be left out where there is one
+    /// Name of the source; may be omitted if the host has only one
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
 }
@@ -27,11 +27,11 @@ pub(super) fn run(args: &SuspendArgs, context: &Context) -> anyhow::Result<ExitC
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "source {source} is {} since {} ({}) and stays at what is in force",
+        "source {source} is {} since {} ({}): it is held at the revision in force",
         hold.kind.word(),
         hold.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
         hold.command
     )?;
-    writeln!(out, "until: podstead resume {source}")?;
+    writeln!(out, "to resume: podstead resume {source}")?;
     Ok(ExitCode::SUCCESS)
 }

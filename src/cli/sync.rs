@@ -17,19 +17,19 @@ use std::time::Duration;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct SyncArgs {
-    /// Wait until what the source holds now is in force; the exit code says whether all of it is
+    /// Wait until the current content of the source is in force; exit with 1 if any of it is rejected
     #[arg(long, conflicts_with = "prune")]
     wait: bool,
-    /// Give up waiting after so many seconds
+    /// Number of seconds to wait at most
     #[arg(long, value_name = "SECONDS", default_value_t = 300, requires = "wait")]
     timeout: u64,
-    /// Remove the pods of a source that cannot be read, or that became empty in a way that looks like a fault; asks first
+    /// Remove the pods of a source that cannot be fetched, or that became empty unexpectedly; asks for confirmation
     #[arg(long, requires = "source")]
     prune: bool,
-    /// With --prune: do not ask
+    /// With --prune: do not ask for confirmation
     #[arg(short, long, requires = "prune")]
     yes: bool,
-    /// The source, as `podstead get sources` names it; without it all of them
+    /// Name of the source [default: all sources]
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
 }
@@ -44,12 +44,12 @@ pub(super) fn run(args: &SyncArgs, context: &Context) -> anyhow::Result<ExitCode
 
 async fn prune(client: &Client, source: &str, yes: bool) -> anyhow::Result<ExitCode> {
     if !yes && !confirm(client, source).await? {
-        writeln!(io::stdout(), "nothing was removed")?;
+        writeln!(io::stdout(), "no pods were removed")?;
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     let target = Target::new(OWN, &["sources", source, "prune"]);
     let answer: PruneAnswer = client.post(target, &serde_json::json!({})).await?;
-    writeln!(io::stdout(), "source {source} is empty now: {} removed", counted(answer.removed_pods, "pod"))?;
+    writeln!(io::stdout(), "source {source} is now empty: removed {}", counted(answer.removed_pods, "pod"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -66,7 +66,7 @@ async fn confirm(client: &Client, source: &str) -> anyhow::Result<bool> {
         writeln!(out, "  {pod}")?;
     }
     if !io::stdin().is_terminal() {
-        bail!("nothing was removed: standard input is not a terminal, so --prune needs --yes");
+        bail!("no pods were removed: cannot ask for confirmation because standard input is not a terminal; use --yes");
     }
     write!(out, "Remove them? [y/N] ")?;
     out.flush()?;
@@ -96,7 +96,7 @@ async fn sync(client: &Client, source: Option<&str>, args: &SyncArgs) -> anyhow:
         client.post::<SyncAnswer>(target, &serde_json::json!({})).await.map(|answer| (name, answer))
     }));
     let Ok(answers) = tokio::time::timeout(Duration::from_secs(args.timeout), asked).await else {
-        bail!("the sync did not finish within {} seconds", args.timeout)
+        bail!("sync timed out after {} seconds", args.timeout)
     };
     let mut out = io::stdout().lock();
     let mut whole = true;
@@ -120,14 +120,14 @@ async fn all(client: &Client) -> anyhow::Result<Vec<String>> {
 fn told(name: &str, answer: &SyncAnswer) -> String {
     let SyncAnswer { waited, revision, pods, error, refused } = answer;
     match (waited, error, revision) {
-        (false, _, _) => format!("source {name}: asked to look now"),
+        (false, _, _) => format!("source {name}: sync requested"),
         (true, Some(error), _) => format!("source {name}: {error}"),
-        (true, None, None) => format!("source {name}: nothing is in force"),
+        (true, None, None) => format!("source {name}: no revision is in force"),
         (true, None, Some(revision)) => {
             let refused = match refused {
                 0 => String::new(),
-                1 => "; 1 object is refused, see podstead status".to_owned(),
-                more => format!("; {more} objects are refused, see podstead status"),
+                1 => "; 1 object is rejected, see podstead status".to_owned(),
+                more => format!("; {more} objects are rejected, see podstead status"),
             };
             format!("source {name}: {revision} is in force, {}{refused}", counted(*pods, "pod"))
         }
@@ -142,8 +142,8 @@ mod tests {
     fn every_outcome_is_told_in_a_line() {
         let answer = SyncAnswer { waited: true, revision: Some("sha256:1".into()), pods: 2, error: None, refused: 0 };
         assert_eq!(told("a", &answer), "source a: sha256:1 is in force, 2 pods");
-        assert!(told("a", &SyncAnswer { refused: 1, ..answer.clone() }).contains("1 object is refused"));
+        assert!(told("a", &SyncAnswer { refused: 1, ..answer.clone() }).contains("1 object is rejected"));
         assert_eq!(told("a", &SyncAnswer { error: Some("gone".into()), ..answer.clone() }), "source a: gone");
-        assert_eq!(told("a", &SyncAnswer { waited: false, ..answer }), "source a: asked to look now");
+        assert_eq!(told("a", &SyncAnswer { waited: false, ..answer }), "source a: sync requested");
     }
 }

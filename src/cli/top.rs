@@ -24,10 +24,10 @@ pub(super) struct TopArgs {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// Processor and memory of pods, over a second
+    /// CPU and memory usage of pods, measured over one second
     #[command(visible_aliases = ["pod", "po"])]
     Pods(PodsArgs),
-    /// Processor and memory of this host, over a second
+    /// CPU and memory usage of this host, measured over one second
     #[command(visible_alias = "nodes")]
     Node,
 }
@@ -36,13 +36,13 @@ enum Kind {
 struct PodsArgs {
     #[command(flatten)]
     namespaces: NamespaceArgs,
-    /// A line for each container
+    /// Show each container on a line of its own
     #[arg(long)]
     containers: bool,
-    /// The biggest first, by this
+    /// Column to sort by, the largest value first
     #[arg(long, value_enum, default_value_t)]
     sort_by: SortBy,
-    /// Leave the headings out
+    /// Do not print the headings
     #[arg(long)]
     no_headers: bool,
 }

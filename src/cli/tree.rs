@@ -32,10 +32,10 @@ pub(super) fn source_at<'a>(path: &Path, config: &'a Config) -> anyhow::Result<&
         ([source], _) => Ok(source),
         ([], [source]) => Ok(source),
         ([], []) => bail!("no source is configured"),
-        ([], _) => bail!("several sources are configured and none of them reads {}: name one with --source", path.display()),
+        ([], _) => bail!("several sources are configured and {} belongs to none of them: name one with --source", path.display()),
         (several, _) => {
             let names: Vec<&str> = several.iter().map(|source| source.name.as_str()).collect();
-            bail!("the sources {} read {}: name one with --source", names.join(", "), path.display())
+            bail!("several sources ({}) use {}: name one with --source", names.join(", "), path.display())
         }
     }
 }

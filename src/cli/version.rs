@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct VersionArgs {
-    /// Only this command's version; do not ask the daemon
+    /// Only the version of this command; do not connect to the daemon
     #[arg(long)]
     client: bool,
 }

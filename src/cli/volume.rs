@@ -19,23 +19,23 @@ pub(super) struct VolumeArgs {
 
 #[derive(Debug, Subcommand)]
 enum VolumeCommand {
-    /// List claims and their data
+    /// List claims and the size of their data
     #[command(visible_alias = "list")]
     Ls(ClaimsArgs),
-    /// Delete the data of claims that no source has any more
+    /// Delete the data of released claims, which are in no source any more
     Prune(PruneArgs),
 }
 
 /// Which of them.
 #[derive(Debug, Args)]
 struct PruneArgs {
-    /// Only these; refused where a source has the claim or a pod uses it [default: all that are released and unused]
+    /// Only these claims; fails if a source still has the claim or a pod uses it [default: all released and unused claims]
     #[arg(value_name = "CLAIM")]
     names: Vec<String>,
-    /// Only of this namespace [default: all; with names: default]
+    /// Only in this namespace [default: all namespaces; with CLAIM: the namespace "default"]
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
@@ -60,27 +60,27 @@ async fn prune(args: &PruneArgs, client: &Client) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     if args.names.is_empty() {
         for claim in claims.iter().filter(|claim| claim.phase() == "Released" && claim.is_used()) {
-            writeln!(out, "{}/{} stays: used by {}", claim.namespace(), claim.name(), claim.users())?;
+            writeln!(out, "keeping {}/{}: used by {}", claim.namespace(), claim.name(), claim.users())?;
         }
     }
     if chosen.is_empty() {
-        writeln!(out, "no claim is released and unused")?;
+        writeln!(out, "no claims are released and unused")?;
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes {
-        writeln!(out, "The data of {} will be deleted for good:", counted(chosen.len(), "claim"))?;
+        writeln!(out, "The data of {} will be deleted permanently:", counted(chosen.len(), "claim"))?;
         for claim in &chosen {
             writeln!(out, "  {}/{}  {}", claim.namespace(), claim.name(), claim.used())?;
         }
         if !io::stdin().is_terminal() {
-            bail!("nothing is deleted: stdin is no terminal to ask on, and --yes is not given");
+            bail!("nothing was deleted: cannot ask for confirmation because standard input is not a terminal; use --yes");
         }
         write!(out, "Delete them? [y/N] ")?;
         out.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            writeln!(out, "nothing is deleted")?;
+            writeln!(out, "nothing was deleted")?;
             return Ok(ExitCode::from(EXIT_FAILED));
         }
     }
@@ -109,7 +109,7 @@ fn choose<'a>(claims: &'a [ServedClaim], names: &[String]) -> anyhow::Result<Vec
     for name in names {
         match claims.iter().find(|claim| claim.name() == name) {
             Some(claim) => chosen.push(claim),
-            None => bail!("there is no claim {name:?} in the namespace; podstead volume ls shows all"),
+            None => bail!("claim {name:?} not found in the namespace; podstead volume ls lists all claims"),
         }
     }
     Ok(chosen)

@@ -63,7 +63,7 @@ fn prune_names_the_pods_and_needs_permission() {
     assert_eq!(output.status.code(), Some(1));
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(out, "This removes 2 pods of source manifests:\n  default/db-edge\n  default/web-edge\n");
-    assert!(error.contains("nothing was removed") && error.contains("--prune needs --yes"), "{error}");
+    assert!(error.contains("no pods were removed") && error.contains("standard input is not a terminal; use --yes"), "{error}");
 }
 
 #[test]

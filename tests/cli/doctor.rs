@@ -53,5 +53,5 @@ fn rights_without_daemon_are_a_problem() {
     let mut command = host.command(&["doctor", "security"]);
     let silent = command.args(["--socket", "/nowhere/podstead.sock"]).output().unwrap();
     assert_eq!(silent.status.code(), Some(1));
-    assert!(text(&silent.stdout).contains("rights of pods are not known"), "{silent:?}");
+    assert!(text(&silent.stdout).contains("the rights of pods are unknown"), "{silent:?}");
 }

@@ -70,7 +70,7 @@ fn a_client_without_websocket_is_told_what_to_use() {
     let host = web();
     let (code, status) = host.send(hyper::Method::POST, "/api/v1/namespaces/default/pods/web-edge/exec?command=cat", "");
     assert_eq!(code, 400);
-    assert!(status["message"].as_str().unwrap().contains("`podstead exec`"), "{status}");
+    assert!(status["message"].as_str().unwrap().contains("or podstead exec"), "{status}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn ctrl_p_ctrl_q_leaves_an_attached_container_alone() {
     session.shows("hello");
     session.user.write_all(b"\x10\x11").unwrap();
     assert_eq!(session.exit_code(), Some(0));
-    session.shows("detached; the container goes on");
+    session.shows("detached; the container keeps running");
     assert!(!session.is_raw());
 }
 

@@ -124,7 +124,7 @@ fn kubectl_runs_programs() {
     let Some(kubectl) = Kubectl::find(&host) else { return };
     let output = kubectl.output(&["exec", "web-edge", "--", "exit", "7"]);
     if minor_version(&kubectl) < 31 {
-        assert!(text(&output.stderr).contains("use `podstead exec`"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("or podstead exec"), "{}", text(&output.stderr));
         return;
     }
     assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));

@@ -40,7 +40,7 @@ fn a_difference_is_shown_by_field_and_can_be_the_exit_code() {
     assert_eq!(host.output(&["diff", "--exit-code"]).status.code(), Some(1));
     for same in [&["diff", "--exit-code", "3"][..], &["diff", "--exit-code", "manifests", "3"]] {
         let output = host.output(same);
-        assert!(output.status.success() && String::from_utf8(output.stdout).unwrap().ends_with("no difference\n"), "{same:?}");
+        assert!(output.status.success() && String::from_utf8(output.stdout).unwrap().ends_with("no differences\n"), "{same:?}");
     }
 }
 
@@ -67,5 +67,5 @@ fn standing_still_and_going_on_name_the_command_that_held_the_source() {
 
 #[test]
 fn without_sources_nothing_can_be_meant() {
-    assert!(refused(&Host::start(), &["rollback"]).contains("this host has no source"));
+    assert!(refused(&Host::start(), &["rollback"]).contains("no source is configured on this host"));
 }

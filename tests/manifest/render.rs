@@ -89,9 +89,9 @@ fn what_cannot_be_meant_is_refused() {
     let directory = repository();
     for (arguments, words) in [
         (&["clusters/a", "--config", "none.yaml", "--host", "a", "--set", "SITE"][..], "write NAME=VALUE"),
-        (&["clusters/a", "--host", "a", "--set", "NODE_NAME=x"], "is what --host says"),
+        (&["clusters/a", "--host", "a", "--set", "NODE_NAME=x"], "is set with --host"),
         (&["clusters/a", "--host", "a", "--config", "config.yaml", "--source", "x"], "no source \"x\" is configured"),
-        (&["clusters", "--host", "a"], "holds no manifests"),
+        (&["clusters", "--host", "a"], "contains no manifests"),
     ] {
         let output = render(directory.path(), arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -33,10 +33,10 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     for (check, what) in [
         ("daemon", "answers"),
         ("configuration", "1 source"),
-        ("sources", "all read"),
+        ("sources", "all synced"),
         ("pods", "1 pod, all well"),
-        ("remains", "nothing is left"),
-        ("secrets", "can be read"),
+        ("remains", "no leftovers"),
+        ("secrets", "is readable"),
     ] {
         assert!(says(&findings, check, "ok", what), "{check}: {findings:#?}");
     }
@@ -65,7 +65,7 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     let config = fs::read_to_string(host.path("config.yaml")).unwrap();
     let (code, findings) = examine(&host);
     assert_eq!(code, Some(1));
-    assert!(says(&findings, "daemon", "problem", "nobody listens"), "{findings:#?}");
+    assert!(says(&findings, "daemon", "problem", "nothing listens"), "{findings:#?}");
     assert!(says(&findings, "remains", "note", "nobody (directory)"), "{findings:#?}");
     // What a crash leaves beside: a mount, a pinned namespace, a group.
     let volume = orphan.join("volumes/empty-dir/memory");
@@ -98,7 +98,7 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     });
     crate::support::eventually("doctor to find nothing left", || {
         let (_, findings) = examine(&host);
-        if says(&findings, "remains", "ok", "nothing is left") { Ok(()) } else { Err(format!("{findings:#?}")) }
+        if says(&findings, "remains", "ok", "no leftovers") { Ok(()) } else { Err(format!("{findings:#?}")) }
     });
     let mut command = Command::new(binary("podstead"));
     let text = command.arg("--config").arg(host.path("config.yaml")).args(["doctor", "pods", "remains"]).output().unwrap();

@@ -121,7 +121,7 @@ fn another_configuration_adds_and_removes_sources_and_touches_no_other_pod() {
     let now = host.wait_running("one");
     assert_eq!(now.container_id("main"), one.container_id("main"), "it was never touched");
     assert_eq!(host.cli_ok(&["get", "sources", "-o", "name"]).trim(), "source/manifests");
-    assert!(host.daemon_log().contains("sources are not configured any more"), "{}", host.daemon_log());
+    assert!(host.daemon_log().contains("sources removed from the configuration"), "{}", host.daemon_log());
     assert!(!host.path("state/sources/web/last-good.json").try_exists().unwrap(), "else it would come back with the source");
 }
 
@@ -147,7 +147,7 @@ fn sync_waits_until_what_the_server_has_is_in_force() {
     assert_eq!(host.cli(&["sync", "nowhere"]).status.code(), Some(1));
     server.serve(Some(pod("one").replace("kind: Pod", "kind: Pot")));
     let out = host.cli(&["sync", "web", "--wait"]);
-    assert!(String::from_utf8_lossy(&out.stdout).contains("1 object is refused"), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stdout).contains("1 object is rejected"), "{out:?}");
     assert_eq!(host.wait_running("one").container_id("main"), first.container_id("main"));
 }
 
@@ -265,7 +265,7 @@ fn a_hangup_reads_the_configuration_and_ends_nothing() {
     kill(Pid::from_raw(host.daemon_pid() as i32), Signal::SIGHUP).unwrap();
     eventually("the signal to be heard", || {
         let log = host.daemon_log();
-        if log.contains("SIGHUP: reading the configuration") { Ok(()) } else { Err(log) }
+        if log.contains("received SIGHUP: reloading the configuration") { Ok(()) } else { Err(log) }
     });
     assert_eq!(host.wait_running("one").container_id("main"), one.container_id("main"));
 }
@@ -286,7 +286,7 @@ fn another_log_level_counts_at_once_and_what_happens_to_pods_is_logged() {
     assert!(log.contains(" DEBUG "), "{log}");
     let started = log.lines().find(|line| line.contains("reason=\"Started\"")).unwrap_or_else(|| panic!("{log}"));
     assert!(started.contains("pod=one-edge-1_default container=\"main\""), "{started}");
-    assert_eq!(host.cli_ok(&["status"]).matches("from the next start on").count(), 0);
+    assert_eq!(host.cli_ok(&["status"]).matches("takes effect after a restart").count(), 0);
 }
 
 #[test]

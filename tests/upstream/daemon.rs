@@ -222,10 +222,10 @@ fn doctor_and_the_support_bundle_tell_of_the_cluster_without_its_secrets() {
     };
     eventually("doctor to be content", || {
         let said = doctor();
-        if said.starts_with("ok       upstream") && said.contains("nothing is wrong") { Ok(()) } else { Err(said) }
+        if said.starts_with("ok       upstream") && said.contains("no problems found") { Ok(()) } else { Err(said) }
     });
     fs::set_permissions(host.path("kubeconfig"), fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(doctor().contains("everybody may read"), "{}", doctor());
+    assert!(doctor().contains("every user can read"), "{}", doctor());
     let bundle = host.path("bundle.tgz");
     let out = host.cli(&["--config", &config, "support-bundle", "-o", &bundle.display().to_string()]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

@@ -138,7 +138,7 @@ impl Ending {
         let code = causes.into_iter().flatten().find(|cause| cause["reason"] == "ExitCode");
         match code.and_then(|cause| cause["message"].as_str()?.parse().ok()) {
             Some(code) => Self::Exited(code),
-            None => Self::Failed(status["message"].as_str().unwrap_or("the session ended without saying why").to_owned()),
+            None => Self::Failed(status["message"].as_str().unwrap_or("the session ended without a reason").to_owned()),
         }
     }
 }

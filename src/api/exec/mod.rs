@@ -32,7 +32,7 @@ pub(super) async fn exec(backend: &Backend, peer: Peer, pod: &PublishedPod, quer
     let handshake = handshake(&request)?;
     let args = query.all("command");
     let Some(program) = args.first().cloned() else {
-        return Err(ApiFailure::bad_request("say what to run: ?command=..."));
+        return Err(ApiFailure::bad_request("the parameter command is missing: ?command=..."));
     };
     let container = running_container(backend, pod, query).await?;
     let tty = query.flag("tty")?;
@@ -60,7 +60,7 @@ pub(super) async fn attach(backend: &Backend, peer: Peer, pod: &PublishedPod, qu
 fn handshake(request: &Request<Incoming>) -> Result<WebSocketHandshake, ApiFailure> {
     if !asks_for(request, "websocket") {
         return Err(ApiFailure::bad_request(
-            "exec and attach need a WebSocket (kubectl 1.31 or newer; older ones speak SPDY only): use `podstead exec`",
+            "exec and attach need a WebSocket: use kubectl 1.31 or later (older versions use SPDY), or podstead exec",
         ));
     }
     let speaks = format!("{} and {}", channels::V5, channels::V4);

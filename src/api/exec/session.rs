@@ -49,7 +49,9 @@ async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
             Some(ExecOutput::Stdout(bytes)) => ServerMessage::Stdout(bytes),
             Some(ExecOutput::Stderr(bytes)) => ServerMessage::Stderr(bytes),
             Some(ExecOutput::Exited(code)) => ServerMessage::Ended(Ending::Exited(code)),
-            None => ServerMessage::Ended(Ending::Failed("the container is gone, and how the process ended is not known".into())),
+            None => {
+                ServerMessage::Ended(Ending::Failed("the container has ended, and the exit code of the process is unknown".into()))
+            }
         };
         if sink.send(Message::Binary(message.encode())).await.is_err() {
             return false;

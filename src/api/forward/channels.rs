@@ -30,8 +30,10 @@ pub(super) fn ports(query: &Query) -> Result<Vec<u16>, ApiFailure> {
     let ports: Option<Vec<u16>> = texts.split(',').map(|port| port.parse().ok().filter(|port| *port > 0)).collect();
     match ports {
         Some(ports) if ports.len() <= MAX_PORTS => Ok(ports),
-        Some(_) => Err(ApiFailure::bad_request(format!("more than {MAX_PORTS} ports"))),
-        None => Err(ApiFailure::bad_request(format!("ports is {texts:?}, must be ports: ?ports=80,443"))),
+        Some(_) => Err(ApiFailure::bad_request(format!("more than {MAX_PORTS} ports requested"))),
+        None => {
+            Err(ApiFailure::bad_request(format!("invalid value {texts:?} for ports: expected port numbers, as in ?ports=80,443")))
+        }
     }
 }
 

@@ -25,13 +25,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) enum DoorError {
     #[error("unable to forward port because pod {pod} is not running")]
     NotRunning { pod: String },
-    #[error("look at pod {pod}")]
+    #[error("get the status of pod {pod}")]
     Unknown {
         pod: String,
         #[source]
         source: RuntimeError,
     },
-    #[error("too many connections are forwarded: {MAX_CONNECTIONS}")]
+    #[error("too many forwarded connections: the limit is {MAX_CONNECTIONS}")]
     TooMany,
     #[error("error forwarding port {port} to pod {pod}, uid {uid}: connect to localhost:{port} in the pod: {}", words(.error))]
     Refused { port: u16, pod: String, uid: PodUid, error: io::Error },

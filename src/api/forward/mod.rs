@@ -55,7 +55,8 @@ pub(super) async fn forward(
     door.find().await.map_err(|error| ApiFailure::bad_request(error.to_string()))?;
     let log = |protocol| tracing::info!(pod = %pod.desired.full_name, %peer, protocol, "portforward");
     if asks_for(&request, RAW_PROTOCOL) {
-        let port = query.number("port", "a port")?.ok_or_else(|| ApiFailure::bad_request("say which port: ?port=..."))?;
+        let port =
+            query.number("port", "a port")?.ok_or_else(|| ApiFailure::bad_request("the parameter port is missing: ?port=..."))?;
         let mut connection = door.open(port).await.map_err(|error| ApiFailure::unavailable(error.to_string()))?;
         log(RAW_PROTOCOL);
         return switch(request, RAW_PROTOCOL, [], async move |mut client| {
@@ -72,7 +73,7 @@ pub(super) async fn forward(
         return switch(request, SPDY, protocol, |stream| plain(stream, door));
     }
     if !asks_for(&request, "websocket") {
-        return Err(ApiFailure::bad_request("portforward needs SPDY/3.1 or a WebSocket: use kubectl or podstead port-forward"));
+        return Err(ApiFailure::bad_request("port forwarding needs SPDY/3.1 or a WebSocket: use kubectl or podstead port-forward"));
     }
     let known = [TUNNEL, channels::V4, channels::OLD];
     let handshake =

@@ -28,7 +28,7 @@ enum SessionError {
     Frame(#[from] FrameError),
     #[error("read a stream's headers")]
     Headers(#[from] HeaderError),
-    #[error("the client has left")]
+    #[error("the client has disconnected")]
     Left,
 }
 

@@ -99,7 +99,7 @@ impl LogStream {
             let (next, step, piece) = match read {
                 Ok(read) => read,
                 Err(error) => {
-                    tracing::warn!(%error, "a container log cannot be read on");
+                    tracing::warn!(%error, "cannot continue reading a container log");
                     return None;
                 }
             };

@@ -32,10 +32,10 @@ pub async fn serve_monitoring(address: SocketAddr, backend: Backend) -> Infallib
     let backend = Arc::new(backend);
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let listener = tcp_listener::listen(address, RETRY, |error| {
-        tracing::warn!(%address, %error, "monitoring cannot listen yet; it is tried again");
+        tracing::warn!(%address, %error, "cannot listen for monitoring requests; retrying");
     })
     .await;
-    tracing::info!(%address, "serving what monitoring reads");
+    tracing::info!(%address, "serving monitoring endpoints");
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -49,7 +49,7 @@ pub async fn serve_monitoring(address: SocketAddr, backend: Backend) -> Infallib
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection of monitoring");
+                tracing::warn!(%error, "cannot accept a monitoring connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -67,7 +67,7 @@ async fn connection(stream: TcpStream, backend: Arc<Backend>) {
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = builder.await {
-        tracing::debug!(%error, "a connection of monitoring ended early");
+        tracing::debug!(%error, "a monitoring connection ended early");
     }
 }
 

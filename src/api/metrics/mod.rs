@@ -57,6 +57,6 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
 async fn look(backend: &Backend) -> Result<Snapshot, ApiFailure> {
     let backend = backend.clone();
     let looked = tokio::task::spawn_blocking(move || usage::look(&backend)).await;
-    let failed = |error: &dyn std::fmt::Display| ApiFailure::internal(format!("read what pods use: {error}"));
+    let failed = |error: &dyn std::fmt::Display| ApiFailure::internal(format!("read resource usage of pods: {error}"));
     looked.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
 }

@@ -39,18 +39,18 @@ pub(super) fn own(observed: &Own<'_>) -> String {
     out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     sources_of(&mut out, sources, contact);
     pods_of(&mut out, pods);
-    out.family("process_cpu_seconds_total", Kind::Counter, "Processor time that the daemon used.")
+    out.family("process_cpu_seconds_total", Kind::Counter, "CPU time used by the daemon.")
         .sample(&[], process.cpu_nanos as f64 / 1e9);
     out.family("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the daemon.")
         .sample(&[], process.resident_bytes as f64);
-    out.family("process_open_fds", Kind::Gauge, "Open files of the daemon.").sample(&[], process.open_files as f64);
-    out.family("process_start_time_seconds", Kind::Gauge, "When the daemon was started, in seconds since 1970.")
+    out.family("process_open_fds", Kind::Gauge, "Open file descriptors of the daemon.").sample(&[], process.open_files as f64);
+    out.family("process_start_time_seconds", Kind::Gauge, "Start time of the daemon, in seconds since 1970.")
         .sample(&[], since_1970(*started_at));
     out.finish()
 }
 
 fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&SourceId) -> Option<Timestamp>) {
-    let mut family = out.family("podstead_source_info", Kind::Gauge, "Revisions of a source.");
+    let mut family = out.family("podstead_source_info", Kind::Gauge, "Fetched, accepted and applied revision of a source.");
     for source in sources {
         let revision = |revision: &Option<crate::source::Revision>| revision.as_ref().map_or(String::new(), ToString::to_string);
         let (fetched, accepted, applied) = (revision(&source.fetched), revision(&source.accepted), revision(&source.applied));
@@ -60,7 +60,7 @@ fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&
     let mut family = out.family(
         "podstead_source_fetched_timestamp_seconds",
         Kind::Gauge,
-        "When a source was last read successfully, changed or not, in seconds since 1970.",
+        "Time of the last successful fetch of a source, whether or not its content changed, in seconds since 1970.",
     );
     for source in sources {
         if let Some(at) = contact(&source.id) {
@@ -70,22 +70,26 @@ fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&
     let mut family = out.family(
         "podstead_source_changed_timestamp_seconds",
         Kind::Gauge,
-        "When a source last had new content, in seconds since 1970.",
+        "Time at which the content of a source last changed, in seconds since 1970.",
     );
     for source in sources {
         if let Some(at) = source.fetched_at {
             family.sample(&[("source", source.id.as_str())], since_1970(at));
         }
     }
-    let mut family = out.family("podstead_source_failing", Kind::Gauge, "1 while a source cannot be read, else 0.");
+    let mut family = out.family("podstead_source_failing", Kind::Gauge, "1 if the last fetch of a source failed, else 0.");
     for source in sources {
         family.sample(&[("source", source.id.as_str())], f64::from(u8::from(source.last_error.is_some())));
     }
-    let mut family = out.family("podstead_manifest_errors", Kind::Gauge, "Objects of a source that are refused.");
+    let mut family = out.family(
+        "podstead_manifest_errors",
+        Kind::Gauge,
+        "Number of problems in the manifests of a source, errors and warnings.",
+    );
     for source in sources {
         family.sample(&[("source", source.id.as_str())], source.problems.len() as f64);
     }
-    let mut family = out.family("podstead_source_held", Kind::Gauge, "1 while a source is held (rollback, suspend), else 0.");
+    let mut family = out.family("podstead_source_held", Kind::Gauge, "1 if a source is held (rolled back or suspended), else 0.");
     for source in sources {
         family.sample(&[("source", source.id.as_str())], f64::from(u8::from(source.hold.is_some())));
     }
@@ -94,12 +98,12 @@ fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&
 fn pods_of(out: &mut Exposition, pods: &[Pod]) {
     let running = |pod: &&Pod| containers(pod.status.as_ref()).any(is_running);
     let count = pods.iter().filter(running).count();
-    out.family("kubelet_running_pods", Kind::Gauge, "Pods with a container that runs.").sample(&[], count as f64);
+    out.family("kubelet_running_pods", Kind::Gauge, "Number of pods with a running container.").sample(&[], count as f64);
     let count = pods.iter().flat_map(|pod| containers(pod.status.as_ref())).filter(|status| is_running(status)).count();
-    out.family("kubelet_running_containers", Kind::Gauge, "Containers that run.")
+    out.family("kubelet_running_containers", Kind::Gauge, "Number of running containers.")
         .sample(&[("container_state", "running")], count as f64);
     let names = |pod: &Pod| (pod.metadata.namespace.clone().unwrap_or_default(), pod.metadata.name.clone().unwrap_or_default());
-    let mut family = out.family("kube_pod_status_phase", Kind::Gauge, "1 for the phase that a pod is in, else 0.");
+    let mut family = out.family("kube_pod_status_phase", Kind::Gauge, "1 for the current phase of a pod, else 0.");
     for pod in pods {
         let (namespace, name) = names(pod);
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -108,7 +112,7 @@ fn pods_of(out: &mut Exposition, pods: &[Pod]) {
             family.sample(&labels, f64::from(u8::from(phase == Some(other))));
         }
     }
-    let help = "How often a container was restarted.";
+    let help = "Number of restarts of a container.";
     let mut family = out.family("kube_pod_container_status_restarts_total", Kind::Counter, help);
     for pod in pods {
         let (namespace, name) = names(pod);

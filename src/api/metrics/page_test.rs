@@ -18,7 +18,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.
 const HEAD: &str = "\
 # Metrics
 
-Every family that [monitoring](monitoring.md) can read, with its type and labels. This page is made from the pages themselves by
+This page lists all metric families that podstead serves to [monitoring](monitoring.md), with type and labels. It is generated from the code with
 `UPDATE=1 cargo test --lib metrics_page`.
 ";
 

@@ -19,7 +19,7 @@ pub(super) fn resource(snapshot: &Snapshot) -> String {
     let mut out = Exposition::default();
     let Snapshot { host, pods, .. } = snapshot;
     let containers = || pods.iter().flat_map(|pod| pod.containers.iter().map(move |container| (pod, container)));
-    let mut family = out.family("container_cpu_usage_seconds_total", Kind::Counter, "Processor time that the container used.");
+    let mut family = out.family("container_cpu_usage_seconds_total", Kind::Counter, "CPU time used by the container.");
     for (pod, container) in containers() {
         let labels = [("container", container.name.as_str()), ("namespace", &pod.namespace), ("pod", &pod.name)];
         family.sample(&labels, seconds(container.usage.cpu_nanos));
@@ -29,19 +29,17 @@ pub(super) fn resource(snapshot: &Snapshot) -> String {
         let labels = [("container", container.name.as_str()), ("namespace", &pod.namespace), ("pod", &pod.name)];
         family.sample(&labels, container.usage.working_set_bytes as f64);
     }
-    let mut family =
-        out.family("container_start_time_seconds", Kind::Gauge, "When the container was started, in seconds since 1970.");
+    let mut family = out.family("container_start_time_seconds", Kind::Gauge, "Start time of the container, in seconds since 1970.");
     for (pod, container) in containers() {
         let labels = [("container", container.name.as_str()), ("namespace", &pod.namespace), ("pod", &pod.name)];
         if let Some(at) = container.started_at {
             family.sample(&labels, since_1970(at));
         }
     }
-    out.family("node_cpu_usage_seconds_total", Kind::Counter, "Processor time that the host used.")
-        .sample(&[], seconds(host.cpu_nanos));
+    out.family("node_cpu_usage_seconds_total", Kind::Counter, "CPU time used by the host.").sample(&[], seconds(host.cpu_nanos));
     out.family("node_memory_working_set_bytes", Kind::Gauge, "Working set of the host.")
         .sample(&[], host.working_set_bytes() as f64);
-    let mut family = out.family("pod_cpu_usage_seconds_total", Kind::Counter, "Processor time that the pod used.");
+    let mut family = out.family("pod_cpu_usage_seconds_total", Kind::Counter, "CPU time used by the pod.");
     for pod in pods {
         family.sample(&[("namespace", &pod.namespace), ("pod", &pod.name)], seconds(pod.usage.cpu_nanos));
     }
@@ -49,6 +47,6 @@ pub(super) fn resource(snapshot: &Snapshot) -> String {
     for pod in pods {
         family.sample(&[("namespace", &pod.namespace), ("pod", &pod.name)], pod.usage.working_set_bytes as f64);
     }
-    out.family("resource_scrape_error", Kind::Gauge, "1 if something could not be read, else 0.").sample(&[], 0.0);
+    out.family("resource_scrape_error", Kind::Gauge, "1 if a value could not be read, else 0.").sample(&[], 0.0);
     out.finish()
 }

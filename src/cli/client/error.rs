@@ -22,7 +22,7 @@ pub(in crate::cli) struct DaemonUnreachable {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::PermissionDenied => "it is for root and, if one is configured, for the group apiSocketGroup",
+        ErrorKind::PermissionDenied => "only root and the group configured as apiSocketGroup may use it",
         _ => "is podstead running? (systemctl status podstead)",
     }
 }
@@ -34,7 +34,7 @@ pub(in crate::cli) enum ClientError {
     #[error(transparent)]
     Unreachable(#[from] DaemonUnreachable),
     /// The connection broke: the daemon went down in the middle of it.
-    #[error("the connection to the daemon broke")]
+    #[error("the connection to the daemon was lost")]
     Broken {
         /// What was seen.
         #[source]
@@ -49,17 +49,17 @@ pub(in crate::cli) enum ClientError {
         message: String,
     },
     /// The answer is not what this version expects.
-    #[error("the daemon's answer is not understood; is it of another version? (podstead version)")]
+    #[error("cannot parse the daemon's response; compare the versions with podstead version")]
     NotUnderstood {
         /// What does not fit.
         #[source]
         source: serde_json::Error,
     },
     /// The request cannot be expressed.
-    #[error("make the request")]
+    #[error("build the request")]
     BadRequest(#[source] hyper::http::Error),
     /// The streams of exec or attach could not be opened, or broke.
-    #[error("the session with the container broke")]
+    #[error("the session with the container was lost")]
     Session {
         /// What was seen.
         #[source]
@@ -72,7 +72,7 @@ pub(super) fn message_of(body: &[u8], code: u16) -> String {
     let status: Option<Value> = serde_json::from_slice(body).ok();
     match status.as_ref().and_then(|status| status["message"].as_str()) {
         Some(message) => message.to_owned(),
-        None if body.is_empty() => format!("the daemon answered {code}"),
+        None if body.is_empty() => format!("the daemon returned status {code}"),
         None => String::from_utf8_lossy(body).trim().to_owned(),
     }
 }

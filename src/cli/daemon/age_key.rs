@@ -61,7 +61,7 @@ impl AgeKeys {
                 SourceReport::Artifact(_) | SourceReport::Recovered | SourceReport::Failed(_) => {
                     let read = self.read();
                     if let Some(identities) = read.filter(|identities| *identities != self.identities) {
-                        tracing::info!(file = %path.display(), recipients = ?identities.recipients(), "age keys are read again");
+                        tracing::info!(file = %path.display(), recipients = ?identities.recipients(), "age keys reloaded");
                         self.identities = identities;
                         intake.open_with(self.opening()).await;
                     }
@@ -69,7 +69,7 @@ impl AgeKeys {
                 SourceReport::Degraded(_) | SourceReport::Inquiry(_) => {}
             }
         }
-        "the watch of the age key file"
+        "the age key file watcher"
     }
 
     /// `None` when something cannot be read, which is told.

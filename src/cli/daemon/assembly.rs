@@ -96,7 +96,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
 
     if !is_in_memory(&paths.run) {
         let run = paths.run.display();
-        tracing::warn!(%run, "the run directory is not on a tmpfs: the environment of containers, which may hold Secrets, reaches a disk");
+        tracing::warn!(%run, "the run directory is not on a tmpfs: the environment of containers, which may contain Secrets, is written to disk");
     }
     let objects = Arc::new(ObjectView::default());
 
@@ -147,7 +147,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let mut stages: JoinSet<&'static str> = JoinSet::new();
     stages.spawn(async move {
         intake::run(intake, reports, set).await;
-        "the intake of manifests"
+        "the manifest intake"
     });
     stages.spawn(async move { match prober.run().await {} });
     stages.spawn(async move {
@@ -180,26 +180,26 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     if let Some(builtin) = builtin {
         stages.spawn(async move {
             builtin.watch().await;
-            "the watch over packet rules"
+            "the packet rule watcher"
         });
     }
     if let Some(resolver) = resolver {
         stages.spawn(async move {
             resolver.run().await;
-            "the resolver of pods"
+            "the pod DNS resolver"
         });
     }
     let claims = volumes.clone();
     // It may be much, and nothing waits for it.
     tokio::spawn(async move {
         if let Err(error) = volumes.finish_deletions().await {
-            tracing::warn!(%error, "cannot delete all of what an earlier daemon has begun to delete");
+            tracing::warn!(%error, "cannot finish the deletions that an earlier daemon started");
         }
     });
     let preload = images.run_preload();
     stages.spawn(async move {
         preload.await;
-        "the import of preloaded images"
+        "the preloaded image import"
     });
     let (tell_ready, sources_ready) = watch::channel(false);
     let pulse = config.upstream.is_some().then(Pulse::new);
@@ -269,12 +269,12 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
                 tokio::task::spawn_blocking(move || leave_cgroups(&slice)).await.ok();
                 Ok(())
             }
-            Ended::InputClosed(what) => bail!("the sync loop ended: no more {what}"),
+            Ended::InputClosed(what) => bail!("the sync loop ended: the channel of {what} was closed"),
         },
         stage = stages.join_next() => match stage {
-            Some(Ok(what)) => bail!("{what} ended"),
+            Some(Ok(what)) => bail!("{what} ended unexpectedly"),
             Some(Err(error)) => Err(error).context("a stage failed"),
-            None => bail!("no stage runs"),
+            None => bail!("no stage is running"),
         },
     }
 }
@@ -282,7 +282,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
 /// A daemon without pods takes its cgroups along. What cannot be removed is found again by the next one.
 fn leave_cgroups(slice: &str) {
     if let Err(error) = Cgroups::detect(slice).and_then(|cgroups| cgroups.remove_if_unused()) {
-        tracing::warn!(error = %error_chain(&error), "empty cgroups are left behind");
+        tracing::warn!(error = %error_chain(&error), "cannot remove empty cgroups");
     }
 }
 
@@ -308,12 +308,16 @@ fn is_in_memory(directory: &Path) -> bool {
 /// For a start with a file that is not valid any more.
 pub(super) fn keep_configuration(paths: &Paths, bytes: &[u8]) {
     if let Err(error) = last_valid::keep(paths, bytes) {
-        tracing::warn!(%error, "the configuration cannot be kept: a start with a broken file would fail");
+        tracing::warn!(%error, "cannot save a copy of the valid configuration: the daemon could not start if the file became invalid");
     }
 }
 
 fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(mode).create(path).with_context(|| format!("make {}", path.display()))
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+        .with_context(|| format!("create directory {}", path.display()))
 }
 
 /// The network of pods, plugins before all; the builtin one also to be watched.

@@ -63,7 +63,9 @@ impl DnsSockets {
                 Ok(sockets) => Some(sockets),
                 Err(error) => {
                     let error = error_chain(&error);
-                    tell(&format!("pods ask the host's name servers and do not find each other by name: {error}"));
+                    tell(&format!(
+                        "cannot serve DNS for pods: pods use the host's name servers and cannot resolve each other's names: {error}"
+                    ));
                     return Self::default();
                 }
             },
@@ -71,7 +73,7 @@ impl DnsSockets {
         };
         let on_host = Sockets::open_at_domain_port(RESOLVER_ON_HOST).inspect_err(|error| {
             tell(&format!(
-                "pods on the host's network ask the host's name servers, also with dnsPolicy ClusterFirstWithHostNet: {}",
+                "cannot serve DNS for pods on the host network: they use the host's name servers, even with dnsPolicy ClusterFirstWithHostNet: {}",
                 error_chain(error)
             ));
         });

@@ -30,11 +30,11 @@ pub(super) struct DaemonArgs {}
 
 pub(super) fn run(_args: &DaemonArgs, context: &Context) -> anyhow::Result<ExitCode> {
     // It knows all Secrets, and the key of this host: a core dump would write them to a disk. What it starts is not concerned.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("rule out core dumps")?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("disable core dumps")?;
     let loaded = Loaded::read(context.config_path())?;
     let log_level = logging::init(&loaded.config.logging.level, loaded.config.logging.format, &LogEnvironment::of_process())?;
     if let Some(reason) = &loaded.refused {
-        tracing::error!("the configuration is not read: {reason}; this daemon starts with the one that was valid last");
+        tracing::error!("invalid configuration: {reason}; starting with the last valid one");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build()?;
     let result = runtime.block_on(async {
@@ -54,8 +54,8 @@ fn cancel_on_signal(shutdown: CancellationToken) -> anyhow::Result<impl Future<O
     let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
     Ok(async move {
         tokio::select! {
-            _ = terminate.recv() => tracing::info!("SIGTERM: stopping; pods go on"),
-            _ = interrupt.recv() => tracing::info!("SIGINT: stopping; pods go on"),
+            _ = terminate.recv() => tracing::info!("received SIGTERM: stopping; pods keep running"),
+            _ = interrupt.recv() => tracing::info!("received SIGINT: stopping; pods keep running"),
         }
         shutdown.cancel();
     })
@@ -66,6 +66,6 @@ fn notify_manager(message: &str) {
     if let Some(socket) = std::env::var_os(sd_notify::SOCKET_VARIABLE)
         && let Err(error) = sd_notify::notify(&socket, message)
     {
-        tracing::warn!(%error, message, "cannot tell the service manager");
+        tracing::warn!(%error, message, "cannot notify the service manager");
     }
 }

@@ -116,7 +116,7 @@ impl Roster {
             tokio::select! {
                 Some(ended) = self.tasks.join_next() => match ended {
                     Ok((_, End::Stopped)) => {}
-                    Ok((_, End::OnItsOwn)) | Err(_) => return "a source of manifests",
+                    Ok((_, End::OnItsOwn)) | Err(_) => return "a manifest source",
                 },
                 report = file.recv() => match report {
                     Some((_, SourceReport::Artifact(artifact))) => {
@@ -126,22 +126,22 @@ impl Roster {
                     Some((_, SourceReport::Failed(reason))) if was_there => self.refuse(&reason),
                     Some((_, SourceReport::Recovered)) => self.reread().await,
                     Some((_, SourceReport::Failed(_) | SourceReport::Degraded(_) | SourceReport::Inquiry(_))) => {}
-                    None => return "the watch of the configuration file",
+                    None => return "the configuration file watcher",
                 },
                 Some(()) = self.hangup.recv() => {
-                    tracing::info!(file = %self.file.display(), "SIGHUP: reading the configuration");
+                    tracing::info!(file = %self.file.display(), "received SIGHUP: reloading the configuration");
                     self.reread().await;
                 }
             }
         }
-        "a source of manifests"
+        "a manifest source"
     }
 
     async fn take_file(&mut self, artifact: Artifact) {
         match artifact.files.into_values().next() {
             Some(Ok(bytes)) => self.take_bytes(&bytes).await,
             Some(Err(reason)) => self.refuse(&reason),
-            None => self.refuse("is not there"),
+            None => self.refuse("the file does not exist"),
         }
     }
 
@@ -214,8 +214,8 @@ impl Roster {
             return;
         }
         match self.links.log_level.set(level) {
-            Ok(()) => tracing::info!(level, "another log level"),
-            Err(error) => tracing::error!(error = %error_chain(&error), "the log level is not changed"),
+            Ok(()) => tracing::info!(level, "log level changed"),
+            Err(error) => tracing::error!(error = %error_chain(&error), "cannot change the log level"),
         }
     }
 
@@ -258,7 +258,7 @@ impl Roster {
         let names = |sources: &[SourceConfig]| sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>().join(", ");
         if !removed.is_empty() {
             let names = removed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            tracing::warn!(sources = %names, "sources are not configured any more: their pods are removed");
+            tracing::warn!(sources = %names, "sources removed from the configuration: removing their pods");
             said.push(format!("removed {names}"));
         }
         for (what, sources) in [("added", added), ("changed", changed)] {
@@ -267,15 +267,15 @@ impl Roster {
             }
         }
         if *reordered {
-            said.push("another order of precedence".to_owned());
+            said.push("order of precedence changed".to_owned());
         }
         if !said.is_empty() {
             let text = format!("sources: {}", said.join("; "));
-            tracing::info!(file = %self.file.display(), "configuration is read again: {text}");
+            tracing::info!(file = %self.file.display(), "configuration reloaded: {text}");
             self.links.events.record(&Subject::Node, EventType::Normal, "ConfigurationChanged", &text);
         }
         if !restart.is_empty() && self.standing.borrow().needs_restart != restart {
-            let text = format!("these fields of the configuration count at the next start of the daemon: {}", restart.join(", "));
+            let text = format!("these configuration fields take effect when the daemon is restarted: {}", restart.join(", "));
             tracing::warn!("{text}");
             self.links.events.record(&Subject::Node, EventType::Warning, "RestartNeeded", &text);
         }
@@ -283,7 +283,7 @@ impl Roster {
 
     /// Says once why the file is not in force.
     fn refuse(&self, reason: &str) {
-        let text = format!("the configuration is not read: {reason}; the earlier one stays in force");
+        let text = format!("invalid configuration: {reason}; keeping the previous one");
         if self.standing.borrow().error.as_ref() == Some(&text) {
             return;
         }

@@ -61,7 +61,7 @@ pub(super) fn start(upstream: &UpstreamConfig, daemon: Daemon<'_>) -> watch::Rec
         board,
     };
     if let Err(error) = crate::upstream::start(links) {
-        tracing::error!(error = %error_chain(&error), "the cluster is not told of this host");
+        tracing::error!(error = %error_chain(&error), "cannot start the connection to the cluster: this host is not registered there");
     }
     status
 }

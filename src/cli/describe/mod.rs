@@ -31,10 +31,10 @@ pub(super) struct DescribeArgs {
 
 #[derive(Debug, Subcommand)]
 enum DescribeKind {
-    /// All there is to say about a pod, with its events
+    /// Show the details of a pod, including its events
     #[command(visible_aliases = ["pods", "po"])]
     Pod {
-        /// The pod; the node's name at its end may be left out
+        /// Name of the pod; the "-<node>" suffix may be omitted
         name: String,
         #[command(flatten)]
         namespace: PodNamespaceArgs,
@@ -124,9 +124,9 @@ fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
     text.field("Node", spec.node_name.as_deref().unwrap_or_default());
     text.field("Source", annotation(pod, SOURCE_ANNOTATION).unwrap_or("<none>"));
     text.field("Revision", annotation(pod, REVISION_ANNOTATION).unwrap_or("<none>"));
-    text.field("Written in", annotation(pod, ORIGIN_ANNOTATION).unwrap_or("<none>"));
+    text.field("Manifest", annotation(pod, ORIGIN_ANNOTATION).unwrap_or("<none>"));
     for problem in refused {
-        text.field("Refused Edit", &problem.to_string());
+        text.field("Rejected Edit", &problem.to_string());
     }
     if let Some(created) = pod.metadata.creation_timestamp.as_ref() {
         text.field("Created", &format!("{} ({} ago)", created.0, age_since(Some(created.0), now)));
@@ -199,7 +199,7 @@ fn volume_kind(volume: &Volume) -> String {
     }
     if let Some(empty_dir) = &volume.empty_dir {
         let medium = empty_dir.medium.as_deref().filter(|medium| !medium.is_empty()).unwrap_or("disk");
-        let limit = empty_dir.size_limit.as_ref().map(|limit| format!(", at most {}", limit.0)).unwrap_or_default();
+        let limit = empty_dir.size_limit.as_ref().map(|limit| format!(", limit {}", limit.0)).unwrap_or_default();
         return format!("emptyDir on {}{limit}", medium.to_lowercase());
     }
     if let Some(source) = &volume.config_map {

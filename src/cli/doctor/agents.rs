@@ -45,29 +45,29 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     if let [first, ..] = kubelets.as_slice() {
         if observed.logs == "/var/log/pods" {
             findings.push(Finding::problem(
-                format!("{first} runs on this host, too"),
-                "a kubelet removes directories below /var/log/pods of pods that it does not know: logs of podstead's pods vanish",
-                "set paths.logs to another directory, or let one of the two run the pods",
+                format!("{first} is also running on this host"),
+                "a kubelet deletes directories of unknown pods in /var/log/pods, including the logs of podstead's pods",
+                "set paths.logs to another directory, or stop one of the two",
             ));
         } else {
-            let why = "both give away the host's ports and memory without knowing of each other";
-            findings.push(Finding::note(format!("{first} runs on this host, too"), why, ""));
+            let why = "both allocate host ports and memory, and neither knows about the other";
+            findings.push(Finding::note(format!("{first} is also running on this host"), why, ""));
         }
     }
     let engines: Vec<_> = of(&ENGINES).into_iter().filter(|name| !kubelets.contains(name)).collect();
     if !engines.is_empty() {
-        let why = "it has cgroups and a network of its own; ports of the host and memory are shared";
-        findings.push(Finding::note(format!("{} runs on this host, too", engines.join(", ")), why, ""));
+        let why = "it has its own cgroups and network, but shares host ports and memory with podstead";
+        findings.push(Finding::note(format!("also running on this host: {}", engines.join(", ")), why, ""));
     }
     if observed.daemons > 1 {
         findings.push(Finding::note(
-            format!("{} daemons of podstead run", observed.daemons),
-            "each needs state, run and log directories of its own",
+            format!("{} podstead daemons are running", observed.daemons),
+            "each needs its own state, run and log directories",
             "",
         ));
     }
     if findings.is_empty() {
-        findings.push(Finding::ok("nothing else runs containers"));
+        findings.push(Finding::ok("no other container engine is running"));
     }
     findings
 }

@@ -22,14 +22,14 @@ struct Observed {
 
 /// What pods ask of the kernel, and what becomes of them without it.
 const NEEDED: [(&str, &str); 2] = [
-    ("memory", "limits of memory are refused: pods with resources.limits.memory do not start"),
-    ("cpu", "shares and limits of processors are refused: pods with them do not start"),
+    ("memory", "memory limits cannot be enforced: pods with resources.limits.memory do not start"),
+    ("cpu", "CPU shares and limits cannot be enforced: pods with CPU requests or limits do not start"),
 ];
 const WANTED: [(&str, &str); 4] = [
     ("pids", "the number of processes of a pod cannot be limited"),
-    ("cpuset", "pods cannot be kept on chosen processors"),
-    ("io", "pods cannot be given weights for disks"),
-    ("hugetlb", "pods that ask for huge pages do not start"),
+    ("cpuset", "pods cannot be pinned to CPUs"),
+    ("io", "disk weights have no effect"),
+    ("hugetlb", "pods that request huge pages do not start"),
 ];
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -70,8 +70,8 @@ fn look(host: &Host) -> Observed {
 
 fn judge(observed: &Observed) -> Vec<Finding> {
     let Some(version) = observed.version else {
-        let why = "containers cannot be told from each other, limited or killed as a whole";
-        let remedy = "mount -t cgroup2 none /sys/fs/cgroup; systemd does so by itself";
+        let why = "without cgroups containers cannot be tracked, limited or killed";
+        let remedy = "mount -t cgroup2 none /sys/fs/cgroup (systemd does this at boot)";
         return vec![Finding::problem("no cgroup hierarchy is mounted", why, remedy)];
     };
     let mut findings = Vec::new();
@@ -91,8 +91,8 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     };
     findings.insert(0, Finding::ok(format!("{interface}, with {list}")));
     if version == 1 {
-        let why = "it works; memory for caches is not protected as on v2, and systemd has stopped to support it";
-        findings.push(Finding::note("cgroups are those of v1", why, "boot with systemd.unified_cgroup_hierarchy=1"));
+        let why = "this works, but memory for caches is not protected as it is on v2, and systemd has dropped support for v1";
+        findings.push(Finding::note("the host uses cgroup v1", why, "boot with systemd.unified_cgroup_hierarchy=1"));
     }
     findings
 }
@@ -102,12 +102,12 @@ fn remedy(observed: &Observed, name: &str) -> String {
     let disabled = format!("cgroup_disable={name}");
     if name == "memory" && (observed.model.contains("Raspberry Pi") || (has(&disabled) && observed.firmware_file.is_some())) {
         let file = observed.firmware_file.unwrap_or("/boot/firmware/cmdline.txt");
-        return format!("append \" cgroup_enable=memory cgroup_memory=1\" to the one line of {file} and reboot");
+        return format!("append \" cgroup_enable=memory cgroup_memory=1\" to the line in {file} and reboot");
     }
     if has(&disabled) {
-        return format!("take {disabled} out of the kernel's command line (in /etc/default/grub, then update-grub) and reboot");
+        return format!("remove {disabled} from the kernel command line (/etc/default/grub, then update-grub) and reboot");
     }
-    format!("append \" cgroup_enable={name}\" to the kernel's command line and reboot, or use a kernel that is built with it")
+    format!("append \" cgroup_enable={name}\" to the kernel command line and reboot, or use a kernel that includes the controller")
 }
 
 #[cfg(test)]
@@ -141,10 +141,7 @@ mod tests {
             ..observed(2, &["memory"])
         };
         let remedy = judge(&pi)[1].remedy.clone();
-        assert_eq!(
-            remedy,
-            "append \" cgroup_enable=memory cgroup_memory=1\" to the one line of /boot/firmware/cmdline.txt and reboot"
-        );
+        assert_eq!(remedy, "append \" cgroup_enable=memory cgroup_memory=1\" to the line in /boot/firmware/cmdline.txt and reboot");
         let pc = Observed { command_line: "quiet cgroup_disable=memory".into(), ..observed(2, &["memory"]) };
         assert!(judge(&pc)[1].remedy.starts_with("take cgroup_disable=memory out of"));
     }

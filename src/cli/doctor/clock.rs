@@ -29,23 +29,23 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 
 fn judge(observed: &Observed) -> Vec<Finding> {
     let date = observed.now.to_zoned(TimeZone::UTC).date();
-    let sync = "switch time synchronisation on (timedatectl set-ntp true), or set the clock";
+    let sync = "enable time synchronisation (timedatectl set-ntp true), or set the clock";
     if date < NOT_BEFORE {
-        let why = "certificates and signatures are judged by the clock: sources over https and signed revisions may be refused; \
-                   what is accepted already runs on";
-        return vec![Finding::problem(format!("the clock says {date}, which is before this version was made"), why, sync)];
+        let why = "with a wrong clock, TLS certificates and commit signatures may be rejected; revisions that are already accepted \
+                   keep running";
+        return vec![Finding::problem(format!("the clock shows {date}, which is before this version was released"), why, sync)];
     }
     let mut findings = Vec::new();
     if observed.is_synchronised == Some(false) {
         let why = if observed.has_hardware_clock {
-            "it drifts, and certificates and signatures are judged by it"
+            "the clock drifts; TLS certificates and commit signatures are checked against it"
         } else {
-            "there is no hardware clock: after a power cut it starts at the time of the last shutdown or earlier, and certificates and \
-             signatures are judged by it"
+            "there is no hardware clock: after a power cut the clock starts at the time of the last shutdown or earlier, and TLS \
+             certificates and commit signatures are checked against it"
         };
-        findings.push(Finding::warning("nothing keeps the clock right", why, sync));
+        findings.push(Finding::warning("the clock is not synchronised", why, sync));
     } else if !observed.has_hardware_clock {
-        let why = "after a power cut without network the clock is wrong until something sets it";
+        let why = "after a power cut the clock is wrong until it is synchronised over the network";
         findings.push(Finding::note("there is no hardware clock", why, ""));
     }
     if findings.is_empty() {

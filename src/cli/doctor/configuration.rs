@@ -26,24 +26,28 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 
 fn judge(observed: &Observed) -> Vec<Finding> {
     if let Some(error) = &observed.error {
-        let why = "a running daemon goes on with the configuration that it has; it would not start again with this one";
-        return vec![Finding::problem(error.clone(), why, "mend the file, then podstead config check")];
+        let why = "a running daemon keeps its current configuration; a restarted daemon uses the last valid one";
+        return vec![Finding::problem(error.clone(), why, "fix the file, then run podstead config check")];
     }
     let mut findings = Vec::new();
     if let Some(error) = &observed.refused {
         findings.push(Finding::problem(
-            format!("the daemon does not use the file as it is: {error}"),
-            "it goes on with the configuration before",
+            format!("the daemon rejected the configuration file: {error}"),
+            "it keeps the previous configuration",
             "podstead config check",
         ));
     }
     if !observed.needs_restart_for.is_empty() {
         let fields = observed.needs_restart_for.join(", ");
-        let remedy = "systemctl restart podstead; pods are not touched";
-        findings.push(Finding::note(format!("changed, but read at start only: {fields}"), "", remedy));
+        let remedy = "systemctl restart podstead (pods keep running)";
+        findings.push(Finding::note(format!("changed, but takes effect only after a restart: {fields}"), "", remedy));
     }
     if observed.sources == 0 {
-        findings.push(Finding::warning("no source is configured", "no pod can come from anywhere", "add one under sources"));
+        findings.push(Finding::warning(
+            "no source is configured",
+            "without a source there are no pods",
+            "add a source under sources in the configuration",
+        ));
     }
     if findings.is_empty() {
         findings.push(Finding::ok(format!("valid, {}", crate::telemetry::counted(observed.sources, "source"))));

@@ -27,38 +27,36 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 }
 
 fn judge(observed: &Observed) -> Vec<Finding> {
-    let start = "systemctl start podstead; journalctl -u podstead says why it ended";
-    let unwatched = "what runs goes on, but nothing is started, restarted or changed";
+    let start = "systemctl start podstead; journalctl -u podstead shows why it stopped";
+    let unwatched = "running containers keep running, but nothing is started, restarted or changed";
     let Observed { socket, own_version, .. } = observed;
     let mut findings = vec![match &observed.answer {
-        Ok(version) if version == own_version => Finding::ok(format!("answers, version {version}")),
+        Ok(version) if version == own_version => Finding::ok(format!("running, version {version}")),
         Ok(version) => Finding::note(
             format!("the daemon is version {version}, this command {own_version}"),
-            "the other one is used from its next start on",
-            "systemctl restart podstead; pods are not touched",
+            "the installed version is used after a restart",
+            "systemctl restart podstead (pods keep running)",
         ),
-        Err(Silence::NoSocket) => Finding::problem(format!("the daemon does not run: there is no {socket}"), unwatched, start),
+        Err(Silence::NoSocket) => Finding::problem(format!("the daemon is not running: {socket} does not exist"), unwatched, start),
         Err(Silence::NobodyListens) => {
-            Finding::problem(format!("the daemon does not run: nobody listens at {socket}"), unwatched, start)
+            Finding::problem(format!("the daemon is not running: nothing listens on {socket}"), unwatched, start)
         }
         Err(Silence::NotAllowed) => Finding::problem(
-            format!("this user may not use {socket}"),
-            "sources and pods cannot be looked at",
-            "use sudo, or name a group of this user as apiSocketGroup",
+            format!("this user has no permission to use {socket}"),
+            "sources and pods cannot be checked",
+            "use sudo, or set apiSocketGroup to a group of this user",
         ),
-        Err(Silence::Other(error)) => {
-            Finding::problem(format!("the daemon cannot be asked: {error}"), "", "journalctl -u podstead")
-        }
+        Err(Silence::Other(error)) => Finding::problem(format!("cannot query the daemon: {error}"), "", "journalctl -u podstead"),
     }];
     if observed.mode.is_some_and(|mode| mode & 0o006 != 0) {
         findings.push(Finding::problem(
-            format!("{socket} is open to everybody"),
-            "whoever may use it may run programs in every container",
-            format!("chmod o-rwx {socket}; name a group as apiSocketGroup instead"),
+            format!("every user can access {socket}"),
+            "anyone with access to it can run programs in every container",
+            format!("chmod o-rwx {socket}; set apiSocketGroup to give a group access"),
         ));
     }
     if !observed.is_root {
-        findings.push(Finding::note("not run as root", "some checks see less than there is", "sudo podstead doctor"));
+        findings.push(Finding::note("not running as root", "some checks are incomplete", "sudo podstead doctor"));
     }
     findings
 }

@@ -70,23 +70,23 @@ fn judge_place(place: &Place) -> Vec<Finding> {
     if place.is_read_only {
         findings.push(Finding::problem(
             format!("{path} is mounted read-only"),
-            "nothing can be recorded: no pod is started or changed, logs are lost",
-            "look for errors of the disk (dmesg), check it (fsck), then mount -o remount,rw",
+            "nothing can be written: no pod is started or changed, and logs are lost",
+            "look for disk errors (dmesg), check the file system (fsck), then mount -o remount,rw",
         ));
     }
     findings.extend(judge_filesystem(place));
     let why = match place.role {
-        Role::State => "images cannot be unpacked, and what is accepted from sources cannot be recorded",
-        Role::Run => "pods cannot be started, and secrets cannot be handed out",
-        Role::Logs => "lines of logs are dropped",
+        Role::State => "on a full disk images cannot be unpacked, and new revisions of sources cannot be recorded",
+        Role::Run => "when it is full, pods cannot be started and Secrets cannot be mounted",
+        Role::Logs => "on a full disk log lines are dropped",
     };
     let remedy = match place.role {
-        Role::State => format!("podstead image ls, podstead image rm; du -x {path} shows what takes the space"),
-        Role::Run | Role::Logs => format!("du -x {path} shows what takes the space"),
+        Role::State => format!("remove images (podstead image ls, podstead image rm); du -x {path} shows what uses the space"),
+        Role::Run | Role::Logs => format!("du -x {path} shows what uses the space"),
     };
     // Of a large disk a few percent are still much.
     let is_below = |percent: u64, bytes: u64| place.free_bytes < bytes.max(place.total_bytes / 100 * percent).min(bytes * 10);
-    let what = format!("{path} has {} left of {}", size(place.free_bytes), size(place.total_bytes));
+    let what = format!("{path} has {} free of {}", size(place.free_bytes), size(place.total_bytes));
     let (few, least) = match place.role {
         Role::State => (500 * MIB, 100 * MIB),
         Role::Run => (32 * MIB, 8 * MIB),
@@ -98,11 +98,11 @@ fn judge_place(place: &Place) -> Vec<Finding> {
         findings.push(Finding::warning(what, why, remedy.clone()));
     }
     if place.total_inodes > 0 {
-        let what = format!("{path} has {} of {} inodes left", place.free_inodes, place.total_inodes);
+        let what = format!("{path} has {} of {} inodes free", place.free_inodes, place.total_inodes);
         if place.free_inodes < place.total_inodes / 100 {
-            findings.push(Finding::problem(what, why, "find which directory holds many small files, and remove them"));
+            findings.push(Finding::problem(what, why, "find the directory with many small files and remove them"));
         } else if place.free_inodes < place.total_inodes / 20 {
-            findings.push(Finding::warning(what, why, "find which directory holds many small files, and remove them"));
+            findings.push(Finding::warning(what, why, "find the directory with many small files and remove them"));
         }
     }
     findings
@@ -114,29 +114,29 @@ fn judge_filesystem(place: &Place) -> Option<Finding> {
     match (place.role, kind) {
         (Role::State, "tmpfs" | "ramfs") => Some(Finding::problem(
             format!("{path} is in memory ({kind})"),
-            "after a reboot images, volumes and the last good versions of all sources are gone; without network nothing comes back",
+            "images, volumes and the accepted revisions of all sources are lost at a reboot; without network no pod can start then",
             "mount a disk there, or set paths.state to a directory on one",
         )),
         (Role::State, "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "virtiofs" | "fuse.sshfs") => Some(Finding::problem(
             format!("{path} is on another machine ({kind})"),
-            "the kernel takes no layers of containers there, and a host without network could not start its pods",
+            "overlayfs does not work there, and a host without network could not start its pods",
             "set paths.state to a directory on a disk of this host",
         )),
         (Role::State, "vfat" | "msdos" | "exfat" | "ntfs" | "ntfs3" | "fuseblk") => Some(Finding::problem(
             format!("{path} is on {kind}"),
-            "it has neither owners nor links: images cannot be unpacked",
+            "it supports neither file owners nor links: images cannot be unpacked",
             "use ext4, xfs, btrfs or f2fs",
         )),
         (Role::State, "overlay") => Some(Finding::warning(
-            format!("{path} is itself on an overlay"),
-            "the kernel may refuse to stack containers' layers on it, and a read-only root keeps nothing over a reboot",
+            format!("{path} is on an overlay file system"),
+            "the kernel may reject container layers on it, and an overlay over a read-only root loses its content at a reboot",
             "mount a disk there",
         )),
         (Role::Run, "tmpfs" | "ramfs" | "") => None,
         (Role::Run, _) => Some(Finding::warning(
             format!("{path} is on a disk ({kind})"),
-            "what counts until the next boot only stays behind, and secrets reach the disk",
-            "mount a tmpfs there, as systemd does at /run",
+            "files of the previous boot remain, and Secrets are written to disk",
+            "mount a tmpfs there, as systemd does on /run",
         )),
         (Role::State | Role::Logs, _) => None,
     }

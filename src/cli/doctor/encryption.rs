@@ -24,20 +24,20 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 fn judge(observed: &Observed) -> Vec<Finding> {
     let Some((path, problem, exposure)) = &observed.file else {
         return vec![Finding::ok(
-            "no ageKeyFile is configured: encrypted manifests are opened with the credential podstead.age-key, if any",
+            "no ageKeyFile is configured: encrypted manifests are decrypted with the systemd credential podstead.age-key, if it exists",
         )];
     };
     let mut findings = vec![match problem {
-        None => Finding::ok(format!("the keys of {path} can be used")),
-        Some(_) if !observed.is_root => Finding::note(format!("{path} is not for this user"), "", "sudo podstead doctor"),
+        None => Finding::ok(format!("the keys in {path} are usable")),
+        Some(_) if !observed.is_root => Finding::note(format!("this user cannot read {path}"), "", "sudo podstead doctor"),
         Some(problem) => Finding::problem(
-            format!("the keys for encrypted manifests cannot be used: {problem}"),
-            "encrypted objects stay as they were last, or are not there",
-            format!("put {path} in place, or correct ageKeyFile in the configuration; then podstead sync"),
+            format!("cannot use the keys for encrypted manifests: {problem}"),
+            "encrypted objects keep their last accepted version, or are missing if there is none",
+            format!("restore {path} or correct ageKeyFile in the configuration, then run podstead sync"),
         ),
     }];
     if let Some(exposure) = exposure {
-        let why = "whoever reads it can open every encrypted Secret of the repository";
+        let why = "anyone who can read it can decrypt every encrypted Secret of the repository";
         findings.push(Finding::problem(exposure, why, format!("chmod 600 {path}")));
     }
     findings

@@ -119,7 +119,7 @@ impl Findings {
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| counted(count, word))
             .collect();
-        if said.is_empty() { "nothing is wrong".to_owned() } else { said.join(", ") }
+        if said.is_empty() { "no problems found".to_owned() } else { said.join(", ") }
     }
 
     /// For programs.
@@ -173,6 +173,6 @@ note     disk           n
         );
         assert_eq!(found.json()["findings"][1]["severity"], "problem");
         let well = Findings(vec![("clock", vec![Finding::ok("is right")])]);
-        assert!(!well.has_problems() && well.text(false).ends_with("\nnothing is wrong\n"));
+        assert!(!well.has_problems() && well.text(false).ends_with("\nno problems found\n"));
     }
 }

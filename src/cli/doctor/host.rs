@@ -102,7 +102,7 @@ impl Host {
         let answers = match answers {
             Ok(Ok(answers)) => Ok(answers),
             Ok(Err(error)) => Err(silence(&error)),
-            Err(_) => Err(Silence::Other(format!("no answer in {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(Silence::Other(format!("no response within {} s", PATIENCE.as_secs()))),
         };
         let is_root = rustix::process::geteuid().is_root();
         Ok(Self { files: Files::new("/"), config, paths, socket, answers, mounts: mounts().unwrap_or_default(), is_root })

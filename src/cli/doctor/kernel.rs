@@ -86,52 +86,56 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     if release < (5, 6) {
         findings.push(Finding::problem(
             format!("the kernel is {}", observed.release),
-            "containers need system calls of 5.6",
+            "containers need system calls that Linux 5.6 added",
             "use a newer kernel",
         ));
     } else if release < (5, 12) {
         findings.push(Finding::note(
             format!("the kernel is {}", observed.release),
-            "mounts with other owners came with 5.12: hostUsers: false and recursiveReadOnly are refused",
+            "idmapped and recursive read-only mounts need Linux 5.12: pods with hostUsers: false or recursiveReadOnly do not start",
             "use a newer kernel",
         ));
     }
     if observed.overlay == Module::Absent {
-        let why = "images are stacked with it: no container starts";
+        let why = "image layers are mounted with it: no container starts";
         findings.push(Finding::problem("the kernel has no overlayfs", why, "use a kernel with CONFIG_OVERLAY_FS"));
     }
     if !observed.seccomp {
-        let why = "system calls of containers cannot be filtered: no container starts unless it is Unconfined";
+        let why = "only containers with seccompProfile Unconfined start";
         findings.push(Finding::problem("the kernel has no seccomp filters", why, "use a kernel with CONFIG_SECCOMP_FILTER"));
     }
     match observed.user_namespaces {
         None => findings.push(Finding::note("the kernel has no user namespaces", "pods with hostUsers: false do not start", "")),
         Some(0) => findings.push(Finding::note(
-            "user namespaces are switched off",
+            "user namespaces are disabled",
             "pods with hostUsers: false do not start",
-            "sysctl -w user.max_user_namespaces=65536, and in /etc/sysctl.d",
+            "sysctl -w user.max_user_namespaces=65536, and set it in /etc/sysctl.d",
         )),
         Some(_) => {}
     }
     for (module, name, why) in [
-        (observed.nf_tables, "nf_tables", "ports of the host cannot lead to pods, and pods cannot reach out through the host"),
-        (observed.veth, "veth", "pods cannot have a network of their own"),
+        (observed.nf_tables, "nf_tables", "host ports cannot be forwarded to pods, and pods cannot reach other hosts"),
+        (observed.veth, "veth", "pods cannot have their own network"),
     ] {
         if module == Module::Absent {
-            findings.push(Finding::warning(format!("the kernel has no {name}"), why, "use a kernel with it, or hostNetwork: true"));
+            findings.push(Finding::warning(
+                format!("the kernel has no {name}"),
+                why,
+                "use a kernel that has it, or set hostNetwork: true",
+            ));
         }
     }
     if !observed.apparmor {
         findings.push(Finding::note(
-            "AppArmor is off",
-            "pods that name a profile do not start; others are not confined by one",
+            "AppArmor is disabled",
+            "pods that name an AppArmor profile do not start; other pods run without one",
             "",
         ));
     } else if !observed.default_profile {
         findings.push(Finding::warning(
             format!("the AppArmor profile {DEFAULT_APPARMOR_PROFILE} is not loaded"),
-            "containers that name no profile start without one",
-            "apparmor_parser --replace /etc/apparmor.d/podstead-default (package apparmor), and start the containers anew",
+            "containers that do not name a profile run unconfined by AppArmor",
+            "apparmor_parser --replace /etc/apparmor.d/podstead-default (package apparmor), then restart the containers",
         ));
     }
     let can = format!("{}, with overlayfs, seccomp and user namespaces", observed.release);

@@ -55,18 +55,18 @@ fn look(host: &Host) -> Observed {
 
 fn judge(observed: &Observed) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let persist = |setting: &str| format!("sysctl -w {setting}, and in /etc/sysctl.d");
+    let persist = |setting: &str| format!("sysctl -w {setting}, and set it in /etc/sysctl.d");
     if let Some(instances) = observed.inotify_instances.filter(|instances| *instances < 128) {
         findings.push(Finding::warning(
-            format!("a user may have {instances} inotify instances"),
-            "programs in pods that watch files share them with the daemon; without one it notices changes of manifests at its polls only",
+            format!("only {instances} inotify instances are allowed per user"),
+            "programs in pods and the daemon share this number; when none is left, the daemon notices changed manifests only when it polls",
             persist("fs.inotify.max_user_instances=512"),
         ));
     }
     if let Some(watches) = observed.inotify_watches.filter(|watches| *watches < 8192) {
         findings.push(Finding::warning(
-            format!("a user may watch {watches} files"),
-            "programs in pods that watch files share that number with the daemon",
+            format!("only {watches} inotify watches are allowed per user"),
+            "programs in pods and the daemon share this number",
             persist("fs.inotify.max_user_watches=65536"),
         ));
     }
@@ -75,41 +75,44 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         && is_nearly(threads, ceiling)
     {
         findings.push(Finding::problem(
-            format!("{threads} of {ceiling} possible threads exist"),
-            "no program can be started when there are no more",
-            format!("find who makes them (ps -eLf), limit pods with podPidsLimit, or {}", persist("kernel.pid_max=4194304")),
+            format!("{threads} of {ceiling} possible threads are in use"),
+            "no program can be started when the limit is reached",
+            format!(
+                "find the processes with many threads (ps -eLf), limit pods with podPidsLimit, or {}",
+                persist("kernel.pid_max=4194304")
+            ),
         ));
     } else if let Some(ceiling) = ceiling.filter(|ceiling| *ceiling < 4096) {
-        let why = "every thread in every pod counts";
-        findings.push(Finding::warning(format!("the host can have {ceiling} threads"), why, persist("kernel.pid_max=32768")));
+        let why = "every thread of every pod counts";
+        findings.push(Finding::warning(format!("the host allows only {ceiling} threads"), why, persist("kernel.pid_max=32768")));
     }
     if let (Some(open), Some(max)) = (observed.open_files, observed.file_max)
         && is_nearly(open, max)
     {
-        let why = "no file can be opened when there are no more";
+        let why = "no file can be opened when the limit is reached";
         findings.push(Finding::problem(format!("{open} of {max} possible files are open"), why, persist("fs.file-max=1048576")));
     }
     if let (Some(open), Some(limit)) = (observed.daemon_open_files, observed.daemon_nofile) {
-        let remedy = "set LimitNOFILE=1048576 in its unit";
+        let remedy = "set LimitNOFILE=1048576 in the unit";
         if is_nearly(open, limit) {
             let what = format!("the daemon has {open} of {limit} possible files open");
-            findings.push(Finding::problem(what, "it cannot talk to more pods", remedy));
+            findings.push(Finding::problem(what, "it cannot manage more pods", remedy));
         } else if limit < 4096 {
-            let what = format!("the daemon may open {limit} files");
-            findings.push(Finding::warning(what, "a pod takes one for its shim, and images and logs take more", remedy));
+            let what = format!("the daemon may open only {limit} files");
+            findings.push(Finding::warning(what, "it needs one for the shim of each pod, and more for images and logs", remedy));
         }
     }
     if let Some(bits) = observed.entropy.filter(|bits| *bits < 64) {
         findings.push(Finding::warning(
             format!("the random number generator has {bits} bits of entropy"),
-            "until it has enough, connections with TLS wait",
+            "until it has enough, TLS connections are delayed",
             "run rngd or jitterentropy-rngd, or give the machine a hardware generator (virtio-rng)",
         ));
     }
     if findings.is_empty() {
         let threads = match (observed.threads, ceiling) {
             (Some(threads), Some(ceiling)) => format!("{threads} of {ceiling} threads"),
-            _ => "nothing is short".to_owned(),
+            _ => "all limits are sufficient".to_owned(),
         };
         findings.push(Finding::ok(threads));
     }

@@ -35,14 +35,14 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "`podstead doctor security` lists pods by their rights over the host, with source, file and line of each; it is made only when it is \
-                       named.\n\nThe exit code is 1 when there is a problem; warnings and notes leave it 0."
+    after_long_help = "The check \"security\" runs only when it is named. It lists the pods that have rights on the host, with source, file and line of \
+                       each.\n\nExit codes: 0 no problem was found (warnings and notes do not count), 1 there is a problem."
 )]
 pub(super) struct DoctorArgs {
-    /// Only these checks
+    /// Run only these checks
     #[arg(value_name = "CHECK", value_parser = checks())]
     only: Vec<String>,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
     output: Form,
 }

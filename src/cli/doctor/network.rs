@@ -25,7 +25,7 @@ struct Observed {
 pub(super) fn check(host: &Host) -> Vec<Finding> {
     match &host.config {
         Ok(config) if config.network.kind == NetworkKind::Builtin => judge(&look(host)),
-        Ok(_) => vec![Finding::ok("pods have no network of podstead's: network.type says so")],
+        Ok(_) => vec![Finding::ok("podstead's own pod network is not used: network.type selects another one")],
         // That is told elsewhere.
         Err(_) => Vec::new(),
     }
@@ -61,32 +61,30 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         if has_pods && *value == Some(false) {
             findings.push(Finding::problem(
                 format!("{setting} is 0"),
-                "packets of pods are not passed on: somebody switched it off after podstead had switched it on; a running daemon does so again within a minute",
-                format!("sysctl -w {setting}=1, and look into /etc/sysctl.d for who sets it"),
+                "packets of pods are not forwarded: another program disabled forwarding after podstead had enabled it; a running daemon enables it again within a minute",
+                format!("sysctl -w {setting}=1, and search /etc/sysctl.d for a file that sets it to 0"),
             ));
         }
     }
     if *has_legacy_filter {
         findings.push(Finding::note(
-            "this host has rules of the old iptables (iptables-legacy)",
-            "podstead does not see them; a policy DROP of their chain FORWARD cuts pods off",
-            "iptables-legacy -S FORWARD; if it drops, iptables-legacy -A FORWARD -i ps-+ -j ACCEPT, and the same with -o",
+            "this host has iptables-legacy rules",
+            "podstead cannot read them; if their FORWARD chain has policy DROP, pods have no network",
+            "check with iptables-legacy -S FORWARD; if the policy is DROP: iptables-legacy -A FORWARD -i ps-+ -j ACCEPT, and the same with -o",
         ));
     }
     match kernel {
         Some(kernel) => findings.extend(judge_kernel(kernel, has_pods, *has_ufw)),
-        None => findings.push(Finding::note(
-            "packet rules were not looked at",
-            "only root can see them",
-            "sudo podstead doctor network",
-        )),
+        None => {
+            findings.push(Finding::note("packet rules were not checked", "only root can read them", "sudo podstead doctor network"))
+        }
     }
     findings.extend(ports::judge(ports));
     if findings.is_empty() {
         findings.push(Finding::ok(if has_pods {
-            format!("the network of {pods} pods is complete, and nothing is in its way")
+            format!("the network of {pods} pods is complete, and no firewall blocks it")
         } else {
-            "no pod has an address; nothing would be in its way".to_owned()
+            "no pod has an address; no firewall would block one".to_owned()
         }));
     }
     findings
@@ -108,23 +106,23 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
     let mut findings = Vec::new();
     if has_pods && !has_rules {
         findings.push(Finding::problem(
-            "the packet rules of pods are not there",
-            "ports of the host lead nowhere, and pods cannot reach the world; a running daemon makes them anew at once",
-            "systemctl status podstead, and its log",
+            "the packet rules of pods are missing",
+            "host ports are not forwarded, and pods cannot reach other hosts; a running daemon restores the rules at once",
+            "systemctl status podstead; journalctl -u podstead",
         ));
     }
     for (pod, interface) in unconnected {
         findings.push(Finding::problem(
-            format!("pod {pod} lacks its interface {interface}"),
-            "it reaches nobody, and nobody reaches it: somebody removed the interface; a running daemon makes it anew within a minute",
-            "podstead get events, and systemctl status podstead",
+            format!("the interface {interface} of pod {pod} is missing"),
+            "the pod has no network: another program removed the interface; a running daemon creates it again within a minute",
+            "podstead get events; systemctl status podstead",
         ));
     }
     for chain in dropping {
         findings.push(Finding::problem(
-            format!("{chain} drops what passes and does not accept pods"),
-            "pods reach nothing but this host, and nobody beyond it reaches them",
-            "accept what comes from and goes to interfaces ps-*: docs/explanation/network.md, Beside firewalls and other engines",
+            format!("{chain} drops forwarded packets of pods"),
+            "pods can reach only this host, and other hosts cannot reach pods",
+            "accept packets from and to the interfaces ps-* in that chain: see the section on firewalls in docs/explanation/network.md",
         ));
     }
     for (chain, is_ipv6) in guarding.iter().filter(|_| has_pods) {
@@ -136,35 +134,35 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
         } else if is_of_iptables {
             format!("{}; {}", accept("udp"), accept("tcp"))
         } else {
-            "accept what comes from interfaces ps-* to port 10053 of UDP and TCP in that chain".to_owned()
+            "accept UDP and TCP packets from the interfaces ps-* to port 10053 in that chain".to_owned()
         };
         findings.push(Finding::note(
-            format!("{chain} drops what comes to this host and is not accepted{}", if has_ufw { " (ufw)" } else { "" }),
-            "pods find no names unless it accepts their questions to podstead's resolver (the event DnsBlocked tells its port, usually 10053)",
+            format!("{chain} drops all packets to this host that no rule accepts{}", if has_ufw { " (ufw)" } else { "" }),
+            "pods cannot resolve names unless it accepts their queries to podstead's resolver (usually port 10053; the event DnsBlocked names the port)",
             remedy,
         ));
     }
     if !rejected_by_firewalld.is_empty() {
         findings.push(Finding::problem(
-            format!("firewalld rejects what passes between pods ({}) and the world", rejected_by_firewalld.join(", ")),
-            "no zone of it that accepts everything is told of them; pods reach nothing but this host",
+            format!("firewalld rejects packets between pods ({}) and other hosts", rejected_by_firewalld.join(", ")),
+            "these interfaces are in no firewalld zone with target ACCEPT; pods can reach only this host",
             remedy_for_firewalld.clone(),
         ));
     }
     for collision in collisions {
         findings.push(Finding::problem(
             collision.clone(),
-            "pods cannot reach what has the addresses of other pods there",
-            "set network.ipv4Range or network.ipv6Range in /etc/podstead/config.yaml to a range that nobody uses, and restart the pods",
+            "pods cannot reach hosts with these addresses",
+            "set network.ipv4Range or network.ipv6Range in /etc/podstead/config.yaml to an unused range, and restart the pods",
         ));
     }
     if let (Some(uplink), Some(smallest), Some(largest)) = (uplink_mtu, smallest_pod_mtu, largest_pod_mtu)
         && (smallest < uplink || largest > uplink)
     {
         findings.push(Finding::note(
-            format!("the uplink takes packets of {uplink} bytes, interfaces of pods have {smallest} to {largest}"),
-            "larger packets are refused one by one, which some firewalls on the way hide; smaller ones cost throughput",
-            "podstead gives the new size to each pod's next sandbox: remove and add the pods that matter",
+            format!("the uplink has an MTU of {uplink}, the interfaces of pods have {smallest} to {largest}"),
+            "packets larger than the MTU of the uplink may be lost without an error; a smaller MTU costs throughput",
+            "a pod gets the new MTU when it is created again: remove and add the pods that matter",
         ));
     }
     findings
@@ -243,6 +241,8 @@ mod tests {
         );
         assert!(remedy("chain INPUT of table ip6 filter", true, false).starts_with("ip6tables -I INPUT"));
         assert_eq!(remedy("chain INPUT of table ip filter", false, true), "ufw allow in on ps-+ to any port 10053");
-        assert!(remedy("chain in of table inet mine", false, false).starts_with("accept what comes from interfaces ps-*"));
+        assert!(
+            remedy("chain in of table inet mine", false, false).starts_with("accept UDP and TCP packets from the interfaces ps-*")
+        );
     }
 }

@@ -48,7 +48,7 @@ fn judge(pods: &[Pod], evidence: &Evidence, now: Timestamp) -> Vec<Finding> {
         });
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(format!("{}, all well", counted(pods.len(), "pod"))));
+        findings.push(Finding::ok(format!("{}, all healthy", counted(pods.len(), "pod"))));
     }
     findings
 }

@@ -35,16 +35,16 @@ pub(super) fn judge(observed: &ObservedPorts) -> Vec<Finding> {
     let ObservedPorts { shared, resolver } = observed;
     let shared = shared.iter().map(|(pod, port, owner)| {
         Finding::warning(
-            format!("hostPort {port} leads to pod {pod}, and {owner} listens there, too"),
-            "one of the two is not reached: clients from outside get to the service below port 1024, and to the pod above",
-            "give one of them another port",
+            format!("hostPort {port} of pod {pod} is also used by {owner}"),
+            "only one of the two can be reached: from other hosts, the service for ports below 1024 and the pod for other ports",
+            "change the port of one of them",
         )
     });
     let resolver = resolver.iter().map(|owner| {
         Finding::warning(
-            format!("port 53 of 127.112.115.53 is taken by {owner}"),
-            "pods on the host's network with dnsPolicy ClusterFirstWithHostNet have the host's name servers, and do not find pods by name",
-            "have it listen at addresses of its own (dnsmasq: bind-interfaces; unbound: interface), and restart podstead",
+            format!("port 53 on 127.112.115.53 is in use by {owner}"),
+            "pods on the host network with dnsPolicy ClusterFirstWithHostNet use the host's name servers and cannot resolve names of pods",
+            "configure it to listen on specific addresses only (dnsmasq: bind-interfaces; unbound: interface), then restart podstead",
         )
     });
     shared.chain(resolver).collect()
@@ -58,7 +58,7 @@ mod tests {
     fn who_shares_a_port_is_named() {
         let shared = vec![("default/web-edge".to_owned(), "8080/TCP".to_owned(), "nginx (process 7)".to_owned())];
         let found = judge(&ObservedPorts { shared, resolver: Some("dnsmasq (process 8)".into()) });
-        assert_eq!(found[0].what, "hostPort 8080/TCP leads to pod default/web-edge, and nginx (process 7) listens there, too");
+        assert_eq!(found[0].what, "hostPort 8080/TCP of pod default/web-edge is also used by nginx (process 7)");
         assert_eq!(found[1].what, "port 53 of 127.112.115.53 is taken by dnsmasq (process 8)");
         assert_eq!(judge(&ObservedPorts::default()), []);
     }

@@ -61,19 +61,19 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         if !observed.is_root && observed.found.is_empty() {
             return Vec::new();
         }
-        return vec![Finding::ok("nothing is left of pods that are gone")];
+        return vec![Finding::ok("no leftovers of removed pods")];
     }
     let list: Vec<String> =
         strangers.iter().map(|(uid, what)| format!("{uid} ({})", what.iter().copied().collect::<Vec<_>>().join(", "))).collect();
-    let what = format!("something is left of pods that nobody knows:\n{}", list.join("\n"));
+    let what = format!("leftovers of unknown pods:\n{}", list.join("\n"));
     vec![if observed.daemon_answers {
         Finding::warning(
             what,
-            "the daemon removes what it does not know when every source was heard; this it could not remove, or it is about to",
-            "journalctl -u podstead tells why it cannot; a process that still uses it shows in fuser -m",
+            "the daemon removes leftovers after the first sync of all sources; it is about to remove these, or it cannot",
+            "journalctl -u podstead shows why it cannot; fuser -m finds processes that still use a mount",
         )
     } else {
-        Finding::note(what, "the daemon cleans up at its start", "")
+        Finding::note(what, "the daemon removes them when it starts", "")
     }]
 }
 

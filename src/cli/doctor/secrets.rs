@@ -31,18 +31,18 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 fn judge(observed: &Observed) -> Vec<Finding> {
     let path = &observed.path;
     let mut findings = vec![match &observed.key {
-        Ok(true) => Finding::ok("the key of this host can be read"),
-        Ok(false) => Finding::note("this host has no key yet", "the daemon makes one at its start", ""),
+        Ok(true) => Finding::ok("the machine key is readable"),
+        Ok(false) => Finding::note("this host has no machine key yet", "the daemon creates it when it starts", ""),
         Err(error) if observed.is_root => Finding::problem(
-            format!("the key of this host cannot be used: {error}"),
-            "secrets that are kept for a start without network cannot be opened; they are fetched again from their sources",
-            format!("put {path} back from a backup, or remove it: the daemon then makes another"),
+            format!("cannot use the machine key: {error}"),
+            "Secrets that are stored for a start without network cannot be decrypted; they are fetched again from their sources",
+            format!("restore {path} from a backup, or remove it: the daemon then creates a new one"),
         ),
-        Err(_) => Finding::note("the key of this host is not for this user", "", "sudo podstead doctor"),
+        Err(_) => Finding::note("this user cannot read the machine key", "", "sudo podstead doctor"),
     }];
     if observed.mode.is_some_and(|mode| mode & 0o077 != 0) {
-        let why = "whoever reads it can open the secrets that are kept on disk";
-        findings.push(Finding::problem(format!("{path} can be read by others"), why, format!("chmod 600 {path}")));
+        let why = "anyone who can read it can decrypt the Secrets that are stored on disk";
+        findings.push(Finding::problem(format!("{path} is readable by other users"), why, format!("chmod 600 {path}")));
     }
     findings
 }

@@ -91,19 +91,19 @@ impl Right {
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HostNetwork => f.write_str("is on the host's network"),
-            Self::HostPid => f.write_str("sees the host's processes"),
-            Self::HostIpc => f.write_str("shares the host's IPC"),
+            Self::HostNetwork => f.write_str("uses the host network"),
+            Self::HostPid => f.write_str("uses the host PID namespace"),
+            Self::HostIpc => f.write_str("uses the host IPC namespace"),
             Self::Privileged => f.write_str("privileged"),
             Self::Capabilities(names) => write!(f, "added capabilities {}", names.join(", ")),
-            Self::NoSeccomp => f.write_str("no filter of system calls"),
+            Self::NoSeccomp => f.write_str("no seccomp profile"),
             Self::NoAppArmor => f.write_str("no AppArmor profile"),
             Self::UnmaskedProc => f.write_str("unmasked /proc"),
-            Self::WritesHostPath(path) => write!(f, "writes {path} of the host"),
-            Self::ReadsHostPath(path) => write!(f, "reads {path} of the host"),
-            Self::HostPort(port) => write!(f, "port {port} of the host"),
+            Self::WritesHostPath(path) => write!(f, "writes host path {path}"),
+            Self::ReadsHostPath(path) => write!(f, "reads host path {path}"),
+            Self::HostPort(port) => write!(f, "host port {port}"),
             Self::Root => f.write_str("root without a user namespace"),
-            Self::NoLimits(resources) => write!(f, "no limit of {}", resources.join(", ")),
+            Self::NoLimits(resources) => write!(f, "no limit for {}", resources.join(", ")),
         }
     }
 }
@@ -135,9 +135,9 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
     match &host.answers {
         Ok(answers) => judge(&answers.pods),
         Err(_) => vec![Finding::problem(
-            "rights of pods are not known",
-            "the daemon, which knows the pods, does not answer",
-            "podstead doctor daemon says why",
+            "the rights of pods are unknown",
+            "the daemon does not respond, and it has the list of pods",
+            "podstead doctor daemon shows why",
         )],
     }
 }
@@ -147,7 +147,7 @@ fn judge(pods: &[Pod]) -> Vec<Finding> {
     if !findings.is_empty() {
         return findings;
     }
-    vec![Finding::ok(format!("{}, confined and limited", counted(pods.len(), "pod")))]
+    vec![Finding::ok(format!("{}, all confined and limited", counted(pods.len(), "pod")))]
 }
 
 /// The findings about a pod; none for a pod that is confined and limited.
@@ -174,11 +174,11 @@ fn finding(pod: &Pod) -> Option<Finding> {
         rights: shown.collect(),
     };
     let found = if held.iter().any(|(_, right)| right.reaches_the_host()) {
-        let why = "what is in it, or takes it over, has a part of the host in hand";
+        let why = "a program in this pod, or an attacker who takes it over, controls a part of the host";
         Finding::warning(
             what,
             why,
-            "take out what it does not need; sources[].allow in the configuration refuses what a source may not use",
+            "remove the rights that it does not need; sources[].allow in the configuration limits what pods of a source may use",
         )
     } else {
         Finding::note(what, "", "")
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn confined_pod_is_no_finding() {
         let confined = pod(&json!({}));
-        assert_eq!(judge(&[confined]), [Finding::ok("1 pod, confined and limited")]);
+        assert_eq!(judge(&[confined]), [Finding::ok("1 pod, all confined and limited")]);
         assert_eq!(judge(&[])[0].severity, Ok);
     }
 
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!([found[0].severity, found[1].severity], [Warning, Note]);
         assert_eq!(
             found[0].what,
-            "pod web-edge (source fleet, apps/web.yaml:7:1):\nsees the host's processes\ncontainer app: privileged; root without a user namespace"
+            "pod web-edge (source fleet, apps/web.yaml:7:1):\nuses the host PID namespace\ncontainer app: privileged; root without a user namespace"
         );
         let shown = serde_json::to_value(found[0].pod.as_ref().unwrap()).unwrap();
         assert_eq!(shown["origin"], "apps/web.yaml:7:1");

@@ -25,9 +25,9 @@ fn judge(answers: &Answers, now: Timestamp) -> Vec<Finding> {
         };
         if let Some(error) = &status.last_error {
             findings.push(Finding::problem(
-                format!("source {name} ({}) cannot be read: {error}", source.spec.location),
-                format!("{read}; its pods go on as last accepted, changes do not arrive"),
-                format!("podstead sync {name} --wait tries again at once"),
+                format!("source {name} ({}) cannot be fetched: {error}", source.spec.location),
+                format!("{read}; its pods keep running at the last accepted revision, changes are not applied"),
+                format!("podstead sync {name} --wait retries at once"),
             ));
         }
         let errors = status.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
@@ -35,8 +35,8 @@ fn judge(answers: &Answers, now: Timestamp) -> Vec<Finding> {
             let more = if errors > 1 { format!(" (and {} more)", errors - 1) } else { String::new() };
             findings.push(Finding::problem(
                 format!("source {name}: {first}{more}"),
-                "the last good version of what it concerns stays in force",
-                "mend the manifest; podstead status shows all problems",
+                "the last accepted version of the object stays in force",
+                "fix the manifest; podstead status shows all problems",
             ));
         }
         let warnings = status.problems.len() - errors;
@@ -46,17 +46,17 @@ fn judge(answers: &Answers, now: Timestamp) -> Vec<Finding> {
         }
         if let Some(hold) = &status.hold {
             let what = format!("source {name} is {} ({})", hold.kind.word(), hold.command);
-            findings.push(Finding::note(what, "changes do not arrive", format!("podstead resume {name}")));
+            findings.push(Finding::note(what, "changes are not applied", format!("podstead resume {name}")));
         }
     }
     for name in &answers.daemon.waiting_for_sources {
         if !findings.iter().any(|finding| finding.what.starts_with(&format!("source {name} "))) {
-            let why = "until every source was heard, nothing is removed";
-            findings.push(Finding::warning(format!("source {name} has not delivered anything yet"), why, ""));
+            let why = "nothing is removed before the first sync of all sources";
+            findings.push(Finding::warning(format!("source {name} has not been synced yet"), why, ""));
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(format!("{}, all read", counted(answers.sources.len(), "source"))));
+        findings.push(Finding::ok(format!("{}, all synced", counted(answers.sources.len(), "source"))));
     }
     findings
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What goes on whatever the cluster does.
-const UNTOUCHED: &str = "pods run on as they are; the cluster shows them as they were";
+const UNTOUCHED: &str = "pods keep running; the cluster shows their last reported status";
 
 /// What was observed.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ fn look(upstream: &UpstreamConfig, status: Option<UpstreamStatus>) -> Observed {
     let kubeconfig = Kubeconfig::load(&upstream.kubeconfig, upstream.context.as_deref());
     let secrets = kubeconfig.as_ref().map(Kubeconfig::secret_files).unwrap_or_default();
     let missing =
-        secrets.iter().find(|path| std::fs::metadata(path).is_err()).map(|path| format!("{} is not there", path.display()));
+        secrets.iter().find(|path| std::fs::metadata(path).is_err()).map(|path| format!("{} does not exist", path.display()));
     // Without secrets in it, the kubeconfig itself may be read by anybody.
     let own = kubeconfig.as_ref().is_ok_and(Kubeconfig::has_secrets).then_some(upstream.kubeconfig.as_path());
     let is_open = |path: &Path| std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o004 != 0);
@@ -51,13 +51,13 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     let Observed { kubeconfig, open_files, status } = observed;
     let mut findings = Vec::new();
     if let Err(error) = kubeconfig {
-        let remedy = "podstead config check; the files are read again when they change";
+        let remedy = "podstead config check; the daemon reads the files again when they change";
         findings.push(Finding::problem(error.clone(), UNTOUCHED, remedy));
     }
     for path in open_files {
         let path = path.display();
-        let why = "whoever reads it may speak for this Node";
-        findings.push(Finding::problem(format!("everybody may read {path}"), why, format!("chmod o-r {path}")));
+        let why = "anyone who can read it can act as this Node";
+        findings.push(Finding::problem(format!("every user can read {path}"), why, format!("chmod o-r {path}")));
     }
     if let Some(status) = status {
         findings.extend(of_status(status, kubeconfig.is_ok()));
@@ -70,24 +70,24 @@ fn of_status(status: &UpstreamStatus, is_usable: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     match node {
         NodeStanding::StandBy => findings.push(Finding::problem(
-            "another agent renews the Lease of this Node: this host says nothing to the cluster",
-            "the cluster shows what the other one says",
-            "give one of them another nodeName, or stop it; this host takes over 40 s later",
+            "another agent renews the Lease of this Node: this host reports nothing to the cluster",
+            "the cluster shows what the other agent reports",
+            "change the nodeName of one of them, or stop the other agent; this host takes over after 40 s",
         )),
         NodeStanding::Unknown | NodeStanding::Registered => {
             let error = node_error.as_ref().or(watch_error.as_ref());
             if *connected && let Some(error) = error {
-                let remedy = "set it as an administrator of the cluster, or take it out of the configuration";
-                findings.push(Finding::warning(format!("{server}: {error}"), "the Node is there, but not all of it", remedy));
+                let remedy = "let an administrator of the cluster set it, or remove it from the configuration";
+                findings.push(Finding::warning(format!("{server}: {error}"), "the Node is registered, but incomplete", remedy));
             } else if is_usable && !*connected {
-                let error = error.map_or_else(|| "not asked yet".to_owned(), Clone::clone);
-                let remedy = "reach it from this host (curl), and look at its rights and at the dates of certificates";
-                findings.push(Finding::problem(format!("{server} is not connected: {error}"), UNTOUCHED, remedy));
+                let error = error.map_or_else(|| "no request was made yet".to_owned(), Clone::clone);
+                let remedy = "check that this host can reach it (curl), its permissions, and the dates of its certificates";
+                findings.push(Finding::problem(format!("not connected to {server}: {error}"), UNTOUCHED, remedy));
             }
         }
     }
     for problem in problems {
-        findings.push(Finding::warning(problem.clone(), "the cluster does not show this pod as it is", "it is tried again"));
+        findings.push(Finding::warning(problem.clone(), "the cluster shows an outdated status of this pod", "podstead retries"));
     }
     if findings.is_empty() && *connected {
         findings.push(Finding::ok(format!("{server}, {mirrors} of {}", counted(*pods, "mirror"))));

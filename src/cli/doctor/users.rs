@@ -19,7 +19,7 @@ fn judge(range: IdRange, clashes: &[(&str, Vec<Clash>)]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = told.collect();
     if findings.is_empty() {
         findings
-            .push(Finding::ok(format!("ids {range} are free for {}", counted(usize::try_from(range.pods).unwrap_or(0), "pod"))));
+            .push(Finding::ok(format!("IDs {range} are free for {}", counted(usize::try_from(range.pods).unwrap_or(0), "pod"))));
     }
     findings
 }
@@ -27,15 +27,15 @@ fn judge(range: IdRange, clashes: &[(&str, Vec<Clash>)]) -> Vec<Finding> {
 fn told(range: IdRange, file: &str, clash: &Clash) -> Finding {
     Finding::warning(
         sentence(range, file, clash),
-        "processes of a pod with hostUsers: false and those of that user could be the same user for the kernel",
-        "set userNamespaces.firstId in the configuration to a multiple of 65536 that is free; pods that run keep their ids",
+        "a pod with hostUsers: false and that user could have the same UIDs on the host",
+        "set userNamespaces.firstId in the configuration to an unused multiple of 65536; running pods keep their IDs",
     )
 }
 
 /// What is so.
 pub(in crate::cli) fn sentence(range: IdRange, file: &str, clash: &Clash) -> String {
     let Clash { line, owner, first, last } = clash;
-    format!("{file}:{line} gives ids {first} to {last} to {owner}; those of pods are {range}")
+    format!("{file}:{line} assigns IDs {first} to {last} to {owner}, but userNamespaces assigns {range} to pods")
 }
 
 #[cfg(test)]
@@ -47,7 +47,10 @@ mod tests {
     fn a_user_with_ids_of_pods_is_named_with_file_and_line() {
         let range = IdRange { first: 65536, pods: 1 };
         let found = judge(range, &[("/etc/subuid", range.clashes("a:1:2\nbob:100000:65536")), ("/etc/subgid", Vec::new())]);
-        assert_eq!(found[0].what, "/etc/subuid:2 gives ids 100000 to 165535 to bob; those of pods are 65536 to 131071");
+        assert_eq!(
+            found[0].what,
+            "/etc/subuid:2 assigns IDs 100000 to 165535 to bob, but userNamespaces assigns 65536 to 131071 to pods"
+        );
         assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
         assert_eq!(judge(range, &[]), [Finding::ok("ids 65536 to 131071 are free for 1 pod")]);
     }

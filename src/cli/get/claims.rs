@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ClaimsArgs {
-    /// Only this one; with --namespace, or in the namespace "default"
+    /// Only the object with this name; in --namespace, default: the namespace "default"
     name: Option<String>,
     #[command(flatten)]
     namespaces: NamespaceArgs,

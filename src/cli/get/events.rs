@@ -27,7 +27,7 @@ pub(in crate::cli) struct EventsArgs {
     r#type: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Go on and tell new ones
+    /// After listing, watch for new events
     #[arg(short, long)]
     watch: bool,
 }

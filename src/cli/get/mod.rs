@@ -31,19 +31,19 @@ enum Kind {
     /// Pods of this host
     #[command(visible_aliases = ["pod", "po"])]
     Pods(pods::PodsArgs),
-    /// What happened lately
+    /// Recent events
     #[command(visible_aliases = ["event", "ev"])]
     Events(events::EventsArgs),
-    /// Where manifests come from, and how that is
+    /// Sources of manifests and their status
     #[command(visible_alias = "source")]
     Sources(sources::SourcesArgs),
-    /// ConfigMaps that pods may refer to
+    /// ConfigMaps of this host
     #[command(name = "configmaps", visible_aliases = ["configmap", "cm"])]
     ConfigMaps(objects::ObjectsArgs),
-    /// Secrets that pods may refer to, without what they hold
+    /// Secrets of this host, without their values
     #[command(visible_alias = "secret")]
     Secrets(objects::ObjectsArgs),
-    /// Claims of persistent volumes, and data of claims that are gone
+    /// PersistentVolumeClaims, including released ones with data on disk
     #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
     PersistentVolumeClaims(claims::ClaimsArgs),
     /// Images on this host
@@ -54,10 +54,10 @@ enum Kind {
 /// `-o`.
 #[derive(Clone, Copy, Debug, Args)]
 struct OutputArgs {
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
-    /// Leave the headings out
+    /// Do not print the headings
     #[arg(long)]
     no_headers: bool,
 }

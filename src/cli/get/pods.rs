@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct PodsArgs {
-    /// Only this pod; the node's name at its end may be left out
+    /// Only this pod; the "-<node>" suffix may be omitted
     name: Option<String>,
     #[command(flatten)]
     namespace: NamespaceArgs,
@@ -28,7 +28,7 @@ pub(in crate::cli) struct PodsArgs {
     field_selector: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Go on and tell changes
+    /// After listing, watch for changes
     #[arg(short, long)]
     watch: bool,
 }

@@ -23,9 +23,9 @@ enum ImageCommand {
     /// List images
     #[command(visible_alias = "list")]
     Ls(get::ImagesArgs),
-    /// Import an OCI layout or docker archive
+    /// Import an OCI layout or a docker archive
     Import {
-        /// The archive; the daemon reads it
+        /// Path of the archive; the daemon must be able to read it
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
@@ -37,7 +37,7 @@ enum ImageCommand {
     },
     /// Remove an image
     Rm {
-        /// The image as `image ls` names it
+        /// Image name as shown by `podstead image ls`
         #[arg(required = true, value_name = "IMAGE")]
         references: Vec<String>,
     },
@@ -96,5 +96,5 @@ async fn pull(client: &Client, reference: &str) -> anyhow::Result<()> {
             }
         }
     }
-    anyhow::bail!("the daemon did not say how the pull of {reference:?} ended")
+    anyhow::bail!("the daemon closed the connection during the pull of {reference:?}; check podstead get images")
 }

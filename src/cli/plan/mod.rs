@@ -33,16 +33,18 @@ use std::sync::Arc;
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 nothing would change, 1 something would change or a manifest is refused, \
-                        2 the command was not understood or something could not be read.")]
+#[command(
+    after_help = "Exit codes: 0 nothing would change; 1 something would change, a manifest is rejected, or something could not be read; \
+                        2 invalid arguments."
+)]
 pub(super) struct PlanArgs {
-    /// Directory or file of manifests; of a git source, any path in a clone of its repository
+    /// Directory or file with manifests; for a git source, any path in a clone of its repository
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// The source that would hold them [default: the one whose directory this is, or whose repository this is a clone of, or the only one]
+    /// Source that the manifests belong to [default: the source with this directory or this repository, or the only source]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// Also show pods that stay as they are
+    /// Also show pods that would not change
     #[arg(short, long)]
     verbose: bool,
 }
@@ -95,7 +97,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
 fn forecast(set: Set, config: &Config) -> anyhow::Result<(Vec<PodChange>, Vec<String>)> {
     let clock = Clock::system();
     let now = clock.now();
-    let pods = host::pods(&config.paths).context("read what this host has")?;
+    let pods = host::pods(&config.paths).context("read the pods of this host")?;
     let source = set.source.clone();
     let mut merge = merge(&pods, config, now.wall)?;
     let context = |objects: &Arc<Objects>| DefinitionContext {

@@ -27,14 +27,14 @@ const PIECE: usize = 32 << 10;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct PortForwardArgs {
-    /// Addresses of this machine to listen on: localhost, or IP addresses
+    /// Local addresses to listen on: localhost, or IP addresses
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', default_value = "localhost")]
     address: Vec<ListenAddress>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// The pod; the node's name at its end may be left out
+    /// Name of the pod; the "-<node>" suffix may be omitted
     pod: String,
-    /// Port of this machine and port of the pod, or its name; without the first the same, with :80 a free one
+    /// Local port and port of the pod (number or name); 80: the same local port; :80: any free local port
     #[arg(required = true, value_name = "[LOCAL:]REMOTE")]
     ports: Vec<PortPair>,
 }
@@ -53,7 +53,7 @@ impl FromStr for ListenAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "localhost" => Ok(Self::Localhost),
-            _ => text.parse().map(Self::Ip).map_err(|_| "neither localhost nor an IP address".to_owned()),
+            _ => text.parse().map(Self::Ip).map_err(|_| "expected localhost or an IP address".to_owned()),
         }
     }
 }

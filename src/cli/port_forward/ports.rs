@@ -28,15 +28,15 @@ impl FromStr for PortPair {
         let (local, remote) = match text.split_once(':') {
             None => (None, text),
             Some(("", remote)) => (Some(0), remote),
-            Some((local, remote)) => (Some(local.parse().map_err(|_| format!("{local:?} is not a port of this side"))?), remote),
+            Some((local, remote)) => (Some(local.parse().map_err(|_| format!("{local:?} is not a valid local port"))?), remote),
         };
         let remote = match remote.parse::<u16>() {
-            Ok(0) => return Err("the pod's port cannot be 0".to_owned()),
+            Ok(0) => return Err("the port of the pod cannot be 0".to_owned()),
             Ok(number) => IntOrString::Int(number.into()),
             Err(_) if !remote.is_empty() && remote.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
                 IntOrString::String(remote.to_owned())
             }
-            Err(_) => return Err(format!("{remote:?} is neither a port nor the name of one")),
+            Err(_) => return Err(format!("{remote:?} is neither a port number nor a port name")),
         };
         Ok(Self { local, remote })
     }
@@ -46,7 +46,7 @@ impl PortPair {
     /// The numbers; names are those of the pod's ports. The error is a sentence.
     pub(super) fn resolve(&self, pod: &Pod) -> Result<ForwardedPort, String> {
         let remote = match &self.remote {
-            IntOrString::Int(number) => u16::try_from(*number).map_err(|_| format!("{number} is no port"))?,
+            IntOrString::Int(number) => u16::try_from(*number).map_err(|_| format!("{number} is not a valid port"))?,
             IntOrString::String(name) => named(pod, name)?,
         };
         Ok(ForwardedPort { local: self.local.unwrap_or(remote), remote })
@@ -60,8 +60,10 @@ fn named(pod: &Pod, name: &str) -> Result<u16, String> {
     let port = ports.find(|port| port.name.as_deref() == Some(name));
     let port = port.ok_or_else(|| format!("pod {:?} has no port named {name:?}", crate::cli::pods::name_of(pod)))?;
     match port.protocol.as_deref() {
-        None | Some("TCP") => u16::try_from(port.container_port).map_err(|_| format!("{} is no port", port.container_port)),
-        Some(protocol) => Err(format!("port {name:?} is of {protocol}; only TCP can be forwarded")),
+        None | Some("TCP") => {
+            u16::try_from(port.container_port).map_err(|_| format!("{} is not a valid port", port.container_port))
+        }
+        Some(protocol) => Err(format!("port {name:?} uses {protocol}, but only TCP can be forwarded")),
     }
 }
 
@@ -100,6 +102,6 @@ mod tests {
             resolved(text).unwrap_err();
         }
         assert_eq!(resolved("https").unwrap_err(), r#"pod "web-edge" has no port named "https""#);
-        assert_eq!(resolved("dns").unwrap_err(), r#"port "dns" is of UDP; only TCP can be forwarded"#);
+        assert_eq!(resolved("dns").unwrap_err(), r#"port "dns" uses UDP, but only TCP can be forwarded"#);
     }
 }

@@ -11,18 +11,18 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AttachArgs {
-    /// Send stdin to the container
+    /// Pass stdin to the container
     #[arg(short = 'i', long)]
     stdin: bool,
-    /// The container has a terminal: send single keys (ctrl-p ctrl-q leaves it alone)
+    /// Use the terminal of the container in raw mode (ctrl-p ctrl-q detaches)
     #[arg(short, long)]
     tty: bool,
-    /// The container [default: the pod's only one, or the one its annotation names]
+    /// Name of the container [default: the only container, or the one in the annotation kubectl.kubernetes.io/default-container]
     #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// The pod; the node's name at its end may be left out
+    /// Name of the pod; the "-<node>" suffix may be omitted
     pod: String,
 }
 
@@ -35,10 +35,10 @@ pub(in crate::cli) fn run(args: &AttachArgs, context: &Context) -> anyhow::Resul
         let stdin = args.stdin && has(|container| container.stdin);
         let tty = args.tty && has(|container| container.tty);
         if args.stdin && !stdin {
-            writeln!(io::stderr(), "the container takes no stdin (stdin: true is not in its manifest): -i is ignored")?;
+            writeln!(io::stderr(), "ignoring -i: the container does not read stdin (its manifest does not set stdin: true)")?;
         }
         if args.tty && !tty {
-            writeln!(io::stderr(), "the container has no terminal (tty: true is not in its manifest): -t is ignored")?;
+            writeln!(io::stderr(), "ignoring -t: the container has no terminal (its manifest does not set tty: true)")?;
         }
         let target = pod_target(&pod, &["attach"])
             .with_some("container", args.container.as_ref())

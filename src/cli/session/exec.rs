@@ -10,20 +10,20 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExecArgs {
-    /// Send stdin to the program
+    /// Pass stdin to the command
     #[arg(short = 'i', long)]
     stdin: bool,
-    /// Give the program a terminal
+    /// Allocate a terminal for the command
     #[arg(short, long)]
     tty: bool,
-    /// The container [default: the pod's only one, or the one its annotation names]
+    /// Name of the container [default: the only container, or the one in the annotation kubectl.kubernetes.io/default-container]
     #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// The pod; the node's name at its end may be left out
+    /// Name of the pod; the "-<node>" suffix may be omitted
     pod: String,
-    /// Program and arguments
+    /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -53,7 +53,7 @@ pub(in crate::cli) fn run(args: &ExecArgs, context: &Context) -> anyhow::Result<
 /// A terminal on the other side is of no use when the input here is a pipe, and its echo would be in the output.
 fn terminal_wanted(stdin: bool) -> io::Result<bool> {
     if stdin && !io::stdin().is_terminal() {
-        writeln!(io::stderr(), "stdin is no terminal: -t is ignored")?;
+        writeln!(io::stderr(), "ignoring -t: stdin is not a terminal")?;
         return Ok(false);
     }
     Ok(true)

@@ -54,7 +54,7 @@ async fn run(socket: Socket, streams: Streams) -> anyhow::Result<ExitCode> {
         End::Process(Ending::Exited(code)) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
         End::Process(Ending::Failed(message)) => anyhow::bail!(message),
         End::Detached => {
-            writeln!(io::stderr(), "detached; the container goes on")?;
+            writeln!(io::stderr(), "detached; the container keeps running")?;
             Ok(ExitCode::SUCCESS)
         }
         // As a shell tells it.
@@ -89,7 +89,7 @@ async fn receive_output(stream: &mut SplitStream<Socket>) -> anyhow::Result<Endi
                 }
             }
             Some(Ok(Message::Close(_))) | None => {
-                return Ok(Ending::Failed("the daemon closed the session without saying how the process ended".into()));
+                return Ok(Ending::Failed("the daemon closed the session before reporting the exit code of the process".into()));
             }
             Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
             Some(Err(error)) => return Err(session_error(error).into()),

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Default, Args)]
 pub(super) struct StatusArgs {
-    /// End with 1 when something is not as it should be
+    /// Exit with 1 if there is a problem
     #[arg(long)]
     exit_code: bool,
 }

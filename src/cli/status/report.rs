@@ -57,14 +57,19 @@ impl Report {
         }
         if !daemon.needs_restart_for.is_empty() {
             let fields = daemon.needs_restart_for.join(", ");
-            writeln!(text, "  {}", Style::Pending.paint(&format!("configured, but only from the next start on: {fields}"), color))?;
+            writeln!(
+                text,
+                "  {}",
+                Style::Pending
+                    .paint(&format!("changed in the configuration, takes effect after a restart of the daemon: {fields}"), color)
+            )?;
         }
         for source in &self.sources {
             writeln!(text)?;
             write_source(text, source, now, color)?;
         }
         for name in daemon.waiting_for_sources.iter().filter(|name| !self.sources.iter().any(|s| s.metadata.name == **name)) {
-            writeln!(text, "\nsource {name}: {}", Style::Pending.paint("has not delivered anything yet", color))?;
+            writeln!(text, "\nsource {name}: {}", Style::Pending.paint("not synced yet", color))?;
         }
         if let Some(upstream) = &daemon.upstream {
             writeln!(text)?;
@@ -82,13 +87,16 @@ impl Report {
         match (rows.len(), unwell.len()) {
             (0, _) => writeln!(text, "no pods")?,
             (all, 0) if refused > 0 => {
-                let refused = format!("but {} refused: see above", counted(refused, "object"));
-                writeln!(text, "{} running well, {}", pods(all), Style::Bad.paint(&refused, color))?;
+                let refused = format!("but {} rejected: see above", counted(refused, "object"));
+                writeln!(text, "{} healthy, {}", pods(all), Style::Bad.paint(&refused, color))?;
             }
-            (all, 0) => writeln!(text, "{}, {}", pods(all), Style::Good.paint("all well", color))?,
-            (all, _) => {
-                writeln!(text, "{}, {well} well, {}", pods(all), Style::Bad.paint(&format!("{} not", unwell.len()), color))?
-            }
+            (all, 0) => writeln!(text, "{}, {}", pods(all), Style::Good.paint("all healthy", color))?,
+            (all, _) => writeln!(
+                text,
+                "{}, {well} healthy, {}",
+                pods(all),
+                Style::Bad.paint(&format!("{} unhealthy", unwell.len()), color)
+            )?,
         }
         for (pod, row) in unwell {
             let trouble = explain(pod, row, &self.evidence, now);
@@ -135,15 +143,15 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
     }
     if let Some(hold) = &status.hold {
         let since = age_since(Some(hold.since), now);
-        let held = format!("{} {since} ago ({}): stays at what is accepted", hold.kind.word(), hold.command);
+        let held = format!("{} {since} ago ({}): held at the accepted revision", hold.kind.word(), hold.command);
         writeln!(text, "  {}", Style::Pending.paint(&held, color))?;
         writeln!(text, "      -> podstead resume {}", source.metadata.name)?;
     }
     if let Some(error) = &status.last_error {
         writeln!(text, "  {}", Style::Bad.paint(error, color))?;
-        write!(text, "      its pods go on as last accepted")?;
+        write!(text, "      its pods keep running at the accepted revision")?;
         match status.next_look_at.filter(|at| *at > now) {
-            Some(at) => writeln!(text, "; next try in {}", age_since(Some(now), at))?,
+            Some(at) => writeln!(text, "; next retry in {}", age_since(Some(now), at))?,
             None => writeln!(text)?,
         }
     }
@@ -237,6 +245,6 @@ mod tests {
         report.sources[0].status.last_error = None;
         report.sources[0].status.problems.clear();
         assert!(report.is_well());
-        assert!(report.text(Timestamp::UNIX_EPOCH, false).ends_with("\n\n1 pod, all well\n"));
+        assert!(report.text(Timestamp::UNIX_EPOCH, false).ends_with("\n\n1 pod, all healthy\n"));
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn write(text: &mut String, upstream: &UpstreamStatus, now: Timestamp
     let standing = match node {
         NodeStanding::Unknown => "node not registered yet",
         NodeStanding::Registered => "node registered",
-        NodeStanding::StandBy => "another agent speaks for this node",
+        NodeStanding::StandBy => "another agent renews the Lease of this node",
     };
     let style = if upstream.is_well() { Style::Good } else { Style::Pending };
     writeln!(text, "  {}, {standing}, mirrors {mirrors}/{pods}", style.paint(&connection, color))?;
@@ -23,7 +23,7 @@ pub(super) fn write(text: &mut String, upstream: &UpstreamStatus, now: Timestamp
         writeln!(text, "  {}", Style::Bad.paint(error, color))?;
     }
     if !*connected {
-        writeln!(text, "      pods run on as they are; mirrors follow when the cluster answers")?;
+        writeln!(text, "      pods keep running; mirror pods are updated when the cluster responds")?;
     }
     for problem in problems {
         writeln!(text, "  {}", Style::Bad.paint(problem, color))?;
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(
             text(&away),
             "cluster https://api.lan/\n  not connected for 60s, node registered, mirrors 1/3\n  no connection to api.lan: refused\n      \
-             pods run on as they are; mirrors follow when the cluster answers\n  \
+             pods keep running; mirror pods are updated when the cluster responds\n  \
              shop/web-edge: the mirror is not created: the API server answers 404: no namespace\n"
         );
     }

@@ -22,7 +22,7 @@ pub(super) async fn output(command: &[OsString]) -> Option<Vec<u8>> {
     let mut child = match child.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        Err(error) => return Some(format!("not started: {error}\n").into_bytes()),
+        Err(error) => return Some(format!("cannot start: {error}\n").into_bytes()),
     };
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut said, mut complained) = (Vec::new(), Vec::new());
@@ -36,8 +36,8 @@ pub(super) async fn output(command: &[OsString]) -> Option<Vec<u8>> {
     let mut end = String::new();
     let _infallible = match ended {
         Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => writeln!(end, "ended with {status}"),
-        Ok(Err(error)) => writeln!(end, "not waited for: {error}"),
+        Ok(Ok(status)) => writeln!(end, "exited with {status}"),
+        Ok(Err(error)) => writeln!(end, "cannot wait for it: {error}"),
         Err(_) => writeln!(end, "killed after {} s", PATIENCE.as_secs()),
     };
     said.extend_from_slice(end.as_bytes());
@@ -70,7 +70,7 @@ mod tests {
     #[tokio::test]
     async fn output_complaints_and_failure_are_kept() {
         let said = output(&words(&["sh", "-c", "echo out; echo err >&2; exit 3"])).await.unwrap();
-        assert_eq!(String::from_utf8(said).unwrap(), "out\nerr\nended with exit status: 3\n");
+        assert_eq!(String::from_utf8(said).unwrap(), "out\nerr\nexited with exit status: 3\n");
     }
 
     #[tokio::test]

@@ -33,10 +33,10 @@ Left out: Secrets, contents of ConfigMaps, what is secret in the kubeconfig, val
 and in the environment of the service, what containers write unless --logs is given. Command lines of containers, what explains a failure (the last line of a container that failed, \
 termination messages, what probes and hooks said) and the daemon's log are in it: look before you give it away.")]
 pub(super) struct SupportBundleArgs {
-    /// The file to write [default: podstead-<node>-<time>.tar.gz in this directory]
+    /// File to write [default: podstead-<node>-<time>.tar.gz in the current directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// So many of the last lines that each container wrote, too
+    /// Also include this number of log lines of each container
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     logs: u32,
 }
@@ -161,7 +161,7 @@ async fn write(file: File, args: &SupportBundleArgs, context: &Context, folder: 
 
 /// This program with the same configuration and socket.
 fn own_command(context: &Context, words: &[&str]) -> anyhow::Result<Vec<OsString>> {
-    let mut command = vec![std::env::current_exe().context("find this program")?.into_os_string()];
+    let mut command = vec![std::env::current_exe().context("find the podstead binary")?.into_os_string()];
     command.extend(["--color".into(), "never".into(), "--config".into(), context.config_path().as_os_str().to_owned()]);
     if let Ok(socket) = context.socket() {
         command.extend(["--socket".into(), socket.into_os_string()]);
@@ -195,8 +195,8 @@ fn kubeconfig(context: &Context) -> Option<String> {
             redact::kubeconfig(&mut written);
             yaml(&written)
         }
-        Some(Err(_)) => "# it is no YAML\n".to_owned(),
-        None => "# it cannot be read\n".to_owned(),
+        Some(Err(_)) => "# not valid YAML\n".to_owned(),
+        None => "# cannot be read\n".to_owned(),
     })
 }
 
@@ -208,7 +208,7 @@ async fn ask(client: &Client, target: Target, redact: fn(&mut Value)) -> Value {
             answer
         }
         Ok(Err(error)) => Value::from(crate::telemetry::error_chain(&error).to_string()),
-        Err(_) => Value::from(format!("no answer in {} s", PATIENCE.as_secs())),
+        Err(_) => Value::from(format!("no response within {} s", PATIENCE.as_secs())),
     }
 }
 

@@ -15,34 +15,34 @@ pub(super) fn advice(
     let status = status.strip_prefix("Init:").unwrap_or(status);
     match (status, ended) {
         ("CrashLoopBackOff", Some("OOMKilled")) | ("OOMKilled", _) => {
-            Some(format!("raise resources.limits.memory in {manifest}, or find out what needs so much"))
+            Some(format!("raise resources.limits.memory in {manifest}, or reduce the memory usage of the container"))
         }
         ("CrashLoopBackOff", Some("StartError" | "ContainerCannotRun")) | ("StartError" | "ContainerCannotRun", _) => {
-            Some(format!("mend command or image of container {} in {manifest}", container.unwrap_or_default()))
+            Some(format!("fix the command or the image of container {} in {manifest}", container.unwrap_or_default()))
         }
         ("CrashLoopBackOff", _) => Some(format!("podstead logs -p {name}{of_container}")),
         ("Error" | "Failed", _) => Some(format!("podstead logs {name}{of_container}")),
         // Whose end asked for it tells why.
         ("RestartingAllContainers", _) => Some(format!(
-            "podstead describe pod {name}: all its containers start anew together, as restartPolicyRules in {manifest} say"
+            "podstead describe pod {name}: all its containers are restarted together because of restartPolicyRules in {manifest}"
         )),
-        ("ErrImagePull" | "ImagePullBackOff", _) => {
-            Some(format!("podstead describe pod {name}; check name and registry, or import the image (podstead image import)"))
-        }
+        ("ErrImagePull" | "ImagePullBackOff", _) => Some(format!(
+            "podstead describe pod {name}; check the image name and the registry, or import the image (podstead image import)"
+        )),
         ("ErrImageNeverPull", _) => Some("import the image (podstead image import), or change imagePullPolicy".into()),
-        ("InvalidImageName", _) => Some(format!("mend the image's name in {manifest}")),
-        ("HostPortConflict", _) => Some(format!("change hostPort in {manifest}, or end what has the port")),
+        ("InvalidImageName", _) => Some(format!("fix the image name in {manifest}")),
+        ("HostPortConflict", _) => Some(format!("change hostPort in {manifest}, or stop the program that uses the port")),
         ("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" | "PostStartHookError", _) => {
             Some(format!("podstead describe pod {name}"))
         }
-        ("DeadlineExceeded", _) => Some("activeDeadlineSeconds is over; change the manifest to run it again".into()),
+        ("DeadlineExceeded", _) => Some("activeDeadlineSeconds was exceeded; change the manifest to run the pod again".into()),
         ("ContainerCreating" | "PodInitializing" | "Pending" | "Running" | "NotReady" | "Unknown", _) => {
-            Some(format!("podstead describe pod {name}, if it stays so"))
+            Some(format!("podstead describe pod {name}, if this persists"))
         }
         ("Terminating", _) => None,
         // How far initialisation is.
         (progress, _) if progress.split_once('/').is_some_and(|(done, _)| done.parse::<u32>().is_ok()) => {
-            Some(format!("podstead describe pod {name}, if it stays so"))
+            Some(format!("podstead describe pod {name}, if this persists"))
         }
         (code, _) if code.starts_with("ExitCode:") || code.starts_with("Signal:") => {
             Some(format!("podstead logs {name}{of_container}"))
@@ -61,17 +61,17 @@ mod tests {
             ("CrashLoopBackOff", None, "podstead logs -p web -c app"),
             ("Init:CrashLoopBackOff", Some("Error"), "podstead logs -p web -c app"),
             ("CrashLoopBackOff", Some("OOMKilled"), "raise resources.limits.memory in web.yaml:1:1"),
-            ("Init:StartError", Some("StartError"), "mend command or image of container app in web.yaml:1:1"),
+            ("Init:StartError", Some("StartError"), "fix the command or the image of container app in web.yaml:1:1"),
             ("ExitCode:3", None, "podstead logs web -c app"),
             (
                 "RestartingAllContainers",
                 Some("RestartingAllContainers"),
-                "podstead describe pod web: all its containers start anew together, as restartPolicyRules in web.yaml:1:1 say",
+                "podstead describe pod web: all its containers are restarted together because of restartPolicyRules in web.yaml:1:1",
             ),
-            ("Init:RestartingAllContainers", None, "podstead describe pod web: all its containers start anew together"),
+            ("Init:RestartingAllContainers", None, "podstead describe pod web: all its containers are restarted together"),
             ("ImagePullBackOff", None, "podstead describe pod web; check"),
             ("HostPortConflict", None, "change hostPort in web.yaml:1:1"),
-            ("Init:0/2", None, "podstead describe pod web, if it stays so"),
+            ("Init:0/2", None, "podstead describe pod web, if this persists"),
             ("SomethingNew", None, "podstead describe pod web"),
         ];
         for (status, ended, expected) in cases {

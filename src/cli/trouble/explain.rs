@@ -90,12 +90,13 @@ fn causes(
         causes.extend(waiting.and_then(|waiting| waiting.message.as_deref()).map(first_line));
     }
     if let (Some(container), Some(ended)) = (container, ended) {
-        let pause = back_off.and_then(|waiting| waiting.message.as_deref()).and_then(pause).map(|pause| format!("; waits {pause}"));
+        let pause =
+            back_off.and_then(|waiting| waiting.message.as_deref()).and_then(pause).map(|pause| format!("; back-off {pause}"));
         causes.push(format!("container {}: {}{}", container.name, ending(ended, now), pause.unwrap_or_default()));
         causes.extend(memory_limit(pod, container, ended));
         causes.extend(ended.message.as_deref().map(first_line).filter(|message| !message.is_empty()));
         if ended.message.is_none() {
-            causes.extend(evidence.last_words(container).map(|line| format!("last line of its log: {line}")));
+            causes.extend(evidence.last_words(container).map(|line| format!("last log line: {line}")));
         }
     }
     let of_container = |event: &Event| {
@@ -117,9 +118,9 @@ fn causes(
 fn time_left(pod: &Pod, now: Timestamp) -> Option<String> {
     let until = pod.metadata.deletion_timestamp.as_ref()?.0;
     Some(if until > now {
-        format!("its containers may take another {}", age_since(Some(now), until))
+        format!("its containers have another {} to stop", age_since(Some(now), until))
     } else {
-        "its containers had their time and are killed".to_owned()
+        "the grace period is over: its containers are being killed".to_owned()
     })
 }
 
@@ -136,7 +137,7 @@ fn memory_limit(pod: &Pod, container: &ContainerStatus, ended: &ContainerStateTe
     let spec = pod.spec.as_ref()?;
     let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
     let limits = all.find(|other| other.name == container.name)?.resources.as_ref()?.limits.as_ref()?;
-    Some(format!("its memory limit is {}", limits.get("memory")?.0))
+    Some(format!("memory limit: {}", limits.get("memory")?.0))
 }
 
 /// Messages are of containers and of servers, too.
@@ -191,7 +192,7 @@ mod tests {
         let trouble = explained(&pod, &evidence);
         assert_eq!(
             trouble.causes,
-            ["container app: Error, exit code 3 after 2s, 8s ago; waits 20s", "last line of its log: no such file: /data/db"]
+            ["container app: Error, exit code 3 after 2s, 8s ago; back-off 20s", "last log line: no such file: /data/db"]
         );
         assert_eq!(trouble.remedy.as_deref(), Some("podstead logs -p web-edge -c app"));
     }
@@ -203,14 +204,14 @@ mod tests {
         })));
         let trouble = explained(&pod, &Evidence::default());
         assert_eq!(trouble.causes[1], "exec \"/bin/nope\": no such file or directory");
-        assert_eq!(trouble.remedy.as_deref(), Some("mend command or image of container app in shop/web.yaml:3:1"));
+        assert_eq!(trouble.remedy.as_deref(), Some("fix the command or the image of container app in shop/web.yaml:3:1"));
     }
 
     #[test]
     fn a_container_that_needs_too_much_memory_is_told_its_limit() {
         let pod = pod(crashing(json!({"exitCode": 137, "reason": "OOMKilled"})));
         let trouble = explained(&pod, &Evidence::default());
-        assert_eq!(trouble.causes[1], "its memory limit is 32Mi");
+        assert_eq!(trouble.causes[1], "memory limit: 32Mi");
         assert!(trouble.remedy.as_deref().unwrap().starts_with("raise resources.limits.memory"), "{trouble:?}");
     }
 
@@ -256,8 +257,8 @@ mod tests {
         let at = |time: &str| Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time.parse().unwrap()));
         pod.metadata.deletion_timestamp = at("2026-01-01T00:01:20Z");
         let trouble = explained(&pod, &Evidence::default());
-        assert_eq!((trouble.causes, trouble.remedy), (vec!["its containers may take another 20s".to_owned()], None));
+        assert_eq!((trouble.causes, trouble.remedy), (vec!["its containers have another 20s to stop".to_owned()], None));
         pod.metadata.deletion_timestamp = at("2026-01-01T00:00:20Z");
-        assert_eq!(explained(&pod, &Evidence::default()).causes, ["its containers had their time and are killed"]);
+        assert_eq!(explained(&pod, &Evidence::default()).causes, ["the grace period is over: its containers are being killed"]);
     }
 }

@@ -28,22 +28,22 @@ const STDIN: &str = "stdin";
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all manifests are good (warnings do not count), 1 a manifest is refused, \
-                        2 the command was not understood or a path could not be read.")]
+#[command(after_help = "Exit codes: 0 all manifests are valid (warnings do not count), 1 a manifest is rejected, \
+                        2 invalid arguments, or a path could not be read.")]
 pub(super) struct ValidateArgs {
-    /// Manifest files or directories; - for standard input
+    /// Manifest files or directories; - reads standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Look into subdirectories; each one counts as a source of its own
+    /// Include subdirectories; each one is checked as a separate source
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Format of the problems
+    /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
-    /// Name of the host that the pods are for [default: from the configuration]
+    /// Name of the host that the manifests are for [default: from the configuration]
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
-    /// Source of the configuration whose restrictions, variables and layers count, and which reads a directory: a git source with all below it
+    /// Configured source with the restrictions, variables and layers to apply; a directory is read as this source reads it (a git source: with its subdirectories)
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 }
@@ -51,11 +51,11 @@ pub(super) struct ValidateArgs {
 /// `-o`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people: the problem, and the line that it is in.
+    /// Problems with the lines they are in.
     Text,
     /// One JSON document.
     Json,
-    /// Annotations of GitHub Actions.
+    /// GitHub Actions annotations.
     Github,
 }
 
@@ -176,7 +176,7 @@ fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Files>, V
 fn read_as(source: &SourceConfig, path: &Path) -> anyhow::Result<Files> {
     let files = read_source(&source.place, &source.layers, &root_of(&source.place, path))?.files;
     if files.is_empty() {
-        bail!("{} has no manifest of source {} (files that end in .yaml, .yml or .json)", path.display(), source.name);
+        bail!("{} contains no manifests of source {} (files ending in .yaml, .yml or .json)", path.display(), source.name);
     }
     Ok(files)
 }
@@ -211,8 +211,8 @@ fn read_directory(path: &Path, recursive: bool) -> anyhow::Result<Vec<Files>> {
         }
     }
     if found.is_empty() {
-        let deeper = if recursive { "" } else { "; -R looks into subdirectories" };
-        bail!("{} holds no manifests (files that end in .yaml, .yml or .json){deeper}", path.display());
+        let deeper = if recursive { "" } else { "; use -R to include subdirectories" };
+        bail!("{} contains no manifests (files ending in .yaml, .yml or .json){deeper}", path.display());
     }
     Ok(found)
 }

@@ -123,7 +123,7 @@ pub(super) fn summary(findings: &Findings) -> String {
         1 => format!("1 {word}"),
         _ => format!("{number} {word}s"),
     };
-    let mut objects = vec![count(findings.pods, "good pod")];
+    let mut objects = vec![count(findings.pods, "valid pod")];
     for (number, word) in [(findings.config_maps, "config map"), (findings.secrets, "secret"), (findings.claims, "claim")] {
         if number > 0 {
             objects.push(count(number, word));

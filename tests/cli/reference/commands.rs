@@ -6,19 +6,27 @@ use clap::{Arg, Command};
 const HEAD: &str = "\
 # Commands
 
-Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 what was asked for is not so or could not be done (no such
-pod, problems in manifests, a plan that is not empty); 2 the command was not understood, or the daemon could not be asked. `exec` and `attach`
-end with the code of the process.
+This page lists all subcommands of `podstead` with their arguments and options.
 
-Each subcommand has a manual page, `man podstead-get-pods`. `podstead completion` prints completions for bash, zsh and fish. This page is made from
-the command line itself by `UPDATE=1 cargo test --test cli reference`.
+Data is written to standard output, all messages to standard error. Exit codes:
+
+| code | meaning |
+|---|---|
+| 0 | success |
+| 1 | the command failed, or its answer is no: no such pod, problems in manifests, a plan with changes |
+| 2 | invalid arguments, or the daemon could not be reached |
+
+`exec` and `attach` exit with the exit code of the process.
+
+Each subcommand has a manual page, such as `man podstead-get-pods`. `podstead completion` prints completion scripts for bash, zsh and fish. This page is
+generated from the code with `UPDATE=1 cargo test --test cli reference`.
 ";
 
 fn page() -> String {
     let mut command = podstead::cli::command();
     command.build();
     let mut page = HEAD.to_owned();
-    page.push_str("\n## Everywhere\n\nEvery subcommand takes these.\n\n");
+    page.push_str("\n## Global options\n\nAll subcommands accept these options.\n\n");
     page.push_str(&table(command.get_arguments().filter(|argument| argument.is_global_set())));
     page.push_str("\n`podstead` without a subcommand is `podstead status`.\n");
     for subcommand in command.get_subcommands() {
@@ -49,7 +57,7 @@ fn add(page: &mut String, parent: &str, command: &Command) {
     }
     let aliases: Vec<String> = command.get_visible_aliases().map(|alias| format!("`{alias}`")).collect();
     if !aliases.is_empty() {
-        page.extend(["\nAlso: ", &aliases.join(", "), ".\n"]);
+        page.extend(["\nAliases: ", &aliases.join(", "), ".\n"]);
     }
     if let Some(more) = command.get_after_long_help().or_else(|| command.get_after_help()) {
         page.extend(["\n", &paragraphs(&more.to_string()), "\n"]);

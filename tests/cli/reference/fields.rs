@@ -60,8 +60,8 @@ const MORE: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # All fields of the configuration
 
-What they are for is in [configuration](config.md). Every field may be missing unless it says *must be set*. This page is made from the structures
-that the daemon reads the file into, and their comments, by `UPDATE=1 cargo test --test cli reference`.
+This page lists all fields of the configuration file. The page [configuration](config.md) explains how to use them. A field is optional unless its default is
+*must be set*. The page is generated from the code with `UPDATE=1 cargo test --test cli reference`.
 ";
 
 fn all_shapes() -> BTreeMap<String, Shape> {

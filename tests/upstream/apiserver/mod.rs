@@ -316,7 +316,7 @@ fn of_two_hosts_with_one_name_one_speaks_and_the_other_waits_until_it_is_silent(
     second.write_manifest("other.yaml", &pod("other", ""));
     second.start_daemon();
     second.wait_running("other");
-    status_says(&second, "another agent speaks for this node");
+    status_says(&second, "another agent renews the Lease of this node");
     assert_eq!(uid(&mirror(&cluster, "web").unwrap()), uid(&mirror_of_first));
     assert!(mirror(&cluster, "other").is_none());
     first.stop_daemon();

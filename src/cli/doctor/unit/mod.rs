@@ -58,54 +58,66 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     if !observed.has_systemd {
         return vec![Finding::note(
             "the host was not booted with systemd",
-            "something else has to start podstead daemon at boot",
+            "another service manager must start podstead daemon at boot",
             "",
         )];
     }
     let value = |name: &str| properties.get(name).map_or("", String::as_str);
     if matches!(value("LoadState"), "" | "not-found") {
-        let remedy = format!("install the package, or systemd/{UNIT} of the sources");
-        return vec![Finding::warning(format!("there is no {UNIT}"), "nothing starts the daemon at boot", remedy)];
+        let remedy = format!("install the package, or systemd/{UNIT} from the source code");
+        return vec![Finding::warning(format!("{UNIT} is not installed"), "nothing starts the daemon at boot", remedy)];
     }
     let mut findings = Vec::new();
     match value("ActiveState") {
         "failed" => findings.push(Finding::problem(
             format!("{UNIT} has failed ({})", value("Result")),
-            "what runs goes on, but nothing is started, restarted or changed",
-            format!("journalctl -u {UNIT} says why; then systemctl restart {UNIT}"),
+            "running containers keep running, but nothing is started, restarted or changed",
+            format!("journalctl -u {UNIT} shows why; then systemctl restart {UNIT}"),
         )),
         "inactive" if observed.daemon_answers => {
-            let why = "it does not come back by itself";
-            findings.push(Finding::warning(format!("the daemon runs, but not as {UNIT}"), why, format!("systemctl start {UNIT}")));
+            let why = "systemd does not restart it if it fails";
+            findings.push(Finding::warning(
+                format!("the daemon is running, but not as {UNIT}"),
+                why,
+                format!("systemctl start {UNIT}"),
+            ));
         }
         _ => {}
     }
     if matches!(value("UnitFileState"), "disabled" | "masked" | "masked-runtime") {
         let what = format!("{UNIT} is {}", value("UnitFileState"));
-        findings.push(Finding::warning(what, "pods do not come back after a reboot", format!("systemctl enable {UNIT}")));
+        findings.push(Finding::warning(what, "pods do not start after a reboot", format!("systemctl enable {UNIT}")));
     }
     if let Ok(restarts @ 3..) = value("NRestarts").parse::<u32>() {
         let what = format!("systemd has restarted the daemon {restarts} times");
-        findings.push(Finding::warning(what, "pods are not touched by that", format!("journalctl -u {UNIT} says why")));
+        findings.push(Finding::warning(
+            what,
+            "pods keep running, but the daemon fails repeatedly",
+            format!("journalctl -u {UNIT} shows why"),
+        ));
     }
     let drop_ins = value("DropInPaths");
     let place = if drop_ins.is_empty() { format!("the unit (systemctl cat {UNIT})") } else { drop_ins.to_owned() };
     findings.extend(settings::judge(properties, &place));
     if !matches!(value("KillMode"), "" | "process") {
         let what = format!("{UNIT} has KillMode={}", value("KillMode"));
-        findings.push(Finding::warning(what, "its restart may kill what it has started", format!("KillMode=process in {place}")));
+        findings.push(Finding::warning(
+            what,
+            "a restart of the unit may kill programs that the daemon has started",
+            format!("set KillMode=process in {place}"),
+        ));
     }
     if value("RuntimeDirectoryPreserve") == "no" {
         findings.push(Finding::problem(
             format!("{UNIT} has RuntimeDirectoryPreserve=no"),
-            "a stop removes the sockets of all shims: the next daemon cannot find its pods and starts them anew",
-            format!("RuntimeDirectoryPreserve=yes in {place}"),
+            "stopping the unit removes the sockets of all shims: the next daemon cannot find the running pods and starts them again",
+            format!("set RuntimeDirectoryPreserve=yes in {place}"),
         ));
     }
     if value("NeedDaemonReload") == "yes" {
         findings.push(Finding::warning(
             format!("{UNIT} was changed on disk"),
-            "systemd uses the version before",
+            "systemd still uses the previous version",
             "systemctl daemon-reload",
         ));
     }

@@ -73,14 +73,14 @@ const CEILINGS: [Ceiling; 3] = [
     Ceiling {
         directive: "MemoryHigh",
         default: 256 << 20,
-        too_low: "the kernel slows the daemon down when it unpacks images or reads large sources",
+        too_low: "the kernel throttles the daemon when it unpacks images or reads large sources",
     },
     Ceiling {
         directive: "MemoryMax",
         default: 512 << 20,
-        too_low: "the kernel may kill the daemon when it unpacks images or reads large sources; pods go on",
+        too_low: "the kernel may kill the daemon when it unpacks images or reads large sources; pods keep running",
     },
-    Ceiling { directive: "TasksMax", default: 1024, too_low: "the daemon may be refused threads, CNI plugins and ssh" },
+    Ceiling { directive: "TasksMax", default: 1024, too_low: "the daemon may fail to start threads, CNI plugins or ssh" },
 ];
 
 /// Properties that [`judge`] looks at.
@@ -92,14 +92,14 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Findings about the settings. Properties that this systemd does not know are passed over. `place` is where they were set.
 pub(super) fn judge(properties: &BTreeMap<String, String>, place: &str) -> Vec<Finding> {
-    let take_out = format!("take that out of {place}, then systemctl daemon-reload and restart the unit");
+    let take_out = format!("remove that from {place}, then run systemctl daemon-reload and restart the unit");
     let mut findings = Vec::new();
     let private = differing(properties, &PRIVATE);
     if !private.is_empty() {
         findings.push(Finding::problem(
             format!("{UNIT} has {}", private.join(", ")),
-            "the daemon then mounts volumes where the host does not see them, and loses them when it is restarted; hostPath volumes show other \
-             directories than the host has",
+            "the daemon then mounts volumes in a namespace of its own: they are invisible to the host and lost at a restart, and hostPath volumes \
+             may show other directories than those of the host",
             take_out.clone(),
         ));
     }
@@ -107,7 +107,7 @@ pub(super) fn judge(properties: &BTreeMap<String, String>, place: &str) -> Vec<F
     if !inherited.is_empty() {
         findings.push(Finding::problem(
             format!("{UNIT} has {}", inherited.join(", ")),
-            "every container inherits it: programs fail in ways that nothing in their pod explains",
+            "every container inherits it: programs fail for reasons that do not show in their pod",
             take_out.clone(),
         ));
     }
@@ -129,7 +129,7 @@ fn differing(properties: &BTreeMap<String, String>, table: &[(&str, &str)]) -> V
 fn rights(properties: &BTreeMap<String, String>, take_out: &str) -> Option<Finding> {
     let user = properties.get("User").filter(|user| !matches!(user.as_str(), "" | "root" | "0"));
     if let Some(user) = user {
-        let why = "as another user than root the daemon cannot mount, nor make namespaces and cgroups: no pod starts";
+        let why = "only root can mount and create namespaces and cgroups: no pod starts";
         return Some(Finding::problem(format!("{UNIT} has User={user}"), why, take_out));
     }
     let set: Vec<String> = properties.get("CapabilityBoundingSet")?.split_whitespace().map(str::to_uppercase).collect();
@@ -147,11 +147,9 @@ impl Ceiling {
         let Ok(limit) = value.parse::<u64>() else {
             // `infinity`: an older unit, or a drop-in that lifts the ceiling. On cgroup v1 systemd shows MemoryHigh=, too.
             let what = format!("{UNIT} has {directive}={value}");
-            let why =
-                "nothing bounds what a hostile image, registry or repository makes the daemon use; pods have limits of their own";
-            let remedy = format!(
-                "{directive}={usual} is what the unit of this version has; set it, or take the other value out, in {place}"
-            );
+            let why = "a hostile image, registry or repository can make the daemon use any amount; pods have their own limits";
+            let remedy =
+                format!("set {directive}={usual}, the value in the unit of this version, or remove the other value, in {place}");
             return Some(Finding::warning(what, why, remedy));
         };
         if limit == *default {
@@ -159,7 +157,7 @@ impl Ceiling {
         }
         let what = format!("{UNIT} has {directive}={}, not {usual}", self.shown(limit));
         if limit > *default {
-            return Some(Finding::note(what, "the daemon may use more than the unit of this version lets it", ""));
+            return Some(Finding::note(what, "the daemon may use more than the unit of this version allows", ""));
         }
         Some(Finding::warning(what, *too_low, format!("raise it in {place}")))
     }
@@ -175,12 +173,16 @@ impl Ceiling {
 fn out_of_memory(properties: &BTreeMap<String, String>, place: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(policy) = properties.get("OOMPolicy").filter(|policy| *policy != "continue") {
-        let why = "systemd stops the daemon when the kernel kills anything in its cgroup, such as a CNI plugin, for want of memory";
-        findings.push(Finding::warning(format!("{UNIT} has OOMPolicy={policy}"), why, format!("OOMPolicy=continue in {place}")));
+        let why = "when memory is short and the kernel kills a process in the cgroup of the daemon, such as a CNI plugin, systemd stops the daemon";
+        findings.push(Finding::warning(
+            format!("{UNIT} has OOMPolicy={policy}"),
+            why,
+            format!("set OOMPolicy=continue in {place}"),
+        ));
     }
     if let Some(preference) = properties.get("ManagedOOMPreference").filter(|preference| *preference != "omit") {
-        let why = "systemd-oomd may choose the daemon, which would only be started again, instead of who uses the memory";
-        let remedy = format!("ManagedOOMPreference=omit in {place}");
+        let why = "systemd-oomd may kill the daemon, which uses little memory and is started again, instead of the process that uses the memory";
+        let remedy = format!("set ManagedOOMPreference=omit in {place}");
         findings.push(Finding::note(format!("{UNIT} has ManagedOOMPreference={preference}"), why, remedy));
     }
     findings
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(judge(&properties, PLACE)[0].what, "podstead.service has MemoryMax=1024M, not 512M");
         properties.insert("MemoryMax".to_owned(), "infinity".to_owned());
         let missing = &judge(&properties, PLACE)[0];
-        assert!(missing.remedy.starts_with("MemoryMax=512M") && missing.remedy.ends_with(PLACE), "{missing:?}");
+        assert!(missing.remedy.starts_with("set MemoryMax=512M") && missing.remedy.ends_with(PLACE), "{missing:?}");
         properties.remove("MemoryMax");
         assert_eq!(judge(&properties, PLACE), [], "systemd that does not know it");
     }
