@@ -144,7 +144,7 @@ const SOURCE_COLUMNS: &[Column] = &[
     Column::text("Kind", "Kind of source: directory, http or git"),
     Column::text("Revision", "Accepted revision"),
     Column::text("Pods", "Pods in the accepted revision"),
-    Column::text("Refused", "Rejected objects; their last accepted versions stay in force"),
+    Column::text("Rejected", "Rejected objects; their last accepted versions stay in force"),
     Column::text("Contact", "Time since the last successful fetch"),
     Column::text("Changed", "Time since the content last changed"),
     Column::text("Error", "Error of the last fetch"),

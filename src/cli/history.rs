@@ -101,7 +101,7 @@ fn state(entry: &HistoryEntry) -> String {
         (RevisionState::Accepted, _, _) if entry.in_force => {}
         (RevisionState::Restored, Some(number), _) => words.push(format!("restored from {number}")),
         (state, _, 0) => words.push(state.word().to_owned()),
-        (RevisionState::PartlyRefused, _, refused) => words.push(format!("{refused} refused")),
+        (RevisionState::PartlyRefused, _, refused) => words.push(format!("{refused} rejected")),
         (state, _, _) => words.push(state.word().to_owned()),
     }
     words.join(", ")

@@ -104,7 +104,8 @@ fn who_wants_to_change_a_pod_is_told_where_it_is_managed() {
     for method in [Method::DELETE, Method::PUT, Method::PATCH] {
         let (code, status) = host.send(method, "/api/v1/namespaces/default/pods/web-edge", "{}");
         assert_eq!(code, 405);
-        let expected = r#"pod "web-edge" is managed by source manifests (revision rev1, web.yaml:1:1): change or remove it there"#;
+        let expected =
+            r#"pod "web-edge" is managed by source manifests (revision rev1, web.yaml:1:1): change or remove its manifest there"#;
         assert_eq!(status["message"], expected);
         assert_eq!(status["reason"], "MethodNotAllowed");
     }

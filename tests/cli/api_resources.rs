@@ -70,7 +70,7 @@ fn the_daemon_is_ready_when_every_source_has_delivered() {
     let host = Host::start();
     assert_eq!(host.get("/healthz"), "ok");
     let (code, status) = host.send(Method::GET, "/readyz", "");
-    assert_eq!((code, &status["message"]), (503, &json!("not delivered yet: manifests")));
+    assert_eq!((code, &status["message"]), (503, &json!("sources not synced yet: manifests")));
     host.publish_source(None, None);
     assert_eq!(host.get("/readyz"), "ok");
     let daemon = host.get("/apis/podstead.dev/v1alpha1/daemon");

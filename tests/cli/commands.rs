@@ -43,7 +43,7 @@ fn a_namespace_is_told_when_it_matters() {
 #[test]
 fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
     let host = two_pods();
-    assert_eq!(host.run(&["sync", "--prune", "held", "--yes"]), "source held is empty now: 3 pods removed\n");
+    assert_eq!(host.run(&["sync", "--prune", "held", "--yes"]), "source held is now empty: removed 3 pods\n");
     for (arguments, code, words) in [
         (&["sync", "--prune"][..], 2, "SOURCE"),
         (&["sync", "--prune", "manifests", "--yes"], 1, "holds nothing back"),
@@ -122,16 +122,16 @@ fn events_and_sources_are_listed() {
     assert_eq!(host.run(&["get", "events"]).lines().count(), 3);
     assert_eq!(host.run(&["get", "events", "--type", "Normal"]).lines().count(), 2);
     let sources = host.run(&["get", "sources"]);
-    let expected = "manifests   directory   0123456789ab   2      1         never     0s        1 object refused";
+    let expected = "manifests   directory   0123456789ab   2      1          never     0s        1 object rejected";
     assert!(sources.contains(expected), "{sources}");
     let described = host.run(&["describe", "pod", "web"]);
-    assert!(described.contains("Written in:          web.yaml:1:1") && described.contains("BackOff"), "{described}");
+    assert!(described.contains("Manifest:            web.yaml:1:1") && described.contains("BackOff"), "{described}");
 }
 
 #[test]
 fn status_is_the_default_and_says_what_to_do() {
     let host = two_pods();
-    assert!(host.run(&[]).ends_with("\n2 pods, all well\n"));
+    assert!(host.run(&[]).ends_with("\n2 pods, all healthy\n"));
     assert_eq!(host.output(&["status", "--exit-code"]).status.code(), Some(0));
     let mut status = running_status();
     status["containerStatuses"][0]["ready"] = json!(false);

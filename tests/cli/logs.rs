@@ -252,6 +252,6 @@ fn several_containers_are_told_apart() {
     assert_eq!(followed, ["[web-edge/main] from main", "[web-edge/side] from side"]);
     let output = host.output(&["logs", "web"]);
     assert_eq!(text(&output.stdout), "from main\n");
-    assert_eq!(text(&output.stderr), "container main of main, side; choose with -c, or take --all-containers\n");
+    assert_eq!(text(&output.stderr), "showing container main of main, side; choose another one with -c, or use --all-containers\n");
     assert_eq!(host.run(&["logs", "web", "-c", "side", "--tail", "1"]), "from side\n");
 }

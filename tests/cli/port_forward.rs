@@ -277,7 +277,7 @@ fn what_cannot_be_forwarded_is_said_at_once() {
     let (_, message) = host.fail(&["port-forward", "web", &format!("{taken}:80")]);
     assert!(message.contains(&format!("unable to listen on 127.0.0.1:{taken}: Address already in use")), "{message}");
     let (code, message) = host.fail(&["port-forward", "web", "x:80"]);
-    assert!(code == 2 && message.contains("\"x\" is not a port of this side"), "{message}");
+    assert!(code == 2 && message.contains("\"x\" is not a valid local port"), "{message}");
     let pending = crate::host::desired("default", "late", json!({}));
     host.published_status(&pending, json!({"phase": "Pending"}));
     let (_, message) = host.fail(&["port-forward", "late", "80"]);

@@ -25,7 +25,7 @@ fn history_shows_numbers_revisions_and_what_is_in_force() {
     assert_eq!(words[0], ["NUMBER", "REVISION", "ACCEPTED", "PODS", "CONFIGMAPS", "SECRETS", "STATE"]);
     assert_eq!((words[1][..2].to_vec(), words[1][6..].to_vec()), (vec!["3", "fedcba987654"], vec!["in", "force"]));
     assert_eq!(words[2][..2], ["2", "abcdef012345"]);
-    assert!(String::from_utf8(output.stderr).unwrap().contains("not readable: 1: is damaged"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("cannot read: 1: is damaged"));
     let json: Value = serde_json::from_str(&host.run(&["history", "manifests", "-o", "json"])).unwrap();
     assert_eq!(json["revisions"][0]["inForce"], true);
     assert!(refused(&host, &["history", "nobody"]).contains("\"nobody\" not found"));
@@ -47,8 +47,7 @@ fn a_difference_is_shown_by_field_and_can_be_the_exit_code() {
 #[test]
 fn going_back_says_from_where_to_where_and_how_to_go_on() {
     let host = host();
-    let expected =
-        "source manifests went back from fedcba987654 to abcdef012345 (2 pods) and stays there\nuntil: podstead resume manifests\n";
+    let expected = "source manifests rolled back from fedcba987654 to abcdef012345 (2 pods) and is held there\nto resume: podstead resume manifests\n";
     for arguments in [&["rollback"][..], &["rollback", "abcd"], &["rollback", "manifests"], &["rollback", "manifests", "2"]] {
         assert_eq!(host.run(arguments), expected, "{arguments:?}");
     }
@@ -62,7 +61,7 @@ fn standing_still_and_going_on_name_the_command_that_held_the_source() {
     let text = host.run(&["suspend"]);
     assert!(text.starts_with("source manifests is suspended since 1970-01-01T00:00:00Z (podstead suspend manifests)"), "{text}");
     assert!(refused(&host, &["resume"]).contains("source manifests is not held"));
-    assert!(host.run(&["resume", "held"]).starts_with("source held goes on; it was suspended since 1970-01-01T00:00:00Z"));
+    assert!(host.run(&["resume", "held"]).starts_with("source held resumed; it was suspended since 1970-01-01T00:00:00Z"));
 }
 
 #[test]

@@ -143,6 +143,6 @@ mod tests {
         let remedy = judge(&pi)[1].remedy.clone();
         assert_eq!(remedy, "append \" cgroup_enable=memory cgroup_memory=1\" to the line in /boot/firmware/cmdline.txt and reboot");
         let pc = Observed { command_line: "quiet cgroup_disable=memory".into(), ..observed(2, &["memory"]) };
-        assert!(judge(&pc)[1].remedy.starts_with("take cgroup_disable=memory out of"));
+        assert!(judge(&pc)[1].remedy.starts_with("remove cgroup_disable=memory from"));
     }
 }

@@ -59,7 +59,7 @@ mod tests {
         let shared = vec![("default/web-edge".to_owned(), "8080/TCP".to_owned(), "nginx (process 7)".to_owned())];
         let found = judge(&ObservedPorts { shared, resolver: Some("dnsmasq (process 8)".into()) });
         assert_eq!(found[0].what, "hostPort 8080/TCP of pod default/web-edge is also used by nginx (process 7)");
-        assert_eq!(found[1].what, "port 53 of 127.112.115.53 is taken by dnsmasq (process 8)");
+        assert_eq!(found[1].what, "port 53 on 127.112.115.53 is in use by dnsmasq (process 8)");
         assert_eq!(judge(&ObservedPorts::default()), []);
     }
 }

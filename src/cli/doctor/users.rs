@@ -52,6 +52,6 @@ mod tests {
             "/etc/subuid:2 assigns IDs 100000 to 165535 to bob, but userNamespaces assigns 65536 to 131071 to pods"
         );
         assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
-        assert_eq!(judge(range, &[]), [Finding::ok("ids 65536 to 131071 are free for 1 pod")]);
+        assert_eq!(judge(range, &[]), [Finding::ok("IDs 65536 to 131071 are free for 1 pod")]);
     }
 }

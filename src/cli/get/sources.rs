@@ -39,7 +39,7 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     }
     let typed: Result<Vec<SourceObject>, _> = items.into_iter().map(serde_json::from_value).collect();
     let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
-    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "REFUSED", "CONTACT", "CHANGED", "STATUS"];
+    let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "REJECTED", "CONTACT", "CHANGED", "STATUS"];
     if format == OutputFormat::Wide {
         headings.extend(["FETCHED", "ACCEPTED", "APPLIED", "LOCATION"]);
     }
@@ -66,7 +66,7 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
         match (&status.last_error, &status.hold) {
             (Some(error), _) => Cell::styled(error, Style::Bad),
             (None, Some(hold)) => Cell::styled(hold.kind.word(), Style::Pending),
-            (None, None) if refused > 0 => Cell::styled(format!("{} refused", counted(refused, "object")), Style::Bad),
+            (None, None) if refused > 0 => Cell::styled(format!("{} rejected", counted(refused, "object")), Style::Bad),
             (None, None) => Cell::styled("ok", Style::Good),
         },
     ];
