@@ -138,7 +138,7 @@ fn status_is_the_default_and_says_what_to_do() {
     status["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}});
     host.published.publish(&desired("default", "db", json!({})), serde_json::from_value(status).unwrap());
     let report = host.run(&["status"]);
-    assert!(report.contains("2 pods, 1 well, 1 not\n  db-edge: CrashLoopBackOff"), "{report}");
+    assert!(report.contains("2 pods, 1 healthy, 1 unhealthy\n  db-edge: CrashLoopBackOff"), "{report}");
     assert!(report.contains("      back-off 10s\n      -> podstead logs -p db-edge -c main\n"), "{report}");
     assert_eq!(host.output(&["status", "--exit-code"]).status.code(), Some(1));
 }

@@ -36,8 +36,8 @@ fn rights_of_pods_are_listed_with_source_and_line() {
     let shown = host.run(&["doctor", "security"]);
     assert!(shown.contains("warning  security       pod strong-edge (source manifests, strong.yaml:1:1):\n"), "{shown}");
     assert!(
-        shown.contains("is on the host's network\n")
-            && shown.contains("container main: added capabilities NET_ADMIN; writes /srv of the host; "),
+        shown.contains("uses the host network\n")
+            && shown.contains("container main: added capabilities NET_ADMIN; writes host path /srv; "),
         "{shown}"
     );
     assert!(!shown.contains("meek") && shown.ends_with("\n1 warning\n"), "{shown}");
