@@ -1,11 +1,11 @@
-# The one door to every habit. `make help` lists the targets.
+# All development tasks. `make help` lists the targets.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-# What the build needs beside Rust, and what the tests need on top of it (Debian package names).
+# Dependencies of the build besides Rust, and further ones of the tests (Debian package names).
 BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
 DEMO_PACKAGES := busybox-static curl git python3
-# Any kubectl will do; Debian's package conflicts with others that bring one.
+# Any kubectl works; the Debian package conflicts with other packages that contain one.
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
 TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound iproute2 containernetworking-plugins catatonit util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
 CLUSTER_PACKAGES := $(TEST_PACKAGES) etcd-server golang-go dpkg-dev
@@ -18,29 +18,29 @@ TARGET := $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE := target/$(TARGET)/release
 
 .PHONY: help
-help: ## this list
+help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 .PHONY: setup setup-demo setup-test setup-cluster setup-bench setup-vm
-setup: ## install what the build needs (root)
+setup: ## install the dependencies of the build (root)
 	@packaging/apt-install $(BUILD_PACKAGES)
-setup-demo: ## install what the demo needs (root)
+setup-demo: ## install the dependencies of the demo (root)
 	@packaging/apt-install $(BUILD_PACKAGES) $(DEMO_PACKAGES)
-setup-test: ## install what the tests need (root)
+setup-test: ## install the dependencies of the tests (root)
 	@packaging/apt-install $(BUILD_PACKAGES) $(TEST_PACKAGES)
-setup-cluster: ## install what the tests with a real API server need (root)
+setup-cluster: ## install the dependencies of the tests with a real API server (root)
 	@packaging/apt-install $(BUILD_PACKAGES) $(CLUSTER_PACKAGES)
-setup-bench: ## install what the benchmarks need (root)
+setup-bench: ## install the dependencies of the benchmarks (root)
 	@packaging/apt-install $(BUILD_PACKAGES) $(BENCH_PACKAGES)
-setup-vm: ## install what the tests in a virtual machine need (root)
+setup-vm: ## install the dependencies of the tests in a virtual machine (root)
 	@packaging/apt-install $(BUILD_PACKAGES) $(VM_PACKAGES)
 
 .PHONY: build
-build: setup ## the two static binaries, optimised
+build: setup ## build the two static binaries, optimised
 	packaging/cargo-release $(TARGET)
 
 .PHONY: check
-check: ## format, lints, that fuzz targets compile, documentation, dependency policy
+check: ## check formatting, lints, fuzz targets, documentation and dependency policy
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --lib --bins --no-default-features -- -D warnings
@@ -50,93 +50,93 @@ check: ## format, lints, that fuzz targets compile, documentation, dependency po
 	packaging/deny
 
 .PHONY: unit
-unit: ## the fast tests: no root, no packages
+unit: ## run the fast tests, without root and without packages
 	cargo test --locked --lib --test architecture
 
 .PHONY: test
-test: setup-test ## all tests (root)
+test: setup-test ## run all tests (root)
 	cargo test --locked --no-fail-fast
 	cargo test --locked --no-fail-fast --features openpgp --lib --test sources -- trust:: keyring openpgp
 
 .PHONY: cluster
-cluster: setup-cluster ## the tests with a real kube-apiserver, built from Debian's source the first time (root)
+cluster: setup-cluster ## run the tests with a real kube-apiserver, built from Debian's source the first time (root)
 	tests/upstream/build-apiserver target/kube-apiserver
 	PODSTEAD_KUBE_APISERVER=$(abspath target/kube-apiserver) cargo test --locked --test upstream apiserver:: -- --ignored
 
 .PHONY: deb
-deb: setup ## the Debian package, in target/debian
+deb: setup ## build the Debian package in target/debian
 	packaging/build-deb $(TARGET)
 
 .PHONY: deb-arm64
-deb-arm64: setup ## the Debian package for 64-bit ARM, built in a Debian that compiles for it (root)
+deb-arm64: setup ## cross-build the Debian package for 64-bit ARM, in a Debian root (root)
 	packaging/build-deb aarch64-unknown-linux-gnu
 
 .PHONY: check-deb
-check-deb: deb ## lintian and what else a package must be before anyone gets it
+check-deb: deb ## check the package with lintian and further checks
 	packaging/check-deb target/debian/podstead_*_$(shell dpkg --print-architecture).deb
 
 .PHONY: release
-release: setup ## packages, archives, what they are made of, checksums: in target/release-files, from a clean checkout (TARGETS=, RELEASE_KEY=)
+release: setup ## build packages, archives, bills of materials and checksums in target/release-files, from a clean checkout (TARGETS=, RELEASE_KEY=)
 	packaging/release
 
 .PHONY: reproduce
-reproduce: setup ## build the package in two places and compare the bytes; with RELEASE_FILES=dir, build once and compare with the one there
+reproduce: setup ## build the package in two places and compare the bytes; with RELEASE_FILES=dir, build once and compare with the package there
 	packaging/reproduce $(RELEASE_FILES)
 
 .PHONY: demo
-demo: setup-demo build ## a real pod from manifests/, its log and its HTTP answer (root)
+demo: setup-demo build ## run real pods from manifests/, and show a log and an HTTP response (root)
 	packaging/demo $(RELEASE)
 
 .PHONY: bench
-bench: setup-bench build ## latency and memory, as ratios to podman, crun and runc (root)
+bench: setup-bench build ## measure latency and memory, as ratios to podman, crun and runc (root)
 	PODSTEAD_BIN_DIR=$(abspath $(RELEASE)) cargo bench --locked --profile dev --bench host -- $(PARTS)
 
 .PHONY: vm
-vm: setup-vm build ## the core of the node tests in a Debian machine with systemd and cgroup v2 (root)
+vm: setup-vm build ## run the core of the node tests in a Debian machine with systemd and cgroup v2 (root)
 	tests/vm/run $(RELEASE)
 
 .PHONY: vm-network
-vm-network: setup-vm build ## tests that need more of a kernel's network than many machines have: SCTP, ipvlan, VLANs, tbf (root)
+vm-network: setup-vm build ## run the tests that need less common kernel network features: SCTP, ipvlan, VLANs, tbf (root)
 	tests/vm/run $(RELEASE) network
 
 .PHONY: vm-hostile
-vm-hostile: setup-vm build ## hostile images, manifests, servers and containers on cgroup v2, with AppArmor and without (root)
+vm-hostile: setup-vm build ## run the tests with hostile images, manifests, servers and containers on cgroup v2, with and without AppArmor (root)
 	tests/vm/run $(RELEASE) hostile
 	VM_APPARMOR=off tests/vm/run $(RELEASE) hostile
 
 .PHONY: fuzz
-fuzz: ## all targets of tests/fuzz, an equal share of MINUTES (480) each; fails on a crash (needs nightly Rust and cargo-fuzz)
+fuzz: ## run all fuzz targets for an equal share of MINUTES (480) each; fails on a crash (needs nightly Rust and cargo-fuzz)
 	tests/fuzz/run $(or $(MINUTES),480)
 
 .PHONY: kills
-kills: setup-test ## 200 kills of the daemon in the middle of CNI plugins' work (root)
+kills: setup-test ## kill the daemon 200 times during calls of CNI plugins (root)
 	PODSTEAD_KILLS=200 cargo test --locked --test node network::cni::kills:: -- --nocapture
 
 .PHONY: life
-life: setup-vm deb ## the life of the package, from installation to purge, in a Debian machine (root; OLDER=package, commit or tag to upgrade from)
+life: setup-vm deb ## test the package from installation to purge, in a Debian machine (root; OLDER=package, commit or tag to upgrade from)
 	tests/vm/life target/debian
 
 .PHONY: nspawn
-nspawn: setup deb ## the same life in a container of systemd-nspawn, on this machine's kernel (root; OLDER=)
+nspawn: setup deb ## test the package like life, in a systemd-nspawn container on the kernel of this machine (root; OLDER=)
 	@packaging/apt-install $(NSPAWN_PACKAGES)
 	tests/vm/nspawn target/debian
 
 .PHONY: vm-arm64
-vm-arm64: deb-arm64 ## the package for 64-bit ARM in a Debian machine of that architecture (root)
+vm-arm64: deb-arm64 ## test the package for 64-bit ARM in an emulated Debian machine (root)
 	@packaging/apt-install $(ARM64_PACKAGES)
 	tests/vm/arm64 target/debian
 
 .PHONY: power-cuts
-power-cuts: setup-vm deb ## 20 power cuts each at random moments of a Debian machine that works, and that connects pods (root; SEED=, CUTS=)
+power-cuts: setup-vm deb ## cut the power of a busy Debian machine 20 times at random, without and with pod networks (root; SEED=, CUTS=)
 	tests/vm/power-cuts target/debian
 	tests/vm/power-cuts target/debian --network builtin
 	tests/vm/power-cuts target/debian --network cni
 
-# The first commit that makes a package: the furthest way that an upgrade can have. A release upgrades from the one before it, too.
+# The first commit with a package, for the longest upgrade path. A release is also tested with an upgrade from the previous one.
 FIRST_PACKAGE := e127c4d11ce3b1e662b84c59bd14ef6e9e403974
 
 .PHONY: long
-long: setup-vm build check-deb ## hours: the core of the node tests, and the life of the package, on Debian 12 and 13; upgrades from afar; 20 power cuts (root)
+long: setup-vm build check-deb ## run for hours: the core of the node tests and the package tests on Debian 12 and 13, upgrades from old versions, 20 power cuts (root)
 	VM_SUITE=bookworm tests/vm/run $(RELEASE)
 	VM_SUITE=trixie tests/vm/run $(RELEASE)
 	VM_SUITE=bookworm OLDER=$(or $(OLDER),$(FIRST_PACKAGE)) tests/vm/life target/debian
@@ -146,11 +146,11 @@ long: setup-vm build check-deb ## hours: the core of the node tests, and the lif
 	tests/vm/power-cuts target/debian --cuts 20
 
 .PHONY: book
-book: ## the manual as a book, in target/book (installs mdbook with cargo)
+book: ## build the manual as a book in target/book (installs mdbook with cargo)
 	command -v mdbook >/dev/null || cargo install --locked --quiet mdbook
 	mdbook build
 
 .PHONY: docs
-docs: ## rewrite the generated pages and the recorded outputs
+docs: ## regenerate the generated pages and the recorded outputs
 	UPDATE=1 cargo test --locked --lib --test cli
 	cargo doc --no-deps --lib

@@ -13,10 +13,10 @@ use std::process::{Command, ExitCode};
 
 const SHIM_PAGE: &str = r#".TH podstead-shim 8 "" "podstead" "podstead"
 .SH NAME
-podstead\-shim \- run one pod for podstead
+podstead\-shim \- run one pod of podstead
 .SH DESCRIPTION
-The daemon starts one shim for each pod. It is the parent of the pod's containers, keeps their logs and records how they ended, so that
-the daemon can be restarted and upgraded without touching them. It is not for use by hand. SIGTERM makes it stop its pod.
+The daemon starts one shim for each pod. The shim is the parent process of the containers of the pod. It writes their logs and exit codes,
+so that the daemon can be restarted and upgraded without affecting them. It is not meant to be started by users. SIGTERM stops the pod.
 .SH SEE ALSO
 .BR podstead (8)
 "#;
