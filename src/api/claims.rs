@@ -184,7 +184,7 @@ fn name_of(names: &BTreeMap<PodUid, String>, uid: &PodUid) -> String {
     names.get(uid).cloned().unwrap_or_else(|| uid.to_string())
 }
 
-/// What is needed to show claims.
+/// Context for showing claims.
 struct Shown {
     pods: BTreeMap<PodUid, String>,
     is_complete: bool,

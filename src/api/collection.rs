@@ -16,16 +16,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a watch lasts when the client does not say.
+/// Default duration of a watch.
 const DEFAULT_WATCH: Duration = Duration::from_secs(3600);
-/// How long a watch lasts at most.
+/// Maximum duration of a watch.
 const MAX_WATCH: Duration = Duration::from_secs(24 * 3600);
 /// Time between bookmarks; only for clients that ask for them.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A kind of object with its journal.
 pub(super) trait Collection: Send + Sync + 'static {
-    /// What an object is called by.
+    /// Key of an object.
     type Key: Ord + Send + 'static;
     /// An object.
     type Item: Send + Sync + 'static;
@@ -36,7 +36,7 @@ pub(super) trait Collection: Send + Sync + 'static {
     /// Columns of a table.
     const COLUMNS: &'static [Column];
 
-    /// Where the objects are.
+    /// Journal with the objects.
     fn journal(&self) -> &Journal<Self::Key, Self::Item>;
     /// The namespace.
     fn namespace<'a>(&self, item: &'a Self::Item) -> &'a str;
@@ -52,7 +52,7 @@ pub(super) trait Collection: Send + Sync + 'static {
     fn cells(&self, item: &Self::Item, now: Timestamp) -> Vec<Value>;
 }
 
-/// What of a collection is asked for, and in which form.
+/// Selected objects of a collection, and their format.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
     namespace: Option<String>,
@@ -121,10 +121,10 @@ pub(super) fn get<C: Collection>(collection: &C, item: &C::Item, form: Option<In
     }
 }
 
-/// How a watch begins and ends.
+/// Start and end of a watch.
 #[derive(Clone, Copy, Debug)]
 struct WatchOptions {
-    /// Where to continue; `None` begins with the present content.
+    /// Version to continue from; `None` starts with the current content.
     after: Option<u64>,
     /// Begin with the present content, even when `after` is given, and mark its end.
     mark_initial: bool,
@@ -248,7 +248,7 @@ impl<C: Collection> Watcher<C> {
         }
     }
 
-    /// What a change is for this selection: an object may enter or leave it by a change.
+    /// Type of a change for this selection: a change may move an object into or out of it.
     fn seen_as(&self, change: &Change<C::Item>) -> Option<&'static str> {
         let had = change.before.as_ref().is_some_and(|before| self.selection.has(&*self.collection, before));
         let has = change.kind != ChangeKind::Deleted && self.selection.has(&*self.collection, &change.value);

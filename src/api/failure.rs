@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Why a request was not served.
+/// Error response of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiFailure {
     /// HTTP status code.

@@ -48,7 +48,7 @@ pub enum PullLine {
     },
     /// It could not be made present.
     Failed {
-        /// Why.
+        /// Reason of the failure.
         message: String,
     },
 }

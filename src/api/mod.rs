@@ -60,7 +60,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What requests are answered from.
+/// State and handles for serving requests.
 #[derive(Clone, Debug)]
 pub struct Backend {
     /// Pods and sources as published.
@@ -75,7 +75,7 @@ pub struct Backend {
     pub objects: Arc<ObjectView>,
     /// Persistent volumes.
     pub claims: Arc<dyn ClaimStore>,
-    /// Where logs are.
+    /// Paths of this daemon, including that of logs.
     pub paths: Paths,
     /// Name of this host.
     pub node: NodeName,
@@ -85,9 +85,9 @@ pub struct Backend {
     pub wakers: Wakers,
     /// For pruning a source.
     pub source_control: Arc<dyn SourceControl>,
-    /// When the daemon started.
+    /// Start time of the daemon.
     pub started_at: Timestamp,
-    /// How this host and its cluster stand to each other; `None` without one.
+    /// Status of the connection to the cluster; `None` without one.
     pub upstream: Option<watch::Receiver<UpstreamStatus>>,
     /// The clock for ages.
     pub now: fn() -> Timestamp,

@@ -22,7 +22,7 @@ const SECRET_COLUMNS: &[Column] = &[
     Column::text("Source", "Source that the object comes from").wide(),
 ];
 
-/// What is told here. Claims have a door of their own, which knows their data.
+/// Kinds served here. Claims are served elsewhere, with their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListedKind {
     /// `ConfigMap`.

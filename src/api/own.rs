@@ -26,7 +26,7 @@ pub struct DaemonObject {
     pub version: String,
     /// Name of this host.
     pub node_name: String,
-    /// When it started.
+    /// Start time.
     pub started_at: Timestamp,
     /// Its process id.
     pub pid: u32,
@@ -35,13 +35,13 @@ pub struct DaemonObject {
     /// Since when its sources are configured as they are.
     #[serde(default)]
     pub configured_at: Option<Timestamp>,
-    /// Why the configuration file as it is now is not in force.
+    /// Error of the current configuration file, if it is not in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
     /// Fields of the configuration file that count at its next start only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart_for: Vec<String>,
-    /// How it and its cluster stand to each other, where one is configured.
+    /// Status of the connection to the cluster, if one is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<UpstreamStatus>,
 }
@@ -56,9 +56,9 @@ pub struct SourceObject {
     pub kind: String,
     /// Its name.
     pub metadata: SourceMetadata,
-    /// What is configured.
+    /// Configuration of the source.
     pub spec: SourceSpec,
-    /// How it is.
+    /// Status of the source.
     pub status: SourceObjectStatus,
 }
 
@@ -84,33 +84,33 @@ pub struct SourceSpec {
 pub struct SourceObjectStatus {
     /// Revision last read from the place.
     pub fetched_revision: Option<String>,
-    /// When content was last read that differed from the content before.
+    /// Time of the last fetch with changed content.
     pub fetched_at: Option<Timestamp>,
-    /// When the place was last read successfully, whether or not anything had changed.
+    /// Time of the last successful fetch, with or without changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_contact_at: Option<Timestamp>,
     /// Revision whose set is durable and handed on.
     pub accepted_revision: Option<String>,
-    /// When it was made durable.
+    /// Time at which it was written to disk.
     #[serde(default)]
     pub accepted_at: Option<Timestamp>,
     /// Revision that was last given to the workers of its pods.
     #[serde(default)]
     pub applied_revision: Option<String>,
-    /// When it was given to them.
+    /// Time at which it was applied.
     #[serde(default)]
     pub applied_at: Option<Timestamp>,
     /// The source stays at the accepted revision until it is resumed.
     #[serde(default)]
     pub hold: Option<Hold>,
-    /// When the place is asked again; nothing for one that is followed all the time, or asked just now.
+    /// Time of the next poll; `None` for a source that is watched, or being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_look_at: Option<Timestamp>,
     /// Pods in that set.
     pub pods: usize,
-    /// Why the place cannot be read at present.
+    /// Error of the last fetch.
     pub last_error: Option<String>,
-    /// What is wrong in the fetched revision.
+    /// Problems in the fetched revision.
     pub problems: Vec<Problem>,
 }
 
@@ -219,7 +219,7 @@ pub(super) fn get_source(backend: &Backend, name: &str, form: Option<IncludeObje
     }
 }
 
-/// What pruning a source did.
+/// Result of pruning a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PruneAnswer {

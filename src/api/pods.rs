@@ -24,7 +24,7 @@ impl Pods {
         self.0.pods().get(&key).ok_or_else(|| ApiFailure::not_found("pods", &path.name))
     }
 
-    /// Who wants to change a pod must do so where it is written.
+    /// Error for changes of a pod: names the place of its manifest.
     pub(super) fn refuse_change(&self, path: &PodPath) -> ApiFailure {
         match self.find(path) {
             Ok(pod) => {
@@ -39,7 +39,7 @@ impl Pods {
         }
     }
 
-    /// Who wants to create a pod must write a manifest.
+    /// Error for creating a pod: names the sources.
     pub(super) fn refuse_creation(&self) -> ApiFailure {
         let sources = self.0.sources();
         let places: Vec<_> = sources.iter().map(|source| format!("{} ({})", source.id, source.location)).collect();

@@ -1,4 +1,4 @@
-//! What the API shows: pods with their status, and sources. The stages that know publish here; requests read from here, so that no
+//! State that the API serves: pods with their status, and sources. The stages publish here and requests read from here, so that no
 //! request ever waits for the sync loop, nor the sync loop for a request.
 
 use crate::mux::DesiredPod;
@@ -41,11 +41,11 @@ impl From<&PodFullName> for PodKey {
 /// One version of one pod.
 #[derive(Debug)]
 pub struct PublishedPod {
-    /// What the host shall run.
+    /// The desired pod.
     pub desired: Arc<DesiredPod>,
-    /// What was observed.
+    /// The observed status.
     pub status: PodStatus,
-    /// When this incarnation was created.
+    /// Creation time of this incarnation.
     pub created_at: Timestamp,
     /// The `resourceVersion`.
     pub version: u64,
@@ -72,7 +72,7 @@ impl PublishedPod {
         Self::new(Arc::clone(&self.desired), self.status.clone(), self.created_at, version)
     }
 
-    /// Whether publishing these would show the same.
+    /// True if publishing these values would change nothing visible.
     fn shows(&self, desired: &DesiredPod, status: &PodStatus) -> bool {
         *self.desired == *desired && self.status == *status
     }

@@ -1,4 +1,4 @@
-//! What of a request matters besides its route: query, accepted form, who asks.
+//! Properties of a request besides its route: query, accepted format, client.
 
 use super::failure::ApiFailure;
 use super::table::IncludeObject;
@@ -14,7 +14,7 @@ const MAX_BODY_BYTES: usize = 64 << 10;
 /// Longest time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who is at the other end of the socket, as the kernel says.
+/// Client of the connection, as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     /// User id.
@@ -77,7 +77,7 @@ impl Query {
     }
 }
 
-/// Whether the client wants a `Table`, and what in it.
+/// Format of a `Table`, if the client accepts one.
 pub(super) fn wants_table(headers: &HeaderMap, query: &Query) -> Option<IncludeObject> {
     let accept = headers.get_all(header::ACCEPT);
     let table = accept.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|form| {

@@ -13,7 +13,7 @@ use std::convert::Infallible;
 /// Body of every response.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What a request is answered with; a failure becomes a `Status` object.
+/// Result of a handler; a failure becomes a `Status` object.
 pub(super) type Answer = Result<Response<Body>, ApiFailure>;
 
 const JSON: &str = "application/json";

@@ -7,14 +7,14 @@ use crate::pod::SourceId;
 use crate::source::history::RevisionError;
 use serde::{Deserialize, Serialize};
 
-/// What `rollback` and `suspend` are told.
+/// Body of `rollback` and `suspend`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HoldRequest {
     /// For `rollback`: a number of the history, or the beginning of a revision. `None`: the revision before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// What was typed, for those who ask later why the source is held.
+    /// The command line, to show later why the source is held.
     #[serde(default)]
     pub command: String,
 }

@@ -3,14 +3,14 @@
 use super::metrics::Page;
 use super::objects::ListedKind;
 
-/// What a path asks for.
+/// Resource that a path refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// `/healthz`, `/livez`: the process answers.
     Healthz,
     /// `/readyz`: every source has delivered.
     Readyz,
-    /// What monitoring reads.
+    /// Monitoring endpoints.
     Metrics(Page),
     /// `/version`.
     Version,
@@ -58,7 +58,7 @@ pub(super) enum Route {
     SourcePrune(String),
     /// Accepted revisions of a source.
     SourceHistory(String),
-    /// What is different between an earlier revision and what is in force.
+    /// Differences between an earlier revision and the one in force.
     SourceDiff(String),
     /// Go back to an earlier revision.
     SourceRollback(String),

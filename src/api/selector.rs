@@ -1,6 +1,6 @@
 //! Field selectors, as in query strings. **Pure**.
 
-/// Why a selector is not one.
+/// Errors of parsing a selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectorError {
     /// A requirement that cannot be read.
@@ -34,7 +34,7 @@ impl FieldSelector {
         parts.map(|part| parse_field_requirement(part, supported)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether all requirements hold; `value` gives a field's value, empty where the object has none.
+    /// True if all requirements are met; `value` returns the value of a field, empty if it is missing.
     pub(super) fn matches(&self, value: impl Fn(&str) -> String) -> bool {
         self.0.iter().all(|requirement| (value(&requirement.field) == requirement.value) == requirement.equal)
     }

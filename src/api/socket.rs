@@ -8,7 +8,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// Why the socket cannot be served.
+/// Errors of opening the socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another daemon has it.
@@ -26,11 +26,11 @@ pub enum SocketError {
     /// The system refused.
     #[error("{operation} {}", path.display())]
     System {
-        /// What was tried.
+        /// The failed operation.
         operation: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -77,7 +77,7 @@ impl ApiSocket {
         Ok(Self { listener, path: path.to_owned(), _lock: lock })
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }

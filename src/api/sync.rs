@@ -11,17 +11,17 @@ use std::time::Duration;
 /// Nobody waits longer for a source: every source has time limits of its own, and the longest is an hour.
 const LONGEST: Duration = Duration::from_secs(3700);
 
-/// What came of it.
+/// Result of a sync.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncAnswer {
-    /// Whether the answer waited for the source. If not, it says nothing else.
+    /// True if the response waited for the source; otherwise the other fields are empty.
     pub waited: bool,
     /// Revision whose set is in force.
     pub revision: Option<String>,
     /// Pods in it.
     pub pods: usize,
-    /// Why what the source holds now is not in force.
+    /// Reason why the current content of the source is not in force.
     pub error: Option<String>,
     /// Objects that are refused; their last good versions stay.
     pub refused: usize,

@@ -11,7 +11,7 @@ pub(super) struct Column {
     pub(super) kind: &'static str,
     /// `name` for the column that names the object.
     pub(super) format: &'static str,
-    /// What it says.
+    /// Description of the column.
     pub(super) description: &'static str,
     /// Shown with `-o wide` only.
     pub(super) wide: bool,
@@ -34,7 +34,7 @@ impl Column {
     }
 }
 
-/// What goes into `object` of each row (`includeObject`).
+/// Content of `object` in each row (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IncludeObject {
     /// Nothing.

@@ -66,7 +66,7 @@ impl WebSocketHandshake {
     }
 }
 
-/// Whether the request asks for this protocol instead of HTTP.
+/// True if the request asks to upgrade to this protocol.
 pub(super) fn asks_for(request: &Request<Incoming>, protocol: &str) -> bool {
     let names = |header, word: &str| words(request.headers(), &header).iter().any(|part| part.eq_ignore_ascii_case(word));
     names(header::UPGRADE, protocol) && names(header::CONNECTION, "upgrade")

@@ -34,7 +34,7 @@ fn credential() -> Option<PathBuf> {
     path.symlink_metadata().is_ok().then_some(path)
 }
 
-/// Whether the file has keys that can be used.
+/// Checks that the file contains usable keys.
 pub(super) fn check(path: &Path) -> anyhow::Result<()> {
     let identities = read(path)?;
     anyhow::ensure!(!identities.recipients().is_empty(), "age key file {} contains no key", path.display());
@@ -48,7 +48,7 @@ fn read(path: &Path) -> anyhow::Result<Identities> {
     Identities::parse(&text).with_context(|| path.display().to_string())
 }
 
-/// What is wrong with the mode of the configured file, if others than its owner can read it.
+/// Describes the mode of the configured file if other users can read it.
 pub(super) fn exposure(path: &Path) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then(|| {

@@ -1,4 +1,4 @@
-//! What every subcommand gets: global options, resolved.
+//! Global options of all subcommands.
 
 use super::client::Client;
 use super::{ColorChoice, Global};
@@ -50,7 +50,7 @@ impl Context {
         result
     }
 
-    /// Whether output on stdout shall be coloured.
+    /// True if output on stdout is coloured.
     pub(super) fn color(&self) -> bool {
         match self.global.color {
             ColorChoice::Always => true,

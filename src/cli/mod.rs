@@ -48,7 +48,7 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What was asked for is not so, or could not be done.
+/// The command failed, or its answer is no.
 const EXIT_FAILED: u8 = 1;
 /// The command was not understood, or the daemon could not be asked.
 const EXIT_UNUSABLE: u8 = 2;

@@ -17,7 +17,7 @@ pub(super) enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// Whether people read it rather than programs.
+    /// True for formats that people read.
     pub(super) fn is_table(self) -> bool {
         match self {
             Self::Table | Self::Wide => true,

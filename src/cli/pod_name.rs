@@ -1,10 +1,10 @@
-//! Which pod a name on the command line means. **Pure**.
+//! Resolution of pod names on the command line. **Pure**.
 //!
 //! Pods are called `<name in the manifest>-<node>`; people may leave the node out, and the namespace too while the name is unique.
 
 use k8s_openapi::api::core::v1::Pod;
 
-/// Why a name means no pod.
+/// Errors of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PodNameError {
     /// No pod is called so.
@@ -22,7 +22,7 @@ pub(super) enum PodNameError {
     Ambiguous {
         /// As given.
         name: String,
-        /// Where they are.
+        /// The namespaces with such a pod.
         namespaces: Vec<String>,
     },
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Which namespaces are meant. Unlike in a cluster, all of them unless told otherwise: one host has few pods.
+/// Namespaces to list. Unlike in a cluster the default is all of them, because one host has few pods.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct NamespaceArgs {
     /// Only this namespace [default: all]
@@ -69,7 +69,7 @@ impl ServedPod {
     }
 }
 
-/// Why a pod that was named cannot be told.
+/// Errors of finding a pod by name.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FindPodError {
     /// The daemon did not answer.

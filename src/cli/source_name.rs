@@ -1,4 +1,4 @@
-//! Which source is meant, where a host has only one and people need not name it.
+//! Selection of a source, whose name may be omitted if the host has only one.
 
 use super::client::{Client, OWN, Target};
 use super::pods::ServedList;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 /// Space between columns.
 const GAP: usize = 3;
 
-/// How a cell is coloured.
+/// Colour of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Style {
     /// Not at all.

@@ -110,7 +110,7 @@ struct Memory {
     working_set_bytes: u64,
 }
 
-/// What was used over the time between two looks.
+/// Usage between two samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Used {
     namespace: String,
@@ -183,7 +183,7 @@ fn milli_cpu(first: &Cpu, second: &Cpu) -> u64 {
     }
 }
 
-/// What is there at both looks; what began in between has no rate yet.
+/// Usage of everything in both samples; containers that started in between have no rate yet.
 fn used(first: &Summary, second: &Summary, containers: bool) -> Vec<Used> {
     let mut all = Vec::new();
     for pod in &second.pods {

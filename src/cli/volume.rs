@@ -26,7 +26,7 @@ enum VolumeCommand {
     Prune(PruneArgs),
 }
 
-/// Which of them.
+/// Selection of claims to prune.
 #[derive(Debug, Args)]
 struct PruneArgs {
     /// Only these claims; fails if a source still has the claim or a pod uses it [default: all released and unused claims]

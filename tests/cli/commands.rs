@@ -1,4 +1,4 @@
-//! What subcommands print.
+//! Output of subcommands.
 
 use crate::host::{Host, desired, eventually, running_status, text};
 use podstead::pod::PodUid;

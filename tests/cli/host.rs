@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime as Tokio;
 
-/// How long a condition may take that normally holds at once; generous, since the machine may be busy.
+/// Time limit for a condition that normally holds at once; generous, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The version before the first change.
 pub(crate) const START: u64 = 1000;

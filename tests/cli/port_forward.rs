@@ -38,7 +38,7 @@ fn count(mut stream: TcpStream) {
     write!(stream, "{} bytes", all.len()).unwrap();
 }
 
-/// Who forwards.
+/// Client of a port-forward.
 #[derive(Clone, Copy, Debug)]
 enum Client {
     Podstead,
@@ -70,7 +70,7 @@ impl Client {
 /// A command that forwards; it ends with this.
 struct Forward {
     child: Child,
-    /// Where it said that it listens, in order.
+    /// Addresses that it listens on, in order.
     listens: Vec<SocketAddr>,
     said: Arc<Mutex<String>>,
 }

@@ -177,7 +177,7 @@ impl Runtime for StubRuntime {
     }
 }
 
-/// What runs in a session.
+/// Program of a session.
 enum Program {
     /// Writes stdin to stdout until stdin is closed.
     Cat,

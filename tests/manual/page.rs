@@ -1,4 +1,4 @@
-//! What a page tells its reader to do.
+//! Steps of a page.
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -74,11 +74,11 @@ pub enum ServerMessage {
     Stdout(Bytes),
     /// Bytes of stderr.
     Stderr(Bytes),
-    /// How it ended; the last message.
+    /// Result of the process; the last message.
     Ended(Ending),
 }
 
-/// How a process or the session with it ended.
+/// Result of a process or of the session with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// With this exit code.

@@ -14,11 +14,11 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-/// How long a client has to close its end after it was told the ending.
+/// Time for the client to close its end after the result was sent.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of input read ahead of the process; more than the buffer of a unix socket (212,992 unless configured).
 const MAX_AHEAD: usize = 1 << 20;
-/// What a message costs beside its bytes.
+/// Overhead of a message besides its bytes.
 const SMALL_INPUT: usize = 64;
 
 /// Runs until the process ended or the client left. A client that leaves drops the session, which kills an exec.

@@ -20,7 +20,7 @@ static CONNECTIONS: Semaphore = Semaphore::const_new(MAX_CONNECTIONS);
 /// Loopback answers at once, unless a packet rule in the pod drops the question.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no connection; in the kubelet's words, which people search for.
+/// Errors of a connection to a pod, with the messages of the kubelet.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DoorError {
     #[error("unable to forward port because pod {pod} is not running")]
@@ -37,7 +37,7 @@ pub(super) enum DoorError {
     Refused { port: u16, pod: String, uid: PodUid, error: io::Error },
 }
 
-/// What the system said, without its number.
+/// Error text of the system, without its number.
 fn words(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::from_raw(number).desc().to_lowercase())
 }

@@ -21,7 +21,7 @@ const MAX_STREAMS: usize = 256;
 /// Pieces on their way to a pod, for each connection.
 const UPLOADS: usize = 8;
 
-/// Why the session ends before the client leaves.
+/// Reasons for ending a session before the client disconnects.
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
     #[error("read a frame")]
@@ -141,7 +141,7 @@ impl Session {
     }
 }
 
-/// What one connection is between.
+/// Ends of one connection.
 struct Ends {
     door: Arc<Door>,
     port: u16,

@@ -18,7 +18,7 @@ const STREAM_MASK: u32 = 0x7fff_ffff;
 /// `REFUSED_STREAM`.
 const REFUSED: u32 = 3;
 
-/// What the client says.
+/// Frames from the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// A stream is opened; its headers are compressed.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// Which stream a line came from.
+/// Stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Stdout,

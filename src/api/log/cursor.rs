@@ -15,7 +15,7 @@ const PIECE: usize = 32 << 10;
 /// Longest line of a file; the shim's are of some 16 KiB. A longer one is not a log.
 const MAX_LINE: u64 = 1 << 20;
 
-/// How far a read came.
+/// Position of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// There is more to read now.

@@ -7,10 +7,10 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How often the listing is repeated when files are rotated under it.
+/// Number of listing attempts while files are rotated.
 const MAX_LISTINGS: usize = 8;
 
-/// What tells files apart, whatever they are called.
+/// Identity of a file, independent of its name.
 pub(super) type FileId = (u64, u64);
 
 /// An open log file.
@@ -20,7 +20,7 @@ pub(super) struct LogFile {
     /// Name as rotated, without `.gz`; `None` for the live file. Names are ordered by time.
     pub(super) rotated: Option<String>,
     pub(super) reader: Reader,
-    /// When it was written last.
+    /// Modification time.
     pub(super) modified: Option<Timestamp>,
 }
 
@@ -54,7 +54,7 @@ impl LogFile {
         Ok(Self { id: id(&metadata), rotated, reader, modified })
     }
 
-    /// Whether it is compressed.
+    /// True if it is compressed.
     pub(super) fn is_compressed(&self) -> bool {
         matches!(self.reader, Reader::Gzip(_))
     }

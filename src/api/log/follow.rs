@@ -46,7 +46,7 @@ impl Follower {
         })
     }
 
-    /// Whether nobody writes to the log any more.
+    /// True if no process writes to the log any more.
     pub(super) async fn container_ended(&mut self) -> bool {
         self.published.mark_unchanged();
         let Some(id) = &self.id else { return true };

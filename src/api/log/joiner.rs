@@ -43,7 +43,7 @@ impl Joiner {
         }
     }
 
-    /// Whether the limit is reached: nothing will be given out any more.
+    /// True if the limit is reached, after which nothing is returned.
     pub(super) fn is_full(&self) -> bool {
         self.remaining == 0
     }

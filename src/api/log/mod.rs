@@ -26,7 +26,7 @@ use std::path::PathBuf;
 /// Names the container that a client shall use when it is not told one; kubectl's annotation.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
 
-/// What of a log is wanted, and how it looks.
+/// Selection and format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LogOptions {
     follow: bool,

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
-/// What a family of metrics counts.
+/// Type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Goes up only.

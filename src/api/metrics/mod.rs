@@ -1,4 +1,4 @@
-//! What monitoring reads: the pages that a kubelet has, so that what scrapes a kubelet scrapes podstead.
+//! Monitoring endpoints of a kubelet, for the same tools.
 //!
 //! In: what was published, and the kernel's counters. Out: text for Prometheus, and `/stats/summary`. Everything is read when somebody asks;
 //! nothing is counted or kept in between.

@@ -1,4 +1,4 @@
-//! What pods and this host use now, read from the kernel. Nothing is read unless somebody asks.
+//! Resource usage of pods and of this host, read from the kernel at each request.
 
 use super::super::Backend;
 use crate::pod::{ContainerId, PodUid};
@@ -43,7 +43,7 @@ pub(super) struct Snapshot {
     pub(super) node: String,
     pub(super) host: HostUsage,
     pub(super) interfaces: Vec<InterfaceCounters>,
-    /// Where the durable state is; `None` where the kernel does not tell.
+    /// File system of the state directory; `None` if the kernel does not report it.
     pub(super) filesystem: Option<Filesystem>,
     pub(super) pods: Vec<PodUsage>,
 }

@@ -1,4 +1,4 @@
-//! How objects are shown to people, by kubectl's rules. **Pure**: `now` is an argument. Used by the API's tables and by the CLI.
+//! Display of objects by the rules of kubectl. **Pure**: `now` is an argument. Used by the API's tables and by the CLI.
 
 mod age;
 mod pod_row;

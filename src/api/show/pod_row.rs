@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// What the columns of a pod say.
+/// Values of the columns of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodRow {
     /// Containers that are ready.
@@ -16,7 +16,7 @@ pub struct PodRow {
     pub status: String,
     /// Restarts of main containers and sidecars; while initialising, of init containers.
     pub restarts: i64,
-    /// When the last of them ended.
+    /// End of the last restarted run.
     pub last_restart: Option<Timestamp>,
 }
 
@@ -110,7 +110,7 @@ impl PodRow {
         }
     }
 
-    /// Whether the pod is as it should be: running with all containers ready, or completed.
+    /// True if the pod is healthy: running with all containers ready, or completed.
     pub fn is_well(&self) -> bool {
         match self.status.as_str() {
             "Running" => self.ready == self.total,

@@ -1,4 +1,4 @@
-//! What can go wrong when the daemon is asked.
+//! Errors of requests to the daemon.
 
 use http_body_util::{BodyExt, Limited};
 use hyper::Response;
@@ -16,7 +16,7 @@ const MAX_FAILURE_BYTES: usize = 256 << 10;
 pub(in crate::cli) struct DaemonUnreachable {
     /// The socket.
     pub(in crate::cli) socket: PathBuf,
-    /// What the system said; part of the message, since the hint follows it.
+    /// Error of the system; part of the message, because the hint follows it.
     pub(in crate::cli) error: io::Error,
 }
 
@@ -27,7 +27,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Why there is no answer.
+/// Errors of a request.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum ClientError {
     /// Nobody listens.
@@ -36,7 +36,7 @@ pub(in crate::cli) enum ClientError {
     /// The connection broke: the daemon went down in the middle of it.
     #[error("the connection to the daemon was lost")]
     Broken {
-        /// What was seen.
+        /// Error of the connection.
         #[source]
         source: hyper::Error,
     },
@@ -51,7 +51,7 @@ pub(in crate::cli) enum ClientError {
     /// The answer is not what this version expects.
     #[error("cannot parse the daemon's response; compare the versions with podstead version")]
     NotUnderstood {
-        /// What does not fit.
+        /// Parse error.
         #[source]
         source: serde_json::Error,
     },
@@ -61,7 +61,7 @@ pub(in crate::cli) enum ClientError {
     /// The streams of exec or attach could not be opened, or broke.
     #[error("the session with the container was lost")]
     Session {
-        /// What was seen.
+        /// Error of the connection.
         #[source]
         source: Box<tokio_tungstenite::tungstenite::Error>,
     },

@@ -27,7 +27,7 @@ pub(super) struct AgeKeys {
     config: Config,
     events: Arc<EventLog>,
     identities: Identities,
-    /// What was told last, so that it is told once.
+    /// Last reported problems, so that each is reported once.
     told: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl AgeKeys {
         keys
     }
 
-    /// What encrypted manifests are opened with.
+    /// Keys for decrypting manifests.
     pub(super) fn opening(&self) -> Arc<Opening> {
         Arc::new(Opening { identities: self.identities.clone(), unopened: Unopened::Refused })
     }

@@ -286,7 +286,7 @@ fn leave_cgroups(slice: &str) {
     }
 }
 
-/// What feeds the watchdog of the service manager that started this process, if there is one, and the pulse, if somebody feels it.
+/// Feeds the watchdog of the service manager, if it is enabled, and the pulse of the cluster connection, if there is one.
 fn heartbeat(pulse: Option<Pulse>) -> Heartbeat {
     let (timeout, watched) = (std::env::var_os("WATCHDOG_USEC"), std::env::var_os("WATCHDOG_PID"));
     let watchdog = watchdog_timeout(timeout.as_deref(), watched.as_deref(), std::process::id());

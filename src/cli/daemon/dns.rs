@@ -37,7 +37,7 @@ impl NameService for Listeners {
     }
 }
 
-/// What pods ask, before it answers.
+/// Sockets of the DNS resolver before it starts.
 #[derive(Debug, Default)]
 pub(super) struct DnsSockets {
     /// For pods that podstead connects.
@@ -81,17 +81,17 @@ impl DnsSockets {
         Self { of_pods, on_host: on_host.ok(), of_plugins: Some((Arc::new(listeners), further)) }
     }
 
-    /// Where questions of pods are answered.
+    /// Port of the resolver for pods.
     pub(super) fn port(&self) -> Option<u16> {
         self.of_pods.as_ref().map(|sockets| sockets.port)
     }
 
-    /// Who answers pods that plugins connect.
+    /// Resolver for pods with CNI networks.
     pub(super) fn of_plugins(&self) -> Option<Arc<dyn NameService>> {
         self.of_plugins.as_ref().map(|(listeners, _)| Arc::clone(listeners) as Arc<dyn NameService>)
     }
 
-    /// What pods are told of name servers.
+    /// DNS settings for files of pods.
     pub(super) fn node_files(&self, config: &Config) -> NodeFiles {
         let dns = &config.network.dns;
         // One is enough: all of them are the same resolver, which every pod reaches at its first address.
@@ -101,7 +101,7 @@ impl DnsSockets {
         NodeFiles { resolv_conf: dns.resolv_conf.clone(), cluster_dns, ..NodeFiles::default() }
     }
 
-    /// Where pods that podstead connects ask.
+    /// Name servers of pods that podstead connects.
     fn own_servers(&self) -> Vec<IpAddr> {
         if self.of_pods.is_some() { GATEWAYS.to_vec() } else { Vec::new() }
     }

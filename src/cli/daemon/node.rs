@@ -1,4 +1,4 @@
-//! What containers can learn of this host.
+//! Facts about this host that containers can read.
 
 use crate::config::Config;
 use crate::pod::env::EnvFacts;

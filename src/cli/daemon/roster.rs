@@ -34,13 +34,13 @@ use tokio_util::sync::CancellationToken;
 /// inotify tells of changes; this finds the others (a mount over the file).
 const LOOK: Duration = Duration::from_secs(60);
 
-/// What the roster works with.
+/// Handles of the other stages.
 #[derive(Debug)]
 pub(super) struct RosterLinks {
-    /// Where sources report to.
+    /// Channel for reports of sources.
     pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
     pub(super) mux: MuxHandle,
-    /// Which source reaches what of which other one, for whoever asks beside the mux.
+    /// Sharing rules between sources, for readers other than the mux.
     pub(super) sharing: watch::Sender<Arc<Sharing>>,
     pub(super) intake: IntakeConfigurator,
     pub(super) host_paths: Arc<HostPathPolicy>,
@@ -69,7 +69,7 @@ pub(super) struct Roster {
     broken: bool,
 }
 
-/// How a source came to its end.
+/// Reason for the end of a source task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It was stopped.
@@ -165,7 +165,7 @@ impl Roster {
         }
     }
 
-    /// What an empty file means.
+    /// Configuration that an empty file stands for.
     fn started_from_nothing(&self) -> Config {
         Config::parse(b"", &HostFacts::of_this_host(), &self.file).unwrap_or_else(|_| self.current.clone())
     }

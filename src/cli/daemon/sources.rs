@@ -12,7 +12,7 @@ use crate::store::last_good::LastGood;
 use crate::sys::machine_key::MachineKey;
 use std::sync::Arc;
 
-/// What readers are told of a source.
+/// Description of a source for readers.
 pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
     let location = match &source.place {
         SourcePlace::Directory { path, .. } => path.display().to_string(),

@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What the key that tells this host from others of its name is derived for.
+/// Purpose of the derived key that distinguishes this host from others with the same name.
 const AGENT: &str = "podstead upstream agent 1";
 
-/// What the daemon has for it.
+/// Parts of the daemon that the connection needs.
 pub(super) struct Daemon<'a> {
     pub(super) config: &'a Config,
     pub(super) published: &'a Arc<Published>,

@@ -223,7 +223,7 @@ fn volume_kind(volume: &Volume) -> String {
     kind.unwrap_or_else(|| "emptyDir on disk".to_owned())
 }
 
-/// Which keys of an object become files, and whether it may be absent.
+/// Describes the projected keys of an object, and whether it is optional.
 fn projected(items: Option<&[KeyToPath]>, optional: Option<bool>) -> String {
     let items: Vec<String> = items.into_iter().flatten().map(|item| format!("{} as {}", item.key, item.path)).collect();
     let items = if items.is_empty() { String::new() } else { format!(" ({})", items.join(", ")) };

@@ -3,20 +3,20 @@
 use super::finding::Finding;
 use super::host::{Host, names};
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug, Default)]
 struct Observed {
     /// Names of running processes that are of interest.
     processes: Vec<String>,
     /// Daemons of podstead.
     daemons: usize,
-    /// Where logs are written.
+    /// Directory of logs.
     logs: String,
 }
 
 /// Programs that run containers of their own.
 const ENGINES: [&str; 8] = ["dockerd", "containerd", "crio", "balenad", "nomad", "k3s-server", "k3s-agent", "k0s"];
-/// What a kubelet may be a part of.
+/// Processes that contain a kubelet.
 const KUBELETS: [&str; 4] = ["kubelet", "k3s-server", "k3s-agent", "k0s"];
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::host::Host;
 use std::collections::BTreeSet;
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug, Default)]
 struct Observed {
     /// 2, 1, or nothing where no hierarchy is mounted.
@@ -20,7 +20,7 @@ struct Observed {
     firmware_file: Option<&'static str>,
 }
 
-/// What pods ask of the kernel, and what becomes of them without it.
+/// Controllers that pods need, with the effect of a missing one.
 const NEEDED: [(&str, &str); 2] = [
     ("memory", "memory limits cannot be enforced: pods with resources.limits.memory do not start"),
     ("cpu", "CPU shares and limits cannot be enforced: pods with CPU requests or limits do not start"),

@@ -10,11 +10,11 @@ use jiff::tz::TimeZone;
 /// No clock that is right shows an earlier day to this version.
 const NOT_BEFORE: Date = Date::constant(2026, 1, 1);
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
     now: Timestamp,
-    /// Whether something keeps the clock right; unknown where the kernel does not tell.
+    /// True if the clock is synchronised; unknown if the kernel does not report it.
     is_synchronised: Option<bool>,
     has_hardware_clock: bool,
 }

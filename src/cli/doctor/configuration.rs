@@ -1,15 +1,15 @@
-//! Whether the configuration can be read, and whether the daemon has what it says.
+//! Validity of the configuration file, and its use by the daemon.
 
 use super::finding::Finding;
 use super::host::Host;
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug, Default)]
 struct Observed {
-    /// What is wrong with the file.
+    /// Error in the file.
     error: Option<String>,
     sources: usize,
-    /// Why the daemon does not use the file as it is now.
+    /// Reason why the daemon does not use the current file.
     refused: Option<String>,
     needs_restart_for: Vec<String>,
 }

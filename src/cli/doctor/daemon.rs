@@ -1,10 +1,10 @@
-//! Whether the daemon answers, and who may ask it.
+//! State of the daemon, and access to its socket.
 
 use super::finding::Finding;
 use super::host::{Host, Silence};
 use std::os::unix::fs::PermissionsExt;
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
     /// Its version, or why it does not answer.

@@ -6,7 +6,7 @@ use crate::sys::mounts::mount_of;
 use rustix::fs::StatVfsMountFlags;
 use std::path::{Path, PathBuf};
 
-/// What a directory is for.
+/// Purpose of a directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Role {
     /// Records, images, volumes.
@@ -16,7 +16,7 @@ enum Role {
     Logs,
 }
 
-/// What was observed of one directory, or of what is above it while it is not there.
+/// Observed state of a directory, or of its closest existing parent.
 #[derive(Clone, Debug)]
 struct Place {
     role: Role,

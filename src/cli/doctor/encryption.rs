@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::host::Host;
 use crate::cli::age_keys;
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
     /// The configured file, what is wrong with it, and what is wrong with its mode.

@@ -1,4 +1,4 @@
-//! What a check has to say, and how it is written. **Pure**.
+//! Findings of the checks, and their output. **Pure**.
 
 use super::security::PodRights;
 use crate::cli::printable::printable;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
@@ -46,11 +46,11 @@ impl Severity {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
-    /// What is so.
+    /// The observation.
     pub(super) what: String,
-    /// Why it matters; empty where that goes without saying.
+    /// Its effect; empty if that is obvious.
     pub(super) why: String,
-    /// What to do; empty where there is nothing to do.
+    /// The fix; empty if there is none.
     pub(super) remedy: String,
     /// The pod whose rights it is about.
     pub(super) pod: Option<Box<PodRights>>,
@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// What the checks found, in their order.
+/// Findings of all checks, in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings(pub(super) Vec<(&'static str, Vec<Finding>)>);
 
@@ -87,7 +87,7 @@ impl Findings {
         self.0.iter().flat_map(|(_, findings)| findings).filter(|finding| finding.severity == severity).count()
     }
 
-    /// Whether something does not work.
+    /// True if there is a problem.
     pub(super) fn has_problems(&self) -> bool {
         self.count(Severity::Problem) > 0
     }

@@ -1,4 +1,4 @@
-//! Where the checks look: files of this host, its configuration, its daemon.
+//! Input of the checks: files of this host, its configuration, its daemon.
 
 use super::super::client::{Client, ClientError, OWN, Target};
 use super::super::context::Context;
@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the daemon may take for all answers.
+/// Time limit for all responses of the daemon.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Files below a root, which is `/` but for tests.
@@ -42,7 +42,7 @@ impl Files {
         self.read(path)?.split_whitespace().next()?.parse().ok()
     }
 
-    /// Whether there is something of that name.
+    /// True if the path exists.
     pub(super) fn has(&self, path: &str) -> bool {
         self.at(path).try_exists().unwrap_or(false)
     }
@@ -56,7 +56,7 @@ pub(super) fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// What the daemon says.
+/// Responses of the daemon.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
     pub(super) daemon: DaemonObject,
@@ -65,7 +65,7 @@ pub(super) struct Answers {
     pub(super) evidence: Evidence,
 }
 
-/// Why there are no answers.
+/// Reasons for missing responses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Silence {
     /// There is no socket.
@@ -82,7 +82,7 @@ pub(super) enum Silence {
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) files: Files,
-    /// What is wrong with the configuration; then `paths` are the defaults.
+    /// The configuration or its error; with an error, `paths` are the defaults.
     pub(super) config: Result<Box<Config>, String>,
     pub(super) paths: Paths,
     pub(super) socket: PathBuf,

@@ -1,11 +1,11 @@
-//! What the kernel can do.
+//! Features of the kernel.
 
 use super::finding::Finding;
 use super::host::Host;
 use crate::pod::security::DEFAULT_APPARMOR_PROFILE;
 use crate::sys::kernel::lists_profile;
 
-/// Whether a module of the kernel can be used.
+/// Availability of a kernel module.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Module {
     /// Built in or loaded.
@@ -17,7 +17,7 @@ enum Module {
     Unknown,
 }
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
     release: String,

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::host::{Host, names};
 
-/// What was observed; nothing where the kernel does not tell.
+/// Observed state; `None` for values that the kernel does not report.
 #[derive(Debug, Default)]
 struct Observed {
     inotify_instances: Option<u64>,

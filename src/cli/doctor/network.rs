@@ -6,14 +6,14 @@ use super::ports::{self, ObservedPorts};
 use crate::config::NetworkKind;
 use crate::network::diagnosis::{NetworkView, view};
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
     /// Pods of the builtin network that have an address.
     pods: usize,
     forwards_ipv4: Option<bool>,
     forwards_ipv6: Option<bool>,
-    /// What the kernel says; nothing for who may not ask.
+    /// State of the kernel; `None` without permission to read it.
     kernel: Option<NetworkView>,
     /// Tables of the old iptables, whose rules the kernel tells nobody else.
     has_legacy_filter: bool,

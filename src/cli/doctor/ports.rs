@@ -6,12 +6,12 @@ use crate::cli::pods::{name_of, namespace_of};
 use crate::network::diagnosis;
 use crate::pod::host_ports::host_ports;
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug, Default)]
 pub(super) struct ObservedPorts {
     /// A pod, its port, and the program that listens there as well.
     pub(super) shared: Vec<(String, String, String)>,
-    /// Who has the port of the resolver for pods on the host's network.
+    /// Program that uses the port of the resolver for pods on the host network.
     pub(super) resolver: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What is left of pods that nobody knows: directories, mounts, cgroups.
+//! Leftovers of unknown pods: directories, mounts, cgroups.
 
 use super::finding::Finding;
 use super::host::{Host, names};
@@ -6,12 +6,12 @@ use crate::pod::PodUid;
 use crate::sys::cgroup::Cgroups;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug, Default)]
 struct Observed {
     /// Pods with a record, and those that the daemon tells of.
     known: BTreeSet<String>,
-    /// What there is of each pod: `directory`, `mount`, `cgroup`.
+    /// Leftovers of each pod: `directory`, `mount`, `cgroup`.
     found: BTreeMap<String, BTreeSet<&'static str>>,
     daemon_answers: bool,
     is_root: bool,

@@ -6,11 +6,11 @@ use crate::sys::machine_key::{MachineKey, credentials};
 use crate::telemetry::error_chain;
 use std::os::unix::fs::PermissionsExt;
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
     path: String,
-    /// Whether there is one, or why it cannot be read.
+    /// Existence of the key, or the error of reading it.
     key: Result<bool, String>,
     /// Permission bits of its file.
     mode: Option<u32>,

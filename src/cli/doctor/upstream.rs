@@ -9,17 +9,17 @@ use crate::upstream::client::Kubeconfig;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What goes on whatever the cluster does.
+/// Effect of a missing connection to the cluster.
 const UNTOUCHED: &str = "pods keep running; the cluster shows their last reported status";
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug)]
 struct Observed {
-    /// Why the kubeconfig is of no use.
+    /// Error of the kubeconfig.
     kubeconfig: Result<(), String>,
     /// Files with secrets that everybody may read.
     open_files: Vec<PathBuf>,
-    /// What the daemon says; `None` without an answer, or of a daemon that was started without a cluster.
+    /// Status from the daemon; `None` without a response, or if the daemon runs without a cluster.
     status: Option<UpstreamStatus>,
 }
 

@@ -5,7 +5,7 @@ use super::host::Host;
 use crate::config::{Clash, IdRange};
 use crate::telemetry::counted;
 
-/// Where ids are given to users; `useradd` and other container engines keep to it.
+/// Files that assign IDs to users; `useradd` and other container engines respect them.
 pub(in crate::cli) const FILES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -32,7 +32,7 @@ fn told(range: IdRange, file: &str, clash: &Clash) -> Finding {
     )
 }
 
-/// What is so.
+/// The observation, as a sentence.
 pub(in crate::cli) fn sentence(range: IdRange, file: &str, clash: &Clash) -> String {
     let Clash { line, owner, first, last } = clash;
     format!("{file}:{line} assigns IDs {first} to {last} to {owner}, but userNamespaces assigns {range} to pods")

@@ -55,12 +55,12 @@ impl ServedClaim {
         Self::text(&self.0["metadata"]["annotations"][USED_BY_ANNOTATION], "<none>")
     }
 
-    /// Whether pods use it.
+    /// True if pods use it.
     pub(in crate::cli) fn is_used(&self) -> bool {
         self.0["metadata"]["annotations"][USED_BY_ANNOTATION].is_string()
     }
 
-    /// How much is on disk.
+    /// Size of its data on disk.
     pub(in crate::cli) fn used(&self) -> String {
         let bytes = self.0["metadata"]["annotations"][USED_BYTES_ANNOTATION].as_str().and_then(|bytes| bytes.parse().ok());
         bytes.map_or_else(|| "<unknown>".to_owned(), human_size)

@@ -23,7 +23,7 @@ pub(in crate::cli) struct ObjectsArgs {
     output: OutputArgs,
 }
 
-/// Which of them.
+/// Kind of object to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plural {
     ConfigMaps,

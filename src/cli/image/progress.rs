@@ -6,7 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 
-/// Where progress goes.
+/// Output of progress.
 #[derive(Debug)]
 pub(super) enum Progress {
     /// Bars, redrawn in place.

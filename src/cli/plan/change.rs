@@ -1,4 +1,4 @@
-//! What becomes of one pod.
+//! Planned change of one pod.
 
 use super::host::HostPod;
 use crate::mux::DesiredPod;
@@ -15,7 +15,7 @@ use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What becomes of a pod.
+/// Kind of change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// It is new on this host.
@@ -34,7 +34,7 @@ pub(super) enum Change {
 #[derive(Debug)]
 pub(super) struct PodChange {
     pub(super) full_name: PodFullName,
-    /// Where it is, or was, written.
+    /// Place of its current or previous manifest.
     pub(super) origin: String,
     pub(super) change: Change,
     pub(super) actions: Vec<Action>,
@@ -42,11 +42,11 @@ pub(super) struct PodChange {
     pub(super) missing: Vec<String>,
 }
 
-/// How the daemon is set up, as far as it matters.
+/// Relevant settings of the daemon.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) crash_loop: BackoffPolicy,
-    /// What definitions depend on, as it is now.
+    /// Current context of definitions.
     pub(super) before: DefinitionContext,
     /// As it would be.
     pub(super) after: DefinitionContext,
@@ -54,7 +54,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Whether an object that the pod refers to would change.
+    /// True if an object that the pod refers to would change.
     pub(super) fn sees_other_objects(&self, desired: &DesiredPod) -> bool {
         !self.after.objects.seen_by(&desired.source).agrees(&self.before.objects, &references(&desired.pod))
     }

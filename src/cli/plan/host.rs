@@ -1,4 +1,4 @@
-//! What this host has, read from records on disk: without the daemon, and without touching anything.
+//! State of this host, read from records on disk, without the daemon and without changes.
 
 use crate::config::Paths;
 use crate::pod::PodUid;
@@ -13,9 +13,9 @@ use std::fs;
 /// A pod with a record.
 #[derive(Debug)]
 pub(super) struct HostPod {
-    /// What the daemon acts on.
+    /// The record of the pod.
     pub(super) record: PodRecord,
-    /// What its records say of it. A container that ended while nobody looked still counts as running.
+    /// Its recorded state. A container that ended unobserved still counts as running.
     pub(super) observed: ObservedPod,
 }
 

@@ -1,7 +1,7 @@
 //! `podstead plan`: what the daemon would do if a source held these manifests.
 //!
 //! The same code as the daemon's decides: manifests are read, judged and merged as a source's, and the plan of each pod is the worker's.
-//! What the host has comes from records on disk, so the daemon need not run. Nothing is changed.
+//! The state of the host is read from records on disk, so the daemon need not run. Nothing is changed.
 
 mod change;
 mod host;
@@ -93,7 +93,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     Ok(store.set(&source.name, &artifact.revision))
 }
 
-/// What becomes of each pod of the set's source, and what of the source is not used.
+/// Computes the change of each pod of the source, and lists unused pods and objects of the source.
 fn forecast(set: Set, config: &Config) -> anyhow::Result<(Vec<PodChange>, Vec<String>)> {
     let clock = Clock::system();
     let now = clock.now();

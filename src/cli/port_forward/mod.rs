@@ -39,7 +39,7 @@ pub(super) struct PortForwardArgs {
     ports: Vec<PortPair>,
 }
 
-/// Where to listen.
+/// Address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListenAddress {
     /// Both loopback addresses, as far as this machine has them.

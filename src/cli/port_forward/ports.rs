@@ -1,4 +1,4 @@
-//! Which ports are forwarded, as kubectl writes them: `8080:80`, `80`, `:80`, `8080:http`. **Pure**.
+//! Port arguments in the notation of kubectl: `8080:80`, `80`, `:80`, `8080:http`. **Pure**.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -12,7 +12,7 @@ pub(super) struct PortPair {
     remote: IntOrString,
 }
 
-/// What is forwarded.
+/// Resolved ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ForwardedPort {
     /// On this side; 0: the kernel chooses.

@@ -13,7 +13,7 @@ pub(super) struct DetachKeys {
 }
 
 impl DetachKeys {
-    /// What to send of the bytes typed; `None` when the keys were pressed.
+    /// Returns the bytes to send; `None` if the detach keys were typed.
     pub(super) fn filter(&mut self, bytes: &Bytes) -> Option<Bytes> {
         if !self.pressed && !bytes.contains(&CTRL_P) {
             return Some(bytes.clone());

@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-/// What is connected.
+/// Streams to connect.
 #[derive(Clone, Copy, Debug)]
 struct Streams {
     /// Send this terminal's input.
@@ -31,7 +31,7 @@ struct Streams {
     detachable: bool,
 }
 
-/// How a session ended.
+/// End of a session.
 #[derive(Debug)]
 enum End {
     Process(Ending),

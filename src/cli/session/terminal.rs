@@ -4,7 +4,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 
-/// How the terminal was, while it is raw. Also read by the panic hook: with `panic = "abort"` nothing is dropped.
+/// Original settings of the terminal while it is raw. The panic hook reads them, because with `panic = "abort"` nothing is dropped.
 static ORIGINAL: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Columns and rows of the terminal; `None` when there is none.

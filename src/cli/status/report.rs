@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// Problems told per source; the rest is counted.
 const MAX_PROBLEMS: usize = 20;
 
-/// What was asked of the daemon.
+/// Responses of the daemon.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) daemon: DaemonObject,
@@ -27,7 +27,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Whether everything is as it should be.
+    /// True if there are no problems.
     pub(super) fn is_well(&self) -> bool {
         let sources = self.sources.iter().all(|source| source.status.last_error.is_none() && source.status.problems.is_empty());
         let configured = self.daemon.config_error.is_none() && self.daemon.needs_restart_for.is_empty();

@@ -1,4 +1,4 @@
-//! What `podstead status` says of the cluster. **Pure**.
+//! The cluster in `podstead status`. **Pure**.
 
 use crate::api::show::age_since;
 use crate::cli::table::Style;

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Most of one output: the end of it.
 const MAX_BYTES: usize = 8 << 20;
 
-/// What `command` writes, stderr at the end; how it failed, if it did. `None` if there is no such program.
+/// Runs `command` and returns its stdout, stderr and failure. `None` if the program does not exist.
 pub(super) async fn output(command: &[OsString]) -> Option<Vec<u8>> {
     let (program, arguments) = command.split_first()?;
     let mut child = Command::new(program);

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long the daemon may take for one answer.
+/// Time limit for one response of the daemon.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Most of one file.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -185,7 +185,7 @@ fn configuration(context: &Context) -> String {
     }
 }
 
-/// How the cluster is reached, where one is configured; without what proves who this host is.
+/// The kubeconfig, if a cluster is configured; without credentials.
 fn kubeconfig(context: &Context) -> Option<String> {
     let path = context.load_config().ok()?.upstream?.kubeconfig;
     // An error may quote what is in the file.

@@ -1,4 +1,4 @@
-//! What must not leave the host is taken out. **Pure**.
+//! Removes secrets. **Pure**.
 //!
 //! Manifests should name Secrets, and some hold a password as plain text all the same: so no literal value of a variable and no header goes
 //! out, whatever it is.
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Stands where something was taken out.
 const REDACTED: &str = "<redacted>";
 
-/// What kubectl repeats the whole of an object in.
+/// Annotation in which kubectl stores a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Takes values of environment variables and of HTTP headers out of a pod, a list of pods or anything that holds pods.

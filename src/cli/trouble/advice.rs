@@ -1,4 +1,4 @@
-//! What a person can do about a pod that does not run. **Pure**.
+//! Advice for pods that do not run. **Pure**.
 
 /// A command or a hint for a pod's status; `None` where there is nothing to do but wait. `ended` is the reason of the last run's end,
 /// `name` the pod's, `container` the one that the status is about, `origin` the place of the pod's manifest.

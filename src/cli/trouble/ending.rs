@@ -1,4 +1,4 @@
-//! How a run of a container ended, in words. **Pure**.
+//! Description of the end of a container run. **Pure**.
 
 use crate::api::show::age_since;
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! What is known of pods in trouble beside their status.
+//! Information about unhealthy pods besides their status.
 
 use super::explain::{culprit, last_ending};
 use crate::api::show::PodRow;
@@ -17,7 +17,7 @@ const MAX_LOG_BYTES: u32 = 4096;
 /// Characters of a line of a log that are told.
 const MAX_LINE: usize = 160;
 
-/// What the daemon says of pods that are not well.
+/// Information from the daemon about unhealthy pods.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Evidence {
     /// The last line that the last run of a container wrote, by the container's ID.

@@ -10,14 +10,14 @@ use crate::cli::printable::printable;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
 
-/// What a pod suffers from.
+/// Explanation of an unhealthy pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::cli) struct Trouble {
     /// The first container that is not as it should be.
     pub(in crate::cli) container: Option<String>,
     /// Since when the pod is not ready.
     pub(in crate::cli) since: Option<Timestamp>,
-    /// What is known of the cause, a line each.
+    /// Known causes, one per line.
     pub(in crate::cli) causes: Vec<String>,
     /// A command, or what to change; none where there is nothing to do but wait.
     pub(in crate::cli) remedy: Option<String>,
@@ -61,7 +61,7 @@ fn since(pod: &Pod) -> Option<Timestamp> {
     not_ready.and_then(|condition| condition.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0)
 }
 
-/// How the last run ended, of a container that does not run.
+/// End of the last run, for a container that is not running.
 pub(super) fn last_ending(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     if container.state.as_ref().is_some_and(|state| state.running.is_some()) {
         return None;
@@ -114,7 +114,7 @@ fn causes(
     causes
 }
 
-/// How long the containers of a pod that ends may still take.
+/// Remaining grace period of the containers of a terminating pod.
 fn time_left(pod: &Pod, now: Timestamp) -> Option<String> {
     let until = pod.metadata.deletion_timestamp.as_ref()?.0;
     Some(if until > now {

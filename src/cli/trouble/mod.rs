@@ -1,4 +1,4 @@
-//! Why a pod does not run and what to do about it, in a few lines: for `podstead status` and `podstead doctor`.
+//! Causes and fixes for pods that do not run, for `podstead status` and `podstead doctor`.
 //!
 //! [`gather`] asks the daemon for what a pod's status does not say (warnings, the last line of a log); [`explain`] is pure and makes
 //! troubles of it.

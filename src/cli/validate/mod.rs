@@ -23,7 +23,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How standard input is called in problems.
+/// Name of standard input in problems.
 const STDIN: &str = "stdin";
 
 /// Arguments.
@@ -62,7 +62,7 @@ enum Format {
 /// Files by the name that problems have for them.
 type Files = BTreeMap<String, FileContent>;
 
-/// What a run found.
+/// Results of a run.
 #[derive(Debug, Default)]
 struct Findings {
     files: usize,
@@ -151,7 +151,7 @@ fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
     findings.problems.extend(problems);
 }
 
-/// What is to be judged together, and what could not be read.
+/// Collects the files to check together, and the errors of unreadable paths.
 fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Files>, Vec<anyhow::Error>) {
     let (mut named, mut directories, mut errors) = (Files::new(), Vec::new(), Vec::new());
     for path in &args.paths {

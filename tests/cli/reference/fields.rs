@@ -27,7 +27,7 @@ const SOURCES: &[&str] = &[
 
 const ROOT: &str = "WrittenConfig";
 
-/// Where more is said.
+/// Links to further documentation.
 const MORE: &[(&str, &str)] = &[
     ("ageKeyFile", "[encrypted manifests](encrypted-manifests.md)"),
     ("cdiSpecDirs", "[devices](devices.md)"),

@@ -1,4 +1,4 @@
-//! What serde makes of the structures in a source file, with their doc comments. Only the forms that the configuration uses are known; any other
+//! Structures in a source file as serde reads them, with their doc comments. Supports only the forms that the configuration uses; any other
 //! makes the test fail.
 
 use std::collections::BTreeMap;

@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 
 const UNIT: &str = "podstead.service";
 
-/// What was observed.
+/// Observed state.
 #[derive(Debug, Default)]
 struct Observed {
     /// The host was booted with systemd.
     has_systemd: bool,
-    /// What `systemctl show` says; empty if it says nothing.
+    /// Output of `systemctl show`; empty if it failed.
     properties: BTreeMap<String, String>,
     /// The daemon answers, whoever started it.
     daemon_answers: bool,
