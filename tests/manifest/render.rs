@@ -88,7 +88,7 @@ fn a_source_lists_what_is_replaced_and_a_missing_value_is_told_with_its_place() 
 fn what_cannot_be_meant_is_refused() {
     let directory = repository();
     for (arguments, words) in [
-        (&["clusters/a", "--config", "none.yaml", "--host", "a", "--set", "SITE"][..], "write NAME=VALUE"),
+        (&["clusters/a", "--config", "none.yaml", "--host", "a", "--set", "SITE"][..], "expected NAME=VALUE"),
         (&["clusters/a", "--host", "a", "--set", "NODE_NAME=x"], "is set with --host"),
         (&["clusters/a", "--host", "a", "--config", "config.yaml", "--source", "x"], "no source \"x\" is configured"),
         (&["clusters", "--host", "a"], "contains no manifests"),
@@ -145,7 +145,7 @@ fn layers_can_be_told_without_a_configuration() {
     for (layers, words) in [
         ("none", "no layer has a manifest: looked for none"),
         ("../x", "\"../x\" is no path below"),
-        ("${X}", "--layers ${X}: there is no such variable"),
+        ("${X}", "--layers ${X}: unknown variable"),
     ] {
         let output = render(repository, &["manifests/fleet", "--host", "a", "--layers", layers]);
         assert_eq!((output.status.code(), texts(&output).0), (Some(1), ""));

@@ -50,7 +50,7 @@ fn good_manifests_end_with_0_and_a_summary() {
     let directory = manifests();
     let output = validate(directory.path(), &["web.yaml"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "1 file: 1 good pod; 0 errors\n");
+    assert_eq!(stderr(&output), "1 file: 1 valid pod; 0 errors\n");
 }
 
 #[test]
@@ -63,14 +63,14 @@ fn a_directory_is_judged_as_a_source_judges_it() {
                18 |   hostNetwrok: yes\n   |   ^\n";
     assert!(text.starts_with(bad), "{text}");
     assert!(text.contains("./web.yaml:2:1: error[duplicate-object]"), "{text}");
-    assert_eq!(stderr(&output), "3 files: 1 good pod; 2 errors\n");
+    assert_eq!(stderr(&output), "3 files: 1 valid pod; 2 errors\n");
 }
 
 #[test]
 fn subdirectories_are_looked_into_when_asked_for() {
     let directory = manifests();
     let output = validate(directory.path(), &["-R", "."]);
-    assert_eq!(stderr(&output), "4 files: 1 good pod, 1 config map; 2 errors\n");
+    assert_eq!(stderr(&output), "4 files: 1 valid pod, 1 config map; 2 errors\n");
 }
 
 #[test]

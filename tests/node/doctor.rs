@@ -31,10 +31,10 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     let pod = host.wait_running("good");
     let (_, findings) = examine(&host);
     for (check, what) in [
-        ("daemon", "answers"),
+        ("daemon", "running, version"),
         ("configuration", "1 source"),
         ("sources", "all synced"),
-        ("pods", "1 pod, all well"),
+        ("pods", "1 pod, all healthy"),
         ("remains", "no leftovers"),
         ("secrets", "is readable"),
     ] {

@@ -122,7 +122,7 @@ fn an_encrypted_secret_reaches_environment_and_volume_and_its_last_good_version_
     fs::set_permissions(host.path(".new.key"), fs::Permissions::from_mode(0o644)).unwrap();
     fs::rename(host.path(".new.key"), &key).unwrap();
     wait_seen(&host, "hunter3 hunter3");
-    wait_logged(&host, "has mode 0644: chmod 0600 it");
+    wait_logged(&host, "has mode 0644: its key decrypts every Secret");
 
     let shown = host.cli_ok(&["diff"]) + &host.cli_ok(&["history", "-o", "json"]) + &host.daemon_log();
     assert!(!shown.contains("hunter"), "{shown}");

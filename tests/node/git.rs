@@ -318,7 +318,7 @@ fn plan_in_a_clone_sees_what_the_source_sees() {
     let (_, rendered) = run(".", &["render", "--source", "fleet", "."]);
     assert!(rendered.contains("name: db") && rendered.contains("name: web") && !rendered.contains("name: other"), "{rendered}");
     let (code, validated) = run(".", &["validate", "--source", "fleet", "."]);
-    assert!(code == Some(0) && validated.contains("2 good pods"), "{validated}");
+    assert!(code == Some(0) && validated.contains("2 valid pods"), "{validated}");
 
     std::fs::write(clone.join("hosts/shop/deeper/db.yaml"), pod("four").replace("web", "db")).unwrap();
     let (code, planned) = run(".", &["plan", "."]);

@@ -114,7 +114,7 @@ fn data_of_a_claim_that_is_gone_are_told_and_deleted_on_request() {
     // The pod still uses them.
     assert_eq!(
         host.cli_ok(&["volume", "prune", "--yes"]),
-        "default/data stays: used by web-edge-1\nno claim is released and unused\n"
+        "keeping default/data: used by web-edge-1\nno claims are released and unused\n"
     );
     let refused = host.cli(&["volume", "prune", "data", "--yes"]);
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();

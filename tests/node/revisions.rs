@@ -59,14 +59,14 @@ fn a_source_goes_back_and_stays_there_through_a_crash_until_it_is_resumed() {
 
     let said = host.cli_ok(&["rollback"]);
     host.kill_daemon();
-    assert!(said.contains("until: podstead resume manifests"), "{said}");
+    assert!(said.contains("to resume: podstead resume manifests"), "{said}");
     host.start_daemon();
     wait_version(&host, "one");
     host.write_manifest("web.yaml", &manifest("three"));
     wait_fetched(&host);
     let status = host.cli_ok(&["status"]);
     assert!(
-        status.contains("(podstead rollback manifests): stays at what is accepted\n      -> podstead resume manifests"),
+        status.contains("(podstead rollback manifests): held at the accepted revision\n      -> podstead resume manifests"),
         "{status}"
     );
     wait_version(&host, "one");

@@ -110,7 +110,7 @@ fn another_configuration_adds_and_removes_sources_and_touches_no_other_pod() {
     fs::remove_file(host.path("config.yaml")).unwrap();
     status_has(&host, "does not exist");
     configure(&host, &base, &format!("{}podPidsLimit: 100\n", http_source("web", &server)));
-    status_has(&host, "from the next start on: podPidsLimit");
+    status_has(&host, "takes effect after a restart of the daemon: podPidsLimit");
     for pod in [&one, &two] {
         let now = host.pods().into_iter().find(|now| now.uid() == pod.uid()).unwrap();
         assert_eq!(now.container_id("main"), pod.container_id("main"));
@@ -278,7 +278,7 @@ fn another_log_level_counts_at_once_and_what_happens_to_pods_is_logged() {
     configure(&host, &base, "logging: {level: 'debug,hyper=off'}\n");
     eventually("the log to tell of its level", || {
         let log = host.daemon_log();
-        if log.contains("another log level level=\"debug,hyper=off\"") { Ok(()) } else { Err(log) }
+        if log.contains("log level changed level=\"debug,hyper=off\"") { Ok(()) } else { Err(log) }
     });
     host.write_manifest("one.yaml", &pod("one"));
     host.wait_running("one");

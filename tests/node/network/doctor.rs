@@ -47,10 +47,10 @@ fn ports_that_two_have_are_named() {
     });
     site.host.start_daemon();
     site.web("one", "", "{containerPort: 80, hostPort: 8080}");
-    finds(&site, &["network"], &["network warning: port 53 of 127.112.115.53 is taken by perl (process "]);
+    finds(&site, &["network"], &["network warning: port 53 on 127.112.115.53 is in use by perl (process "]);
     // A service that comes later, and a pod.
     let server = WebServer::start(&site.machine, "0.0.0.0:8080", "I am the host");
-    finds(&site, &["network"], &["network warning: hostPort 8080/TCP leads to pod default/one-edge-1, and busybox (process "]);
+    finds(&site, &["network"], &["network warning: hostPort 8080/TCP of pod default/one-edge-1 is also used by busybox (process "]);
     drop(server);
     site.host.write_manifest("two.yaml", &web("two", "", "{containerPort: 80, hostPort: 8080}"));
     finds(
@@ -67,7 +67,7 @@ fn what_keeps_packets_of_pods_from_passing_is_named_with_what_to_do() {
     let network = ["network"];
     finds(&site, &network, &["network ok: the network of 1 pods is complete"]);
     site.machine.run("ip link set uplink mtu 1400");
-    finds(&site, &network, &["network note: the uplink takes packets of 1400 bytes, interfaces of pods have 1500 to 1500"]);
+    finds(&site, &network, &["network note: the uplink has an MTU of 1400, the interfaces of pods have 1500 to 1500"]);
     site.machine.run("ip link set uplink mtu 1500");
     site.machine.address("uplink", "10.201.3.4/24");
     finds(&site, &network, &["network problem: ", "10.201.0.0/20", "network.ipv4Range"]);
@@ -81,18 +81,21 @@ fn what_keeps_packets_of_pods_from_passing_is_named_with_what_to_do() {
     }
     let interface = site.interfaces().remove(0);
     site.machine.run(&format!("ip link delete {interface}"));
-    finds(&site, &network, &["network problem: pod default/one-edge-1 lacks its interface", &interface]);
+    finds(&site, &network, &[&format!("network problem: the interface {interface} of pod default/one-edge-1 is missing")]);
     site.machine.run("iptables -P INPUT DROP");
     finds(
         &site,
         &network,
-        &["network note: chain INPUT of table ip filter drops what comes to this host", "iptables -I INPUT -i 'ps-+' -p udp"],
+        &[
+            "network note: chain INPUT of table ip filter drops all packets to this host that no rule accepts",
+            "iptables -I INPUT -i 'ps-+' -p udp",
+        ],
     );
     site.machine.run("iptables -P INPUT ACCEPT");
     let tables = site.machine.run("nft list tables");
     let table = tables.lines().find(|line| line.contains("podstead")).unwrap();
     site.machine.run(&format!("nft delete {table}"));
-    finds(&site, &network, &["network problem: the packet rules of pods are not there"]);
+    finds(&site, &network, &["network problem: the packet rules of pods are missing"]);
     site.host.start_daemon();
     finds(&site, &network, &["network ok: the network of 1 pods is complete"]);
 }

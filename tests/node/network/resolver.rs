@@ -63,7 +63,7 @@ fn a_chain_that_keeps_pods_from_the_resolver_and_is_not_podsteads_to_change_is_t
     let mut command = site.machine.command(&[crate::support::binary("podstead").to_str().unwrap(), "--config"]);
     let out = command.arg(site.host.path("config.yaml")).args(["doctor", "network"]).output().unwrap();
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(said.contains("chain door of table inet mine drops what comes to this host"), "{said}");
+    assert!(said.contains("chain door of table inet mine drops all packets to this host"), "{said}");
     // What it says helps.
     let prefix = site.interfaces().pop().unwrap().split('-').next().unwrap().to_owned();
     site.machine.run(&format!("nft add rule inet mine door iifname {prefix}-* meta l4proto {{ tcp, udp }} th dport 10053 accept"));

@@ -97,7 +97,7 @@ fn a_firewall_of_nftables_that_drops_what_passes_is_told_and_left_alone() {
         let out = command.arg(site.host.path("config.yaml")).args(["doctor", "network"]).output().unwrap();
         String::from_utf8_lossy(&out.stdout).into_owned()
     };
-    assert!(doctor(&site).contains("chain gate of table inet mine drops what passes"), "{}", doctor(&site));
+    assert!(doctor(&site).contains("chain gate of table inet mine drops forwarded packets of pods"), "{}", doctor(&site));
     let interface = site.interfaces().pop().unwrap();
     let prefix = interface.split('-').next().unwrap();
     for direction in ["iifname", "oifname"] {
