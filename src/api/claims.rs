@@ -1,5 +1,5 @@
 //! PersistentVolumeClaims: those that a source has, and those whose data are still on this host though no source has them any more.
-//! To be read, and to be pruned: deleting data that nobody wants is podstead's own resource, so that no client does it by the way.
+//! Clients can read and prune them. Pruning is one of podstead's own resources, so that no client deletes data by accident.
 
 use super::Backend;
 use super::failure::ApiFailure;
@@ -51,7 +51,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// A claim is bound when its directory is there; what is there without a claim is released, if a claim cannot be expected any more.
+    /// A claim with a directory is bound. A directory without a claim is released, if all sources are synced.
     fn phase(&self, is_complete: bool) -> &'static str {
         match (self.held, &self.volume) {
             (Some(_), Some(_)) if !self.is_of_another => "Bound",
@@ -104,7 +104,7 @@ async fn known<'a>(
     Ok(known)
 }
 
-/// Claims of one namespace or of all. With `?measure=true` it is told how much is on disk, which takes a walk.
+/// Claims of one namespace or of all. `?measure=true` adds the size on disk, which needs a walk over the files.
 pub(super) async fn list(backend: &Backend, namespace: Option<&str>, query: &Query, form: Option<IncludeObject>) -> Answer {
     let objects = backend.objects.get();
     let mut known = known(backend, &objects, |claim| namespace.is_none_or(|namespace| namespace == claim.namespace)).await?;
@@ -179,7 +179,7 @@ fn pod_names(backend: &Backend) -> BTreeMap<PodUid, String> {
     pods.iter().map(|pod| (pod.desired.uid.clone(), pod.desired.full_name.name.clone())).collect()
 }
 
-/// One that is not shown any more, or not yet, is told by its UID.
+/// Name of a pod, or its UID if the pod is not listed.
 fn name_of(names: &BTreeMap<PodUid, String>, uid: &PodUid) -> String {
     names.get(uid).cloned().unwrap_or_else(|| uid.to_string())
 }

@@ -167,7 +167,7 @@ impl Pull {
         loop {
             // Cancel-safe: a received line is returned at once, and the join handle keeps its result.
             tokio::select! {
-                // Progress first, so that nothing is told after the end.
+                // Progress first, so that nothing follows the result.
                 biased;
                 progress = self.progress.recv() => match progress {
                     Ok(progress) if progress.reference == self.reference => return PullLine::Progress(progress),

@@ -79,7 +79,7 @@ pub struct Backend {
     pub paths: Paths,
     /// Name of this host.
     pub node: NodeName,
-    /// The configuration as it is in force.
+    /// The configuration in force.
     pub config: watch::Receiver<ConfigStanding>,
     /// For letting a source look now.
     pub wakers: Wakers,

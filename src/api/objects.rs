@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets, to be read. What a Secret holds is not told: only its keys, and how much stands under each.
+//! ConfigMaps and Secrets, read-only. Of a Secret only keys and sizes are shown, never values.
 
 use super::Backend;
 use super::failure::ApiFailure;
@@ -97,7 +97,7 @@ fn type_of(secret: &Secret) -> &str {
     secret.type_.as_deref().filter(|kind| !kind.is_empty()).unwrap_or("Opaque")
 }
 
-/// The object as it is told: with its source, and a Secret without its data.
+/// The object as shown: with its source, and a Secret without its data.
 fn shown(name: &ObjectName, held: &Held) -> Value {
     let mut value = match &held.object {
         Object::ConfigMap(config_map) => json!(config_map),

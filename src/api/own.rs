@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The daemon, as `/apis/podstead.dev/v1alpha1/daemon` tells.
+/// The daemon, as served at `/apis/podstead.dev/v1alpha1/daemon`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonObject {
@@ -32,7 +32,7 @@ pub struct DaemonObject {
     pub pid: u32,
     /// Sources that have not delivered anything since it started, not even from disk.
     pub waiting_for_sources: Vec<String>,
-    /// Since when its sources are configured as they are.
+    /// Time of the last change of its sources.
     #[serde(default)]
     pub configured_at: Option<Timestamp>,
     /// Error of the current configuration file, if it is not in force.

@@ -1,4 +1,4 @@
-//! Pods as a collection, and what is answered to who wants to change them here.
+//! Pods as a collection, and the errors for attempts to change them.
 
 use super::collection::Collection;
 use super::failure::ApiFailure;

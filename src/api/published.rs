@@ -123,7 +123,7 @@ struct Incarnation {
     waiting: Option<(Arc<DesiredPod>, PodStatus)>,
 }
 
-/// Pods and sources as they are shown.
+/// Pods and sources as served by the API.
 ///
 /// The API knows a pod by namespace and name, the host by UID. While a pod that was removed still terminates and one of the same name
 /// was added, the old one is shown; the new one follows when the old one is withdrawn, as in a cluster.

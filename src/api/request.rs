@@ -19,7 +19,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Peer {
     /// User id.
     pub(super) uid: u32,
-    /// Process id, when the kernel tells.
+    /// Process ID, if the kernel reports it.
     pub(super) pid: Option<i32>,
 }
 

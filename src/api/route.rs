@@ -62,7 +62,7 @@ pub(super) enum Route {
     SourceDiff(String),
     /// Go back to an earlier revision.
     SourceRollback(String),
-    /// Stay at what is in force.
+    /// Hold the source at the revision in force.
     SourceSuspend(String),
     /// Go on.
     SourceResume(String),

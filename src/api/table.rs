@@ -71,7 +71,7 @@ pub(super) fn row(
     json!({"cells": cells, "object": object})
 }
 
-/// An object of which only the metadata is told.
+/// An object with only its metadata.
 pub(super) fn partial(metadata: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }

@@ -15,7 +15,7 @@ const CREDENTIAL: &str = "podstead.age-key";
 /// No file of keys is larger.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Everything that can be read; and what cannot be.
+/// Loads all readable keys, and returns the errors of the others.
 pub(super) fn load(config: &Config) -> (Identities, Vec<anyhow::Error>) {
     let (mut identities, mut errors) = (Identities::default(), Vec::new());
     let credential = credential();

@@ -26,7 +26,7 @@ pub(super) fn run(args: &ConfigArgs, context: &Context) -> anyhow::Result<ExitCo
     match args.command {
         ConfigCommand::Check => {
             if let Some(upstream) = &config.upstream {
-                // The daemon starts without it, too; whoever checks wants to know.
+                // The daemon starts without it, but a check must report the error.
                 Kubeconfig::load(&upstream.kubeconfig, upstream.context.as_deref())?;
             }
             writeln!(std::io::stderr(), "{}: valid", context.config_path().display())?;

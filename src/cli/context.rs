@@ -19,7 +19,7 @@ impl Context {
         Self { global }
     }
 
-    /// The configuration file as told by `--config` or `PODSTEAD_CONFIG`.
+    /// Path of the configuration file, from `--config` or `PODSTEAD_CONFIG`.
     pub(super) fn config_path(&self) -> &Path {
         &self.global.config
     }
@@ -29,7 +29,7 @@ impl Context {
         Config::load(self.config_path())
     }
 
-    /// The daemon's socket: as told, else from the configuration. A daemon goes on when its file is broken, and so do those who ask it.
+    /// Socket of the daemon, from the options or the configuration. Uses the last valid configuration if the file is invalid, as the daemon does.
     pub(super) fn socket(&self) -> Result<PathBuf, ConfigError> {
         match &self.global.socket {
             Some(socket) => Ok(socket.clone()),

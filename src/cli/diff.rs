@@ -1,4 +1,4 @@
-//! `podstead diff`: what is in force, compared with an earlier revision.
+//! `podstead diff`: compares the revision in force with an earlier one.
 
 use super::client::{OWN, Target};
 use super::get::short_revision;

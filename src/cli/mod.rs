@@ -208,6 +208,6 @@ fn is_unreachable(error: &anyhow::Error) -> bool {
 }
 
 fn report(error: &anyhow::Error) {
-    // With stderr closed there is nobody to tell.
+    // A closed stderr is not an error.
     writeln!(std::io::stderr(), "podstead: {error:#}").ok();
 }

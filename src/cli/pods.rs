@@ -1,4 +1,4 @@
-//! Pods as the daemon tells them, for all subcommands that deal with pods.
+//! Pods as served by the daemon, for all subcommands about pods.
 
 use super::client::{Client, ClientError, Target};
 use super::pod_name::{self, PodNameError};
@@ -30,7 +30,7 @@ pub(super) struct PodNamespaceArgs {
 /// A list as served.
 #[derive(Debug, Deserialize)]
 pub(super) struct ServedList {
-    /// With the version that a watch goes on from.
+    /// Metadata with the version from which a watch continues.
     pub(super) metadata: ServedListMetadata,
     /// The objects.
     pub(super) items: Vec<Value>,
@@ -40,7 +40,7 @@ pub(super) struct ServedList {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ServedListMetadata {
-    /// The version that a watch goes on from.
+    /// The version from which a watch continues.
     pub(super) resource_version: String,
 }
 

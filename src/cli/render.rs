@@ -153,7 +153,7 @@ fn read(path: &Path, place: Option<&SourcePlace>, layers: &Layers) -> anyhow::Re
     Ok(artifact)
 }
 
-/// A file as whoever asks can find it. A single file is called by its whole path already.
+/// Path of a file relative to the working directory. A single file already has its whole path.
 fn shown(root: &Path, file: &str) -> String {
     let prefix = if root.is_dir() { root.strip_prefix(".").unwrap_or(root) } else { Path::new("") };
     prefix.join(file).display().to_string()

@@ -124,7 +124,7 @@ fn wait_for_ends(shims: &[OwnedFd], timeout: Duration) {
     let deadline = clock.now().moment + timeout;
     for shim in shims {
         let left = deadline.since(clock.now().moment);
-        // Too late is not too bad: what is left is killed.
+        // A timeout is not an error: remaining containers are killed.
         pidfd::wait_for_end(shim, left).ok();
     }
 }

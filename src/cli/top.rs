@@ -56,7 +56,7 @@ enum SortBy {
     Memory,
 }
 
-/// `/stats/summary`, as far as it is needed.
+/// The needed fields of `/stats/summary`.
 #[derive(Debug, Deserialize)]
 struct Summary {
     node: NodeStats,

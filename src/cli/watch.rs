@@ -29,7 +29,7 @@ pub(super) struct Watch {
     lines: Lines,
 }
 
-/// Begins after `version`, which a list told.
+/// Starts a watch after `version`, the version of a list.
 pub(super) async fn watch(client: &Client, target: Target, version: &str) -> Result<Watch, ClientError> {
     let lines = open(client, &target, version).await?;
     Ok(Watch { client: client.clone(), target, version: version.to_owned(), lines })

@@ -23,7 +23,7 @@ pub fn negotiate(offered: &[&str]) -> Option<&'static str> {
     [V5, V4].into_iter().find(|protocol| offered.contains(protocol))
 }
 
-/// Size of a terminal, as it is sent on its channel.
+/// Size of a terminal, in the format of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TerminalSize {
@@ -110,7 +110,7 @@ impl ServerMessage {
 }
 
 impl Ending {
-    /// The `Status` object that tells it.
+    /// The `Status` object for it.
     fn status(&self) -> Value {
         match self {
             Self::Exited(0) => json!({"metadata": {}, "status": "Success"}),

@@ -13,7 +13,7 @@ use crate::runtime::{ContainerState, ContainerStatus, ExecSpec, RuntimeError};
 use hyper::Request;
 use hyper::body::Incoming;
 
-/// Size of a terminal until the client tells its own.
+/// Size of a terminal until the client sends its own.
 const DEFAULT_TERMINAL: (u16, u16) = (80, 24);
 
 impl From<&RuntimeError> for ApiFailure {

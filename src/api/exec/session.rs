@@ -39,7 +39,7 @@ pub(super) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocket
     }
 }
 
-/// Returns whether the client was told how it ended.
+/// Returns true if the result was sent to the client.
 async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
     output: &mut mpsc::Receiver<ExecOutput>,
     sink: &mut SplitSink<WebSocketStream<S>, Message>,

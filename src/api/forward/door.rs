@@ -63,7 +63,7 @@ impl Door {
         Self { runtime: Arc::clone(&backend.runtime), uid: desired.uid.clone(), pod: desired.full_name.name.clone() }
     }
 
-    /// The pod's network namespace as it is now, `None` for the host's.
+    /// The current network namespace of the pod; `None` for that of the host.
     pub(super) async fn find(&self) -> Result<Option<PathBuf>, DoorError> {
         let observed = self.runtime.observe(&self.uid).await;
         let observed = observed.map_err(|source| DoorError::Unknown { pod: self.pod.clone(), source })?;

@@ -107,7 +107,7 @@ impl Session {
                     self.send(spdy::last(carried.error_stream, b"")).await?;
                 }
             }
-            // One that does not fit is not missed: the client is busy with what is before it.
+            // A message that does not fit may be dropped, because the client still processes earlier ones.
             Frame::Ping { id } => drop(self.outgoing.try_send(spdy::pong(id))),
         }
         Ok(())

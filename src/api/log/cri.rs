@@ -21,7 +21,7 @@ pub(super) struct CriLine<'a> {
 }
 
 impl<'a> CriLine<'a> {
-    /// Reads a line; `None` for what is none, such as the torn end of a file after a power cut.
+    /// Parses a line; `None` if it is invalid, such as a partial line after a power cut.
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut fields = line.splitn(4, |byte| *byte == b' ');
         let time = std::str::from_utf8(fields.next()?).ok()?;

@@ -55,7 +55,7 @@ impl LogCursor {
         Ok(Self { path: path.to_owned(), files, newest_rotated, torn: Vec::new(), joiner: Joiner::new(options, skip) })
     }
 
-    /// Reads about one piece. `ended` says that nobody writes to the log any more.
+    /// Reads about one piece. `ended` means that no process writes to the log any more.
     pub(super) fn read(&mut self, ended: bool) -> io::Result<(Step, Bytes)> {
         let mut out = Vec::new();
         let step = loop {

@@ -120,7 +120,7 @@ fn rotated_names(path: &Path) -> io::Result<Vec<String>> {
     for entry in fs::read_dir(directory)? {
         match entry?.file_name().into_string() {
             Ok(name) if name.starts_with(&prefix) && !name.ends_with(".tmp") => names.push(name),
-            // Another run's, or nobody's.
+            // A file of another run, or of none.
             Ok(_) | Err(_) => {}
         }
     }

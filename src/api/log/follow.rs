@@ -77,7 +77,7 @@ impl Follower {
 fn drain(changes: &AsyncFd<OwnedFd>) -> io::Result<()> {
     let mut buffer = [0u8; 4096];
     loop {
-        // Ends with WouldBlock, which tells tokio that the descriptor has to be waited for again.
+        // Ends with WouldBlock, so that tokio waits for the descriptor again.
         rustix::io::read(changes, &mut buffer)?;
     }
 }

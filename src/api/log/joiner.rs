@@ -1,4 +1,4 @@
-//! From lines of the file to lines of the program: joins partial ones, drops what is not wanted, stamps. **Pure**.
+//! Converts lines of the file to lines of the program: joins partial lines, filters, adds timestamps. **Pure**.
 
 use super::LogOptions;
 use super::cri::{CriLine, Stream};
@@ -48,7 +48,7 @@ impl Joiner {
         self.remaining == 0
     }
 
-    /// Takes a line of the file and gives out what is complete.
+    /// Adds a line of the file and returns complete output.
     pub(super) fn push(&mut self, line: &CriLine<'_>, out: &mut Vec<u8>) {
         let pending = match line.stream {
             Stream::Stdout => &mut self.stdout,

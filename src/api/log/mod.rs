@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::ContainerStatus;
 use std::io;
 use std::path::PathBuf;
 
-/// Names the container that a client shall use when it is not told one; kubectl's annotation.
+/// Annotation of kubectl with the default container.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
 
 /// Selection and format of log lines.

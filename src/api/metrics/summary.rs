@@ -71,7 +71,7 @@ fn pod(pod: &PodUsage, at: Timestamp) -> Value {
     })
 }
 
-/// The whole document. Rates are for the reader to compute: the kubelet's `usageNanoCores` would need somebody who looks all the time.
+/// The whole document. Readers compute rates, because the kubelet's `usageNanoCores` would need continuous measurement.
 pub(super) fn summary(snapshot: &Snapshot) -> Value {
     let Snapshot { at, node, host, interfaces, filesystem, pods } = snapshot;
     json!({

@@ -1,4 +1,4 @@
-//! The age key of this host while the daemon runs: another key in its file counts at once, for what could not be opened before.
+//! The age key of this host: a new key in its file is used at once, also for manifests that could not be decrypted before.
 //!
 //! In: the configured file, followed as any single file of manifests is. Out: keys to the intake, troubles to the log and to the events.
 //! A file that goes away takes no key back: a failure is not an absence. An emptied one does.
@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// inotify tells of changes; this finds the others (a mount over the file).
+/// Polling interval for changes that inotify does not report, such as a mount over the file.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// The keys, and where troubles with them are told.
+/// The keys, and the event log for problems with them.
 #[derive(Debug)]
 pub(super) struct AgeKeys {
     config: Config,
@@ -72,7 +72,7 @@ impl AgeKeys {
         "the age key file watcher"
     }
 
-    /// `None` when something cannot be read, which is told.
+    /// Reads the keys and reports errors; `None` if some keys cannot be read.
     fn read(&mut self) -> Option<Identities> {
         let (identities, errors) = load(&self.config);
         let errors: Vec<String> = errors.iter().map(|error| error_chain(error.as_ref()).to_string()).collect();

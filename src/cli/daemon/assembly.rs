@@ -55,7 +55,7 @@ const SETS: usize = 4;
 /// The sync loop reads them as fast as they come; one SET makes at most three.
 const UPDATES: usize = 8;
 
-/// The service manager is told that the daemon is ready when every source was heard, and at the latest then.
+/// Time limit for notifying the service manager that the daemon is ready; earlier, if all sources are synced.
 const READY_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs the daemon until `shutdown`, or until a stage ends that must not. The configuration was read from `file`.
@@ -346,7 +346,7 @@ async fn open_network(
     (CniNetwork::open(plugins, base).await, builtin)
 }
 
-/// Says who else has ids of the host that pods get. It is the admin's matter: what runs goes on.
+/// Warns about other users with IDs of the pod range. The administrator must resolve that; pods keep running.
 fn warn_of_others_ids(config: &Config) {
     for file in users::FILES {
         for clash in config.user_namespaces.clashes(&std::fs::read_to_string(file).unwrap_or_default()) {

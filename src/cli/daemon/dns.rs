@@ -44,12 +44,12 @@ pub(super) struct DnsSockets {
     of_pods: Option<Sockets>,
     /// For pods on the host's network.
     on_host: Option<Sockets>,
-    /// For pods that plugins connect, as these come. `None` if nobody answers.
+    /// Listeners for pods with CNI networks, opened on demand. `None` if the resolver is disabled.
     of_plugins: Option<(Arc<Listeners>, mpsc::UnboundedReceiver<Sockets>)>,
 }
 
 impl DnsSockets {
-    /// Opens the sockets, if pods are to ask. What cannot be opened is told: pods have the host's name servers then.
+    /// Opens the sockets if the resolver is enabled. A failure is reported, and pods then use the host's name servers.
     pub(super) fn open(config: &Config, events: &EventLog) -> Self {
         if !config.network.dns.enabled {
             return Self::default();
@@ -106,7 +106,7 @@ impl DnsSockets {
         if self.of_pods.is_some() { GATEWAYS.to_vec() } else { Vec::new() }
     }
 
-    /// The resolver, and where it hears of pods: statuses go through there. Without sockets, they go where they always go.
+    /// The resolver, and the sink through which it receives statuses of pods. Without sockets, statuses go directly to `published`.
     pub(super) fn resolver(
         self,
         config: &Config,

@@ -1,6 +1,6 @@
 //! `podstead daemon`: puts the stages together, starts them in order, and ends when it is asked to or when one of them ends.
 //!
-//! There is one way to start, and it is recovery (promise P7). Pods are left as they are when the daemon ends, however it ends.
+//! Every start is a recovery (promise P7). Pods keep running when the daemon ends, however it ends.
 
 mod age_key;
 mod assembly;

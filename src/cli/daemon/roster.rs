@@ -1,9 +1,9 @@
-//! The sources that run, and how another configuration replaces them while pods go on.
+//! The running sources, and their replacement by a new configuration while pods run.
 //!
 //! In: the configuration file, followed as any single file of manifests is (half-written ones are waited for), and SIGHUP. Out: source
-//! tasks started and stopped, the mux and the intake told of them, [`ConfigStanding`] for readers. A configuration that is not valid
-//! changes nothing and is told. The order of a change, so that no report is lost and none counts that must not: sources stop, the mux
-//! learns which count, then the intake, then new sources start.
+//! tasks started and stopped, the mux and the intake configured, [`ConfigStanding`] for readers. An invalid configuration changes
+//! nothing and is reported. The order of a change, so that no valid report is lost and no outdated one is applied: old sources stop,
+//! then the mux and the intake are configured, then new sources start.
 
 use super::sources;
 use crate::config::reload::{ConfigStanding, SourceChanges, is_blank, needs_restart};
@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// inotify tells of changes; this finds the others (a mount over the file).
+/// Polling interval for changes that inotify does not report, such as a mount over the file.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Handles of the other stages.
@@ -48,7 +48,7 @@ pub(super) struct RosterLinks {
     pub(super) machine_key: MachineKey,
     pub(super) events: Arc<EventLog>,
     pub(super) log_level: LevelControl,
-    /// The labels of this host, for whoever shows them.
+    /// The labels of this host, for readers.
     pub(super) labels: watch::Sender<BTreeMap<String, String>>,
 }
 

@@ -72,7 +72,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &Machine
         }
         SourcePlace::Git(place) => {
             let GitPlace { url, follow, path, interval, timeout, access, ssh } = place.clone();
-            // A record that cannot be read is told about by the intake.
+            // The intake reports a record that cannot be read.
             let last_accepted = LastGood::new(paths, name.clone()).load().ok().and_then(|state| state.in_force);
             let last_accepted = last_accepted.map(|record| record.stamp.newest().clone());
             let ssh = ssh.map(|SshAccess { key_file, known_hosts_file }| SshOptions {

@@ -33,7 +33,7 @@ pub(super) struct Daemon<'a> {
     pub(super) sources_ready: watch::Receiver<bool>,
 }
 
-/// Starts the thread. Whatever is wrong is told and keeps nothing else from starting: a host runs without its cluster.
+/// Starts the thread. An error is logged and does not stop the daemon, because a host works without its cluster.
 pub(super) fn start(upstream: &UpstreamConfig, daemon: Daemon<'_>) -> watch::Receiver<UpstreamStatus> {
     let cluster = HttpCluster::new(&upstream.kubeconfig, upstream.context.as_deref());
     let board = Board::new(upstream.kubeconfig.display().to_string());

@@ -161,7 +161,7 @@ fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
     text.finish()
 }
 
-/// Annotations that are not told in fields of their own.
+/// Annotations that are not shown in their own fields.
 fn foreign_annotations(pod: &Pod) -> BTreeMap<String, String> {
     let own = [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION, ANNOTATION_NETWORK_STATUS];
     let all = pod.metadata.annotations.iter().flatten();

@@ -1,4 +1,4 @@
-//! The interfaces of a pod that CNI plugins connect, by the annotation that tells them.
+//! Interfaces of a pod with CNI networks, from its annotation.
 
 use super::writer::Description;
 use crate::cli::pods::annotation;
@@ -17,7 +17,7 @@ struct Interface {
     mac: String,
 }
 
-/// `Networks:`, an interface per line; nothing for a pod that has no more than its addresses. A text that is no such list is shown as it is.
+/// Writes `Networks:` with an interface per line; nothing without the annotation. Invalid content is shown unchanged.
 pub(super) fn networks(text: &mut Description, pod: &Pod) {
     let Some(written) = annotation(pod, ANNOTATION_NETWORK_STATUS) else { return };
     let Ok(interfaces) = serde_json::from_str::<Vec<Interface>>(written) else { return text.field("Networks", written) };

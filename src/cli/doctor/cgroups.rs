@@ -14,7 +14,7 @@ struct Observed {
     controllers: BTreeSet<String>,
     /// `/proc/cmdline`.
     command_line: String,
-    /// Model of the board, where the firmware tells it.
+    /// Model of the board, if the firmware reports it.
     model: String,
     /// A `cmdline.txt` of the board's firmware.
     firmware_file: Option<&'static str>,

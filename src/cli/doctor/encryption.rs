@@ -7,7 +7,7 @@ use crate::cli::age_keys;
 /// Observed state.
 #[derive(Debug)]
 struct Observed {
-    /// The configured file, what is wrong with it, and what is wrong with its mode.
+    /// The configured file, its error, and the problem of its mode.
     file: Option<(String, Option<String>, Option<String>)>,
     is_root: bool,
 }

@@ -92,7 +92,7 @@ impl Findings {
         self.count(Severity::Problem) > 0
     }
 
-    /// For people: what is wrong is explained, what is well has a line.
+    /// Text for people: an explanation of each problem, and a line for each check without one.
     pub(super) fn text(&self, color: bool) -> String {
         let mut text = String::new();
         for (check, findings) in &self.0 {

@@ -70,7 +70,7 @@ pub(super) struct Answers {
 pub(super) enum Silence {
     /// There is no socket.
     NoSocket,
-    /// There is one, and nobody listens.
+    /// The socket exists, but nothing listens.
     NobodyListens,
     /// This user may not ask.
     NotAllowed,

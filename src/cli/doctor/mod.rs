@@ -1,4 +1,4 @@
-//! `podstead doctor`: finds and explains what is wrong on this host, with or without a running daemon.
+//! `podstead doctor`: checks this host for problems, with or without a running daemon.
 //!
 //! A file per check. Each has a struct of what was observed, `look`, which fills it from a [`Host`], and `judge`, which is pure and makes
 //! [`Finding`]s of it. Nothing is changed.
@@ -56,7 +56,7 @@ enum Form {
     Json,
 }
 
-/// One check: looks and judges.
+/// One check: observes the host and returns findings.
 type Check = fn(&Host) -> Vec<Finding>;
 
 /// All checks, the causes of others first.

@@ -15,7 +15,7 @@ struct Observed {
     forwards_ipv6: Option<bool>,
     /// State of the kernel; `None` without permission to read it.
     kernel: Option<NetworkView>,
-    /// Tables of the old iptables, whose rules the kernel tells nobody else.
+    /// The host has iptables-legacy rules, which only iptables-legacy can read.
     has_legacy_filter: bool,
     /// ufw is enabled.
     has_ufw: bool,
@@ -26,7 +26,7 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
     match &host.config {
         Ok(config) if config.network.kind == NetworkKind::Builtin => judge(&look(host)),
         Ok(_) => vec![Finding::ok("podstead's own pod network is not used: network.type selects another one")],
-        // That is told elsewhere.
+        // The check of the configuration reports that.
         Err(_) => Vec::new(),
     }
 }
@@ -53,7 +53,7 @@ fn look(host: &Host) -> Observed {
 /// Without pods that have an address, nothing has to be there yet.
 fn judge(observed: &Observed) -> Vec<Finding> {
     let Observed { pods, forwards_ipv4, forwards_ipv6, kernel, has_legacy_filter, has_ufw, ports } = observed;
-    // Their interfaces are there also when no daemon tells of them.
+    // Their interfaces exist even if no daemon reports the pods.
     let has_pods =
         *pods > 0 || kernel.as_ref().is_some_and(|kernel| kernel.smallest_pod_mtu.is_some() || !kernel.unconnected.is_empty());
     let mut findings = Vec::new();

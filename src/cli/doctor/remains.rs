@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Observed state.
 #[derive(Debug, Default)]
 struct Observed {
-    /// Pods with a record, and those that the daemon tells of.
+    /// Pods with a record, and pods that the daemon lists.
     known: BTreeSet<String>,
     /// Leftovers of each pod: `directory`, `mount`, `cgroup`.
     found: BTreeMap<String, BTreeSet<&'static str>>,

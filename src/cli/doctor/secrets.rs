@@ -1,4 +1,4 @@
-//! The key of this host, which what is kept on disk is sealed with.
+//! The machine key, with which data on disk is encrypted.
 
 use super::finding::Finding;
 use super::host::Host;

@@ -1,4 +1,4 @@
-//! Sources: whether they can be read, and what is wrong in what they say.
+//! Sources: fetch errors, and problems in their manifests.
 
 use super::finding::Finding;
 use super::host::{Answers, Host};

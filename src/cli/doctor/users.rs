@@ -1,4 +1,4 @@
-//! The ids of the host that pods with users of their own get: nobody else should have them.
+//! IDs of the host for user namespaces of pods, which no other user should have.
 
 use super::finding::Finding;
 use super::host::Host;

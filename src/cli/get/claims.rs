@@ -110,7 +110,7 @@ fn row(claim: &ServedClaim, wide: bool, now: Timestamp) -> Vec<Cell> {
     let modes = item["spec"]["accessModes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
     let created_at = item["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
     let phase = match claim.phase() {
-        // Nobody is told by its pods that it takes room.
+        // Highlighted, because no pod refers to the data that uses space.
         "Released" => Cell::styled("Released", Style::Pending),
         phase => phase.into(),
     };

@@ -1,4 +1,4 @@
-//! `podstead get`: objects in columns, or as they are.
+//! `podstead get`: objects as tables, or as JSON and YAML.
 
 mod claims;
 mod events;

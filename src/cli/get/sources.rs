@@ -79,7 +79,7 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
     cells
 }
 
-/// The beginning of a revision: enough to tell revisions apart.
+/// Prefix of a revision, long enough to distinguish revisions.
 pub(in crate::cli) fn short_revision(revision: &str) -> &str {
     let digits = revision.split_once(':').map_or(revision, |(_, digits)| digits);
     digits.get(..12).unwrap_or(digits)

@@ -35,7 +35,7 @@ impl Progress {
                 }
             }
             Self::Lines if layer.complete => {
-                // With stderr closed there is nobody to tell.
+                // A closed stderr is not an error.
                 writeln!(io::stderr(), "{}: complete, {}", short_digest(&layer.layer), human_size(layer.fetched)).ok();
             }
             Self::Lines => {}

@@ -26,7 +26,7 @@ pub(super) enum Change {
     Recreate,
     /// It goes.
     Remove,
-    /// It stays as it is.
+    /// It does not change.
     Keep,
 }
 
@@ -116,7 +116,7 @@ fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> (Vec<Action>
     (actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings), missing(&definition))
 }
 
-/// Objects that the pod waits for, each told once.
+/// Objects that the pod waits for, without duplicates.
 fn missing(definition: &PodDefinition) -> Vec<String> {
     let of_containers = definition.containers.iter().filter_map(|container| container.missing.clone());
     let missing: BTreeSet<String> = of_containers.chain(definition.missing_files.clone()).collect();

@@ -1,6 +1,6 @@
 //! `podstead plan`: what the daemon would do if a source held these manifests.
 //!
-//! The same code as the daemon's decides: manifests are read, judged and merged as a source's, and the plan of each pod is the worker's.
+//! Uses the code of the daemon: manifests are read, validated and merged like those of a source, and the worker plans each pod.
 //! The state of the host is read from records on disk, so the daemon need not run. Nothing is changed.
 
 mod change;
@@ -71,7 +71,7 @@ pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode
     Ok(if is_change || is_refused { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Reads and judges manifests as the source would: what is refused keeps its last good version.
+/// Reads and validates manifests as the source would: a rejected object keeps its last accepted version.
 fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<Set> {
     let check_context = CheckContext {
         allow: source.allow.clone(),

@@ -1,7 +1,7 @@
 //! `podstead port-forward`: ports of this machine, connected to ports of a pod.
 //!
-//! Every connection is carried on one of its own to the daemon. So the pod may be made anew and the daemon restarted: what is open breaks then,
-//! and the next connection finds the pod that is there.
+//! Each connection uses a separate connection to the daemon. If the pod is replaced or the daemon restarts, open connections are closed,
+//! and new connections reach the current pod.
 
 mod ports;
 
@@ -141,7 +141,7 @@ async fn accept(listener: TcpListener, port: ForwardedPort, client: Client, targ
 async fn carry(mut stream: TcpStream, port: ForwardedPort, client: Client, target: Arc<Target>) {
     match client.open_raw((*target).clone()).await {
         Ok(mut daemon) => {
-            // Ends when both directions have ended, or one of them broke: whoever is at the ends sees it.
+            // Ends when both directions have ended, or on an error, which both ends notice.
             tokio::io::copy_bidirectional_with_sizes(&mut stream, &mut daemon, PIECE, PIECE).await.ok();
         }
         Err(error) => say(&format!(
@@ -154,6 +154,6 @@ async fn carry(mut stream: TcpStream, port: ForwardedPort, client: Client, targe
 }
 
 fn say(text: &str) {
-    // With stderr closed there is nobody to tell.
+    // A closed stderr is not an error.
     writeln!(io::stderr(), "{text}").ok();
 }

@@ -51,7 +51,7 @@ pub(in crate::cli) fn run(args: &AttachArgs, context: &Context) -> anyhow::Resul
     })
 }
 
-/// The container that is meant, if the client can tell; else the daemon says what is wrong.
+/// The selected container, if the client can find it; otherwise the daemon reports the error.
 fn container<'a>(pod: &'a Pod, name: Option<&str>) -> Option<&'a Container> {
     let containers = &pod.spec.as_ref()?.containers;
     match name {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 const CTRL_P: u8 = 0x10;
 const CTRL_Q: u8 = 0x11;
 
-/// Looks for the keys in what is typed.
+/// Detects the detach keys in the input.
 #[derive(Debug, Default)]
 pub(super) struct DetachKeys {
     /// A ctrl-p was typed and is held back until the next key.

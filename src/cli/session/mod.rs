@@ -25,7 +25,7 @@ use tokio_tungstenite::tungstenite::Message;
 struct Streams {
     /// Send this terminal's input.
     stdin: bool,
-    /// The other side has a terminal: send single keys, tell sizes.
+    /// The container has a terminal: send single keys and terminal sizes.
     tty: bool,
     /// Leave the container alone on ctrl-p ctrl-q.
     detachable: bool,
@@ -57,7 +57,7 @@ async fn run(socket: Socket, streams: Streams) -> anyhow::Result<ExitCode> {
             writeln!(io::stderr(), "detached; the container keeps running")?;
             Ok(ExitCode::SUCCESS)
         }
-        // As a shell tells it.
+        // The exit code that a shell uses.
         End::Signalled => Ok(ExitCode::from(130)),
     }
 }
@@ -66,7 +66,7 @@ async fn connect(socket: Socket, streams: Streams) -> anyhow::Result<End> {
     let (mut sink, mut stream) = socket.split();
     let mut stops = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
     let [interrupt, terminate, hangup] = &mut stops;
-    // Both directions go on at once: a daemon that waits until its output is read takes no input meanwhile.
+    // Both directions run concurrently, because a daemon that waits until its output is read accepts no input.
     // Cancel-safe: when one arm is done, the session is over and nothing of the others is needed.
     let ending = tokio::select! {
         ending = receive_output(&mut stream) => ending?,
@@ -79,7 +79,7 @@ async fn connect(socket: Socket, streams: Streams) -> anyhow::Result<End> {
     Ok(End::Process(ending))
 }
 
-/// Copies output until the daemon tells how the process ended.
+/// Copies output until the daemon reports the result of the process.
 async fn receive_output(stream: &mut SplitStream<Socket>) -> anyhow::Result<Ending> {
     loop {
         match stream.next().await {

@@ -1,4 +1,4 @@
-//! `podstead status`: how this host is, what is wrong, and what to do about it.
+//! `podstead status`: the status of this host, its problems and how to fix them.
 
 mod report;
 mod upstream;

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use std::fmt::Write;
 
-/// Problems told per source; the rest is counted.
+/// Problems shown per source; the rest is counted.
 const MAX_PROBLEMS: usize = 20;
 
 /// Responses of the daemon.

@@ -1,4 +1,4 @@
-//! `podstead support-bundle`: what somebody who helps from afar has to know about this host, in one file, without secrets.
+//! `podstead support-bundle`: diagnostic information about this host in one file, without secrets.
 //!
 //! With or without a running daemon. Nothing is changed, and nothing is sent anywhere.
 
@@ -41,7 +41,7 @@ pub(super) struct SupportBundleArgs {
     logs: u32,
 }
 
-/// Subcommands of podstead whose output is taken as it is.
+/// Subcommands of podstead with output that needs no redaction.
 const OWN_COMMANDS: &[(&str, &[&str])] = &[
     ("version.txt", &["version"]),
     ("status.txt", &["status"]),
@@ -96,7 +96,7 @@ pub(super) fn run(args: &SupportBundleArgs, context: &Context) -> anyhow::Result
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = format!("podstead-{node}-{}", now.strftime("%Y%m%dT%H%M%SZ"));
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-    // A file that is there is somebody else's, or could be read by others.
+    // An existing file may belong to another user, or be readable by others.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let file = file.with_context(|| format!("create {}", path.display()))?;
     let written = context.block_on(write(file, args, context, name, now));
@@ -188,7 +188,7 @@ fn configuration(context: &Context) -> String {
 /// The kubeconfig, if a cluster is configured; without credentials.
 fn kubeconfig(context: &Context) -> Option<String> {
     let path = context.load_config().ok()?.upstream?.kubeconfig;
-    // An error may quote what is in the file.
+    // An error may quote the content of the file.
     let read = beginning(&path).map(|bytes| serde_yaml::from_slice::<Value>(&bytes));
     Some(match read {
         Some(Ok(mut written)) => {

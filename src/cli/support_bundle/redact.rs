@@ -1,7 +1,7 @@
 //! Removes secrets. **Pure**.
 //!
-//! Manifests should name Secrets, and some hold a password as plain text all the same: so no literal value of a variable and no header goes
-//! out, whatever it is.
+//! Some manifests contain passwords as plain text instead of references to Secrets. So all literal values of variables and headers are
+//! removed.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ const REDACTED: &str = "<redacted>";
 /// Annotation in which kubectl stores a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Takes values of environment variables and of HTTP headers out of a pod, a list of pods or anything that holds pods.
+/// Removes values of environment variables and HTTP headers from a pod, a list of pods or anything that contains pods.
 pub(super) fn pods(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(pods),
@@ -28,7 +28,7 @@ pub(super) fn pods(value: &mut Value) {
     }
 }
 
-/// Takes the content out of ConfigMaps, in a list of them; their keys stay.
+/// Removes the values of ConfigMaps in a list; keys are kept.
 pub(super) fn config_maps(list: &mut Value) {
     let items = list.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
     for map in items {
@@ -42,7 +42,7 @@ pub(super) fn config_maps(list: &mut Value) {
     }
 }
 
-/// Takes values of headers, and credentials in URLs, out of a configuration.
+/// Removes values of headers, and credentials in URLs, from a configuration.
 pub(super) fn config(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(config),
@@ -66,17 +66,17 @@ pub(super) fn config(value: &mut Value) {
     }
 }
 
-/// Takes the values of environment variables out of the files of a unit: a proxy's URL may have a password in it.
+/// Removes the values of environment variables from unit files, because the URL of a proxy may contain a password.
 pub(super) fn unit(text: &str) -> String {
     let line = |line: &str| match line.trim_start().strip_prefix("Environment=") {
         Some(set) if !set.is_empty() => format!("Environment={REDACTED}\n"),
         _ => format!("{line}\n"),
     };
-    // A line may go on in the next one.
+    // A backslash continues a line on the next one.
     text.replace("\\\n", " ").lines().map(line).collect()
 }
 
-/// Takes everything out of a kubeconfig that proves who somebody is.
+/// Removes credentials from a kubeconfig.
 pub(super) fn kubeconfig(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(kubeconfig),

@@ -11,7 +11,7 @@ pub(super) fn advice(
 ) -> Option<String> {
     let of_container = container.map(|container| format!(" -c {container}")).unwrap_or_default();
     let manifest = origin.unwrap_or("the manifest");
-    // What goes wrong in an init container is mended in the same way.
+    // The advice for init containers is the same.
     let status = status.strip_prefix("Init:").unwrap_or(status);
     match (status, ended) {
         ("CrashLoopBackOff", Some("OOMKilled")) | ("OOMKilled", _) => {
@@ -22,7 +22,7 @@ pub(super) fn advice(
         }
         ("CrashLoopBackOff", _) => Some(format!("podstead logs -p {name}{of_container}")),
         ("Error" | "Failed", _) => Some(format!("podstead logs {name}{of_container}")),
-        // Whose end asked for it tells why.
+        // The container that caused the restart shows the reason.
         ("RestartingAllContainers", _) => Some(format!(
             "podstead describe pod {name}: all its containers are restarted together because of restartPolicyRules in {manifest}"
         )),

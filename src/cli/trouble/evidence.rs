@@ -14,7 +14,7 @@ const MAX_LOGS: usize = 20;
 const LINES: u32 = 4;
 /// Of those lines, in bytes.
 const MAX_LOG_BYTES: u32 = 4096;
-/// Characters of a line of a log that are told.
+/// Maximum length of a displayed log line, in characters.
 const MAX_LINE: usize = 160;
 
 /// Information from the daemon about unhealthy pods.

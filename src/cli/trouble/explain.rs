@@ -28,7 +28,7 @@ pub(in crate::cli) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now:
     let container = culprit(pod);
     let ended = container.and_then(last_ending);
     let container_name = container.map(|container| container.name.as_str());
-    // Where it is written is where it is mended.
+    // The manifest is the place for the fix.
     let origin = annotation(pod, ORIGIN_ANNOTATION);
     Trouble {
         container: container_name.map(str::to_owned),
@@ -85,7 +85,7 @@ fn causes(
     causes.extend(pod.status.as_ref().and_then(|status| status.message.as_deref()).map(first_line));
     let waiting = container.and_then(|container| container.state.as_ref()?.waiting.as_ref());
     let back_off = waiting.filter(|waiting| waiting.reason.as_deref() == Some("CrashLoopBackOff"));
-    // Waiting for the next run is told with how the last one ended.
+    // The back-off is shown with the end of the last run.
     if back_off.is_none() || ended.is_none() {
         causes.extend(waiting.and_then(|waiting| waiting.message.as_deref()).map(first_line));
     }

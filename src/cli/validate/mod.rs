@@ -1,4 +1,4 @@
-//! `podstead validate`: manifests judged by the daemon's own code, without a daemon.
+//! `podstead validate`: checks manifests with the code of the daemon, without a daemon.
 //!
 //! A directory is read as a source reads it. Files that are named count as one directory together, so that a pod defined in two of
 //! them is found.
@@ -122,7 +122,7 @@ fn check_context(args: &ValidateArgs, source: Option<&SourceConfig>, context: &C
     }
 }
 
-/// The host that pods are judged for. A machine that only checks manifests need not have a usable configuration or host name.
+/// The host to validate pods for. A machine that only checks manifests needs no valid configuration or host name.
 fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
     let here = context.load_config().map_or_else(|_| AdmitContext::new(NodeName::new("node")), |config| config.admit_context());
     match &args.node_name {
@@ -190,7 +190,7 @@ fn read(path: &Path, prefix: &Path) -> anyhow::Result<Files> {
 fn read_stdin() -> anyhow::Result<FileContent> {
     let limit = Limits::default().max_bytes as u64;
     let mut bytes = Vec::new();
-    // One byte more than allowed, so that the decoder says what is wrong.
+    // One byte more than allowed, so that the decoder reports the error.
     std::io::stdin().lock().take(limit + 1).read_to_end(&mut bytes).context("read standard input")?;
     Ok(Ok(bytes.into()))
 }

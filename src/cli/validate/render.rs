@@ -30,7 +30,7 @@ pub(super) fn text<'a>(
         let place = line.find(&format!(": {word}: ")).map_or(0, |at| at + 2);
         let (before, after) = line.split_at(place);
         writeln!(out, "{before}{paint}{}{plain}{}", &after[..word.len()], &after[word.len()..])?;
-        // What a Secret holds is not repeated, nor a line of which nobody can tell whether it belongs to one.
+        // Lines of a Secret are not shown, nor lines that may belong to one.
         let may_be_secret = |bytes: &[u8]| match &problem.object {
             Some(object) => object.kind == "Secret",
             None => bytes.windows(SECRET.len()).any(|word| word == SECRET),

@@ -16,7 +16,7 @@ struct Observed {
     has_systemd: bool,
     /// Output of `systemctl show`; empty if it failed.
     properties: BTreeMap<String, String>,
-    /// The daemon answers, whoever started it.
+    /// The daemon responds, however it was started.
     daemon_answers: bool,
 }
 
