@@ -90,7 +90,7 @@ fn of_status(status: &UpstreamStatus, is_usable: bool) -> Vec<Finding> {
         findings.push(Finding::warning(problem.clone(), "the cluster shows an outdated status of this pod", "podstead retries"));
     }
     if findings.is_empty() && *connected {
-        findings.push(Finding::ok(format!("{server}, {mirrors} of {}", counted(*pods, "mirror"))));
+        findings.push(Finding::ok(format!("connected to {server}, {mirrors} of {}", counted(*pods, "mirror pod"))));
     }
     findings
 }

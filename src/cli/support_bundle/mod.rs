@@ -29,9 +29,9 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Arguments.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Left out: Secrets, contents of ConfigMaps, what is secret in the kubeconfig, values of environment variables and HTTP headers in pods, credentials in the configuration \
-and in the environment of the service, what containers write unless --logs is given. Command lines of containers, what explains a failure (the last line of a container that failed, \
-termination messages, what probes and hooks said) and the daemon's log are in it: look before you give it away.")]
+Not included: Secrets, values of ConfigMaps, credentials in the kubeconfig, values of environment variables and HTTP headers in pods, credentials in the configuration \
+and in the environment of the service, and logs of containers unless --logs is set. Included: command lines of containers, texts that explain a failure (the last log line of a failed \
+container, termination messages, output of probes and hooks) and the log of the daemon. Check the bundle before you share it.")]
 pub(super) struct SupportBundleArgs {
     /// File to write [default: podstead-<node>-<time>.tar.gz in the current directory]
     #[arg(short, long, value_name = "FILE")]
