@@ -84,7 +84,7 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         findings.push(Finding::ok(if has_pods {
             format!("the network of {pods} pods is complete, and no firewall blocks it")
         } else {
-            "no pod has an address; no firewall would block one".to_owned()
+            "no pod has an address; no firewall would block pods".to_owned()
         }));
     }
     findings
@@ -145,7 +145,7 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
     if !rejected_by_firewalld.is_empty() {
         findings.push(Finding::problem(
             format!("firewalld rejects packets between pods ({}) and other hosts", rejected_by_firewalld.join(", ")),
-            "these interfaces are in no firewalld zone with target ACCEPT; pods can reach only this host",
+            "these ranges are in no firewalld zone with target ACCEPT; pods can reach only this host",
             remedy_for_firewalld.clone(),
         ));
     }
