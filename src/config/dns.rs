@@ -37,10 +37,10 @@ impl Default for DnsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenDns {
-    /// podstead answers pods. Default: true, unless `type` is none.
+    /// Run a DNS server for pods. Default: true, unless `type` is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// What names of pods end in. Default: cluster.local.
+    /// Domain at the end of the DNS names of pods. Default: cluster.local.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// Name servers for all other names, up to 8: `address`, `address:port` or `[address]:port`. Default: those of the host.
@@ -60,12 +60,12 @@ impl WrittenDns {
         };
         if !has_gateway && (self.enabled == Some(true) || !self.forwarders.is_empty()) {
             let field = if self.enabled == Some(true) { "enabled" } else { "forwarders" };
-            let message = "needs type builtin or cni: pods have no way to ask".to_owned();
+            let message = "requires network.type builtin or cni".to_owned();
             return Err(check.invalid(&format!("network.dns.{field}"), message));
         }
         let domain = self.domain.as_deref().unwrap_or(DEFAULT_CLUSTER_DOMAIN);
         if !is_subdomain(domain) || domain.len() > LONGEST_DOMAIN {
-            let message = format!("{domain:?} is no lower-case domain of at most {LONGEST_DOMAIN} characters without a final dot");
+            let message = format!("{domain:?} is not a lower-case domain of at most {LONGEST_DOMAIN} characters without a trailing dot");
             return Err(check.invalid("network.dns.domain", message));
         }
         if self.forwarders.len() > MOST_FORWARDERS {

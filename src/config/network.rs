@@ -50,7 +50,7 @@ impl std::fmt::Display for NetworkMode {
     }
 }
 
-/// Where CNI configurations and plugins are. With every kind of network: pods may ask for additional interfaces.
+/// Locations of CNI configurations and plugins. With every kind of network: pods may ask for additional interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CniConfig {
     /// Directory of configurations.
@@ -82,11 +82,11 @@ pub struct NetworkConfig {
     pub ipv4: Option<AddressRange>,
     /// Where IPv6 addresses are taken from; `None` as above.
     pub ipv6: Option<AddressRange>,
-    /// Where CNI configurations and plugins are.
+    /// Locations of CNI configurations and plugins.
     pub cni: CniConfig,
     /// Chains `FORWARD` of iptables that drop what they do not know are left as they are.
     pub leaves_iptables: bool,
-    /// The resolver that pods ask.
+    /// DNS server for pods.
     pub dns: DnsConfig,
 }
 
@@ -94,28 +94,28 @@ pub struct NetworkConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenNetwork {
-    /// podstead connects pods, CNI plugins do, or nobody: then pods that are not on the host's network have `lo` and nothing else. Default:
+    /// Network of pods: podstead's own, that of CNI plugins, or none: then pods that are not on the host's network have only `lo`. Default:
     /// builtin.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<NetworkKind>,
-    /// With type `builtin`: the host routes between pods, or they are on a bridge, for those that need each other's broadcasts. Default:
+    /// With type `builtin`: the host routes between pods, or all pods are on a bridge and receive each other's broadcasts. Default:
     /// routed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<NetworkMode>,
-    /// Range of IPv4 addresses for pods. Default: the first of podstead's ranges that nothing else on this host uses.
+    /// IPv4 address range of pods. Default: the first of podstead's ranges that nothing else on this host uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4_range: Option<String>,
-    /// Range of IPv6 addresses for pods. Default: as for IPv4.
+    /// IPv6 address range of pods. Default: as for IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_range: Option<String>,
-    /// Have chains FORWARD and INPUT of iptables whose policy is DROP accept what comes from and goes to pods, and their questions for names.
+    /// Add rules that accept traffic and DNS queries of pods to the iptables chains FORWARD and INPUT if their policy is DROP.
     /// Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_in_iptables: Option<bool>,
-    /// Where CNI configurations and plugins are.
+    /// Locations of CNI configurations and plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<WrittenCni>,
-    /// The resolver that pods ask.
+    /// DNS server for pods.
     #[serde(default)]
     pub dns: WrittenDns,
 }
@@ -127,10 +127,10 @@ pub struct WrittenCni {
     /// Directory of `.conflist`, `.conf` and `.json` files. Default: `/etc/cni/net.d`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<PathBuf>,
-    /// Directories of plugins; the first one that has a plugin counts. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
+    /// Directories of plugins, searched in this order. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bin_dirs: Option<Vec<PathBuf>>,
-    /// How many seconds one call of one plugin may take, 1 to 600. Default: 60.
+    /// Time limit in seconds of one call of a plugin, 1 to 600. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
@@ -168,7 +168,7 @@ impl WrittenCni {
 fn bin_directory(check: &Check<'_>, field: &str, path: &Path) -> Result<PathBuf, ConfigError> {
     let path = check.file(field, path)?;
     if path.as_os_str().as_encoded_bytes().contains(&b':') {
-        return Err(check.invalid(field, format!("{:?} has a colon in it", path.display().to_string())));
+        return Err(check.invalid(field, format!("{:?} must not contain a colon", path.display().to_string())));
     }
     Ok(path)
 }
@@ -177,7 +177,7 @@ impl WrittenNetwork {
     pub(super) fn resolve(&self, check: &Check<'_>) -> Result<NetworkConfig, ConfigError> {
         let kind = self.kind.unwrap_or_default();
         if self.mode.is_some() && kind != NetworkKind::Builtin {
-            return Err(check.invalid("network.mode", "needs type builtin".to_owned()));
+            return Err(check.invalid("network.mode", "requires network.type builtin".to_owned()));
         }
         let range = |field: &str, written: &Option<String>, is_ipv4: bool| -> Result<Option<AddressRange>, ConfigError> {
             let Some(text) = written else { return Ok(None) };
@@ -190,10 +190,10 @@ impl WrittenNetwork {
             match text.parse::<AddressRange>() {
                 Err(error) => invalid(format!("{text:?} {error}")),
                 Ok(range) if range.is_ipv4() != is_ipv4 => {
-                    invalid(format!("{text:?} is not of IPv{}", if is_ipv4 { 4 } else { 6 }))
+                    invalid(format!("{text:?} is not an IPv{} range", if is_ipv4 { 4 } else { 6 }))
                 }
                 Ok(range) if range.capacity() < LEAST_CAPACITY => {
-                    invalid(format!("{text:?} has room for {} pods, at least {LEAST_CAPACITY} are wanted", range.capacity()))
+                    invalid(format!("{text:?} has room for {} pods, must have room for at least {LEAST_CAPACITY}", range.capacity()))
                 }
                 Ok(range) => Ok(Some(range)),
             }

@@ -65,7 +65,7 @@ impl Default for PressureThresholds {
     }
 }
 
-/// `upstream.pressure` as written. Each is an amount or a part, `0` never.
+/// `upstream.pressure` as written. Each is an amount or a percentage; `0` disables it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenPressure {
@@ -88,7 +88,7 @@ impl WrittenPressure {
         let threshold = |field: &str, text: &Option<String>, default: Threshold| match text {
             None => Ok(default),
             Some(text) => Threshold::parse(text).ok_or_else(|| {
-                let message = format!("is {text:?}; an amount like 100Mi or a part like 10% is one");
+                let message = format!("is {text:?}, must be an amount such as 100Mi or a percentage such as 10%");
                 check.invalid(&format!("upstream.pressure.{field}"), message)
             }),
         };

@@ -82,7 +82,7 @@ fn address_of(number: u128, is_ipv4: bool) -> IpAddr {
 
 /// Why a text is no range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no range of addresses such as 10.201.0.0/20 or fd00:1::/64")]
+#[error("is not an address range such as 10.201.0.0/20 or fd00:1::/64")]
 pub struct NoRange;
 
 impl FromStr for AddressRange {

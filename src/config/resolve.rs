@@ -130,7 +130,7 @@ impl WrittenConfig {
             Ok(NodeName::new(name))
         } else {
             let message = format!(
-                "{origin} {name:?}, which is no node name: lower-case letters, digits, '-' and '.', at most 253, \
+                "{origin} {name:?}, which is not a node name: must be at most 253 lower-case letters, digits, '-' and '.', \
                  beginning and ending with a letter or digit"
             );
             Err(invalid(check.path, "nodeName", message))
@@ -141,7 +141,7 @@ impl WrittenConfig {
         let level = self.logging.level.clone().unwrap_or_else(|| "info".into());
         match tracing_subscriber::EnvFilter::try_new(&level) {
             Ok(_) => Ok(Logging { level, format: self.logging.format.unwrap_or_default() }),
-            Err(error) => Err(invalid(path, "logging.level", format!("{level:?} is not a level: {error}"))),
+            Err(error) => Err(invalid(path, "logging.level", format!("{level:?} is not a log level or filter: {error}"))),
         }
     }
 }
@@ -176,7 +176,7 @@ impl Check<'_> {
                 return Err(self.invalid(&field, problem));
             }
             if !hosts.insert(registry.host.as_str()) {
-                return Err(self.invalid(&format!("{field}.host"), format!("{:?} has an earlier entry", registry.host)));
+                return Err(self.invalid(&format!("{field}.host"), format!("duplicate entry for {:?}", registry.host)));
             }
         }
         Ok(written.to_vec())

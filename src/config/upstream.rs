@@ -52,7 +52,7 @@ pub struct UpstreamConfig {
     pub taints: Vec<Taint>,
     /// Pods that the Node says to have room for.
     pub max_pods: u32,
-    /// Below what the Node says to be under pressure.
+    /// Thresholds for the pressure conditions of the Node.
     pub pressure: PressureThresholds,
 }
 
@@ -62,22 +62,22 @@ pub struct UpstreamConfig {
 pub struct WrittenUpstream {
     /// Absolute path of a kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The context in it. Default: its current one.
+    /// Context in the kubeconfig. Default: its current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Create the Node if it is not there. Default: true.
+    /// Create the Node if it does not exist. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register_node: Option<bool>,
-    /// Labels of the Node, beside those of this host. Default: none.
+    /// Labels of the Node, in addition to those of this host. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Taints of the Node, when it is created. Default: one that lets nothing be scheduled.
+    /// Taints of the Node when it is created. Default: `podstead.dev/static-pods` with effect NoSchedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taints: Option<Vec<Taint>>,
-    /// Pods that the Node says to have room for, 1 to 10000. Default: 110.
+    /// Number of pods that the Node reports as its capacity, 1 to 10000. Default: 110.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pods: Option<u32>,
-    /// Below what the Node says to be under pressure.
+    /// Thresholds for the pressure conditions of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<WrittenPressure>,
 }

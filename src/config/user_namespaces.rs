@@ -15,10 +15,10 @@ const OWN_NAME: &str = "podstead";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenUserNamespaces {
-    /// The first id of the host that pods get, a multiple of 65536. Default: 1879048192.
+    /// First host id that pods get, a multiple of 65536. Default: 1879048192.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_id: Option<u32>,
-    /// Most pods with users of their own at once; each takes 65536 ids. Default: 4000.
+    /// Most pods with a user namespace at the same time; each takes 65536 ids. Default: 4000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pods: Option<u32>,
 }
@@ -49,13 +49,13 @@ impl WrittenUserNamespaces {
         // The first ones are the host's own users.
         let first = check.range("userNamespaces.firstId", first, IDS, u32::MAX - IDS)?;
         if !first.is_multiple_of(IDS) {
-            return Err(check.invalid("userNamespaces.firstId", format!("is {first}, which is no multiple of {IDS}")));
+            return Err(check.invalid("userNamespaces.firstId", format!("is {first}, must be a multiple of {IDS}")));
         }
         let range = IdRange { first, pods };
         // The last id of all means "none".
         if range.end() > u64::from(u32::MAX) {
             let room = (u32::MAX - first) / IDS;
-            let message = format!("is {pods}, but from {first} on there is room for {room}");
+            let message = format!("is {pods}, must be at most {room} with firstId {first}");
             return Err(check.invalid("userNamespaces.maxPods", message));
         }
         Ok(range)

@@ -30,7 +30,7 @@ impl Variables {
             label(check, &field, key, value)?;
             let name = name_of_label(key);
             if !names.insert(name.clone()) {
-                return Err(check.invalid(&field, format!("is the variable {name}, as another label is")));
+                return Err(check.invalid(&field, format!("becomes the variable {name}, as another label does")));
             }
         }
         for (name, value) in written {
@@ -39,13 +39,13 @@ impl Variables {
                 return Err(check.invalid(&field, variable_name_problem(name)));
             }
             if name == NODE_NAME {
-                return Err(check.invalid(&field, "is the name of this host: set nodeName".to_owned()));
+                return Err(check.invalid(&field, "is reserved for the name of this host; set nodeName instead".to_owned()));
             }
             if name.starts_with(LABEL) {
-                return Err(check.invalid(&field, format!("begins with {LABEL}, as the variables of labels do: set labels")));
+                return Err(check.invalid(&field, format!("starts with {LABEL}, which is reserved for labels; set labels instead")));
             }
             if value.len() > MAX_VALUE || value.chars().any(char::is_control) {
-                let message = format!("is longer than {MAX_VALUE} bytes, or has an end of line or another control character");
+                let message = format!("must have at most {MAX_VALUE} bytes, and no line break or other control character");
                 return Err(check.invalid(&field, message));
             }
         }
@@ -59,7 +59,7 @@ impl Variables {
         if let Some((_, rest)) = expanded.split_once("${") {
             let name = rest.split(['}', ':']).next().unwrap_or(rest);
             let known = self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(check.invalid(field, format!("there is no variable {name:?}; this host has {known}")));
+            return Err(check.invalid(field, format!("unknown variable {name:?}; this host has {known}")));
         }
         Ok(expanded)
     }
@@ -92,10 +92,10 @@ fn name_of_label(key: &str) -> String {
 /// Checks a label, which is written in `field`.
 pub(super) fn label(check: &Check<'_>, field: &str, key: &str, value: &str) -> Result<(), ConfigError> {
     if !is_label_key(key) {
-        return Err(check.invalid(field, "is no key of a label: letters, digits, '-', '_', '.' and one '/'".to_owned()));
+        return Err(check.invalid(field, "is not a label key: must be letters, digits, '-', '_', '.' and at most one '/'".to_owned()));
     }
     if !is_label_value(value) {
-        let message = format!("has the value {value:?}: a label has at most 63 letters, digits, '-', '_' and '.'");
+        let message = format!("is {value:?}, which is not a label value: must be at most 63 letters, digits, '-', '_' and '.'");
         return Err(check.invalid(field, message));
     }
     Ok(())

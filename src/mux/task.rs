@@ -75,7 +75,7 @@ impl MuxTask {
             self.view.replace(objects);
         }
         for update in &applied.updates {
-            tracing::debug!(source = %update.source, op = ?update.op, pods = update.pods.len(), "operation");
+            tracing::debug!(source = %update.source, op = ?update.op, pods = update.pods.len(), "pod update");
         }
         self.outgoing.extend(applied.updates);
         for conflict in &applied.conflicts {

@@ -14,7 +14,7 @@ const HOMES_MAX: usize = 16;
 
 /// The other side leads to a place where it is not itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}, named by a redirect or as a token server, leads to this host or its own link, where the server itself is not")]
+#[error("redirect or token server {0} is refused: it has a loopback or link-local address, and the server itself does not")]
 pub struct ForbiddenAddress(
     /// The host as written in the URL.
     pub String,

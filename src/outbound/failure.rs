@@ -4,7 +4,7 @@ use super::{ForbiddenAddress, MAX_HEADERS};
 use std::error::Error;
 
 /// What [`Failure::Tls`] says of a host that speaks something else; whoever knows how plain http is configured may add that.
-pub const NO_TLS: &str = "it does not speak TLS";
+pub const NO_TLS: &str = "the server does not use TLS";
 
 /// Why no whole answer came. The other host is named by whoever reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Failure {
             return Self::Resolve(reason);
         }
         match (error.is_connect(), error.is_timeout()) {
-            (true, true) => Self::Connect("it does not answer in time".into()),
+            (true, true) => Self::Connect("connection timed out".into()),
             (true, false) => Self::Connect(reason),
             (false, true) => Self::Stalled,
             (false, false) => Self::Broken(reason),
@@ -54,13 +54,13 @@ impl Failure {
     /// With the name of the other host.
     pub fn with_host(&self, host: &str) -> String {
         match self {
-            Self::Resolve(reason) => format!("the name {host} cannot be resolved: {reason}"),
-            Self::Connect(reason) => format!("no connection to {host}: {reason}"),
-            Self::Tls(reason) => format!("no secure connection to {host}: {reason}"),
-            Self::Stalled => format!("{host} stopped answering"),
-            Self::Broken(reason) => format!("the answer of {host} was cut off: {reason}"),
+            Self::Resolve(reason) => format!("cannot resolve {host}: {reason}"),
+            Self::Connect(reason) => format!("cannot connect to {host}: {reason}"),
+            Self::Tls(reason) => format!("TLS connection to {host} failed: {reason}"),
+            Self::Stalled => format!("{host} stopped responding"),
+            Self::Broken(reason) => format!("response from {host} was cut off: {reason}"),
             Self::Forbidden(error) => error.to_string(),
-            Self::Headers => format!("the headers of {host} are larger than {} KiB", MAX_HEADERS >> 10),
+            Self::Headers => format!("response headers from {host} are larger than {} KiB", MAX_HEADERS >> 10),
         }
     }
 }
@@ -83,19 +83,19 @@ fn explain_tls(error: &rustls::Error) -> String {
     use rustls::{AlertDescription, CertificateError, Error};
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is signed by an authority that this host does not know (install ca-certificates, or set caFile)".into()
+            "its certificate is signed by an unknown authority (install ca-certificates, or set caFile)".into()
         }
         Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "its certificate has expired, or this host's clock is wrong".into()
+            "its certificate has expired (or check this host's clock)".into()
         }
         Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet: this host's clock is probably wrong".into()
+            "its certificate is not valid yet (check this host's clock)".into()
         }
         Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
             "its certificate is for another name".into()
         }
         Error::InvalidMessage(_) => NO_TLS.into(),
-        Error::AlertReceived(AlertDescription::CertificateRequired) => "it wants a client certificate".into(),
+        Error::AlertReceived(AlertDescription::CertificateRequired) => "the server requires a client certificate".into(),
         other => other.to_string(),
     }
 }

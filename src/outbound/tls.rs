@@ -39,8 +39,8 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
 pub fn certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, TlsFileError> {
     let bad = |reason: String| TlsFileError::Unusable { path: path.to_owned(), reason };
     let found = reqwest::Certificate::from_pem_bundle(&read(path)?);
-    let found = found.map_err(|_| bad("is no PEM file of certificates".into()))?;
-    if found.is_empty() { Err(bad("has no certificate in PEM form".into())) } else { Ok(found) }
+    let found = found.map_err(|_| bad("is not a PEM file with certificates".into()))?;
+    if found.is_empty() { Err(bad("has no PEM certificate".into())) } else { Ok(found) }
 }
 
 /// A client certificate with its chain, and its private key, both PEM. They may be the same file.
@@ -52,7 +52,7 @@ pub fn identity(certificate: &Path, key: &Path) -> Result<reqwest::Identity, Tls
     }
     reqwest::Identity::from_pem(&pem).map_err(|_| TlsFileError::Unusable {
         path: certificate.to_owned(),
-        reason: format!("and {} are no client certificate with its private key in PEM form", key.display()),
+        reason: format!("and {} are not a client certificate and its private key in PEM format", key.display()),
     })
 }
 

@@ -298,8 +298,8 @@ pub(crate) mod tests {
             identities.open(&[Wrapped { recipient: "age1wanted", file }]).unwrap_err().to_string()
         };
         let told = refused(&identities, &file);
-        assert!(told.contains("for age1wanted, and this host is age1"), "{told}");
-        assert!(refused(&Identities::default(), &file).contains("for age1wanted, and this host has no age identity"));
+        assert!(told.contains("for age1wanted, but this host is age1"), "{told}");
+        assert!(refused(&Identities::default(), &file).contains("for age1wanted, but this host has no age identity"));
         let both = identities.with(Identities::parse(IDENTITY).unwrap());
         assert!(both.open(&[Wrapped { recipient: "age1wanted", file: &format!("{file}\n") }]).is_ok());
         for bad in ["garbage", "", &wrapped(IDENTITY, &[9; 31]), &wrapped(IDENTITY, &[9; 33]), &"x".repeat(100_000)] {

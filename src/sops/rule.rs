@@ -76,7 +76,7 @@ impl Rule {
 
 #[cfg(feature = "sops")]
 fn expression(text: &str, encrypts: bool) -> Result<Rule, SopsError> {
-    let fault = SopsError::Metadata("a regular expression cannot be read");
+    let fault = SopsError::Metadata("invalid regular expression");
     if text.len() > MAX_EXPRESSION {
         return Err(fault);
     }

@@ -12,13 +12,13 @@ pub enum PruneError {
     #[error("there is no source {0}")]
     UnknownSource(SourceId),
     /// It stays at what is in force until it is resumed.
-    #[error("source {0} is held; podstead resume {0} first")]
+    #[error("source {0} is held; run podstead resume {0} first")]
     Held(SourceId),
     /// Its last good set is what was last read.
-    #[error("source {0} holds nothing back: its pods are those that it has now")]
+    #[error("source {0} has nothing to prune: its pods are those of the revision that was read last")]
     NothingHeld(SourceId),
     /// The emptiness could not be made durable.
-    #[error("source {id} is not pruned: {reason}")]
+    #[error("cannot prune source {id}: {reason}")]
     NotWritten {
         /// The source.
         id: SourceId,
@@ -26,7 +26,7 @@ pub enum PruneError {
         reason: String,
     },
     /// The daemon is ending.
-    #[error("the daemon is ending")]
+    #[error("the daemon is shutting down")]
     Ended,
 }
 

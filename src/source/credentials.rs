@@ -76,10 +76,10 @@ impl fmt::Debug for CredentialFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read.
-    #[error("credentials")]
+    #[error("read credentials")]
     Secret(#[source] SecretError),
     /// A secret has bytes that no header can have, or a colon where it cannot have one.
-    #[error("credentials: {} has characters that cannot be sent", .0.display())]
+    #[error("credentials file {} cannot be sent in an HTTP header: it has control characters, or a colon in the user name", .0.display())]
     Characters(PathBuf),
     /// A line of the file of headers is none.
     #[error("headers file {}, line {line}: {reason}", path.display())]
@@ -173,7 +173,7 @@ fn read_headers(path: &Path, headers: &mut HeaderMap) -> Result<(), CredentialsE
             continue;
         }
         let bad = |reason: String| CredentialsError::Line { path: path.to_owned(), line: index + 1, reason };
-        let (name, value) = line.split_once(':').ok_or_else(|| bad("is not \"Name: value\"".into()))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| bad("expected \"Name: value\"".into()))?;
         let (name, value) = header(name, value.trim()).map_err(bad)?;
         headers.append(name, value);
     }
@@ -181,14 +181,14 @@ fn read_headers(path: &Path, headers: &mut HeaderMap) -> Result<(), CredentialsE
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name = HeaderName::try_from(name).map_err(|_| "is no name of a header".to_owned())?;
+    let name = HeaderName::try_from(name).map_err(|_| "not a valid header name".to_owned())?;
     if RESERVED.contains(&name.as_str()) {
-        return Err("is set by podstead itself".to_owned());
+        return Err("podstead sets this header itself".to_owned());
     }
     if name == PROXY_AUTHORIZATION {
-        return Err("would reach the server, and not the proxy: see proxyAuth".to_owned());
+        return Err("this header would be sent to the server, not to the proxy; use proxyAuth instead".to_owned());
     }
-    let mut value = HeaderValue::from_str(value).map_err(|_| "has a value that cannot be sent".to_owned())?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| "the value has characters that are not allowed in a header".to_owned())?;
     value.set_sensitive(true);
     Ok((name, value))
 }

@@ -212,13 +212,13 @@ pub enum RevisionError {
     #[error("there is no source {0}")]
     UnknownSource(SourceId),
     /// Nothing was ever accepted from it.
-    #[error("nothing was accepted from source {0} yet")]
+    #[error("source {0} has no accepted revision yet")]
     NothingAccepted(SourceId),
     /// Nothing holds it.
     #[error("source {0} is not held")]
     NotHeld(SourceId),
     /// No kept revision is called so.
-    #[error("source {id} has no kept revision {wanted:?}; podstead history {id} lists them")]
+    #[error("source {id} has no revision {wanted:?} in its history; podstead history {id} lists them")]
     NoSuchRevision {
         /// The source.
         id: SourceId,
@@ -226,7 +226,7 @@ pub enum RevisionError {
         wanted: String,
     },
     /// Several are called so.
-    #[error("several kept revisions of source {id} begin with {wanted:?}; use the number that podstead history {id} shows")]
+    #[error("several revisions of source {id} start with {wanted:?}; use the number shown by podstead history {id}")]
     Ambiguous {
         /// The source.
         id: SourceId,
@@ -234,15 +234,15 @@ pub enum RevisionError {
         wanted: String,
     },
     /// What is in force is the oldest that is kept.
-    #[error("source {0} has no earlier revision than the one in force")]
+    #[error("source {0} has no revision before the one in force")]
     NothingEarlier(SourceId),
     /// Every earlier revision that is kept had refused objects.
     #[error(
-        "every earlier revision of source {0} has refused objects; name the one that you want: podstead history {0} lists them"
+        "every earlier revision of source {0} has refused objects; name one (podstead history {0} lists them)"
     )]
     NothingClean(SourceId),
     /// It is what is in force.
-    #[error("revision {revision} of source {id} is in force already; podstead suspend {id} keeps it there")]
+    #[error("revision {revision} of source {id} is already in force; to hold the source there, run podstead suspend {id}")]
     InForce {
         /// The source.
         id: SourceId,
@@ -250,7 +250,7 @@ pub enum RevisionError {
         revision: Revision,
     },
     /// A kept revision cannot be read.
-    #[error("the kept revision of source {id} cannot be used: {reason}")]
+    #[error("cannot read the revision of source {id} from its history: {reason}")]
     Unreadable {
         /// The source.
         id: SourceId,
@@ -258,7 +258,7 @@ pub enum RevisionError {
         reason: String,
     },
     /// The change could not be made durable, and was not made.
-    #[error("nothing is changed for source {id}: {reason}")]
+    #[error("source {id} was not changed: {reason}")]
     NotWritten {
         /// The source.
         id: SourceId,
@@ -266,6 +266,6 @@ pub enum RevisionError {
         reason: String,
     },
     /// The daemon is ending.
-    #[error("the daemon is ending")]
+    #[error("the daemon is shutting down")]
     Ended,
 }

@@ -34,7 +34,7 @@ pub struct LayersError {
 
 /// Files are there or not, but none where this host looks: nobody can tell whether its pods were removed or its layers were renamed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no layer has a manifest: looked for {}", .0.join(", "))]
+#[error("no manifests in any layer: {}", .0.join(", "))]
 pub struct NoLayer(Vec<String>);
 
 impl Layers {
@@ -44,10 +44,10 @@ impl Layers {
         let parse = |(index, text): (usize, &String)| {
             let bad = |message: String| LayersError { index, message };
             let layer = Layer::parse(text).ok_or_else(|| {
-                bad(format!("{text:?} is no path below the source's root: no .., no empty part, * only as a final /**"))
+                bad(format!("{text:?} is not a path below the source's root: it must not have .. or empty components, and * only as a final /**"))
             })?;
             if !seen.insert(layer.path.clone()) {
-                return Err(bad(format!("{text:?} is an earlier layer, too")));
+                return Err(bad(format!("duplicate layer {text:?}")));
             }
             Ok(layer)
         };

@@ -52,7 +52,7 @@ pub struct Wish {
 
 /// The source is not there any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the source has ended")]
+#[error("the source is no longer running")]
 pub struct SourceEnded;
 
 /// Times of a source's looks at its place.

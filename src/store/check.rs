@@ -354,7 +354,7 @@ fn admitted(mut pod: Pod, context: &CheckContext) -> (Option<Pod>, Vec<FieldProb
                 code: code::INVALID.to_owned(),
                 field: "metadata.uid".to_owned(),
                 message: format!("invalid value {uid:?}: must be at most 63 lower-case letters, digits or dashes, as in a UUID"),
-                hint: Some("leave it out: a UID is given to the pod".to_owned()),
+                hint: Some("leave it out; podstead assigns a UID".to_owned()),
             });
         }
     }

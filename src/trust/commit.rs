@@ -81,7 +81,7 @@ fn commit(raw: &[u8]) -> Result<SignedParts, TrustError> {
             }
             in_signature = true;
         } else if line.starts_with(b"gpgsig") {
-            return Err(malformed("it has a signature for repositories with SHA-256, which are not supported"));
+            return Err(malformed("it has a signature for SHA-256 repositories, which are not supported"));
         } else {
             if let Some(person) = line.strip_prefix(b"committer ") {
                 let time = time_of(person).ok_or_else(|| malformed("its committer has no time"))?;
@@ -108,7 +108,7 @@ fn tag(raw: &[u8]) -> Result<SignedParts, TrustError> {
         let repeated = match header {
             b"" => break,
             _ if header.starts_with(b"gpgsig") => {
-                return Err(malformed("it has a signature for repositories with SHA-256, which are not supported"));
+                return Err(malformed("it has a signature for SHA-256 repositories, which are not supported"));
             }
             [b'o', b'b', b'j', b'e', b'c', b't', b' ', hex @ ..] => target.replace(text(hex)).is_some(),
             [b't', b'a', b'g', b' ', tag @ ..] => name.replace(text(tag)).is_some(),
@@ -119,7 +119,7 @@ fn tag(raw: &[u8]) -> Result<SignedParts, TrustError> {
             _ => false,
         };
         if repeated {
-            return Err(malformed("it has a header twice"));
+            return Err(malformed("it has a duplicate header"));
         }
     }
     let message = raw.len() - rest.len();

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// There is nothing to verify.
-    #[error("it is not signed")]
+    #[error("not signed")]
     Unsigned,
     /// An OpenPGP signature, and this build verifies none.
-    #[error("it has an OpenPGP signature, and {}", super::NOT_BUILT_IN)]
+    #[error("it has an OpenPGP signature, but {}", super::NOT_BUILT_IN)]
     NotBuiltIn,
     /// A signature in a format that the configuration names no signers for.
-    #[error("it has {format}, and requireSignature has no {field}")]
+    #[error("it has {format}, but requireSignature has no {field}")]
     NoSigners {
         /// The format with its article.
         format: &'static str,
@@ -21,7 +21,7 @@ pub enum TrustError {
         field: &'static str,
     },
     /// A signature of another kind.
-    #[error("it has {format}, which is not supported: sign with an SSH key (gpg.format=ssh)")]
+    #[error("it has {format}, which is not supported; sign with an SSH key (gpg.format=ssh)")]
     OtherFormat {
         /// The format with its article, e.g. `an X.509 signature`.
         format: &'static str,
@@ -95,7 +95,7 @@ pub enum TrustError {
         principal: String,
     },
     /// The signature itself has an end.
-    #[error("the signature was made to be valid only until {until}, and it is {at}")]
+    #[error("the signature expired at {until}, and it is {at}")]
     SignatureExpired {
         /// When it ended to be valid.
         until: Timestamp,
@@ -113,7 +113,7 @@ pub enum TrustError {
         namespace: String,
     },
     /// The key's time has not begun.
-    #[error("the key {key} of {principal} is valid only from {from} on, and it is {at} (is the host's clock right?)")]
+    #[error("the key {key} of {principal} is not valid before {from}, and it is {at} (check the host's clock)")]
     NotYetValid {
         /// The key.
         key: Fingerprint,
@@ -125,7 +125,7 @@ pub enum TrustError {
         at: Timestamp,
     },
     /// The key's time is over.
-    #[error("the key {key} of {principal} was valid only until {until}, and it is {at}")]
+    #[error("the key {key} of {principal} expired at {until}, and it is {at}")]
     Expired {
         /// The key.
         key: Fingerprint,

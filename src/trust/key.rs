@@ -137,7 +137,7 @@ pub(super) fn shown(name: &[u8]) -> String {
 impl PublicKey {
     /// Parses a key blob, wholly.
     pub(super) fn parse(blob: &[u8]) -> Result<Self, KeyFault> {
-        const SHORT: KeyFault = KeyFault::Malformed("the key is cut short");
+        const SHORT: KeyFault = KeyFault::Malformed("the key is truncated");
         let mut reader = Reader::new(blob);
         let name = reader.string().ok_or(SHORT)?;
         if let Some(reason) = refusal(name) {
@@ -169,7 +169,7 @@ impl PublicKey {
             }
         };
         if !reader.is_at_end() {
-            return Err(KeyFault::Malformed("the key goes on after its end"));
+            return Err(KeyFault::Malformed("the key has data after its end"));
         }
         Ok(Self { blob: blob.to_vec(), kind })
     }
@@ -181,12 +181,12 @@ impl PublicKey {
 
     /// Verifies `signature` (algorithm and blob, as OpenSSH encodes them) over `message`.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), TrustError> {
-        const MALFORMED: TrustError = TrustError::MalformedSignature { fault: "its innermost part is cut short or too long" };
+        const MALFORMED: TrustError = TrustError::MalformedSignature { fault: "its value is truncated or too long" };
         let mut reader = Reader::new(signature);
         let algorithm = reader.string().ok_or(MALFORMED)?;
         let value = reader.string().ok_or(MALFORMED)?;
         let other = |reason| TrustError::Algorithm { what: "algorithm", name: shown(algorithm), reason };
-        let of_another_key = || other("it is not one of the signing key's");
+        let of_another_key = || other("it does not belong to the signing key");
         let verdict = match &self.kind {
             Kind::Ed25519(key) => {
                 (algorithm == b"ssh-ed25519" && reader.is_at_end()).then_some(()).ok_or_else(of_another_key)?;
@@ -222,7 +222,7 @@ impl PublicKey {
                 (algorithm == name).then_some(()).ok_or_else(of_another_key)?;
                 let flags_and_counter = reader.take(5).filter(|_| reader.is_at_end()).ok_or(MALFORMED)?;
                 if flags_and_counter[0] & USER_PRESENT == 0 {
-                    return Err(TrustError::MalformedSignature { fault: "nobody touched the security key" });
+                    return Err(TrustError::MalformedSignature { fault: "the security key was not touched" });
                 }
                 let signed = [digest(&SHA256, application).as_ref(), flags_and_counter, digest(&SHA256, message).as_ref()].concat();
                 match inner {
@@ -243,15 +243,15 @@ fn bits(magnitude: &[u8]) -> usize {
 }
 
 fn ed25519(bytes: &[u8]) -> Result<[u8; 32], KeyFault> {
-    bytes.try_into().map_err(|_| KeyFault::Malformed("an ed25519 key has 32 bytes"))
+    bytes.try_into().map_err(|_| KeyFault::Malformed("an ed25519 key must have 32 bytes"))
 }
 
 /// A curve and an uncompressed point on it.
 fn point(reader: &mut Reader<'_>, curve: &[u8]) -> Result<(Curve, Vec<u8>), KeyFault> {
     let named = reader.string().filter(|name| *name == curve).and_then(Curve::named);
-    let named = named.ok_or(KeyFault::Malformed("the key is for another curve than its type"))?;
+    let named = named.ok_or(KeyFault::Malformed("the key's curve does not match its type"))?;
     let point = reader.string().filter(|point| point.len() == 1 + 2 * named.width() && point[0] == 4);
-    let point = point.ok_or(KeyFault::Malformed("the key is no uncompressed point on its curve"))?;
+    let point = point.ok_or(KeyFault::Malformed("the key is not an uncompressed point on its curve"))?;
     Ok((named, point.to_vec()))
 }
 

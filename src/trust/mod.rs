@@ -37,7 +37,7 @@ pub const GIT_NAMESPACE: &str = "git";
 pub const DOCUMENT_NAMESPACE: &str = "podstead";
 
 /// What to say and to do where OpenPGP would be needed and is not there.
-pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP: build it with --features openpgp, or sign with SSH keys \
+pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP; build it with --features openpgp, or sign with SSH keys \
                                 (gpg.format=ssh) and name them in allowedSignersFile";
 
 /// Whose signature it is.

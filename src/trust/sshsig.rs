@@ -48,18 +48,18 @@ impl SshSignature {
     }
 
     fn of_blob(blob: &[u8]) -> Result<Self, TrustError> {
-        const SHORT: TrustError = TrustError::MalformedSignature { fault: "it is cut short" };
+        const SHORT: TrustError = TrustError::MalformedSignature { fault: "it is truncated" };
         let mut reader = Reader::new(blob);
         if reader.take(MAGIC.len()) != Some(MAGIC) {
-            return Err(TrustError::MalformedSignature { fault: "it does not begin with SSHSIG" });
+            return Err(TrustError::MalformedSignature { fault: "it does not start with SSHSIG" });
         }
         if reader.number().ok_or(SHORT)? != VERSION {
-            return Err(TrustError::MalformedSignature { fault: "it is of another version than 1" });
+            return Err(TrustError::MalformedSignature { fault: "its version is not 1" });
         }
         let mut string = || reader.string().ok_or(SHORT);
         let (key, namespace, reserved, hash, value) = (string()?, string()?, string()?, string()?, string()?);
         if !reader.is_at_end() {
-            return Err(TrustError::MalformedSignature { fault: "it goes on after its end" });
+            return Err(TrustError::MalformedSignature { fault: "it has data after its end" });
         }
         if namespace.is_empty() {
             return Err(TrustError::MalformedSignature { fault: "it has no namespace" });
@@ -72,7 +72,7 @@ impl SshSignature {
             b"sha256" => Hash::Sha256,
             b"sha512" => Hash::Sha512,
             other => {
-                return Err(TrustError::Algorithm { what: "hash", name: shown(other), reason: "only sha256 and sha512 are taken" });
+                return Err(TrustError::Algorithm { what: "hash", name: shown(other), reason: "only sha256 and sha512 are supported" });
             }
         };
         Ok(Self { key: PublicKey::parse(key)?, namespace: namespace.to_vec(), hash, value: value.to_vec() })
@@ -119,7 +119,7 @@ fn blob(armoured: &[u8]) -> Result<Vec<u8>, TrustError> {
         }
     }
     if lines.any(|line| !line.is_empty()) {
-        return Err(malformed("something stands after -----END SSH SIGNATURE-----"));
+        return Err(malformed("it has data after -----END SSH SIGNATURE-----"));
     }
     STANDARD.decode(encoded).map_err(|_| malformed("it is not base64"))
 }

@@ -26,7 +26,7 @@ impl Trusted {
             (false, _, None) if signature.starts_with(sshsig::BEGIN) => {
                 Err(TrustError::NoSigners { format: "an SSH signature", field: "allowedSignersFile" })
             }
-            (false, _, None) => Err(TrustError::MalformedSignature { fault: "it is neither armour nor binary of OpenPGP" }),
+            (false, _, None) => Err(TrustError::MalformedSignature { fault: "it is not an OpenPGP signature" }),
         }
     }
 }

@@ -21,7 +21,7 @@ impl ImagePatterns {
     pub(super) fn resolve(check: &Check<'_>, field: &str, written: &[String]) -> Result<Self, ConfigError> {
         let pattern = |(index, text): (usize, &String)| {
             ImagePattern::parse(text).ok_or_else(|| {
-                let message = format!("{text:?} is not (the beginning of) the name of an image");
+                let message = format!("{text:?} is not an image name, nor the beginning of one");
                 check.invalid(&format!("{field}[{index}]"), message)
             })
         };

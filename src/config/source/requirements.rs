@@ -18,9 +18,9 @@ const LIMITS: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenPodSecurity {
-    /// The level.
+    /// Level.
     pub level: Level,
-    /// The release of Kubernetes whose rules count, such as `v1.34`. Default: latest.
+    /// Kubernetes release that the rules are taken from, such as `v1.34`. Default: latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -29,20 +29,20 @@ pub struct WrittenPodSecurity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenRequire {
-    /// Pods have users of their own: `hostUsers: false`. Default: false.
+    /// Pods must have a user namespace: `hostUsers: false`. Default: false.
     #[serde(default)]
     pub user_namespace: bool,
-    /// Resources of which every container has a limit, its own or for `cpu` and `memory` its pod's: `cpu`, `memory`, `ephemeral-storage`.
+    /// Resources that every container must have a limit of, its own or for `cpu` and `memory` its pod's: `cpu`, `memory`, `ephemeral-storage`.
     /// Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
-    /// Images are named by digest (`nginx@sha256:...`). Default: false.
+    /// Images must be referenced by digest (`nginx@sha256:...`). Default: false.
     #[serde(default)]
     pub image_digest: bool,
-    /// Images that may run, as in `allow.images`. Default: all.
+    /// Images that pods must use, as in `allow.images`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
-    /// Containers do not write to their image: `readOnlyRootFilesystem: true`. Default: false.
+    /// Containers must have a read-only root filesystem: `readOnlyRootFilesystem: true`. Default: false.
     #[serde(default)]
     pub read_only_root_filesystem: bool,
 }
@@ -96,7 +96,7 @@ impl Requirements {
         let require = require.cloned().unwrap_or_default();
         for (index, name) in require.limits.iter().enumerate() {
             if !LIMITS.contains(&name.as_str()) {
-                let message = format!("{name:?} is none of {}", LIMITS.join(", "));
+                let message = format!("{name:?} is not one of {}", LIMITS.join(", "));
                 return Err(check.invalid(&format!("{field}.require.limits[{index}]"), message));
             }
         }

@@ -17,7 +17,7 @@ pub struct WrittenShare {
     /// ConfigMaps by name; `*` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
-    /// Secrets by name, those that images are pulled with included; `*` for all. Default: none.
+    /// Secrets by name, image pull secrets included; `*` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
     /// PersistentVolumeClaims by name; `*` for all. Default: none.
@@ -34,7 +34,7 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
         let WrittenShare { with, config_maps, secrets, persistent_volume_claims, subdomains } = written;
         let field = format!("{field}[{index}]");
         if with.is_empty() {
-            return Err(check.invalid(&format!("{field}.with"), "names no source".to_owned()));
+            return Err(check.invalid(&format!("{field}.with"), "must name a source".to_owned()));
         }
         let names = |name: &str, written: &[String], is_name: fn(&str) -> bool| {
             if let Some((index, name_of_object)) = written.iter().enumerate().find(|(_, name)| *name != "*" && !is_name(name)) {
@@ -53,7 +53,7 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
         let Share { with: _, config_maps, secrets, persistent_volume_claims, subdomains } = &share;
         if [config_maps, secrets, persistent_volume_claims, subdomains].into_iter().all(SharedNames::is_empty) {
             return Err(
-                check.invalid(&field, "shares nothing: name configMaps, secrets, persistentVolumeClaims or subdomains".to_owned())
+                check.invalid(&field, "must have at least one of configMaps, secrets, persistentVolumeClaims and subdomains".to_owned())
             );
         }
         Ok(share)

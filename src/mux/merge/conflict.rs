@@ -49,18 +49,18 @@ impl fmt::Display for Conflict {
         match &self.kind {
             ConflictKind::SameName => write!(
                 f,
-                "pod {} of {} is not used: {} has precedence and a pod of the same name",
+                "pod {} of {} is ignored: {} takes precedence and has a pod of the same name",
                 self.full_name, self.loser, self.winner
             ),
             ConflictKind::SameHostPort(port) => write!(
                 f,
-                "pod {} of {} is not used: port {port} of the host belongs to the pod of {}, whose source has no allow",
+                "pod {} of {} is ignored: host port {port} is used by the pod of {}, whose source has no allow and takes precedence",
                 self.full_name, self.loser, self.winner
             ),
             ConflictKind::SameUid(uid) => {
                 write!(
                     f,
-                    "pod {} of {} is not used: its metadata.uid {uid} belongs to the pod of {}",
+                    "pod {} of {} is ignored: its metadata.uid {uid} is used by the pod of {}",
                     self.full_name, self.loser, self.winner
                 )
             }

@@ -26,7 +26,7 @@ pub struct ObjectConflict {
 impl fmt::Display for ObjectConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, winner, loser } = self;
-        write!(f, "{name} of source {loser} is not used: source {winner} has precedence and one of the same name")
+        write!(f, "{name} of source {loser} is ignored: source {winner} takes precedence and has one of the same name")
     }
 }
 

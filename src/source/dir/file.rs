@@ -56,7 +56,7 @@ pub(super) fn look(directory: BorrowedFd<'_>, name: &Path) -> Seen {
         Ok(stat) => seen(&stat),
         // A symlink that leads nowhere is not an absence: what it stood for is only out of reach.
         Err(Errno::NOENT) => match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Seen::Unusable("symlink leads to nothing".to_owned()),
+            Ok(_) => Seen::Unusable("is a dangling symlink".to_owned()),
             Err(Errno::NOENT) => Seen::Absent,
             Err(errno) => Seen::Unusable(io::Error::from(errno).to_string()),
         },
@@ -107,7 +107,7 @@ fn read_open(file: &File, max_bytes: u64) -> io::Result<Reading> {
         Seen::Directory | Seen::Absent => return Ok(Reading::Unstable),
     };
     if before.size > max_bytes {
-        return Ok(Reading::Unusable(format!("has {} bytes, more than the {max_bytes} that a manifest may have", before.size)));
+        return Ok(Reading::Unusable(format!("has {} bytes; a manifest may have at most {max_bytes}", before.size)));
     }
     let mut content = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0).saturating_add(1));
     // One byte more than there should be shows that it grew.

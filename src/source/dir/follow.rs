@@ -206,7 +206,7 @@ impl Reporter {
         if self.degraded.as_deref() != blind {
             self.degraded = blind.map(str::to_owned);
             let text = blind.map(|reason| {
-                format!("changes are seen late, because inotify cannot be had: {reason} (see fs.inotify.max_user_watches and max_user_instances)")
+                format!("inotify is not available: {reason}; polling for changes instead (raise fs.inotify.max_user_watches or max_user_instances)")
             });
             self.send(SourceReport::Degraded(text))?;
         }

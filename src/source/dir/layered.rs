@@ -31,7 +31,7 @@ pub(super) fn pass(
     let fail = |errno| DirectoryError::List { path: root.clone(), source: io::Error::from(errno) };
     match file::look(CWD, root) {
         Seen::Directory => {}
-        Seen::File(_) => return Err(unusable(root, "is a file, and the layers are below it".to_owned())),
+        Seen::File(_) => return Err(unusable(root, "is a file; a source with layers needs a directory".to_owned())),
         Seen::Absent => return Err(DirectoryError::Absent(root.clone())),
         Seen::Unusable(reason) => return Err(unusable(root, reason)),
     }

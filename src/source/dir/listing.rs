@@ -237,7 +237,7 @@ impl<'a> Turn<'a> {
         self.left.insert(key.clone(), since);
         if since.elapsed() > self.options.patience {
             let seconds = self.options.patience.as_secs();
-            self.keep(key, Known::unusable(format!("has been written to for more than {seconds} s without a pause")));
+            self.keep(key, Known::unusable(format!("has been written to continuously for more than {seconds} s")));
         } else if let Some(known) = self.cache.files.get(&key).cloned() {
             self.keep(key, Known { conclusive: false, ..known });
         } else {

@@ -98,7 +98,7 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// More than can be held in memory.
-    #[error("{path} holds more than {max_bytes} bytes of manifests")]
+    #[error("{path} has more than {max_bytes} bytes of manifests")]
     TooMuch {
         /// The path.
         path: PathBuf,

@@ -80,7 +80,7 @@ impl Scope {
         let path = if prefix.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&prefix) };
         spots.insert(prefix.clone(), Spot::at(path, prefix));
         if spots.len() > MAX_DIRECTORIES {
-            let reason = format!("has more than {MAX_DIRECTORIES} directories of manifests");
+            let reason = format!("has more than {MAX_DIRECTORIES} directories in its layers");
             return Err(DirectoryError::Unusable { path: self.root.clone(), reason });
         }
         Ok(())

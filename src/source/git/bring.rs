@@ -46,7 +46,7 @@ pub(super) async fn bring<T: Send + 'static>(
         other => return other,
     };
     let damage = error_chain(&damage).to_string();
-    tracing::warn!(error = %damage, "a fresh copy of the repository is fetched");
+    tracing::warn!(error = %damage, "local copy of the repository is damaged; fetching a fresh copy");
     let store = bringing.store.clone();
     let fresh = blocking(move || store.fresh()).await?;
     let judged = match bringing.brought_to(&fresh, None, judge).await {
@@ -135,12 +135,12 @@ impl Bringing<'_> {
             Ok(fetched) => fetched,
             Err(_) => Err(GitError::Unreachable {
                 location: self.remote.location().to_owned(),
-                reason: format!("a fetch took longer than {} s", LONGEST_FETCH.as_secs()),
+                reason: format!("the fetch took longer than {} s", LONGEST_FETCH.as_secs()),
             }),
         };
         let received = receiver.name.await;
         let boundaries = fetched?;
-        let name = received.map_err(|error| GitError::Setup(format!("receiving a pack failed: {error}")))??;
+        let name = received.map_err(|error| GitError::Setup(format!("receive a pack: {error}")))??;
         let mut shallow: BTreeSet<ObjectId> = fetch.shallow.into_iter().chain(boundaries.shallow).collect();
         boundaries.unshallow.iter().for_each(|id| {
             shallow.remove(id);

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// The server does not answer.
-    #[error("{location} is not reachable: {reason}")]
+    #[error("cannot fetch from {location}: {reason}")]
     Unreachable {
         /// The URL.
         location: String,
@@ -17,7 +17,7 @@ pub enum GitError {
         reason: String,
     },
     /// It went silent.
-    #[error("{location} sent nothing for {} s", .after.as_secs())]
+    #[error("{location} timed out after {} s", .after.as_secs())]
     Silent {
         /// The URL.
         location: String,
@@ -25,7 +25,7 @@ pub enum GitError {
         after: Duration,
     },
     /// It cannot answer now.
-    #[error("{location} cannot answer now: {reason}")]
+    #[error("{location} is temporarily unavailable: {reason}")]
     Busy {
         /// The URL.
         location: String,
@@ -35,7 +35,7 @@ pub enum GitError {
         retry_after: Option<Duration>,
     },
     /// The connection is not to be trusted.
-    #[error("{location}: no secure connection: {reason}")]
+    #[error("TLS connection to {location} failed: {reason}")]
     Tls {
         /// The URL.
         location: String,
@@ -43,7 +43,7 @@ pub enum GitError {
         reason: String,
     },
     /// The server wants to know who asks, or does not believe it.
-    #[error("{location} refuses access: {reason}; look at the source's auth, client certificate or ssh.keyFile")]
+    #[error("{location} denied access: {reason}; check the source's auth, client certificate or ssh.keyFile")]
     Authentication {
         /// The URL.
         location: String,
@@ -51,7 +51,7 @@ pub enum GitError {
         reason: String,
     },
     /// The server is not the one that is known by this name.
-    #[error("{location}: the server's key is not the one in ssh.knownHostsFile, or not in it: {reason}")]
+    #[error("host key of {location} differs from the one in ssh.knownHostsFile, or is not in it: {reason}")]
     HostKey {
         /// The URL.
         location: String,
@@ -59,7 +59,7 @@ pub enum GitError {
         reason: String,
     },
     /// There is no such repository, or it is not shown to us.
-    #[error("{location} is not found: {reason}; is the URL right, and may these credentials see it?")]
+    #[error("repository {location} not found: {reason}; check the URL and the permissions of the credentials")]
     NotFound {
         /// The URL.
         location: String,
@@ -67,7 +67,7 @@ pub enum GitError {
         reason: String,
     },
     /// What answers is no git server: a captive portal, a proxy, a page to log in.
-    #[error("{location} does not answer as a git server: {reason}")]
+    #[error("{location} did not answer like a git server: {reason}")]
     NotGit {
         /// The URL.
         location: String,
@@ -75,7 +75,7 @@ pub enum GitError {
         reason: String,
     },
     /// The server says why it does not do what it was asked for.
-    #[error("{location} refuses: {reason}")]
+    #[error("{location} refused the request: {reason}")]
     Refused {
         /// The URL.
         location: String,
@@ -90,7 +90,7 @@ pub enum GitError {
     NotACommit(ObjectId),
     /// The commit has nothing there. Not an emptiness: somebody may have renamed a directory.
     #[error(
-        "commit {commit} has no {path}; to remove the pods, leave the directory in the repository without manifests (a .gitkeep in it)"
+        "commit {commit} has no {path}; to remove all pods, keep the directory in the repository without manifests (with a .gitkeep)"
     )]
     NoPath {
         /// The commit.
@@ -124,7 +124,7 @@ pub enum GitError {
         source: DamageError,
     },
     /// The copy is damaged, and no fresh one can be had.
-    #[error("{damage}; no fresh copy can be fetched")]
+    #[error("{damage}; fetching a fresh copy failed")]
     NotHealed {
         /// What is wrong with the copy.
         damage: String,

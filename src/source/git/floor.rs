@@ -44,7 +44,7 @@ impl Followed {
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the record of what was followed cannot be read");
+                tracing::warn!(path = %path.display(), %error, "ignoring the record of the last fetched revision: it cannot be read");
                 None
             }
         }

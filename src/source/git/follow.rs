@@ -66,7 +66,7 @@ impl Follower {
         let Judged { commit, summary, files, signature } = judged;
         let signed_at = signature.as_ref().map(|signature| signature.signed_at);
         if let Some(signature) = signature {
-            tracing::info!(revision = %commit, signer = %signature.signer, "signed");
+            tracing::info!(revision = %commit, signer = %signature.signer, "signature verified");
         }
         let followed = Followed::new(self.what.clone(), commit, target.version.as_ref(), signed_at);
         self.record(followed, commit).await?;
@@ -160,7 +160,7 @@ impl Follower {
                 }
                 // A copy that cannot be made smaller is as useful as before.
                 if let Some(Err(error)) = store.map(|store| store.compact(commit)) {
-                    tracing::warn!(error = %error_chain(&error), "compact the copy of the repository");
+                    tracing::warn!(error = %error_chain(&error), "cannot compact the local copy of the repository");
                 }
                 Ok(())
             })
@@ -217,6 +217,6 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, GitError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(GitError::Setup(format!("reading the repository failed: {error}"))),
+        Err(error) => Err(GitError::Setup(format!("read the repository: {error}"))),
     }
 }

@@ -60,7 +60,7 @@ fn check_floor(
                 return match &target.version {
                     Some(version) if version >= lowest => Ok(()),
                     Some(version) => Err(GitError::Rejected(format!(
-                        "the highest version in the range is {version} now, and {lowest} was accepted before; {TO_GO_BACK}"
+                        "the highest version in the range is {version}, lower than {lowest}, which was accepted before; {TO_GO_BACK}"
                     ))),
                     None => Ok(()),
                 };
@@ -72,9 +72,9 @@ fn check_floor(
         return Ok(());
     }
     Err(GitError::Rejected(format!(
-        "commit {} is no descendant of {of}, the last accepted one (the history was rewritten, or goes back); {TO_GO_BACK}",
+        "commit {} is not a descendant of {of}, the last accepted commit (the history was rewritten or reset); {TO_GO_BACK}",
         peeled.commit
     )))
 }
 
-const TO_GO_BACK: &str = "to go back, set allowRollback, or name the commit in the configuration";
+const TO_GO_BACK: &str = "to go back, set allowRollback or follow this commit in the configuration";

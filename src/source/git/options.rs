@@ -54,7 +54,7 @@ impl Default for GitLimits {
 
 /// A path that leads out of the repository, or nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no path in a repository: components are separated by one /, and none is . or ..")]
+#[error("{0:?} is not a valid path in a repository: it must not have empty components, . or .., or control characters")]
 pub struct BadRepositoryPath(String);
 
 /// A path in the repository without slashes at its ends; `.` and `/` mean the whole repository.

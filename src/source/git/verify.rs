@@ -65,15 +65,15 @@ impl Signers {
         let signer = signer.map_err(|error| error.to_string())?;
         let names_the_tag = match (&parts.kind, tag) {
             (ObjectKind::Tag { name, .. }, Some((wanted, _))) if Some(name.as_str()) != wanted => {
-                return Err(format!("it was signed under the name {name:?}"));
+                return Err(format!("the signature is for the tag name {name:?}"));
             }
             (ObjectKind::Tag { target, .. }, Some((_, next))) if *target != next.to_string() => {
-                return Err("it was signed for another object".to_owned());
+                return Err("the signature is for another object".to_owned());
             }
             (ObjectKind::Tag { .. }, Some(_)) => true,
             (ObjectKind::Commit, None) => false,
             (ObjectKind::Tag { .. }, None) | (ObjectKind::Commit, Some(_)) => {
-                return Err("it is of another kind than it should be".to_owned());
+                return Err("unexpected object type".to_owned());
             }
         };
         Ok(Signature { signer, signed_at: parts.stated_at, names_the_tag })

@@ -65,7 +65,7 @@ pub(super) async fn body(
             _ => return Err(PollError::Http(again.unwanted())),
         };
         if again != body {
-            return Err(refuse("says nothing of its length, and two of them are not the same".into()));
+            return Err(refuse("declares no length, and two responses differ".into()));
         }
     }
     Ok(Answered::Body(body, validators))

@@ -18,7 +18,7 @@ pub(super) enum PollError {
     #[error("refused: no signature")]
     NoSignature(#[source] HttpError),
     /// The body cannot be what it should be.
-    #[error("the answer of {url} {reason}")]
+    #[error("response from {url} {reason}")]
     Content {
         /// What was asked for.
         url: String,
@@ -41,7 +41,7 @@ pub(super) enum PollError {
     #[error("refused: {0}")]
     Serial(SerialError),
     /// The serial cannot be made durable.
-    #[error("remember what was fetched in {}", path.display())]
+    #[error("record the fetched body in {}", path.display())]
     Memory {
         /// The file.
         path: PathBuf,

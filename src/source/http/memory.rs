@@ -69,7 +69,7 @@ pub(super) fn path(state: &Path) -> PathBuf {
 }
 
 fn cipher(key: &MachineKey) -> io::Result<LessSafeKey> {
-    let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("no cipher"))?;
+    let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("set up the cipher"))?;
     Ok(LessSafeKey::new(key))
 }
 
@@ -96,7 +96,7 @@ pub(super) fn load(state: &Path, url: &Url, key: &MachineKey) -> Option<Fetched>
 pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched) -> io::Result<()> {
     let Fetched { body, validators, signature, serial } = fetched;
     let mut nonce = [0; NONCE_LEN];
-    SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no randomness"))?;
+    SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("get random bytes"))?;
     let (signature, binary_signature) = match signature.clone().map(String::from_utf8) {
         Some(Ok(text)) => (Some(text), None),
         Some(Err(error)) => (None, Some(STANDARD.encode(error.as_bytes()))),
@@ -107,7 +107,7 @@ pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched)
     text.extend_from_slice(body);
     cipher(key)?
         .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(url.as_str()), &mut text)
-        .map_err(|_| io::Error::other("seal what was fetched"))?;
+        .map_err(|_| io::Error::other("encrypt the fetched body"))?;
     let bytes = [FORMAT, &nonce, &text].concat();
     if !path(state).try_exists()? {
         atomic_file::make_directories(state, 0o700)?;

@@ -188,7 +188,7 @@ impl PollError {
         match serial {
             Some(_) => Err(self),
             None => {
-                tracing::warn!(error = %error_chain(&self), "the next start has to ask unconditionally");
+                tracing::warn!(error = %error_chain(&self), "cannot record the fetched body; the next start fetches it again");
                 Ok(())
             }
         }

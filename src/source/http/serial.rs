@@ -20,13 +20,13 @@ pub(super) enum SerialError {
     #[error("{NAME} at byte {0} is not followed by a colon and a whole number")]
     Malformed(usize),
     /// Which of them?
-    #[error("{NAME} is both {0} and {1}")]
+    #[error("{NAME} has two values, {0} and {1}")]
     Ambiguous(u64, u64),
     /// None where one is needed.
     #[error("{}", missing(*.0))]
     Missing(Option<u64>),
     /// Older.
-    #[error("{NAME} is {found}, older than the accepted {accepted} (allowRollback: true accepts it)")]
+    #[error("{NAME} is {found}, lower than the accepted {accepted} (to accept it, set allowRollback: true)")]
     Older {
         /// Of this body.
         found: u64,
@@ -34,15 +34,15 @@ pub(super) enum SerialError {
         accepted: u64,
     },
     /// As old, and another one.
-    #[error("{NAME} is {0} as in the accepted body, which is another one: raise it with each change")]
+    #[error("{NAME} is {0}, as in the accepted body, but the content differs; raise it with each change")]
     Same(u64),
 }
 
 fn missing(accepted: Option<u64>) -> String {
     match accepted {
-        Some(accepted) => format!("there is no {NAME}, and the accepted body has {accepted} (allowRollback: true accepts it)"),
+        Some(accepted) => format!("{NAME} is missing, and the accepted body has {accepted} (to accept it, set allowRollback: true)"),
         None => format!(
-            "there is no {NAME}, which a signed body needs so that an older one cannot come back (or set allowRollback: true)"
+            "{NAME} is missing; a signed body needs it against replay of an older one (or set allowRollback: true)"
         ),
     }
 }

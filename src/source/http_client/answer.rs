@@ -97,10 +97,10 @@ pub fn decoded(body: Bytes, encoding: Option<&str>, limit: u64) -> Result<Bytes,
         Some("gzip" | "x-gzip") => {
             let mut plain = Vec::new();
             let read = MultiGzDecoder::new(body.as_ref()).take(limit + 1).read_to_end(&mut plain);
-            read.map_err(|error| Some(format!("is no whole gzip stream: {error}")))?;
+            read.map_err(|error| Some(format!("is not a complete gzip stream: {error}")))?;
             if plain.len() as u64 > limit { Err(None) } else { Ok(plain.into()) }
         }
-        Some(other) => Err(Some(format!("is encoded as {other:?}, which was not asked for"))),
+        Some(other) => Err(Some(format!("has content encoding {other:?}, which was not requested"))),
     }
 }
 

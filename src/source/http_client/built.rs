@@ -130,5 +130,5 @@ fn client_without_authorities(access: &HttpAccess, resolver: Option<GuardedResol
 
 fn setup(error: reqwest::Error) -> HttpError {
     let text = crate::telemetry::error_chain(&error.without_url()).to_string();
-    HttpError::Setup(format!("{text} (a host without certificate authorities needs ca-certificates or caFile)"))
+    HttpError::Setup(format!("{text} (if the host has no certificate authorities, install ca-certificates or set caFile)"))
 }

@@ -35,7 +35,7 @@ pub enum HttpError {
         reason: String,
     },
     /// Another status than was asked for.
-    #[error("{url} answered {status}{hint}")]
+    #[error("{url} returned {status}{hint}")]
     Status {
         /// What was asked for.
         url: String,
@@ -47,7 +47,7 @@ pub enum HttpError {
         retry_after: Option<Duration>,
     },
     /// A body that is larger than it may be.
-    #[error("the answer of {url} is larger than {limit} bytes")]
+    #[error("response from {url} is larger than {limit} bytes")]
     TooLarge {
         /// What was asked for.
         url: String,
@@ -55,7 +55,7 @@ pub enum HttpError {
         limit: u64,
     },
     /// A body in a form that nobody asked for.
-    #[error("the answer of {url} {reason}")]
+    #[error("response from {url} {reason}")]
     Encoding {
         /// What was asked for.
         url: String,
@@ -89,8 +89,8 @@ impl HttpError {
     pub(super) fn status(url: &Url, status: reqwest::StatusCode, retry_after: Option<Duration>) -> Self {
         let hint = match status.as_u16() {
             401 => " (the credentials are missing, wrong or expired)",
-            403 => " (the credentials do not allow it)",
-            407 => " (the proxy wants credentials)",
+            403 => " (the credentials lack the permission)",
+            407 => " (the proxy requires credentials)",
             _ => "",
         };
         Self::Status { url: shown(url), status, hint, retry_after }

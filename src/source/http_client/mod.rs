@@ -141,15 +141,15 @@ fn redirect(method: &Method, url: &Url, status: StatusCode, headers: &HeaderMap)
     }
     let refused = |reason: String| HttpError::Redirect { url: shown(url), reason };
     if of_get && *method != Method::GET {
-        return Err(refused(format!("a {status} redirect of a {method}")));
+        return Err(refused(format!("redirect of a {method} request with {status} is not followed")));
     }
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-    let location = location.ok_or_else(|| refused("a redirect to nowhere".into()))?;
-    let next = url.join(location).map_err(|_| refused("a redirect to something that is no URL".into()))?;
+    let location = location.ok_or_else(|| refused("redirect without a location".into()))?;
+    let next = url.join(location).map_err(|_| refused("redirect to an invalid URL".into()))?;
     match (url.scheme(), next.scheme()) {
         ("http", "http" | "https") | ("https", "https") => Ok(Some(next)),
-        (_, "http") => Err(refused(format!("a redirect from https to http ({})", shown(&next)))),
-        (_, other) => Err(refused(format!("a redirect to a URL of scheme {other:?}"))),
+        (_, "http") => Err(refused(format!("redirect from https to http is not followed ({})", shown(&next)))),
+        (_, other) => Err(refused(format!("redirect to a URL with scheme {other:?} is not followed"))),
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Unverified {
     #[error("the request is not signed")]
     Unsigned,
     /// The first of them that is there does not prove it.
-    #[error("the signature of the request is wrong")]
+    #[error("the signature of the request does not match")]
     Wrong,
 }
 

@@ -152,11 +152,11 @@ impl Intake {
         match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
             Ok(Ok(forgotten)) => {
                 for source in forgotten {
-                    tracing::info!(%source, "source is not configured any more, its last good set is removed");
+                    tracing::info!(%source, "source is no longer configured: removed its last good set");
                 }
             }
-            Ok(Err(error)) => tracing::warn!(%error, "look for last good sets of other sources"),
-            Err(error) => tracing::error!(%error, "look for last good sets of other sources"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot remove the last good sets of sources that are no longer configured"),
+            Err(error) => tracing::error!(%error, "cannot remove the last good sets of sources that are no longer configured"),
         }
     }
 }

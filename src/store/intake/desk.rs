@@ -111,7 +111,7 @@ impl Desk {
 
     /// Ends: the source is not configured any more.
     pub(super) fn dismiss(self) {
-        self.told.good("SourceRemoved", &format!("is not configured any more: {} in force go", counted(self.pods, "pod")));
+        self.told.good("SourceRemoved", &format!("source removed from the configuration: stopping its {}", counted(self.pods, "pod")));
         self.status.withdraw_source(&self.source.id);
     }
 
@@ -136,7 +136,7 @@ impl Desk {
                 in_force.map(|Record { stamp, files }| {
                     let (store, set) = self.restored(files, &stamp);
                     (self.store, self.pods) = (Arc::new(store), set.pods.len());
-                    tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "last good set");
+                    tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "restored the last good set");
                     self.in_force = Some(stamp);
                     self.tell_problems(&set);
                     set
@@ -144,16 +144,16 @@ impl Desk {
             }
             Ok(Err((error, aside))) => {
                 let fate = match aside {
-                    Ok(path) => format!("it is set aside as {}", path.display()),
-                    Err(error) => format!("it cannot be set aside either: {error}"),
+                    Ok(path) => format!("moved it aside to {}", path.display()),
+                    Err(error) => format!("moving it aside failed: {error}"),
                 };
                 let text =
-                    format!("the last good set cannot be used: {}; {fate}; what the source says next decides", error_chain(&error));
+                    format!("cannot read the last good set: {}; {fate}; waiting for the next revision", error_chain(&error));
                 self.told.trouble("LastGoodUnreadable", &text);
                 None
             }
             Err(panic) => {
-                self.told.trouble("LastGoodUnreadable", &format!("the last good set cannot be used: {panic}"));
+                self.told.trouble("LastGoodUnreadable", &format!("cannot read the last good set: {panic}"));
                 None
             }
         };
@@ -179,7 +179,7 @@ impl Desk {
             SourceReport::Degraded(degraded) => {
                 match &degraded {
                     Some(text) => self.told.trouble("SourceDegraded", text),
-                    None => self.told.good("SourceRecovered", "changes are seen at once again"),
+                    None => self.told.good("SourceRecovered", "changes are detected immediately again"),
                 }
                 self.degraded = degraded;
                 None
@@ -200,7 +200,7 @@ impl Desk {
             pods: self.pods,
             error: self.standing_text().or_else(|| {
                 let Hold { kind: _, since, command } = self.hold.as_ref()?;
-                Some(format!("is held since {since} by {command:?}: podstead resume goes on"))
+                Some(format!("held since {since} by {command:?}; run podstead resume to accept new revisions"))
             }),
             refused: refused(&self.problems).len(),
         }
@@ -249,7 +249,7 @@ impl Desk {
         if self.hold.is_some() {
             // It can be read; whether what it says can be used is asked when it is resumed.
             if self.standing != Standing::InForce {
-                self.told.good("SourceRecovered", "is read again");
+                self.told.good("SourceRecovered", "source can be read again");
                 self.standing = Standing::InForce;
             }
             return None;
@@ -297,11 +297,11 @@ impl Desk {
             Ok(Outcome::Accepted { store, set, stamp }) => {
                 match emptiness {
                     Emptiness::OfTheSamePlace if self.standing != Standing::InForce => {
-                        self.told.good("SourceRecovered", "is read again")
+                        self.told.good("SourceRecovered", "source can be read again")
                     }
                     Emptiness::OfTheSamePlace => {}
                     Emptiness::Meant => {
-                        self.told.good("SourcePruned", &format!("is taken for empty, with {} in force", counted(self.pods, "pod")))
+                        self.told.good("SourcePruned", &format!("source pruned: stopping its {}", counted(self.pods, "pod")))
                     }
                 }
                 self.put_in_force(store, *stamp, &set);
@@ -330,7 +330,7 @@ impl Desk {
 
     pub(super) fn put_in_force(&mut self, store: UndeltaStore, stamp: Stamp, set: &Set) {
         self.standing = Standing::InForce;
-        tracing::info!(source = %self.id(), revision = %stamp.revision, pods = set.pods.len(), problems = set.problems.len(), "accepted");
+        tracing::info!(source = %self.id(), revision = %stamp.revision, pods = set.pods.len(), problems = set.problems.len(), "revision accepted");
         self.store = Arc::new(store);
         self.in_force = Some(stamp);
         self.pods = set.pods.len();

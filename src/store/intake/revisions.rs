@@ -55,7 +55,7 @@ impl Desk {
         }
         let hold = Hold { kind: HoldKind::Suspended, since: Timestamp::now(), command };
         self.save_hold(Some(hold.clone())).await?;
-        self.told.good("SourceSuspended", &format!("stays at what is in force until podstead resume {}", self.id()));
+        self.told.good("SourceSuspended", &format!("source suspended; run podstead resume {} to accept new revisions", self.id()));
         self.publish();
         Ok(hold)
     }
@@ -65,7 +65,7 @@ impl Desk {
         if let Err(error) = self.save_hold(None).await {
             return (None, Err(error));
         }
-        self.told.good("SourceResumed", &format!("is not {} any more", hold.kind.word()));
+        self.told.good("SourceResumed", &format!("source resumed; it was {}", hold.kind.word()));
         let before = self.record_in_force();
         let set = self.accept_what_was_held_back().await;
         self.publish();
@@ -110,7 +110,7 @@ impl Desk {
             })
         });
         let stamp = written.await.map_err(|reason| RevisionError::NotWritten { id: id.clone(), reason })?;
-        let text = format!("revision {} is in force again and stays until podstead resume {id}", stamp.revision);
+        let text = format!("rolled back to revision {}; run podstead resume {id} to accept new revisions", stamp.revision);
         self.told.good("SourceRolledBack", &text);
         let done =
             RolledBack { revision: stamp.revision.clone(), pods: set.pods.len(), before: in_force.revision, hold: hold.clone() };

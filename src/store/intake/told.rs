@@ -28,7 +28,7 @@ impl Told {
         let new: Vec<&Problem> = problems.iter().filter(|problem| !self.problems.contains(problem)).collect();
         for problem in new.iter().take(MAX_TOLD) {
             let goes_on = problem.severity == Severity::Error && problem.object.as_ref().is_some_and(&stays);
-            let text = if goes_on { format!("{problem}; its last good version stays") } else { problem.to_string() };
+            let text = if goes_on { format!("{problem}; keeping its last good version") } else { problem.to_string() };
             match problem.severity {
                 Severity::Error => tracing::error!(source = %self.source, "{text}"),
                 Severity::Warning => tracing::warn!(source = %self.source, "{text}"),
@@ -39,7 +39,7 @@ impl Told {
             self.trouble("FailedValidation", &format!("{} more problems, see podstead validate", new.len() - MAX_TOLD));
         }
         if problems.is_empty() && !self.problems.is_empty() {
-            self.good("Validated", "all problems of its manifests are mended");
+            self.good("Validated", "all problems of its manifests are fixed");
         }
         self.problems = problems.iter().cloned().collect();
     }

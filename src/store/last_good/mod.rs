@@ -114,7 +114,7 @@ pub enum LastGoodError {
         source: io::Error,
     },
     /// The file is not what was written.
-    #[error("{path} is no record of a last good set")]
+    #[error("{path} is not a valid record of a last good set")]
     Parse {
         /// The record.
         path: PathBuf,
@@ -206,7 +206,7 @@ impl LastGood {
     fn opened(&self, mut state: State) -> State {
         let Some(record) = state.in_force.as_mut().filter(|record| has_secrets(&record.files)) else { return state };
         let key = MachineKey::load(&self.machine_key, credentials().as_deref()).unwrap_or_else(|error| {
-            tracing::error!(source = %self.source, error = %error_chain(&error), "no machine key");
+            tracing::error!(source = %self.source, error = %error_chain(&error), "cannot load the machine key");
             None
         });
         // Without the key that they were sealed with, any key opens none of them.
@@ -215,8 +215,8 @@ impl LastGood {
             let (files, lost) = sealer.open(std::mem::take(&mut record.files));
             record.files = files;
             for ObjectKey { kind, namespace, name } in lost {
-                tracing::error!(source = %self.source, "{kind} {namespace}/{name} cannot be opened, since the machine key is another one: \
-                    what uses it waits until the source delivers it again");
+                tracing::error!(source = %self.source, "{kind} {namespace}/{name} cannot be decrypted, because the machine key changed: \
+                    pods that use it wait until the source delivers it again");
             }
         }
         state

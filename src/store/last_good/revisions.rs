@@ -51,7 +51,7 @@ impl LastGood {
                 (_, Ok(())) => {}
                 // The new state is in force: what is too much is removed by the next one.
                 (Step::Prune(number), Err(error)) => {
-                    tracing::warn!(source = %self.source, number, %error, "remove an earlier revision");
+                    tracing::warn!(source = %self.source, number, %error, "cannot remove an old revision");
                 }
                 (Step::Archive(_) | Step::Replace, Err(source)) => return Err(LastGoodError::Write { path, source }),
             }

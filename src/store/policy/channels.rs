@@ -58,7 +58,7 @@ fn networks(pod: &Pod, channels: &Channels, found: &mut Vec<FieldProblem>) {
             found.push(violation(&field, format!("the network {name:?}"), "networks"));
         }
         for port in ports.iter().filter(|port| !channels.host_port(port.host_port)) {
-            found.push(violation(&field, format!("port {} of the host", port.host_port), "hostPorts"));
+            found.push(violation(&field, format!("host port {}", port.host_port), "hostPorts"));
         }
     }
 }
@@ -67,7 +67,7 @@ fn ports(container: &Container, field: &str, channels: &Channels, found: &mut Ve
     for (index, port) in container.ports.iter().flatten().enumerate() {
         let Some(number) = port.host_port.filter(|number| *number != 0) else { continue };
         if !u16::try_from(number).is_ok_and(|number| channels.host_port(number)) {
-            found.push(violation(&format!("{field}.ports[{index}].hostPort"), format!("port {number} of the host"), "hostPorts"));
+            found.push(violation(&format!("{field}.ports[{index}].hostPort"), format!("host port {number}"), "hostPorts"));
         }
     }
 }

@@ -102,7 +102,7 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
             continue;
         }
         let field = format!("spec.volumes[{index}].hostPath.path");
-        let mut problem = violation(&field, format!("path {:?} of the host", host_path.path), "hostPaths");
+        let mut problem = violation(&field, format!("host path {:?}", host_path.path), "hostPaths");
         if allow.host_path(path, true) {
             problem.message.push_str(" for writing");
             problem.hint = Some("mount it with readOnly: true in every container".to_owned());
@@ -114,8 +114,8 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
 
 /// A volume that may only be read, and gets mounts of the host that could be written to.
 fn connected(field: &str, path: &str) -> FieldProblem {
-    let mut problem = violation(field, format!("path {path:?} of the host with mountPropagation"), "hostPaths");
-    problem.hint = Some("leave mountPropagation out: what is mounted there later would be writable".to_owned());
+    let mut problem = violation(field, format!("host path {path:?} with mountPropagation"), "hostPaths");
+    problem.hint = Some("remove mountPropagation: file systems mounted there later would be writable".to_owned());
     problem
 }
 
@@ -156,7 +156,7 @@ fn of_container(pod: &Pod, container: &Container, field: &str, allow: &Allow) ->
     }
     if seccomp == SeccompProfile::Unconfined {
         let place = place(own.is_some_and(|own| own.seccomp_profile.is_some()));
-        let what = "a container without a filter of system calls".to_owned();
+        let what = "a container without a seccomp filter".to_owned();
         found.push(violation(&format!("{place}.seccompProfile.type"), what, "unconfined"));
     }
     if unmasked_proc {
@@ -171,7 +171,7 @@ fn violation(field: &str, what: String, allow: &str) -> FieldProblem {
         code: CODE.to_owned(),
         field: field.to_owned(),
         message: format!("this source may not use {what}"),
-        hint: Some(format!("leave it out, or allow it: allow.{allow} of the source in podstead's configuration")),
+        hint: Some(format!("remove it, or permit it with allow.{allow} of the source in podstead's configuration")),
     }
 }
 
@@ -316,7 +316,7 @@ spec:
         assert_eq!(violations(read_only, GREEDY), ["28 spec.volumes[0].hostPath.path"]);
         let problem = checked(read_only, GREEDY).problems[0].to_string();
         assert!(
-            problem.contains("may not use path \"/srv/data\" of the host for writing (mount it with readOnly: true"),
+            problem.contains("may not use host path \"/srv/data\" for writing (mount it with readOnly: true"),
             "{problem}"
         );
     }
@@ -347,7 +347,7 @@ spec:
         let checked = checked("{namespaces: [default]}", text);
         assert_eq!((checked.accepted.len(), checked.problems.len()), (1, 1));
         let problem = checked.problems[0].to_string();
-        let hint = "leave it out, or allow it: allow.namespaces of the source in podstead's configuration";
+        let hint = "remove it, or permit it with allow.namespaces of the source in podstead's configuration";
         assert_eq!(
             problem,
             format!("p.yaml:5:14: error[not-allowed]: metadata.namespace: this source may not use namespace \"x\" ({hint})")

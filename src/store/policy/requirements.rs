@@ -18,24 +18,24 @@ pub(in crate::store) fn of_pod(pod: &Pod, requirements: &Requirements) -> Vec<Fi
     let mut found = of_level(pod, requirements);
     let Some(spec) = &pod.spec else { return found };
     if requirements.user_namespace() && spec.host_users != Some(false) {
-        let message = "pods of this source have to have users of their own".to_owned();
+        let message = "pods of this source must have a user namespace".to_owned();
         found.push(required("spec.hostUsers", message, "set it to false", "userNamespace"));
     }
     of_images(pod, spec, requirements, &mut found);
     for (field, container) in containers_of(pod) {
         for name in requirements.limits().iter().filter(|name| effective_limit(pod, container, name).is_none()) {
-            let message = format!("containers of this source have to have a limit of {name}");
+            let message = format!("containers of this source must have a limit of {name}");
             found.push(required(&format!("{field}.resources.limits[{name}]"), message, "set it", "limits"));
         }
         let context = container.security_context.as_ref();
         let is_read_only = context.and_then(|context| context.read_only_root_filesystem) == Some(true);
         if requirements.read_only_root_filesystem() && !is_read_only {
             let field = format!("{field}.securityContext.readOnlyRootFilesystem");
-            let message = "containers of this source may not write to their image".to_owned();
+            let message = "containers of this source must have a read-only root filesystem".to_owned();
             found.push(required(
                 &field,
                 message,
-                "set it to true, and mount an emptyDir where they write",
+                "set it to true and mount an emptyDir where the container writes",
                 "readOnlyRootFilesystem",
             ));
         }
@@ -69,11 +69,11 @@ fn of_images(pod: &Pod, spec: &PodSpec, requirements: &Requirements, found: &mut
     });
     for (field, image) in of_containers.chain(of_volumes) {
         if requirements.lacks_digest(image) {
-            let message = format!("images of this source have to be named by digest, and {image:?} is not");
+            let message = format!("images of this source must be referenced by digest, but {image:?} is not");
             found.push(required(&field, message, "write name@sha256:...", "imageDigest"));
         }
         if !requirements.image(image) {
-            let message = format!("{image:?} is none of the images that pods of this source have to use");
+            let message = format!("{image:?} is not one of the images that pods of this source must use");
             found.push(required(&field, message, "use one of them", "images"));
         }
     }
@@ -85,7 +85,7 @@ fn required(field: &str, message: String, fix: &str, key: &str) -> FieldProblem 
         code: REQUIRED.to_owned(),
         field: field.to_owned(),
         message,
-        hint: Some(format!("{fix}: require.{key} of the source in podstead's configuration")),
+        hint: Some(format!("{fix}; required by require.{key} of the source in podstead's configuration")),
     }
 }
 

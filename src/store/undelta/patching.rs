@@ -219,8 +219,8 @@ impl Twice {
 /// A patch that names one object misses it; one for any that fit may find none on this host.
 fn without_target(patch: &Patch) -> Problem {
     let severity = if patch.target().is_definite() { Severity::Error } else { Severity::Warning };
-    let message = format!("there is no {} in the patch's layer or an earlier one", patch.target());
-    let hint = "name the object as it is written, without the name of the host";
+    let message = format!("no {} in the patch's layer or an earlier one", patch.target());
+    let hint = "use the object's name as written in its manifest, without the node's name";
     problem(patch, severity, PATCH_WITHOUT_TARGET, "target", message, hint)
 }
 

@@ -218,10 +218,10 @@ impl Share {
             position: None,
             field: String::new(),
             message: format!(
-                "{kind} {namespace}/{object_name} is gone from {} and may have moved here: it stays",
+                "{kind} {namespace}/{object_name} is gone from {} and may have moved into this file, which has errors: keeping it",
                 object.origin.file
             ),
-            hint: Some("mend this file, or remove it".to_owned()),
+            hint: Some("fix or remove this file".to_owned()),
             object: Some(object.key.clone()),
         });
         self.objects.push(object);
@@ -239,7 +239,7 @@ impl Share {
             file: object.origin.file.clone(),
             position: Some(object.origin.position),
             field: String::new(),
-            message: format!("{kind} {namespace}/{name} is immutable and its data differ: the earlier version stays"),
+            message: format!("{kind} {namespace}/{name} is immutable, but its data changed: keeping the earlier version"),
             hint: Some("give the new version another name".to_owned()),
             object: Some(object.key.clone()),
         });
@@ -247,8 +247,8 @@ impl Share {
     }
 }
 
-const EMPTY_HINT: &str = "what it held stays; remove the file, or leave a comment in it, to remove its pods";
-const UNREADABLE_HINT: &str = "what it held stays until it can be read or is removed";
+const EMPTY_HINT: &str = "keeping its objects; to remove them, remove the file or leave only a comment in it";
+const UNREADABLE_HINT: &str = "keeping its objects until the file can be read or is removed";
 
 /// Nothing at all: what a truncated file, or one that a power cut emptied, looks like.
 fn is_blank(bytes: &[u8]) -> bool {

@@ -63,7 +63,7 @@ impl AllowedSigners {
         }
         match (problems.is_empty(), lines.is_empty()) {
             (false, _) => Err(problems),
-            (true, true) => Err(whole("the file has no key: nothing could be accepted".to_owned())),
+            (true, true) => Err(whole("the file has no keys".to_owned())),
             (true, false) => Ok(Self { lines }),
         }
     }

@@ -149,7 +149,7 @@ impl Certificate {
             return Err(unusable(&subkey.key, "is a subkey that is not for signing"));
         }
         if !newest.has_back_signature(&self.primary, &subkey.key) {
-            return Err(unusable(&subkey.key, "is a subkey that has not signed that it belongs to its key"));
+            return Err(unusable(&subkey.key, "is a subkey without a signature that binds it to its primary key"));
         }
         check_end(&subkey.key, end(&subkey.key, newest), signer, at)
     }

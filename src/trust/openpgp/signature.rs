@@ -51,10 +51,10 @@ pub(super) struct Says {
 impl Signature {
     /// Parses the body of a packet.
     pub(super) fn parse(body: &[u8]) -> Result<Self, &'static str> {
-        const SHORT: &str = "it is cut short";
+        const SHORT: &str = "it is truncated";
         match body.first() {
             Some(4) => {}
-            Some(_) => return Err("it is of another version than 4"),
+            Some(_) => return Err("its version is not 4"),
             None => return Err(SHORT),
         }
         let [_, kind, algorithm, hash, high, low, ref rest @ ..] = *body else { return Err(SHORT) };
@@ -96,7 +96,7 @@ impl Signature {
 
     /// The hash, or why it is not taken.
     pub(super) fn hash(&self) -> Result<Hash, TrustError> {
-        let reason = "only SHA-256, SHA-384 and SHA-512 are taken";
+        let reason = "only SHA-256, SHA-384 and SHA-512 are supported";
         Hash::numbered(self.hash).map_err(|name| TrustError::Algorithm { what: "hash", name: name.to_owned(), reason })
     }
 
@@ -104,7 +104,7 @@ impl Signature {
     pub(super) fn verify(&self, key: &PublicKey, signed: &[&[u8]]) -> Result<(), TrustError> {
         let hash = self.hash()?;
         if self.says.has_unknown_demand {
-            return Err(TrustError::MalformedSignature { fault: "it has a critical subpacket that is not understood" });
+            return Err(TrustError::MalformedSignature { fault: "it has an unknown critical subpacket" });
         }
         let length = u32::try_from(self.hashed.len()).unwrap_or(u32::MAX);
         let message = [&signed.concat()[..], &self.hashed, &[4, 0xff], &length.to_be_bytes()].concat();
@@ -114,7 +114,7 @@ impl Signature {
     /// When it was made, if it is a statement of `key` about itself that holds.
     pub(super) fn stated_by(&self, key: &PublicKey, signed: &[&[u8]]) -> Result<Timestamp, TrustError> {
         self.verify(key, signed)?;
-        self.says.created.ok_or(TrustError::MalformedSignature { fault: "it does not say when it was made" })
+        self.says.created.ok_or(TrustError::MalformedSignature { fault: "it has no creation time" })
     }
 
     /// Whether the subkey agrees to belong to `primary`, so that nobody passes another's subkey for one of their own.

@@ -85,10 +85,10 @@ impl Copy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::new(Vec::new(), BTreeSet::new(), 0)),
             Err(error) => return Err(damaged(DamageError::Read(error))),
         };
-        let unreadable = |reason: String| damaged(DamageError::State(format!("its record cannot be used: {reason}")));
+        let unreadable = |reason: String| damaged(DamageError::State(format!("state.json is not valid: {reason}")));
         let state: State = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
         if state.version != VERSION {
-            return Err(unreadable(format!("it has version {}", state.version)));
+            return Err(unreadable(format!("unsupported version {}", state.version)));
         }
         Ok(state)
     }
@@ -132,7 +132,7 @@ impl Copy {
 
     /// Makes the directories that packs go to, durably.
     pub(super) fn make_directories(&self) -> Result<(), GitError> {
-        let failed = disk("make", &self.directory);
+        let failed = disk("create", &self.directory);
         self.remove_leftovers()?;
         for path in [self.packs(), self.incoming()] {
             DirBuilder::new().mode(0o700).recursive(true).create(&path).map_err(&failed)?;
@@ -145,7 +145,7 @@ impl Copy {
 
     /// Moves a received pack to the others, durably.
     pub(super) fn place(&self, name: &str) -> Result<(), GitError> {
-        let failed = disk("keep a pack in", &self.directory);
+        let failed = disk("move a pack into", &self.directory);
         // The index last: a pack without one is not looked at.
         for extension in ["pack", "idx"] {
             let file = format!("pack-{name}.{extension}");

@@ -39,10 +39,10 @@ const SYMLINK: i32 = 0o120_000;
 /// A pointer of Git LFS is a small file that begins so.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-pub(in crate::source::git) const SUBMODULE: &str = "is a submodule: its files are in another repository, and are not fetched";
-pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink, which is not followed: put the file itself into the repository";
+pub(in crate::source::git) const SUBMODULE: &str = "is a submodule; submodules are not fetched";
+pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
 pub(in crate::source::git) const IS_LFS: &str =
-    "is a pointer of Git LFS, and what it points at is not fetched: keep manifests out of LFS";
+    "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
 
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
@@ -72,7 +72,7 @@ impl Objects {
                 let name = path.rsplit('/').next().unwrap_or(path);
                 reading.file(name.to_owned(), entry.id())?;
             }
-            Some(ObjectType::Blob) => return Err(bad("is a symlink, which is not followed: name what it leads to")),
+            Some(ObjectType::Blob) => return Err(bad("is a symlink; symlinks are not followed, set path to its target")),
             Some(ObjectType::Commit) => return Err(bad(SUBMODULE)),
             Some(ObjectType::Any | ObjectType::Tag) | None => return Err(bad("is neither a directory nor a file")),
         }
@@ -100,7 +100,7 @@ impl Objects {
                 }
                 Some(ObjectType::Commit) => SUBMODULE,
                 Some(ObjectType::Blob) if entry.filemode() & MODE == SYMLINK => {
-                    "is a symlink, which is not followed: name what it leads to"
+                    "is a symlink; symlinks are not followed, set path to its target"
                 }
                 Some(ObjectType::Blob | ObjectType::Any | ObjectType::Tag) | None => "is not a directory",
             };
@@ -126,7 +126,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn directory(&mut self, tree: &Tree<'_>, below: &str, depth: usize) -> Result<(), GitError> {
         if depth > MAX_DEPTH {
-            return Err(self.limit(format!("directories inside each other, more than {MAX_DEPTH} deep")));
+            return Err(self.limit(format!("more than {MAX_DEPTH} levels of directories")));
         }
         for entry in tree {
             self.names += 1;
@@ -176,7 +176,7 @@ impl Reading<'_> {
         let odb = self.objects.repository.odb().map_err(|error| self.objects.damaged(error))?;
         let (size, _) = odb.read_header(id).map_err(|error| self.objects.damaged(error))?;
         if size as u64 > self.limits.max_file_bytes {
-            let reason = format!("has {size} bytes, more than the {} that a manifest may have", self.limits.max_file_bytes);
+            let reason = format!("has {size} bytes; a manifest may have at most {}", self.limits.max_file_bytes);
             return self.refuse(path, &reason);
         }
         self.bytes += size as u64;

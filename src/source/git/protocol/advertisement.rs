@@ -60,7 +60,7 @@ impl AdvertisementReader {
             (State::Old { references, capabilities }, Pkt::Flush) => {
                 return Ok(Some(Advertisement::Old { references: std::mem::take(references), capabilities: *capabilities }));
             }
-            (_, Pkt::Delimiter | Pkt::ResponseEnd) => return Err(not_git("a mark stands where a reference is due")),
+            (_, Pkt::Delimiter | Pkt::ResponseEnd) => return Err(not_git("expected a reference, got a special packet")),
         }
         Ok(None)
     }
@@ -94,7 +94,7 @@ fn object_format(capability: &str) -> Result<(), ProtocolError> {
     match capability.strip_prefix("object-format=") {
         None | Some("sha1") => Ok(()),
         Some(other) => Err(ProtocolError::Unsupported(format!(
-            "the repository names its objects by {}, only SHA-1 is supported",
+            "the repository's object format is {}; only SHA-1 is supported",
             super::said(other.as_bytes())
         ))),
     }

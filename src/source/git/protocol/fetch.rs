@@ -39,7 +39,7 @@ impl Fetch {
     /// As a request of version 0: all in one piece, as it must be over HTTP and may be elsewhere.
     pub(in crate::source::git) fn old_request(&self, capabilities: OldCapabilities) -> Result<Vec<u8>, ProtocolError> {
         if !capabilities.side_band {
-            return Err(ProtocolError::Unsupported("the server is too old: it does not know side-band-64k".to_owned()));
+            return Err(ProtocolError::Unsupported("the server is too old: it does not support side-band-64k".to_owned()));
         }
         let multi_ack = if capabilities.multi_ack { "multi_ack_detailed " } else { "" };
         let mut request = Vec::new();
@@ -117,7 +117,7 @@ impl AnswerReader {
                 self.state = match text(&line)? {
                     "packfile" => State::Pack,
                     "acknowledgments" | "shallow-info" | "wanted-refs" | "packfile-uris" => State::Section,
-                    _ => return Err(not_git("an answer has a section that was not asked for")),
+                    _ => return Err(not_git("the response has an unexpected section")),
                 };
                 Ok(Part::Nothing)
             }
@@ -137,14 +137,14 @@ impl AnswerReader {
             (State::OldAcknowledgements, Pkt::Line(line)) => {
                 if line.first().is_none_or(|band| *band > 3) {
                     text(&line)?;
-                    return Err(not_git("neither an acknowledgement nor a pack came"));
+                    return Err(not_git("expected an acknowledgement or a pack"));
                 }
                 self.state = State::Pack;
                 band(line)
             }
             (State::Pack, Pkt::Line(line)) => band(line),
             (State::Pack, Pkt::Flush) => Ok(Part::End),
-            (_, Pkt::Flush | Pkt::Delimiter | Pkt::ResponseEnd) => Err(not_git("the answer ended before its pack")),
+            (_, Pkt::Flush | Pkt::Delimiter | Pkt::ResponseEnd) => Err(not_git("the response ended before the pack")),
         }
     }
 }
@@ -166,7 +166,7 @@ fn band(mut line: Bytes) -> Result<Part, ProtocolError> {
         1 => Ok(Part::Pack(line)),
         2 => Ok(Part::Nothing),
         3 => Err(ProtocolError::Refused(said(&line))),
-        _ => Err(not_git("a piece of the pack has no band")),
+        _ => Err(not_git("a packet has an unknown side band")),
     }
 }
 

@@ -35,7 +35,7 @@ impl LsRefsReader {
                 Ok(None)
             }
             Pkt::Flush => Ok(Some(std::mem::take(&mut self.references))),
-            Pkt::Delimiter | Pkt::ResponseEnd => Err(not_git("a mark stands where a reference is due")),
+            Pkt::Delimiter | Pkt::ResponseEnd => Err(not_git("expected a reference, got a special packet")),
         }
     }
 }

@@ -76,7 +76,7 @@ fn text(line: &[u8]) -> Result<&str, ProtocolError> {
 
 fn object_id(hex: &str) -> Result<ObjectId, ProtocolError> {
     hex.parse().map_err(|_| match hex.len() {
-        64 => ProtocolError::Unsupported("the repository uses SHA-256, which is not supported; use one with SHA-1".to_owned()),
+        64 => ProtocolError::Unsupported("the repository's object format is sha256; only SHA-1 is supported".to_owned()),
         _ => not_git("an object id is not 40 hexadecimal digits"),
     })
 }

@@ -87,7 +87,7 @@ impl PackScan {
         match &mut self.state {
             State::Head { seen, objects } => {
                 match *seen {
-                    0..4 if byte != b"PACK"[*seen] => return Err(bad("it does not begin as a pack")),
+                    0..4 if byte != b"PACK"[*seen] => return Err(bad("it does not start with PACK")),
                     4..7 if byte != 0 => return Err(bad("it has an unknown version")),
                     7 if byte != 2 => return Err(bad("it has an unknown version")),
                     0..8 => {}
@@ -107,7 +107,7 @@ impl PackScan {
                     *shift = 4;
                 } else {
                     if *shift > 53 {
-                        return Err(bad("the size of an object has too many digits"));
+                        return Err(bad("an object's size is out of range"));
                     }
                     *size |= u64::from(byte & 127) << *shift;
                     *shift += 7;
@@ -120,7 +120,7 @@ impl PackScan {
             State::Offset { size, digits } => {
                 *digits += 1;
                 if *digits > 10 {
-                    return Err(bad("the base of a delta is out of reach"));
+                    return Err(bad("a delta's base offset is out of range"));
                 }
                 if byte & 128 == 0 {
                     self.state = content(*size);
@@ -132,7 +132,7 @@ impl PackScan {
                     self.state = content(*size);
                 }
             }
-            State::Trailer { left: 0 } => return Err(bad("it goes on after its end")),
+            State::Trailer { left: 0 } => return Err(bad("it has data after its end")),
             State::Trailer { left } => *left -= 1,
             State::Content { .. } => {}
         }
@@ -159,7 +159,7 @@ impl PackScan {
             1..=4 => Ok(content(size)),
             6 => Ok(State::Offset { size, digits: 0 }),
             7 => Ok(State::Base { size, left: ID }),
-            _ => Err(bad("it has an object of an unknown kind")),
+            _ => Err(bad("it has an object of an unknown type")),
         }
     }
 }
@@ -175,14 +175,14 @@ fn unpack(inflate: &mut Decompress, size: u64, bytes: &[u8]) -> Result<(usize, b
     loop {
         let (taken, made) = (inflate.total_in(), inflate.total_out());
         let status = inflate.decompress(&bytes[used..], &mut scrap, FlushDecompress::None);
-        let status = status.map_err(|_| bad("an object cannot be unpacked"))?;
+        let status = status.map_err(|_| bad("an object cannot be decompressed"))?;
         used += usize::try_from(inflate.total_in() - taken).unwrap_or(0);
         if inflate.total_out() > size {
-            return Err(bad("an object is larger than it says"));
+            return Err(bad("an object is larger than its declared size"));
         }
         match status {
             Status::StreamEnd if inflate.total_out() == size => return Ok((used, true)),
-            Status::StreamEnd => return Err(bad("an object is smaller than it says")),
+            Status::StreamEnd => return Err(bad("an object is smaller than its declared size")),
             // Nothing moves any more: the rest has yet to come.
             Status::Ok | Status::BufError if inflate.total_in() == taken && inflate.total_out() == made => {
                 return Ok((used, false));
@@ -193,7 +193,7 @@ fn unpack(inflate: &mut Decompress, size: u64, bytes: &[u8]) -> Result<(usize, b
 }
 
 fn bad(what: &str) -> ProtocolError {
-    ProtocolError::NotGit(format!("the pack that came is damaged: {what}"))
+    ProtocolError::NotGit(format!("received a damaged pack: {what}"))
 }
 
 #[cfg(test)]

@@ -93,8 +93,8 @@ impl HttpRemote {
             return Err(self.refusal(answer).await);
         }
         if kind != expected {
-            let what = if kind.is_empty() { "something without a type".to_owned() } else { format!("{:?}", said(kind.as_bytes())) };
-            let reason = format!("it answers with {what} (a captive portal, a proxy, or a page to log in?)");
+            let what = if kind.is_empty() { "no content type".to_owned() } else { format!("content type {:?}", said(kind.as_bytes())) };
+            let reason = format!("the response has {what} (captive portal, proxy or login page?)");
             return Err(GitError::NotGit { location: location(), reason });
         }
         Ok(answer)
@@ -118,7 +118,7 @@ impl HttpRemote {
             }
             // What nginx says to whoever comes without a client certificate.
             StatusCode::BAD_REQUEST => {
-                GitError::Refused { location, reason: format!("{reason} (does it want a client certificate?)") }
+                GitError::Refused { location, reason: format!("{reason} (does the server require a client certificate?)") }
             }
             _ => GitError::Refused { location, reason },
         }

@@ -37,7 +37,7 @@ impl NoLine {
     pub(super) fn into_error(self, location: &str) -> GitError {
         let unreachable = |reason: String| GitError::Unreachable { location: location.to_owned(), reason };
         match self {
-            Self::Ended => unreachable("the answer ended early".to_owned()),
+            Self::Ended => unreachable("the response was cut off".to_owned()),
             Self::Silent(after) => GitError::Silent { location: location.to_owned(), after },
             Self::Broken(reason) => unreachable(reason),
             Self::Protocol(error) => GitError::of_protocol(location, error),
@@ -80,7 +80,7 @@ impl Lines {
             }
             self.received += got as u64;
             if self.received > self.limit {
-                let text = format!("more than the limit of {} bytes came (maxFetchBytes limits packs)", self.limit);
+                let text = format!("the response exceeds the limit of {} bytes (for packs, raise maxFetchBytes)", self.limit);
                 return Err(NoLine::Protocol(ProtocolError::TooMuch(text)));
             }
         }

@@ -49,7 +49,7 @@ impl Open {
             Input::Daemon(input) => input.write_all(request).await,
         };
         if let Err(error) = sent {
-            tracing::debug!(%error, "send a request");
+            tracing::debug!(%error, "cannot send the request");
         }
     }
 

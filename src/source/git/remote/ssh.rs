@@ -32,7 +32,7 @@ pub(super) struct Ssh {
 impl Ssh {
     /// Starts `git-upload-pack` on the server.
     pub(super) fn start(url: &SshUrl, options: &SshOptions, timeout: Duration) -> Result<(Self, ChildStdout), GitError> {
-        let setup = |reason: String| GitError::Setup(format!("start ssh (package openssh-client): {reason}"));
+        let setup = |reason: String| GitError::Setup(format!("start ssh (is openssh-client installed?): {reason}"));
         let mut command = Command::new("ssh");
         command.args(arguments(url, options, timeout));
         // The words are looked at, so they have to be English.
@@ -43,7 +43,7 @@ impl Ssh {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| setup(error.to_string()))?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
-            return Err(setup("it has no pipes".to_owned()));
+            return Err(setup("no pipes".to_owned()));
         };
         let said = tokio::spawn(async move {
             let mut said = Vec::new();
@@ -67,8 +67,8 @@ impl Ssh {
         if lines.is_empty() {
             let status = tokio::time::timeout(patience, self.child.wait()).await;
             return match status {
-                Ok(Ok(status)) => format!("ssh ended without a word: {status}"),
-                Ok(Err(_)) | Err(_) => "ssh ended without a word".to_owned(),
+                Ok(Ok(status)) => format!("ssh ended without an error message: {status}"),
+                Ok(Err(_)) | Err(_) => "ssh ended without an error message".to_owned(),
             };
         }
         lines.join(" ").chars().filter(|c| !c.is_control()).collect()
