@@ -65,7 +65,8 @@ impl WrittenDns {
         }
         let domain = self.domain.as_deref().unwrap_or(DEFAULT_CLUSTER_DOMAIN);
         if !is_subdomain(domain) || domain.len() > LONGEST_DOMAIN {
-            let message = format!("{domain:?} is not a lower-case domain of at most {LONGEST_DOMAIN} characters without a trailing dot");
+            let message =
+                format!("{domain:?} is not a lower-case domain of at most {LONGEST_DOMAIN} characters without a trailing dot");
             return Err(check.invalid("network.dns.domain", message));
         }
         if self.forwarders.len() > MOST_FORWARDERS {
@@ -124,7 +125,7 @@ mod tests {
     fn mistakes_name_the_field() {
         let long = format!("{{domain: {}}}", ["abcdefghi"; 11].join("."));
         for (text, kind, expected) in [
-            ("{domain: Cluster.local}", NetworkKind::Builtin, "network.dns.domain: \"Cluster.local\" is no lower-case domain"),
+            ("{domain: Cluster.local}", NetworkKind::Builtin, "network.dns.domain: \"Cluster.local\" is not a lower-case domain"),
             ("{domain: cluster.local.}", NetworkKind::Builtin, "network.dns.domain"),
             (long.as_str(), NetworkKind::Builtin, "at most 100"),
             (
@@ -134,8 +135,8 @@ mod tests {
             ),
             ("{forwarders: ['0.0.0.0']}", NetworkKind::Builtin, "network.dns.forwarders[0]"),
             ("{resolvConf: resolv.conf}", NetworkKind::Builtin, "network.dns.resolvConf: \"resolv.conf\" is not an absolute path"),
-            ("{enabled: true}", NetworkKind::None, "network.dns.enabled: needs type builtin or cni"),
-            ("{forwarders: [192.0.2.1]}", NetworkKind::None, "network.dns.forwarders: needs type builtin or cni"),
+            ("{enabled: true}", NetworkKind::None, "network.dns.enabled: requires network.type builtin or cni"),
+            ("{forwarders: [192.0.2.1]}", NetworkKind::None, "network.dns.forwarders: requires network.type builtin or cni"),
         ] {
             let error = resolve(text, kind).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

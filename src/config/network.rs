@@ -192,9 +192,10 @@ impl WrittenNetwork {
                 Ok(range) if range.is_ipv4() != is_ipv4 => {
                     invalid(format!("{text:?} is not an IPv{} range", if is_ipv4 { 4 } else { 6 }))
                 }
-                Ok(range) if range.capacity() < LEAST_CAPACITY => {
-                    invalid(format!("{text:?} has room for {} pods, must have room for at least {LEAST_CAPACITY}", range.capacity()))
-                }
+                Ok(range) if range.capacity() < LEAST_CAPACITY => invalid(format!(
+                    "{text:?} has room for {} pods, must have room for at least {LEAST_CAPACITY}",
+                    range.capacity()
+                )),
                 Ok(range) => Ok(Some(range)),
             }
         };

@@ -92,7 +92,9 @@ fn name_of_label(key: &str) -> String {
 /// Checks a label, which is written in `field`.
 pub(super) fn label(check: &Check<'_>, field: &str, key: &str, value: &str) -> Result<(), ConfigError> {
     if !is_label_key(key) {
-        return Err(check.invalid(field, "is not a label key: must be letters, digits, '-', '_', '.' and at most one '/'".to_owned()));
+        return Err(
+            check.invalid(field, "is not a label key: must be letters, digits, '-', '_', '.' and at most one '/'".to_owned())
+        );
     }
     if !is_label_value(value) {
         let message = format!("is {value:?}, which is not a label value: must be at most 63 letters, digits, '-', '_' and '.'");

@@ -118,13 +118,17 @@ impl<'a> Reader<'a> {
         match (self.seals.open(&mut node, at), self.unopened) {
             (Ok(Opened::Plain), _) => {}
             (Ok(Opened::Open), _) if is_beside_secrets => {
-                let fault = Fault::at(code::SOPS, at, "what was encrypted here is in clear on this host's disk and in its API");
-                self.note(fault.hint("put it into a Secret: those are sealed on disk and not shown"), &node);
+                let fault = Fault::at(
+                    code::SOPS,
+                    at,
+                    "encrypted values of this object are stored unencrypted on this host's disk and shown in its API",
+                );
+                self.note(fault.hint("use a Secret: its data is encrypted on disk and not shown"), &node);
             }
             (Ok(Opened::Open), _) => {}
             (Ok(Opened::Closed(fault)), Unopened::Noted) => {
                 let is_told = sealed::conceal(&mut node);
-                let what = if is_told { "what is in clear was checked" } else { "nothing of it can be checked" };
+                let what = if is_told { "only its unencrypted values were checked" } else { "it was not checked" };
                 self.note(Fault { message: format!("{}: {what}", fault.message), hint: None, ..fault }, &node);
                 if !is_told {
                     return Ok(());
@@ -241,7 +245,7 @@ impl<'a> Reader<'a> {
                     self.decoded.objects.push(DecodedObject { key, object, origin, positions, patched_by: Vec::new() });
                     return;
                 }
-                None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("this {} cannot be read", kind.name)).field(prefix)),
+                None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("cannot decode this {}", kind.name)).field(prefix)),
             }
         }
         self.refuse(faults, key);
@@ -300,7 +304,7 @@ impl<'a> Reader<'a> {
             }
             // The walk found nothing wrong.
             Err(_) => {
-                let message = format!("this {} cannot be read once it is patched", kind.name);
+                let message = format!("cannot decode this {} after patching", kind.name);
                 self.tell(Fault::at(code::INVALID_VALUE, at, message).field(prefix), Some(key));
                 self.decoded.broken.push(Some(key.clone()));
             }
@@ -341,7 +345,8 @@ impl<'a> Reader<'a> {
 
     fn duplicate(&self, key: &ObjectKey, first: Position, prefix: &str, at: u32) -> Fault {
         let ObjectKey { kind, namespace, name } = key;
-        let message = format!("a second {kind} {} in namespace {namespace}; the first begins in line {}", quoted(name), first.line);
+        let message =
+            format!("duplicate {kind} {} in namespace {namespace}; the first one is in line {}", quoted(name), first.line);
         let field = if prefix.is_empty() { "metadata.name".to_owned() } else { format!("{prefix}.metadata.name") };
         Fault::at(code::DUPLICATE_NAME, at, message).field(field).hint("rename or remove one of the two")
     }

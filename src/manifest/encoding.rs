@@ -6,7 +6,7 @@ use super::fault::{Fault, code};
 /// Refuses a file that is too large or not text at all.
 pub(super) fn check_file(bytes: &[u8], limits: &Limits) -> Result<(), Fault> {
     if bytes.len() > limits.max_bytes.min(u32::MAX as usize) {
-        let message = format!("the file has {} bytes, more than the {} that a manifest may have", bytes.len(), limits.max_bytes);
+        let message = format!("the file has {} bytes; a manifest may have at most {}", bytes.len(), limits.max_bytes);
         return Err(Fault::of_file(code::FILE_TOO_LARGE, message).hint("split it into several files"));
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {

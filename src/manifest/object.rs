@@ -81,7 +81,7 @@ pub(super) enum Told {
 /// so itself. On failure, everything that is wrong with apiVersion and kind, or with the list around the items.
 pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec<Fault>) {
     if !matches!(node.value, Value::Map(_)) {
-        let message = "not a Kubernetes object: a mapping with apiVersion, kind and metadata is expected";
+        let message = "not a Kubernetes object: expected a mapping with apiVersion, kind and metadata";
         let hint = "keep other files out of the manifest directory, or begin their names with a dot";
         return (None, vec![Fault::at(code::NOT_AN_OBJECT, node.at.unwrap_or(at), message).hint(hint)]);
     }
@@ -183,14 +183,16 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
 /// Why a kind cannot be used here, and what can be done about it.
 fn foreign_kind(kind: &str, version: &str) -> (String, String) {
     let names = KINDS.iter().flat_map(|known| [known.name, known.list]).chain(["List"]);
-    let only = "this host takes Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";
+    let only = "podstead supports only Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";
     let message = format!("the kind {} is not supported", quoted(kind));
     let hint = match kind {
-        _ if TEMPLATED.contains(&kind) => format!("{only}: write the {kind}'s pod template as a Pod of its own"),
-        "CronJob" => format!("{only}: nothing runs pods by the clock here"),
+        _ if TEMPLATED.contains(&kind) => format!("{only}: write the pod template of the {kind} as a Pod"),
+        "CronJob" => format!("{only}: pods cannot be scheduled by time"),
         "Service" | "Ingress" | "Gateway" => format!("{only}: publish a port with hostPort or hostNetwork in the Pod"),
         "Namespace" => format!("{only}: namespaces need not be created"),
-        "PersistentVolume" | "StorageClass" => format!("{only}: a PersistentVolumeClaim alone is a directory of this host"),
+        "PersistentVolume" | "StorageClass" => {
+            format!("{only}: a PersistentVolumeClaim is a directory on this host and needs neither")
+        }
         "Kustomization" => format!("{only}: run `kustomize build` and put its output here"),
         _ if version.contains('.') => format!("{only}, not custom resources"),
         _ => match schema::close_to(kind, names) {
@@ -224,7 +226,7 @@ fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
     for entry in node.entries() {
         let key_at = entry.key_at.unwrap_or(at);
         if entry.duplicate_of.is_some() {
-            let fault = Fault::at(code::DUPLICATE_KEY, key_at, format!("the key {} is there twice", quoted(&entry.key)));
+            let fault = Fault::at(code::DUPLICATE_KEY, key_at, format!("duplicate key {}", quoted(&entry.key)));
             faults.push(fault.field(&entry.key).hint("keep one of the two"));
         } else if !FIELDS.contains(&entry.key.as_str()) {
             let fault = Fault::at(code::UNKNOWN_FIELD, key_at, "unknown field").field(&entry.key);
@@ -280,7 +282,7 @@ pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) ->
                 let place = name.and_then(|name| name.value.at).or(entry.key_at).unwrap_or(at);
                 let fault = Fault::at(code::MISSING_FIELD, place, "is required").field(path("metadata.name"));
                 faults.push(match entry.value.entry("generateName") {
-                    Some(_) => fault.hint("names are not generated for manifests in files: write a name"),
+                    Some(_) => fault.hint("generateName is not supported; write a name"),
                     None => fault.hint(format!("every {} needs a name", kind.name)),
                 });
             }

@@ -70,7 +70,7 @@ impl Substitution {
                 }
                 Found::Malformed(name) => {
                     let message = format!("the reference to variable {name} is neither ${{{name}}} nor ${{{name}:-default}}");
-                    faults.push(fault(message).hint(format!("write $${{{name} for the text itself")));
+                    faults.push(fault(message).hint(format!("write $${{{name} to keep the text")));
                     continue;
                 }
                 Found::Reference(reference) => reference,
@@ -93,7 +93,7 @@ impl Substitution {
                 }
             }
             if out.len() > limit {
-                faults.push(fault(format!("with its variables replaced, the file is larger than {limit} bytes")));
+                faults.push(fault(format!("after variable substitution, the file is larger than {limit} bytes")));
                 break;
             }
         }
@@ -159,7 +159,7 @@ pub fn is_variable_name(name: &str) -> bool {
 
 /// Why a name cannot be one of a variable.
 pub fn variable_name_problem(name: &str) -> String {
-    format!("{} is no name of a variable: letters, digits and _, not beginning with a digit, at most 63", quoted(name))
+    format!("{} is not a variable name: must be at most 63 letters, digits and _, and not start with a digit", quoted(name))
 }
 
 #[cfg(test)]

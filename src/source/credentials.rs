@@ -188,7 +188,8 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
     if name == PROXY_AUTHORIZATION {
         return Err("this header would be sent to the server, not to the proxy; use proxyAuth instead".to_owned());
     }
-    let mut value = HeaderValue::from_str(value).map_err(|_| "the value has characters that are not allowed in a header".to_owned())?;
+    let mut value =
+        HeaderValue::from_str(value).map_err(|_| "the value has characters that are not allowed in a header".to_owned())?;
     value.set_sensitive(true);
     Ok((name, value))
 }
@@ -252,8 +253,8 @@ mod tests {
         for (content, credentials, word) in [
             ("geheim\u{1}\n", &token, "cannot be sent"),
             ("X-Ok: a\ngeheim\n", &headers, "line 2"),
-            ("X Geheim: geheim\n", &headers, "no name of a header"),
-            ("Host: geheim\n", &headers, "podstead itself"),
+            ("X Geheim: geheim\n", &headers, "not a valid header name"),
+            ("Host: geheim\n", &headers, "podstead sets this header itself"),
             ("geheim", &named, "cannot be sent"),
         ] {
             std::fs::write(&path, content).unwrap();

@@ -237,9 +237,7 @@ pub enum RevisionError {
     #[error("source {0} has no revision before the one in force")]
     NothingEarlier(SourceId),
     /// Every earlier revision that is kept had refused objects.
-    #[error(
-        "every earlier revision of source {0} has refused objects; name one (podstead history {0} lists them)"
-    )]
+    #[error("every earlier revision of source {0} has refused objects; name one (podstead history {0} lists them)")]
     NothingClean(SourceId),
     /// It is what is in force.
     #[error("revision {revision} of source {id} is already in force; to hold the source there, run podstead suspend {id}")]

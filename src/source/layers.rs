@@ -175,7 +175,7 @@ mod tests {
             assert!(layers(&[text]).is_err(), "{text:?}");
         }
         let error = layers(&["a", "b", "./a/"]).unwrap_err();
-        assert_eq!((error.index, error.to_string().as_str()), (2, r#""./a/" is an earlier layer, too"#));
+        assert_eq!((error.index, error.to_string().as_str()), (2, r#"duplicate layer "./a/""#));
     }
     fn artifact(files: &[&str]) -> Artifact {
         let files = files.iter().map(|file| ((*file).to_owned(), Ok(b"x".as_slice().into()))).collect();
@@ -195,7 +195,7 @@ mod tests {
         let all = artifact(&["base/web.yaml"]);
         assert_eq!(layers(&["base", "hosts/a"]).unwrap().select(&all).unwrap(), all);
         let error = layers(&["hosts/a", "hosts/b/**"]).unwrap().select(&all).unwrap_err().to_string();
-        assert_eq!(error, "no layer has a manifest: looked for hosts/a, hosts/b/**");
+        assert_eq!(error, "no manifests in any layer: hosts/a, hosts/b/**");
         assert!(layers(&["base"]).unwrap().select(&artifact(&[])).is_err());
     }
 }

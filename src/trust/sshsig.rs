@@ -72,7 +72,11 @@ impl SshSignature {
             b"sha256" => Hash::Sha256,
             b"sha512" => Hash::Sha512,
             other => {
-                return Err(TrustError::Algorithm { what: "hash", name: shown(other), reason: "only sha256 and sha512 are supported" });
+                return Err(TrustError::Algorithm {
+                    what: "hash",
+                    name: shown(other),
+                    reason: "only sha256 and sha512 are supported",
+                });
             }
         };
         Ok(Self { key: PublicKey::parse(key)?, namespace: namespace.to_vec(), hash, value: value.to_vec() })

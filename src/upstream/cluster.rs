@@ -82,7 +82,7 @@ pub enum ApiError {
     #[error("{0}")]
     Credentials(String),
     /// The server refused.
-    #[error("the API server answers {code}: {message}")]
+    #[error("the API server returned {code}: {message}")]
     Refused {
         /// HTTP status.
         code: u16,
@@ -153,7 +153,7 @@ impl ApiError {
             code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(code),
             reason: text(&status["reason"], ""),
             kind: text(&status["details"]["kind"], ""),
-            message: text(&status["message"], "without a reason"),
+            message: text(&status["message"], "no message"),
             retry_after: retry_after.or_else(|| status["details"]["retryAfterSeconds"].as_u64().map(Duration::from_secs)),
         }
     }

@@ -15,7 +15,7 @@ pub fn start(links: Links) -> io::Result<()> {
             loop {
                 let running = tokio::spawn(run_owned(links.clone()));
                 if let Err(error) = running.await {
-                    tracing::error!(%error, "the connection to the cluster begins anew");
+                    tracing::error!(%error, "the connection to the cluster failed unexpectedly; restarting it");
                 }
                 tokio::time::sleep(AFTER_PANIC).await;
             }

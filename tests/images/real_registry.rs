@@ -240,12 +240,12 @@ async fn https_with_a_private_authority_and_a_password() {
     };
     let base = registry.config();
     let error = failure(base.clone()).await;
-    assert!(error.contains("signed by an authority that this host does not know"), "{error}");
+    assert!(error.contains("signed by an unknown authority"), "{error}");
     let trusted = RegistryConfig { ca_file: Some(ca_file.clone()), ..base.clone() };
     let error = failure(trusted.clone()).await;
     assert!(error.contains("401 Unauthorized") && error.contains("no credentials are configured"), "{error}");
     let error = failure(RegistryConfig { ca_file: Some(password_file.clone()), ..base.clone() }).await;
-    assert!(error.contains("password has no certificate in PEM form"), "{error}");
+    assert!(error.contains("password has no PEM certificate"), "{error}");
     let plain = failure(RegistryConfig { http: true, ..base }).await;
     assert!(plain.contains("answered 400"), "{plain}");
     let config = RegistryConfig { username: Some("me".into()), password_file: Some(password_file), ..trusted };
@@ -263,5 +263,5 @@ async fn an_expired_certificate_is_named_so() {
     std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
     let store = test.open_with(store_config(RegistryConfig { ca_file: Some(test.path("ca.pem")), ..registry.config() }));
     let error = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
-    assert!(error.contains("has expired, or this host's clock is wrong"), "{error}");
+    assert!(error.contains("has expired (or check this host's clock)"), "{error}");
 }

@@ -91,7 +91,9 @@ fn auth(check: &Check<'_>, field: &str, written: &WrittenAuth) -> Result<AuthFil
         (Some(token), None, None, None) => Ok(AuthFiles::Token(file("tokenFile", token)?)),
         (None, Some(name), None, Some(password)) => {
             if name.is_empty() || name.contains([':', '\n']) {
-                return Err(check.invalid(&format!("{field}.username"), "must not be empty or contain a colon or a line break".into()));
+                return Err(
+                    check.invalid(&format!("{field}.username"), "must not be empty or contain a colon or a line break".into())
+                );
             }
             let password_file = file("passwordFile", password)?;
             Ok(AuthFiles::Password { username: Username::Written(name.clone()), password_file })

@@ -206,7 +206,7 @@ mod tests {
             ("{podSecurity: {level: baseline, versoin: v1.34}}", "unknown field"),
             ("{podSecurity: {level: baseline, version: '1.34'}}", "s.podSecurity.version: \"1.34\" must be latest or a release"),
             ("{podSecurity: 3}", "expected privileged, baseline or restricted, or {level, version}"),
-            ("{require: {limits: [memory, gpu]}}", "s.require.limits[1]: \"gpu\" is none of cpu, ephemeral-storage, memory"),
+            ("{require: {limits: [memory, gpu]}}", "s.require.limits[1]: \"gpu\" is not one of cpu, ephemeral-storage, memory"),
             ("{require: {images: ['a b']}}", "s.require.images[0]"),
             ("{require: {userNamespaces: true}}", "unknown field"),
         ] {

@@ -52,9 +52,10 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
         };
         let Share { with: _, config_maps, secrets, persistent_volume_claims, subdomains } = &share;
         if [config_maps, secrets, persistent_volume_claims, subdomains].into_iter().all(SharedNames::is_empty) {
-            return Err(
-                check.invalid(&field, "must have at least one of configMaps, secrets, persistentVolumeClaims and subdomains".to_owned())
-            );
+            return Err(check.invalid(
+                &field,
+                "must have at least one of configMaps, secrets, persistentVolumeClaims and subdomains".to_owned(),
+            ));
         }
         Ok(share)
     };
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_field() {
         for (share, expected) in [
-            ("{with: [], secrets: [a]}", "sources[0].share[0].with: names no source"),
+            ("{with: [], secrets: [a]}", "sources[0].share[0].with: must name a source"),
             ("{with: [base], secrets: [a]}", "sources[0].share[0].with: \"base\" is the source itself"),
             ("{with: [apps, none], secrets: [a]}", "sources[0].share[0].with: no source \"none\" is configured"),
             ("{with: [apps]}", "sources[0].share[0]: shares nothing"),

@@ -93,7 +93,7 @@ fn set_order(
     if let Some(patched) = &patched
         && !list::follows(patched, &order_items, rule)
     {
-        let message = format!("the items of {field} are not in the order that {} gives", quoted(&order.key));
+        let message = format!("the items of {field} are not in the order of {}", quoted(&order.key));
         return Err(Fault::at(code::INVALID_VALUE, order.key_at.unwrap_or_default(), message).field(order.key));
     }
     let known = take(original, field);
@@ -175,7 +175,7 @@ fn retain(original: &mut Vec<Entry>, patch: &[Entry], directive: &Entry) -> Resu
     let is_kept = |key: &str| kept.iter().any(|node| node.as_str() == Some(key));
     for entry in patch.iter().filter(|entry| entry.value.value != Value::Null && !directive::is_directive(&entry.key)) {
         if !is_kept(&entry.key) {
-            let message = format!("the patch has {}, which {RETAIN_KEYS} does not name", quoted(&entry.key));
+            let message = format!("the patch has {}, which is not in {RETAIN_KEYS}", quoted(&entry.key));
             return Err(Fault::at(code::INVALID_VALUE, entry.key_at.unwrap_or_default(), message).field(RETAIN_KEYS));
         }
     }

@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
         }
         match (&node.value, ty) {
             (Value::Unsupported(what), _) => {
-                self.report(code::UNSUPPORTED_YAML, here, format!("{what} cannot be used"), None);
+                self.report(code::UNSUPPORTED_YAML, here, format!("{what} is not supported"), None);
             }
             (Value::Map(entries), Type::Object(structure)) => self.object(entries, structure, path, node.at.unwrap_or(at)),
             (Value::Map(entries), Type::Map(inner)) => self.entries(entries, inner, path, at),
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
             Some(first) => format!(", first in line {}", self.places.place(first).position.line),
             None => String::new(),
         };
-        let message = format!("the key {} is there twice{first}", quoted(&entry.key));
+        let message = format!("duplicate key {}{first}", quoted(&entry.key));
         self.report(code::DUPLICATE_KEY, at, message, Some("keep one of the two".to_owned()));
     }
 

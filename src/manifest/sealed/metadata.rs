@@ -51,7 +51,7 @@ impl<'a> Metadata<'a> {
         let rule = match (rules.next(), rules.next()) {
             (None, _) => Rule::usual(),
             (Some((kind, text)), None) => Rule::new(kind, text)?,
-            (Some(_), Some(_)) => return Err(SopsError::Metadata("it has more than one rule of what is encrypted")),
+            (Some(_), Some(_)) => return Err(SopsError::Metadata("it has more than one encryption rule")),
         };
         Ok(Self {
             wrapped: wrapped(node)?,
@@ -85,7 +85,7 @@ fn wrapped(metadata: &Node) -> Result<Vec<Wrapped<'_>>, SopsError> {
         let text = |name| recipient.entry(name).and_then(|entry| entry.value.as_str());
         Some(Wrapped { recipient: text("recipient")?, file: text("enc")? })
     });
-    wrapped.collect::<Option<_>>().ok_or(SopsError::Metadata("an age recipient has no key"))
+    wrapped.collect::<Option<_>>().ok_or(SopsError::Metadata("an age recipient has no encrypted data key"))
 }
 
 /// The items of a list; none for anything else.

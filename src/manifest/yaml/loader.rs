@@ -75,7 +75,7 @@ impl<'a> Loader<'a> {
             }
             None => {
                 let message = format!("the document expands to more than {} values", self.max_nodes);
-                Err(self.stop(message, "write it out instead of nesting aliases"))
+                Err(self.stop(message, "write the values out instead of nesting aliases"))
             }
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Loader<'a> {
                 Ok(())
             }
             None => {
-                let message = format!("lists and mappings are nested more than {} deep", self.max_depth);
+                let message = format!("lists and mappings are nested more than {} levels deep", self.max_depth);
                 Err(self.stop(message, "no field of a Pod, ConfigMap or Secret is that deep"))
             }
         }
@@ -270,7 +270,7 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
         };
         let at = at.or(self.loader.in_file(Some(place))).unwrap_or(0);
         let fault = Fault::at(code::UNSUPPORTED_YAML, at, format!("a key cannot be {found}"));
-        self.loader.fault = Some(fault.hint("keys are strings; `{{ ... }}` of a template has to be rendered or quoted"));
+        self.loader.fault = Some(fault.hint("keys must be strings; `{{ ... }}` of a template must be rendered or quoted"));
         Err(D::Error::custom("stopped"))
     }
 }

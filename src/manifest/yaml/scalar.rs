@@ -30,7 +30,7 @@ pub(super) fn from_float(float: f64) -> Value {
     }
     match Number::from_f64(float) {
         Some(number) => Value::Number(number),
-        None => Value::Unsupported("a number that JSON does not have (infinity or not-a-number)".to_owned()),
+        None => Value::Unsupported("a number that JSON cannot express (infinity or not-a-number)".to_owned()),
     }
 }
 

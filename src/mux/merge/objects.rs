@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(seen(&bench), ["m=of-a@a", "n=of-b@b"]);
         assert_eq!(
             both.object_conflicts.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["ConfigMap default/m of source b is not used: source a has precedence and one of the same name"]
+            ["ConfigMap default/m of source b is ignored: source a takes precedence and has one of the same name"]
         );
         let gone = bench.apply(with_objects("a", "1", &[]));
         assert_eq!((seen(&bench), gone.object_conflicts), (vec!["m=of-b@b".to_owned(), "n=of-b@b".to_owned()], Vec::new()));

@@ -159,7 +159,7 @@ mod tests {
             ("fifo", "FIFO"),
             ("socket", "socket"),
             ("device", "device"),
-            ("dangling", "leads to nothing"),
+            ("dangling", "is a dangling symlink"),
             ("loop", "symbolic links"),
         ] {
             let Seen::Unusable(reason) = look(fd.as_fd(), Path::new(name)) else { panic!("{name}") };

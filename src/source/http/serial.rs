@@ -40,10 +40,10 @@ pub(super) enum SerialError {
 
 fn missing(accepted: Option<u64>) -> String {
     match accepted {
-        Some(accepted) => format!("{NAME} is missing, and the accepted body has {accepted} (to accept it, set allowRollback: true)"),
-        None => format!(
-            "{NAME} is missing; a signed body needs it against replay of an older one (or set allowRollback: true)"
-        ),
+        Some(accepted) => {
+            format!("{NAME} is missing, and the accepted body has {accepted} (to accept it, set allowRollback: true)")
+        }
+        None => format!("{NAME} is missing; a signed body needs it against replay of an older one (or set allowRollback: true)"),
     }
 }
 

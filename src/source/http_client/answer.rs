@@ -127,7 +127,7 @@ mod tests {
     fn half_a_stream_and_unknown_encodings_are_errors() {
         let whole = gzip(b"kind: Pod");
         let half = Bytes::copy_from_slice(&whole[..whole.len() - 9]);
-        assert!(decoded(half, Some("gzip"), 100).unwrap_err().unwrap().contains("no whole gzip"));
+        assert!(decoded(half, Some("gzip"), 100).unwrap_err().unwrap().contains("not a complete gzip"));
         assert!(decoded(Bytes::from_static(b"x"), Some("br"), 100).unwrap_err().unwrap().contains("\"br\""));
         assert_eq!(decoded(Bytes::from_static(b"x"), Some("identity"), 100).unwrap(), "x");
     }

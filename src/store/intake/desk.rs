@@ -111,7 +111,8 @@ impl Desk {
 
     /// Ends: the source is not configured any more.
     pub(super) fn dismiss(self) {
-        self.told.good("SourceRemoved", &format!("source removed from the configuration: stopping its {}", counted(self.pods, "pod")));
+        self.told
+            .good("SourceRemoved", &format!("source removed from the configuration: stopping its {}", counted(self.pods, "pod")));
         self.status.withdraw_source(&self.source.id);
     }
 
@@ -147,8 +148,7 @@ impl Desk {
                     Ok(path) => format!("moved it aside to {}", path.display()),
                     Err(error) => format!("moving it aside failed: {error}"),
                 };
-                let text =
-                    format!("cannot read the last good set: {}; {fate}; waiting for the next revision", error_chain(&error));
+                let text = format!("cannot read the last good set: {}; {fate}; waiting for the next revision", error_chain(&error));
                 self.told.trouble("LastGoodUnreadable", &text);
                 None
             }

@@ -315,10 +315,7 @@ spec:
                          hostPaths: [{path: /, readOnly: true}], namespaces: [kube-system]}";
         assert_eq!(violations(read_only, GREEDY), ["28 spec.volumes[0].hostPath.path"]);
         let problem = checked(read_only, GREEDY).problems[0].to_string();
-        assert!(
-            problem.contains("may not use host path \"/srv/data\" for writing (mount it with readOnly: true"),
-            "{problem}"
-        );
+        assert!(problem.contains("may not use host path \"/srv/data\" for writing (mount it with readOnly: true"), "{problem}");
     }
 
     #[test]

@@ -147,33 +147,33 @@ spec:
         for (rules, expected) in [
             (
                 "userNamespace: true",
-                &["p.yaml:5:1: error[required-by-source]: spec.hostUsers: pods of this source have to have users of their own"][..],
+                &["p.yaml:5:1: error[required-by-source]: spec.hostUsers: pods of this source must have a user namespace"][..],
             ),
             (
                 "limits: [memory, cpu]",
                 &[
-                    "p.yaml:10:44: error[required-by-source]: spec.initContainers[0].resources.limits[cpu]: containers of this source have to have a limit of cpu",
-                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source have to have a limit of memory",
-                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[cpu]: containers of this source have to have a limit of cpu",
+                    "p.yaml:10:44: error[required-by-source]: spec.initContainers[0].resources.limits[cpu]: containers of this source must have a limit of cpu",
+                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source must have a limit of memory",
+                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[cpu]: containers of this source must have a limit of cpu",
                 ],
             ),
             (
                 "imageDigest: true",
                 &[
-                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: images of this source have to be named by digest, and \"nginx\" is not",
-                    "p.yaml:22:18: error[required-by-source]: spec.volumes[0].image.reference: images of this source have to be named by digest, and \"registry.lan/v\" is not",
+                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: images of this source must be referenced by digest, but \"nginx\" is not",
+                    "p.yaml:22:18: error[required-by-source]: spec.volumes[0].image.reference: images of this source must be referenced by digest, but \"registry.lan/v\" is not",
                 ],
             ),
             (
                 "images: [registry.lan/]",
                 &[
-                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: \"nginx\" is none of the images that pods of this source have to use",
+                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: \"nginx\" is not one of the images that pods of this source must use",
                 ],
             ),
             (
                 "readOnlyRootFilesystem: true",
                 &[
-                    "p.yaml:16:5: error[required-by-source]: spec.containers[0].securityContext.readOnlyRootFilesystem: containers of this source may not write to their image",
+                    "p.yaml:16:5: error[required-by-source]: spec.containers[0].securityContext.readOnlyRootFilesystem: containers of this source must have a read-only root filesystem",
                 ],
             ),
         ] {

@@ -141,7 +141,7 @@ mod tests {
         let early = at("2024-12-31T23:59:59Z").unwrap_err();
         assert!(matches!(early, TrustError::NotYetValid { .. }), "{early}");
         let late = at("2025-12-31T23:59:01Z").unwrap_err();
-        assert!(late.to_string().contains("was valid only until 2025-12-31T23:59:00Z, and it is 2025-12-31T23:59:01Z"), "{late}");
+        assert!(late.to_string().contains("expired at 2025-12-31T23:59:00Z, and it is 2025-12-31T23:59:01Z"), "{late}");
     }
 
     #[test]
@@ -173,7 +173,10 @@ mod tests {
             (format!("ann namespaces=\"git\",namespaces=\"git\" {good}"), "twice"),
             (format!("ann valid-after=\"2025\" {good}"), "YYYYMMDD"),
             (format!("ann valid-after=\"20251301\" {good}"), "YYYYMMDD"),
-            (format!("ann valid-after=\"20250101\",valid-before=\"20250101\" {good}"), "ends before it begins"),
+            (
+                format!("ann valid-after=\"20250101\",valid-before=\"20250101\" {good}"),
+                "valid-before is not later than valid-after",
+            ),
             ("ann ssh-ed25519".to_owned(), "no key"),
             ("ann ssh-ed25519 A*".to_owned(), "base64"),
             ("ann ssh-ed25519 AAAA".to_owned(), "cut short"),

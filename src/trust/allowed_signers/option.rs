@@ -31,7 +31,10 @@ pub(super) fn parse(text: &str) -> Result<(Options, &str), String> {
             if after.is_empty() {
                 return Err("the line has no key (expected principals, options, key type and key, in this order)".to_owned());
             }
-            return Err(format!("unknown option {:?}; supported are namespaces, valid-after and valid-before", shown(name.as_bytes())));
+            return Err(format!(
+                "unknown option {:?}; supported are namespaces, valid-after and valid-before",
+                shown(name.as_bytes())
+            ));
         }
         let (value, after) = quoted(&name, after)?;
         let twice = || format!("duplicate option {name}");

@@ -30,7 +30,8 @@ pub(super) fn removed(text: &[u8], kind: &str) -> Result<Vec<Vec<u8>>, &'static 
 }
 
 /// Why a keyring with private keys is not taken.
-pub(super) const SECRET: &str = "it contains private keys, which must not be on this host; export the public keys with gpg --export";
+pub(super) const SECRET: &str =
+    "it contains private keys, which must not be on this host; export the public keys with gpg --export";
 
 /// What stands between the first and the last line.
 fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, kind: &str) -> Result<Vec<u8>, &'static str> {
@@ -80,7 +81,7 @@ mod tests {
     fn what_is_not_wholly_armour_is_refused() {
         let good = text("\nQUJD\n");
         for (bad, word) in [
-            (good.replace("-----END PGP SIGNATURE-----\n", ""), "does not end"),
+            (good.replace("-----END PGP SIGNATURE-----\n", ""), "has no end line"),
             (good.replace("-----BEGIN", "----BEGIN"), "something other"),
             (format!("{good}x\n"), "something other"),
             (good.replace("QUJD", "QU*D"), "base64"),

@@ -33,7 +33,7 @@ pub enum IdentityError {
     #[error(transparent)]
     Tls(#[from] TlsFileError),
     /// Text in the kubeconfig, or from the plugin, that is no certificate.
-    #[error("{0} is no certificate with its key in PEM form")]
+    #[error("{0} is not valid PEM")]
     Pem(&'static str),
     /// The plugin.
     #[error(transparent)]
@@ -99,7 +99,8 @@ impl Identity {
         let of_plugin = given.as_ref().and_then(|given| given.certificate.as_ref());
         let of_plugin = of_plugin
             .map(|pem| {
-                reqwest::Identity::from_pem(pem.expose().as_bytes()).map_err(|_| IdentityError::Pem("what the plugin gives"))
+                reqwest::Identity::from_pem(pem.expose().as_bytes())
+                    .map_err(|_| IdentityError::Pem("the certificate of the exec plugin"))
             })
             .transpose()?;
         if let Some(pair) = of_plugin.or(pair) {

@@ -103,7 +103,7 @@ impl HttpCluster {
                 match current.identity.clone() {
                     Some(identity) if !identity.is_expired() => {
                         if current.told.as_ref() != Some(&why) {
-                            tracing::warn!(error = %why, "the identity for the cluster cannot be read again; the earlier one is used");
+                            tracing::warn!(error = %why, "cannot reload the credentials for the cluster; using the previous ones");
                             current.told = Some(why);
                         }
                         Ok(identity)
@@ -136,7 +136,7 @@ impl HttpCluster {
         let mut builder = identity.client.request(method, url).header(ACCEPT, "application/json");
         if let Some(token) = identity.token.as_ref() {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
-                .map_err(|_| ApiError::Credentials("the token has characters that no header can have".to_owned()))?;
+                .map_err(|_| ApiError::Credentials("the token has characters that are not allowed in a header".to_owned()))?;
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
         }
@@ -210,14 +210,14 @@ impl Cluster for HttpCluster {
         let response = self.start(&request, Some(self.patience.request)).await?;
         let host = response.url().host_str().unwrap_or_default().to_owned();
         let (bytes, weight) = limits(&request);
-        let strange = |what: String| ApiError::Unreachable(format!("{host} answers with {what}"));
+        let strange = |what: String| ApiError::Unreachable(format!("invalid response from {host}: {what}"));
         let body = read(response, &host, bytes).await?.ok_or_else(|| strange(format!("more than {bytes} bytes")))?;
         parse(&body, weight, unread(&request)).map_err(|error| strange(error.to_string()))
     }
 
     async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError> {
         let started = tokio::time::timeout(self.patience.watch_start, self.start(&request, None)).await;
-        let response = started.map_err(|_| ApiError::Unreachable("the watch is not answered in time".to_owned()))??;
+        let response = started.map_err(|_| ApiError::Unreachable("the watch request timed out".to_owned()))??;
         let host = response.url().host_str().unwrap_or_default().to_owned();
         Ok(Box::new(HttpWatch { response, host, lines: Lines::new(MAX_OBJECT), silence: self.patience.watch_silence }))
     }
@@ -238,13 +238,13 @@ struct HttpWatch {
 impl HttpWatch {
     async fn next_line(&mut self) -> Result<Option<Vec<u8>>, ApiError> {
         loop {
-            let too_long = |()| ApiError::Unreachable(format!("{} sends an event of more than {MAX_OBJECT} bytes", self.host));
+            let too_long = |()| ApiError::Unreachable(format!("{} sent a watch event of more than {MAX_OBJECT} bytes", self.host));
             if let Some(line) = self.lines.take().map_err(too_long)? {
                 return Ok(Some(line));
             }
             // Nothing is taken out of the connection before the chunk is whole: cancel-safe.
             match tokio::time::timeout(self.silence, self.response.chunk()).await {
-                Err(_) => return Err(ApiError::Unreachable(format!("{} is silent", self.host))),
+                Err(_) => return Err(ApiError::Unreachable(format!("the watch of {} timed out", self.host))),
                 Ok(Err(error)) => return Err(unreachable(&self.host, &error)),
                 Ok(Ok(None)) => return Ok(None),
                 Ok(Ok(Some(chunk))) => self.lines.push(&chunk),
@@ -266,14 +266,14 @@ impl Watch for HttpWatch {
 fn event_of(line: &[u8]) -> Result<WatchEvent, ApiError> {
     // Only pods are watched.
     let mut event = parse(line, MAX_OBJECT_WEIGHT, UNREAD_OF_PODS)
-        .map_err(|error: TreeError| ApiError::Unreachable(format!("an event of the watch is {error}")))?;
+        .map_err(|error: TreeError| ApiError::Unreachable(format!("invalid watch event: {error}")))?;
     let object = event["object"].take();
     let kind = match event["type"].as_str() {
         Some("ADDED" | "MODIFIED") => WatchKind::Present,
         Some("DELETED") => WatchKind::Deleted,
         Some("BOOKMARK") => WatchKind::Bookmark,
         Some("ERROR") => return Err(ApiError::of_status(500, &object, None)),
-        Some(_) | None => return Err(ApiError::Unreachable("an event of the watch is of no known type".to_owned())),
+        Some(_) | None => return Err(ApiError::Unreachable("invalid watch event: unknown type".to_owned())),
     };
     Ok(WatchEvent { kind, object })
 }

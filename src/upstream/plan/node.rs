@@ -219,22 +219,28 @@ fn conditions(facts: &HostFacts, before: &Value, now: Timestamp) -> Vec<Value> {
             memory,
             "KubeletHasInsufficientMemory",
             "KubeletHasSufficientMemory",
-            "memory that is available",
+            "available memory compared with upstream.pressure.memoryAvailable",
         ),
         pressure(
             "DiskPressure",
             disk,
             "KubeletHasDiskPressure",
             "KubeletHasNoDiskPressure",
-            "space and inodes for the durable state",
+            "free disk space and inodes compared with upstream.pressure",
         ),
-        pressure("PIDPressure", pids, "KubeletHasInsufficientPID", "KubeletHasSufficientPID", "process ids that are free"),
+        pressure(
+            "PIDPressure",
+            pids,
+            "KubeletHasInsufficientPID",
+            "KubeletHasSufficientPID",
+            "free process ids compared with upstream.pressure.pidsAvailable",
+        ),
         match network {
-            None => ("NetworkUnavailable", "False", "PodNetworkReady", "pods are connected by podstead".to_owned()),
+            None => ("NetworkUnavailable", "False", "PodNetworkReady", "podstead provides the pod network".to_owned()),
             Some(trouble) => ("NetworkUnavailable", "True", "NetworkPluginNotReady", trouble.clone()),
         },
         match trouble.is_empty() {
-            true => ("Ready", "True", "KubeletReady", "podstead runs static pods; it runs no others".to_owned()),
+            true => ("Ready", "True", "KubeletReady", "podstead is ready; it runs static pods only".to_owned()),
             false => ("Ready", "False", "KubeletNotReady", trouble.join("; ")),
         },
     ];

@@ -98,10 +98,10 @@ pub enum DeleteReason {
 impl fmt::Display for DeleteReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Orphan => "no pod of this host has its name",
-            Self::Outdated => "it shows an earlier version of the pod",
-            Self::ForeignOwner => "it belongs to an earlier Node of this name",
-            Self::Terminating => "somebody deleted it",
+            Self::Orphan => "no pod of this host has this name",
+            Self::Outdated => "the pod has changed",
+            Self::ForeignOwner => "it belongs to an earlier Node of the same name",
+            Self::Terminating => "it was deleted at the API server",
         })
     }
 }

@@ -21,10 +21,10 @@ const FIELD: usize = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     /// It is no JSON.
-    #[error("something that is no JSON")]
+    #[error("not JSON")]
     NoJson,
     /// It weighs more than it may.
-    #[error("more than anybody here has room for")]
+    #[error("too large")]
     TooHeavy,
 }
 

@@ -214,7 +214,7 @@ impl<'a> Mirrors<'a> {
             }
             Observation::Present(name, observed) => {
                 if !self.entries.contains_key(&name) && self.entries.len() >= self.wanted + MAX_PODS {
-                    tracing::debug!(pod = %name, "the server tells of more pods than a Node can have");
+                    tracing::debug!(pod = %name, "ignoring a pod: the API server reports more pods than a Node can have");
                     return;
                 }
                 let observed = self.fitting(&name, *observed);
@@ -322,7 +322,7 @@ impl<'a> Mirrors<'a> {
         let (step, wait) = match planned {
             Plan::Settled => (None, if is_wanted { None } else { patience.filter(|until| *until > now) }),
             Plan::Blocked => {
-                let problem = "a pod that is no mirror has its name".to_owned();
+                let problem = "a pod that is not a mirror pod already has this name".to_owned();
                 entry.problem = Some(problem);
                 self.problems.insert(name.clone());
                 self.set_settled(name, false);
@@ -393,7 +393,7 @@ impl<'a> Mirrors<'a> {
             }
             Outcome::Failed(error) if error.is_about_the_server() => Err(error),
             Outcome::Failed(error) if error.is_invalid() && matches!(step, Step::Create(_)) && entry.detail == Detail::Whole => {
-                tracing::info!(pod = %name, %error, "the server may be older than this host: its mirror shows less");
+                tracing::info!(pod = %name, %error, "the API server refused the mirror pod; retrying without fields that older servers do not know");
                 entry.detail = Detail::Plain;
                 Ok(())
             }
@@ -406,7 +406,7 @@ impl<'a> Mirrors<'a> {
         match reached {
             Ok(()) => self.gate.succeeded(),
             Err(error) => {
-                tracing::debug!(pod = %name, %error, "the API server does not do it now");
+                tracing::debug!(pod = %name, %error, "request to the API server failed; retrying");
                 self.gate.failed(error.retry_after(), random, now);
             }
         }
@@ -415,9 +415,9 @@ impl<'a> Mirrors<'a> {
 
     fn refuse(&mut self, name: &PodFullName, step: &Step, error: &ApiError) {
         let what = match step {
-            Step::Create(_) => "the mirror is not created",
-            Step::PatchStatus { .. } => "the mirror does not show the status",
-            Step::Delete { .. } => "the mirror is not deleted",
+            Step::Create(_) => "cannot create mirror pod",
+            Step::PatchStatus { .. } => "cannot update status of mirror pod",
+            Step::Delete { .. } => "cannot delete mirror pod",
         };
         let problem = format!("{what}: {error}");
         let Some(entry) = self.entries.get_mut(name) else { return };

@@ -43,7 +43,7 @@ pub(super) async fn perform(cluster: &dyn Cluster, node: &str, name: PodFullName
             Err(error) if error.is_conflict() => look(cluster, &name).await,
             // A state that the server does not let follow the one it has: a new mirror has none.
             Err(error) if error.is_invalid() => {
-                tracing::info!(pod = %name, %error, "the mirror cannot show the status; it is made anew");
+                tracing::info!(pod = %name, %error, "the API server refused the status of the mirror pod; recreating it");
                 delete(cluster, node, &name, uid).await
             }
             Err(error) => Outcome::Failed(error),
@@ -51,10 +51,10 @@ pub(super) async fn perform(cluster: &dyn Cluster, node: &str, name: PodFullName
         Step::Delete { uid, reason } => {
             match reason {
                 DeleteReason::Orphan | DeleteReason::Outdated | DeleteReason::ForeignOwner => {
-                    tracing::info!(pod = %name, %reason, "a mirror is deleted");
+                    tracing::info!(pod = %name, %reason, "deleting mirror pod");
                 }
                 DeleteReason::Terminating => {
-                    tracing::info!(pod = %name, "somebody deleted it at the API server; nothing is stopped")
+                    tracing::info!(pod = %name, "the mirror pod was deleted at the API server; the pod keeps running")
                 }
             }
             delete(cluster, node, &name, uid).await

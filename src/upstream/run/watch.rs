@@ -60,14 +60,14 @@ pub(super) async fn run(links: &Links, mut standing: watch::Receiver<Standing>, 
             Ok(()) if began.elapsed() >= SHORTEST_WATCH => pace.succeeded(),
             // The version is too old: list again. A server that says so for ever is not asked without pause.
             Err(error) if error.is_expired() && reflector.version.take().is_some() => {
-                tracing::debug!("the watch of mirror pods is too old; they are listed again");
+                tracing::debug!("the watch of pods expired; listing them again");
             }
             Ok(()) => tokio::time::sleep(pace.failed(None, (links.random)())).await,
             Err(error) => {
                 if began.elapsed() >= SHORTEST_WATCH {
                     pace.succeeded();
                 }
-                tracing::debug!(%error, "pods of the cluster are not watched");
+                tracing::debug!(%error, "cannot watch the pods of the cluster");
                 links.board.connected(false, Some(error.to_string()), (links.now)());
                 tokio::time::sleep(pace.failed(error.retry_after(), (links.random)())).await;
             }
@@ -140,7 +140,7 @@ impl Reflector<'_> {
             }
             after = Some(next.to_owned());
         }
-        Err(ApiError::Unreachable("the list of pods does not end".to_owned()))
+        Err(ApiError::Unreachable("the list of pods is too long".to_owned()))
     }
 
     async fn tell(&self, observation: Observation) {

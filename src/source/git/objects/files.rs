@@ -41,8 +41,7 @@ const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 pub(in crate::source::git) const SUBMODULE: &str = "is a submodule; submodules are not fetched";
 pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
-pub(in crate::source::git) const IS_LFS: &str =
-    "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
+pub(in crate::source::git) const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
 
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to

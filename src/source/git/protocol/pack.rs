@@ -153,7 +153,7 @@ impl PackScan {
         // Commits, trees and tags are taken apart as a whole; what a delta makes is held to its limit by libgit2.
         let limit = if matches!(kind, 1 | 2 | 4) { self.limit.min(MAX_STRUCTURE) } else { self.limit };
         if size > limit {
-            return Err(ProtocolError::TooMuch(format!("the pack has an object of {size} bytes, more than the limit of {limit}")));
+            return Err(ProtocolError::TooMuch(format!("the pack has an object of {size} bytes; the limit is {limit}")));
         }
         match kind {
             1..=4 => Ok(content(size)),
@@ -269,7 +269,7 @@ mod tests {
         for (bytes, word) in [
             (object(3, 4, b"12345"), "larger"),
             (object(3, 6, b"12345"), "smaller"),
-            (object(5, 5, b"12345"), "unknown kind"),
+            (object(5, 5, b"12345"), "unknown type"),
             (object(3, 3, &[0; 100_000]), "larger"),
             (pack(&[[size(3, 4), b"nonsense".to_vec()].concat()]), "unpacked"),
             (pack(&[vec![0xff; 12]]), "digits"),

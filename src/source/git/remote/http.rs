@@ -93,7 +93,8 @@ impl HttpRemote {
             return Err(self.refusal(answer).await);
         }
         if kind != expected {
-            let what = if kind.is_empty() { "no content type".to_owned() } else { format!("content type {:?}", said(kind.as_bytes())) };
+            let what =
+                if kind.is_empty() { "no content type".to_owned() } else { format!("content type {:?}", said(kind.as_bytes())) };
             let reason = format!("the response has {what} (captive portal, proxy or login page?)");
             return Err(GitError::NotGit { location: location(), reason });
         }

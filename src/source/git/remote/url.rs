@@ -48,9 +48,7 @@ pub enum UrlError {
     #[error("the URL must not contain credentials, because it is shown and logged; put them into files and name these in auth")]
     Credentials,
     /// There is no such way.
-    #[error(
-        "{0:?} is not the URL of a git repository: expected https://, http://, ssh://, git://, file://, / or user@host:path"
-    )]
+    #[error("{0:?} is not the URL of a git repository: expected https://, http://, ssh://, git://, file://, / or user@host:path")]
     Scheme(String),
     /// A part is missing.
     #[error("the URL has no {0}")]
