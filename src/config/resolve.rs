@@ -291,7 +291,7 @@ mod tests {
             ("upstream: {kubeconfig: k}\n", "config.yaml:3:24: upstream.kubeconfig: \"k\" is not an absolute path"),
             ("upstream: {kubeconfig: /k, labels: {'a b': c}}\n", "upstream.labels.a b: is not a label key"),
             ("upstream: {kubeconfig: /k, taints: [{key: a, effect: Never}]}\n", "unknown variant `Never`"),
-            ("upstream: {kubeconfig: /k, taints: [{key: '', effect: NoSchedule}]}\n", "upstream.taints[0].key: is no key"),
+            ("upstream: {kubeconfig: /k, taints: [{key: '', effect: NoSchedule}]}\n", "upstream.taints[0].key: is not a label key"),
             ("upstream: {kubeconfig: /k, maxPods: 0}\n", "upstream.maxPods: is 0, must be at least 1"),
             ("upstream: {kubeconfig: /k, pressure: {pidsAvailable: few}}\n", "upstream.pressure.pidsAvailable: is \"few\""),
             ("upstream: {kubeconfig: /k, insecure: true}\n", "unknown field \"insecure\""),

@@ -67,7 +67,7 @@ mod tests {
         assert!(certificates(&path).unwrap_err().to_string().contains("ca.pem"));
         std::fs::write(&path, "no certificate").unwrap();
         assert!(certificates(&path).unwrap_err().to_string().contains("certificate"));
-        assert!(identity(&path, &path).unwrap_err().to_string().contains("no client certificate"));
+        assert!(identity(&path, &path).unwrap_err().to_string().contains("are not a client certificate"));
     }
 
     #[test]

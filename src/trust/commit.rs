@@ -238,7 +238,7 @@ mod tests {
             (format!("tree 1\ncommitter C <c@d> x\n{one}\nx\n"), "no time"),
             (format!("{HEADERS}committer D <c@d> 1 +0000\n{one}\nx\n"), "more than one committer"),
             (TAG.replace("tag v1\n", "") + SIGNATURE, "lacks"),
-            (TAG.replace("tag v1\n", "tag v1\ntag v2\n") + SIGNATURE, "twice"),
+            (TAG.replace("tag v1\n", "tag v1\ntag v2\n") + SIGNATURE, "duplicate header"),
             ("blob".to_owned(), "neither"),
         ] {
             let error = signed_parts(raw.as_bytes()).unwrap_err().to_string();

@@ -148,7 +148,7 @@ mod tests {
             ("{with: [], secrets: [a]}", "sources[0].share[0].with: must name a source"),
             ("{with: [base], secrets: [a]}", "sources[0].share[0].with: \"base\" is the source itself"),
             ("{with: [apps, none], secrets: [a]}", "sources[0].share[0].with: no source \"none\" is configured"),
-            ("{with: [apps]}", "sources[0].share[0]: shares nothing"),
+            ("{with: [apps]}", "sources[0].share[0]: must have at least one of"),
             ("{with: [apps], secrets: [a*]}", "sources[0].share[0].secrets[0]: \"a*\" is neither"),
             ("{with: [apps], subdomains: [a.b]}", "sources[0].share[0].subdomains[0]: \"a.b\" is neither"),
         ] {

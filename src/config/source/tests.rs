@@ -148,7 +148,7 @@ fn every_mistake_names_its_line_and_its_field() {
         (git("ext::sh", ""), "sources[0].git.url: "),
         (git("/r", "auth: {tokenFile: /t}"), "sources[0].git.auth: is only for http and https"),
         (git("https://h/r", "ssh: {keyFile: /k, knownHostsFile: /h}"), "sources[0].git.ssh: is only for ssh"),
-        (git("/r", "branch: -x"), r#"sources[0].git.branch: "-x" is no branch"#),
+        (git("/r", "branch: -x"), r#"sources[0].git.branch: "-x" is not a branch name"#),
         (git("/r", "commit: abc"), "sources[0].git.commit: \"abc\" is not a commit id"),
         (
             git("/r", "{}").replace("    {}\n", "    branch: a\n    tag: b\n"),
@@ -207,7 +207,7 @@ fn paths_and_addresses_tell_hosts_apart_by_variables() {
         ("{SITE: ../..}", "{name: a, git: {url: /r, path: 'a/${SITE}'}}", "sources[0].git.path"),
         ("{NODE_NAME: x}", "{name: a, directory: {path: /a}}", "variables.NODE_NAME: is reserved for the name of this host"),
         ("{a-b: x}", "{name: a, directory: {path: /a}}", "is not a variable name"),
-        ("{A: \"x\\ny\"}", "{name: a, directory: {path: /a}}", "variables.A: is longer than"),
+        ("{A: \"x\\ny\"}", "{name: a, directory: {path: /a}}", "variables.A: must have at most"),
         ("{}", "{name: a, directory: {path: /a}, substitute: ['${A}']}", "sources[0].substitute[0]"),
     ] {
         let error = with(variables, source).unwrap_err();
@@ -238,7 +238,7 @@ fn mistakes_in_labels_and_layers_name_their_place() {
         ("labels: {'a b': x}\n".to_owned(), "labels.a b: is not a label key"),
         ("labels: {a: ../x}\n".to_owned(), ":3:13: labels.a: is \"../x\", which is not a label value"),
         ("labels: {a.b: x, a-b: y}\n".to_owned(), "labels.a.b: becomes the variable LABEL_A_B, as another label does"),
-        ("variables: {LABEL_A: x}\n".to_owned(), "variables.LABEL_A: begins with LABEL_"),
+        ("variables: {LABEL_A: x}\n".to_owned(), "variables.LABEL_A: starts with LABEL_"),
         (source("  layers: ['${LABEL_ROLE}']"), ":6:12: sources[0].layers[0]: unknown variable \"LABEL_ROLE\""),
         (source("  layers: [a, ../b]"), ":6:15: sources[0].layers[1]: \"../b\" is not a path below"),
         (source("  layers: [a, a]"), "sources[0].layers[1]: duplicate layer \"a\""),

@@ -23,7 +23,7 @@ fn a_document_that_cannot_be_opened_is_told_once_with_its_object_and_the_others_
     let decoded = closed(CLOSED, Unopened::Refused);
     let [problem] = decoded.problems.try_into().unwrap();
     let told = problem.to_string();
-    assert!(told.starts_with("s.yaml:5:1: error[sops]: sops: is encrypted with SOPS for age1other, and this "), "{told}");
+    assert!(told.starts_with("s.yaml:5:1: error[sops]: sops: is encrypted with SOPS for age1other, but this "), "{told}");
     assert_eq!(problem.object.as_ref().unwrap().name, "s");
     assert_eq!(decoded.broken, [problem.object]);
     assert!(matches!(&decoded.objects[..], [only] if matches!(&only.object, Object::ConfigMap(_))));

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(get("http://a/x", 301, "https://b/"), Ok(Some("https://b/".into())));
         assert_eq!(get("https://a/x", 200, "z"), Ok(None));
         assert_eq!(get("https://a/x", 304, "z"), Ok(None));
-        assert!(get("https://a/x", 302, "http://a/x?token=t").unwrap_err().ends_with("to http (http://a/x)"));
+        assert!(get("https://a/x", 302, "http://a/x?token=t").unwrap_err().ends_with("to http is not followed (http://a/x)"));
         assert!(get("https://a/x", 302, "file:///etc/passwd").is_err());
         assert!(lead(Method::GET, "https://a/x", 302, None).is_err());
         assert!(lead(Method::POST, "https://a/x", 302, Some("/y")).is_err());

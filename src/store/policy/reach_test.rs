@@ -329,7 +329,7 @@ fn every_field_that_reaches_the_host_is_refused_unless_its_key_allows_it() {
     }
     for (key, text) in samples {
         let problems: Vec<String> = checked_by("allow: {}", &text).problems.iter().map(ToString::to_string).collect();
-        let names_key = |problem: &String| problem.contains(&format!("allow it: allow.{key} of the source"));
+        let names_key = |problem: &String| problem.contains(&format!("permit it with allow.{key} of the source"));
         assert!(problems.iter().any(names_key), "{key} does not refuse\n{text}{problems:#?}");
         assert!(is_key(&key), "{key}");
     }

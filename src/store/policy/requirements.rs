@@ -182,7 +182,10 @@ spec:
             for (line, expected) in found.iter().zip(expected) {
                 let key = rules.split(':').next().unwrap();
                 assert!(line.starts_with(&format!("{expected} (")), "{line}\n{expected}");
-                assert!(line.ends_with(&format!(": require.{key} of the source in podstead's configuration)")), "{line}");
+                assert!(
+                    line.ends_with(&format!("; required by require.{key} of the source in podstead's configuration)")),
+                    "{line}"
+                );
             }
         }
     }

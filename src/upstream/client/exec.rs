@@ -138,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn a_plugin_that_fails_is_named_without_what_it_printed() {
         for (script, expected) in [
-            ("echo s3cret; exit 3", "ended with exit status: 3"),
+            ("echo s3cret; exit 3", "failed with exit status: 3"),
             ("echo s3cret", "did not print an ExecCredential"),
             (r#"echo '{"apiVersion":"v9","kind":"ExecCredential"}'"#, "did not print an ExecCredential of"),
             (r#"echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{}}'"#, "neither a token"),

@@ -374,7 +374,7 @@ mod tests {
             ("server: 'https://api.lan', tls-server-name: x", "token: t", "tls-server-name"),
             ("server: 'https://api.lan', certificate-authority-data: '%'", "token: t", "certificate-authority-data is not base64"),
             (server, "", "no client certificate, token or exec plugin"),
-            (server, "username: a", "has username"),
+            (server, "username: a", "username is not supported"),
             (server, "client-key: k", "without client-certificate"),
             (server, "exec: {apiVersion: v2, command: x}", "exec.apiVersion"),
         ] {

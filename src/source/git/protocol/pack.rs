@@ -271,10 +271,10 @@ mod tests {
             (object(3, 6, b"12345"), "smaller"),
             (object(5, 5, b"12345"), "unknown type"),
             (object(3, 3, &[0; 100_000]), "larger"),
-            (pack(&[[size(3, 4), b"nonsense".to_vec()].concat()]), "unpacked"),
-            (pack(&[vec![0xff; 12]]), "digits"),
+            (pack(&[[size(3, 4), b"nonsense".to_vec()].concat()]), "cannot be decompressed"),
+            (pack(&[vec![0xff; 12]]), "size is out of range"),
             (b"PACK\0\0\0\x03".to_vec(), "version"),
-            (b"<html>".to_vec(), "begin"),
+            (b"<html>".to_vec(), "does not start"),
         ] {
             let error = PackScan::new().push(&bytes).unwrap_err().to_string();
             assert!(error.contains(word), "{word}: {error}");
