@@ -17,9 +17,9 @@ const LONGEST_DOMAIN: usize = 100;
 /// The resolver of pods, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsConfig {
-    /// podstead answers pods itself.
+    /// True if podstead runs a DNS server for pods.
     pub enabled: bool,
-    /// What names of pods end in; no final dot.
+    /// Domain at the end of pod names, without a trailing dot.
     pub domain: String,
     /// Name servers for all other names; empty for those of the host.
     pub forwarders: Vec<SocketAddr>,

@@ -1,4 +1,4 @@
-//! `images`: what an image may take of this host, and what images leave free. Pure.
+//! `images`: limits of images, and the disk space that they leave free. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -74,12 +74,12 @@ pub struct WrittenReserve {
     pub inodes_percent: Option<u8>,
 }
 
-/// What images may take, resolved.
+/// Limits of images and free disk space, resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImagesConfig {
     /// Bounds of one image.
     pub limits: Limits,
-    /// What images leave free.
+    /// Disk space and inodes to keep free.
     pub reserve: Reserve,
 }
 

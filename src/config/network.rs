@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where everybody puts CNI configurations.
+/// Usual directory of CNI configurations.
 const CNI_CONFIG_DIRECTORY: &str = "/etc/cni/net.d";
-/// Where upstream, Debian and Red Hat put CNI plugins.
+/// Directories of CNI plugins upstream, in Debian and in Red Hat.
 const CNI_BIN_DIRECTORIES: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 /// A plugin that asks a DHCP server takes seconds, no plugin takes a minute.
 const DEFAULT_CNI_TIMEOUT_SECONDS: u64 = 60;
@@ -17,7 +17,7 @@ const DEFAULT_CNI_TIMEOUT_SECONDS: u64 = 60;
 /// Fewer addresses are a mistake rather than a network.
 const LEAST_CAPACITY: u32 = 2;
 
-/// Who connects pods.
+/// Implementation of the pod network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkKind {
@@ -26,18 +26,18 @@ pub enum NetworkKind {
     Builtin,
     /// Plugins of the Container Network Interface, as their configuration says.
     Cni,
-    /// Nobody: pods have `lo` and nothing else.
+    /// No network: pods have only `lo`.
     None,
 }
 
-/// How the builtin network connects pods with each other and with the host.
+/// Mode of the builtin network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkMode {
-    /// Each pod hangs on a cable of its own, and the host routes.
+    /// Each pod has its own veth pair, and the host routes.
     #[default]
     Routed,
-    /// All pods are on one bridge: they hear each other's broadcasts.
+    /// All pods are on one bridge and receive each other's broadcasts.
     Bridge,
 }
 
@@ -57,7 +57,7 @@ pub struct CniConfig {
     pub config_directory: PathBuf,
     /// Directories of plugins; the first one that has a plugin counts.
     pub bin_directories: Vec<PathBuf>,
-    /// How long one call of one plugin may take.
+    /// Time limit of one call of a plugin.
     pub timeout: Duration,
 }
 
@@ -74,13 +74,13 @@ impl Default for CniConfig {
 /// The network of pods, resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkConfig {
-    /// Who connects pods.
+    /// Implementation of the pod network.
     pub kind: NetworkKind,
-    /// How podstead connects them, if it does.
+    /// Mode of the builtin network.
     pub mode: NetworkMode,
-    /// Where IPv4 addresses are taken from; `None` for a default range that is free on this host.
+    /// IPv4 address range; `None` for a default range that is free on this host.
     pub ipv4: Option<AddressRange>,
-    /// Where IPv6 addresses are taken from; `None` as above.
+    /// IPv6 address range; `None` as above.
     pub ipv6: Option<AddressRange>,
     /// Locations of CNI configurations and plugins.
     pub cni: CniConfig,

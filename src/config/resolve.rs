@@ -20,10 +20,10 @@ const MIN_LOG_MAX_SIZE: u64 = 64 << 10;
 const DEFAULT_LOG_MAX_FILES: u32 = 5;
 const DEFAULT_PARALLEL_PULLS: usize = 6;
 const DEFAULT_MINIMUM_RATE: u64 = 1024;
-/// Where the package puts the shim; used when the running binary's own path is not known.
+/// Path of the shim in the package; used if the path of the running binary is not known.
 const PACKAGED_SHIM: &str = "/usr/libexec/podstead/podstead-shim";
 
-/// What the host says of itself.
+/// Facts about the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFacts {
     /// The kernel's host name.
@@ -40,7 +40,7 @@ impl HostFacts {
     }
 }
 
-/// Where everybody looks for CDI specs.
+/// Usual directories of CDI specs.
 const CDI_DIRECTORIES: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
 impl WrittenConfig {

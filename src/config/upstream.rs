@@ -1,4 +1,4 @@
-//! `upstream`: the cluster that is shown what runs here. Pure.
+//! `upstream`: the cluster that this host reports its pods to. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -13,14 +13,14 @@ const DEFAULT_MAX_PODS: u32 = 110;
 /// The key of the taint that keeps the scheduler away from a host that runs static pods only.
 const DEFAULT_TAINT: &str = "podstead.dev/static-pods";
 
-/// What a taint does to pods that do not tolerate it.
+/// Effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaintEffect {
     /// Nothing is scheduled.
     NoSchedule,
     /// Nothing is scheduled if there is another place.
     PreferNoSchedule,
-    /// What is there is evicted.
+    /// Running pods are evicted.
     NoExecute,
 }
 
@@ -33,18 +33,18 @@ pub struct Taint {
     /// Its value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// What it does.
+    /// Its effect.
     pub effect: TaintEffect,
 }
 
 /// The cluster, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamConfig {
-    /// File that says which API server, whom to trust, and who this host is.
+    /// Kubeconfig with server, certificate authorities and credentials.
     pub kubeconfig: PathBuf,
     /// The context in it; `None` for its current one.
     pub context: Option<String>,
-    /// Whether a Node that is not there is created.
+    /// True if a missing Node is created.
     pub register_node: bool,
     /// Labels of the Node, beside those of this host.
     pub labels: BTreeMap<String, String>,

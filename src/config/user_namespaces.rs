@@ -1,4 +1,4 @@
-//! The ids of the host that stand for the users of pods with users of their own (`hostUsers: false`). **Pure**.
+//! Host ids for the user namespaces of pods (`hostUsers: false`). **Pure**.
 
 use super::ConfigError;
 use super::check::Check;
@@ -67,7 +67,7 @@ impl WrittenUserNamespaces {
 pub struct Clash {
     /// Its number, from 1.
     pub line: usize,
-    /// Who has them.
+    /// Owner of the ids.
     pub owner: String,
     /// The first of these ids.
     pub first: u64,

@@ -1,4 +1,4 @@
-//! What tells this host from others: labels and variables, for paths of sources and for manifests. Pure.
+//! Labels and variables of this host, for paths of sources and for manifests. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The variable that every host has.
 pub const NODE_NAME: &str = "NODE_NAME";
-/// What the variables of labels begin with.
+/// Prefix of the variables of labels.
 const LABEL: &str = "LABEL_";
 /// Bytes of a value.
 const MAX_VALUE: usize = 1024;
@@ -64,7 +64,7 @@ impl Variables {
         Ok(expanded)
     }
 
-    /// What is replaced in the manifests of a source that lists these names.
+    /// Returns the substitution for a source that lists these names.
     pub(super) fn substitution(&self, check: &Check<'_>, field: &str, names: &[String]) -> Result<Substitution, ConfigError> {
         if let Some((index, name)) = names.iter().enumerate().find(|(_, name)| !is_variable_name(name)) {
             return Err(check.invalid(&format!("{field}[{index}]"), variable_name_problem(name)));

@@ -27,7 +27,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
@@ -36,7 +36,7 @@ pub enum ConfigError {
     Syntax {
         /// `file:line:column`.
         location: String,
-        /// What is wrong, with a suggestion for a misspelt field.
+        /// The message, with a suggestion for a misspelt field.
         message: String,
     },
     /// A value that cannot be used.
@@ -44,11 +44,11 @@ pub enum ConfigError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// Where the field, or what it belongs to, is written.
+        /// Position of the field, or of its parent.
         position: Option<Position>,
         /// The field, e.g. `sources[1].name`.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
 }
@@ -113,11 +113,12 @@ pub struct WrittenConfig {
     /// network and IPC namespaces. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_unsafe_sysctls: Vec<String>,
-    /// Most layers fetched and unpacked at the same time, over all pulls, 1 to 16. Each registry has at most three of them and always one, so
-    /// that a slow registry delays its own images only. Default: 6.
+    /// Most layers fetched and unpacked at the same time, over all pulls, 1 to 16. Each registry has at most three of them and always one,
+    /// so that a slow registry delays its own images only. Default: 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
-    /// Lowest rate in bytes per second, over a minute; a slower connection to a registry is closed and resumed. 0 for no minimum. Default: 1Ki.
+    /// Lowest rate in bytes per second, over a minute; a slower connection to a registry is closed and resumed. 0 for no minimum. Default:
+    /// 1Ki.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_pull_rate: Option<String>,
     /// Limits of images, and the disk space that they leave free.
@@ -195,7 +196,8 @@ pub struct WrittenCrashLoopBackOff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenLogging {
-    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. Changes take effect at once; `PODSTEAD_LOG` takes precedence. Default: info.
+    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. Changes take effect at once; `PODSTEAD_LOG` takes precedence.
+    /// Default: info.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
     /// Lines of text on stderr, or entries with fields in systemd's journal. Default: text; under systemd always journal.

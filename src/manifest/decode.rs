@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Which object a document is, unless it is a list or its names are encrypted as well.
+    /// Returns the object key of a document, unless it is a list or its names are encrypted.
     fn key_of(&self, node: &Node) -> Option<ObjectKey> {
         let key = match object::tell(node, 0, None).0? {
             Told::Object(kind) => object::key_of(node, kind, self.namespace)?,
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tells something that keeps nothing from being used.
+    /// Reports a warning.
     fn note(&mut self, fault: Fault, node: &Node) {
         let known = self.decoded.problems.len();
         self.tell(fault, self.key_of(node).as_ref());
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One object, with what is known to be wrong with it already.
+    /// Reads one object, with the problems that are known already.
     fn object(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
         let key = object::key_of(&node, kind, self.namespace);
         let position = self.lines.position(at);
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         self.refuse(faults, key);
     }
 
-    /// Tells what is wrong with something that is refused.
+    /// Reports the problems of a refused object.
     fn refuse(&mut self, mut faults: Vec<Fault>, key: Option<ObjectKey>) {
         faults.sort_by_key(|fault| fault.at);
         for fault in faults {
@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
         patches.iter().map(|patch| &**patch).filter(|patch| patch.target().selects_labels(Some(&labels))).collect()
     }
 
-    /// An object without faults, with what patches make of it.
+    /// Applies patches to an object without problems.
     #[expect(clippy::too_many_arguments, reason = "everything that is known of the object")]
     fn patched(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, key: &ObjectKey, origin: Origin, patches: &[&Patch]) {
         let touch = |patch: &&Patch| Touch { patch: patch.origin().clone(), object: key.clone() };

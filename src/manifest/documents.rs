@@ -47,7 +47,7 @@ pub(super) fn cut(file: &[u8], max: usize) -> Vec<Document<'_>> {
     documents
 }
 
-/// What was seen of a document so far.
+/// Content of a document that was seen so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Blanks and comments.

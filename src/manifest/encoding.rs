@@ -1,4 +1,4 @@
-//! Is this text? Answers for a whole file, then for each document of it.
+//! Encoding checks of a file, and of each of its documents.
 
 use super::Limits;
 use super::fault::{Fault, code};
@@ -42,7 +42,7 @@ pub(super) fn check_document(bytes: &[u8], start: usize) -> Result<&str, Fault> 
     }
 }
 
-/// What YAML 1.1 lets stand in a file.
+/// Reports whether YAML 1.1 allows the character in a file.
 pub(super) fn is_printable(character: char) -> bool {
     matches!(
         character,

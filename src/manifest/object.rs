@@ -1,4 +1,4 @@
-//! What a document is: its kind, its version, its identity, and the items of a list.
+//! Kind, version and identity of a document, and the items of a list.
 
 use super::fault::{Fault, code, quoted};
 use super::node::{Entry, Node, Value};
@@ -56,7 +56,7 @@ pub(super) fn kind_named(name: &str) -> Option<Kind> {
     KINDS.into_iter().find(|kind| kind.name == name)
 }
 
-/// Whether an object says that it is of this kind, as one that was told apart did.
+/// Reports whether an object has this kind and its version.
 pub(super) fn says_its_kind(node: &Node, kind: Kind) -> bool {
     let says = |name: &str, value: &str| node.entry(name).is_none_or(|entry| entry.value.as_str() == Some(value));
     says("kind", kind.name) && says("apiVersion", "v1")
@@ -65,7 +65,7 @@ pub(super) fn says_its_kind(node: &Node, kind: Kind) -> bool {
 /// Kinds that carry a pod template.
 const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "PodTemplate"];
 
-/// A document or list item, told apart.
+/// Kind of a document or list item.
 #[derive(Debug)]
 pub(super) enum Told {
     Object(Kind),
@@ -219,7 +219,7 @@ pub(super) fn labels_of(node: &Node) -> BTreeMap<String, String> {
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.as_str()?.to_owned()))).collect()
 }
 
-/// What is wrong with a list besides its items.
+/// Returns the problems of a list, apart from its items.
 fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
     const FIELDS: [&str; 4] = ["apiVersion", "items", "kind", "metadata"];
     let mut faults = Vec::new();
@@ -247,8 +247,8 @@ fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
     faults
 }
 
-/// What identifies the object, which is in `default_namespace` if it is written without a namespace; `None` when its name or namespace cannot be
-/// told for sure.
+/// Returns the key of the object, which is in `default_namespace` if it is written without a namespace; `None` when its name or namespace
+/// cannot be determined.
 pub(super) fn key_of(node: &Node, kind: Kind, default_namespace: &str) -> Option<ObjectKey> {
     let metadata = &sole(node, "metadata")??.value;
     let name = sole(metadata, "name")??.value.as_str().filter(|name| !name.is_empty())?;
@@ -268,7 +268,7 @@ fn sole<'a>(node: &'a Node, name: &str) -> Option<Option<&'a Entry>> {
     entries.next().is_none().then_some(first)
 }
 
-/// What the API demands of every object beyond the schema.
+/// Returns violations of requirements of the API that the schema does not express.
 pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) -> Vec<Fault> {
     let path = |field: &str| if prefix.is_empty() { field.to_owned() } else { format!("{prefix}.{field}") };
     let mut faults = Vec::new();

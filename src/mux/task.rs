@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 /// smooths a burst.
 const REQUESTS: usize = 64;
 
-/// What the mux is asked for.
+/// Request to the mux.
 #[derive(Debug)]
 enum Request {
     /// Another incarnation of a pod.
@@ -24,7 +24,7 @@ enum Request {
     Configure(Sharing, oneshot::Sender<()>),
 }
 
-/// How the sync loop and the daemon ask the mux.
+/// Handle of the mux for the sync loop and the daemon.
 #[derive(Clone, Debug)]
 pub struct MuxHandle {
     requests: mpsc::Sender<Request>,

@@ -1,12 +1,12 @@
-//! What went wrong between this host and the other one, told so that a person knows where to look. **Pure**.
+//! Failures between this host and another one, as messages for operators. **Pure**.
 
 use super::{ForbiddenAddress, MAX_HEADERS};
 use std::error::Error;
 
-/// What [`Failure::Tls`] says of a host that speaks something else; whoever knows how plain http is configured may add that.
+/// Message of [`Failure::Tls`] for a host without TLS; callers that know how to configure plain http may add that.
 pub const NO_TLS: &str = "the server does not use TLS";
 
-/// Why no whole answer came. The other host is named by whoever reports it.
+/// Reason why there is no complete response. Callers name the other host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No address for its name; what the resolver said.

@@ -1,4 +1,4 @@
-//! The files of TLS: whom this host trusts, and who it is.
+//! TLS files: certificate authorities and client certificates.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub enum TlsFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -20,7 +20,7 @@ pub enum TlsFileError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,6 +1,6 @@
-//! Why something stays closed.
+//! Errors of decryption.
 
-/// Why a document cannot be opened. Never says what is in it.
+/// Reason why a document cannot be decrypted. Never contains its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SopsError {
     /// Built without the feature.
@@ -35,10 +35,10 @@ pub enum SopsError {
     /// The metadata of SOPS are not as it writes them.
     #[error("malformed SOPS metadata: {0}")]
     Metadata(&'static str),
-    /// More wrapped keys than anybody has.
+    /// The file has too many encrypted data keys.
     #[error("the file has too many encrypted data keys")]
     TooManyKeys,
-    /// A line of the identity file is none.
+    /// A line of the identity file is not an identity.
     #[error("line {0} of the age key file is not an X25519 identity (AGE-SECRET-KEY-1...)")]
     Identity(usize),
     /// A value was sealed in another way, or garbled.
@@ -56,7 +56,7 @@ pub enum SopsError {
 }
 
 impl SopsError {
-    /// Whether a host with another key might open it.
+    /// Reports whether a host with another key might decrypt it.
     pub fn lacks_a_key(&self) -> bool {
         match self {
             Self::NotBuiltIn { .. } | Self::NoIdentity { .. } | Self::NotForThisHost { .. } => true,
@@ -72,7 +72,7 @@ impl SopsError {
         }
     }
 
-    /// What can be done.
+    /// Returns the remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotBuiltIn { .. } => "use a build with the feature sops, or decrypt the file before it is delivered",

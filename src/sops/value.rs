@@ -1,4 +1,4 @@
-//! Sealed values: how they are told, taken apart, and what they were.
+//! Encrypted values: detection, parsing and plain types.
 
 use super::SopsError;
 
@@ -40,7 +40,7 @@ impl Plain {
     }
 }
 
-/// Whether a text is a sealed value.
+/// Reports whether a text is a sealed value.
 pub fn is_sealed(text: &str) -> bool {
     text.starts_with("ENC[AES256_GCM,") && text.ends_with(']')
 }

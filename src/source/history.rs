@@ -1,4 +1,4 @@
-//! What people may know and do about the revisions of a source that were accepted: history, comparison, going back, standing still.
+//! Accepted revisions of a source: history, diff, rollback, suspend.
 
 use super::{CommitSummary, Revision};
 use crate::pod::SourceId;
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// What was done.
+    /// Kind of the hold.
     pub kind: HoldKind,
     /// Since when.
     pub since: Timestamp,
@@ -18,7 +18,7 @@ pub struct Hold {
     pub command: String,
 }
 
-/// How a source came to be held.
+/// Kind of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HoldKind {
@@ -41,7 +41,7 @@ impl HoldKind {
 /// Refused objects that are recorded with a revision.
 pub const MAX_REFUSED: usize = 50;
 
-/// How much of a revision was accepted.
+/// Result of accepting a revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RevisionState {
@@ -94,7 +94,7 @@ pub struct HistoryEntry {
     /// The entry whose content it has, where it was put in force by going back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<u64>,
-    /// How much of the revision was accepted.
+    /// Result of accepting the revision.
     #[serde(default)]
     pub state: RevisionState,
     /// The objects of the revision that were refused, the first [`MAX_REFUSED`] of them.
@@ -103,7 +103,7 @@ pub struct HistoryEntry {
     /// The commit's subject and author, for a git source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitSummary>,
-    /// Whether it is in force.
+    /// True if it is in force.
     pub in_force: bool,
     /// Number of pods in it.
     pub pods: usize,
@@ -116,7 +116,7 @@ pub struct HistoryEntry {
     pub claims: usize,
 }
 
-/// What was accepted from a source, as far as it is kept.
+/// Accepted revisions of a source that are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
@@ -127,13 +127,13 @@ pub struct History {
     pub unreadable: Vec<String>,
 }
 
-/// What is different between an earlier revision and what is in force. Holds no content of secrets.
+/// Difference between an earlier revision and the one in force. Without the content of Secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionDiff {
     /// The earlier revision.
     pub from: HistoryEntry,
-    /// What is in force.
+    /// The revision in force.
     pub to: HistoryEntry,
     /// By kind, namespace and name.
     pub objects: Vec<ObjectChange>,
@@ -149,11 +149,11 @@ pub struct ObjectChange {
     pub namespace: String,
     /// Its name, without the host's.
     pub name: String,
-    /// What became of it.
+    /// The change.
     pub change: Change,
 }
 
-/// What became of an object.
+/// Change of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -171,10 +171,10 @@ pub enum Change {
 pub struct FieldChange {
     /// The field, e.g. `spec.containers[web].image`: items of lists by their name where they have one.
     pub field: String,
-    /// What it was; nothing where it was not there.
+    /// Earlier value; none if the field was not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What it is; nothing where it is not there.
+    /// Present value; none if the field is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
@@ -191,7 +191,7 @@ pub struct Resumed {
     pub diff: Option<RevisionDiff>,
 }
 
-/// What going back did.
+/// Result of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolledBack {
@@ -205,7 +205,7 @@ pub struct RolledBack {
     pub hold: Hold,
 }
 
-/// Why a wish about revisions cannot be fulfilled.
+/// Errors of commands on revisions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevisionError {
     /// No source has this name.
@@ -222,7 +222,7 @@ pub enum RevisionError {
     NoSuchRevision {
         /// The source.
         id: SourceId,
-        /// What was asked for.
+        /// The revision as given.
         wanted: String,
     },
     /// Several are called so.
@@ -230,10 +230,10 @@ pub enum RevisionError {
     Ambiguous {
         /// The source.
         id: SourceId,
-        /// What was asked for.
+        /// The revision as given.
         wanted: String,
     },
-    /// What is in force is the oldest that is kept.
+    /// The revision in force is the oldest one that is kept.
     #[error("source {0} has no revision before the one in force")]
     NothingEarlier(SourceId),
     /// Every earlier revision that is kept had refused objects.
@@ -252,7 +252,7 @@ pub enum RevisionError {
     Unreadable {
         /// The source.
         id: SourceId,
-        /// What the disk said.
+        /// The I/O error.
         reason: String,
     },
     /// The change could not be made durable, and was not made.
@@ -260,10 +260,10 @@ pub enum RevisionError {
     NotWritten {
         /// The source.
         id: SourceId,
-        /// What the disk said.
+        /// The I/O error.
         reason: String,
     },
-    /// The daemon is ending.
+    /// The daemon is shutting down.
     #[error("the daemon is shutting down")]
     Ended,
 }

@@ -1,4 +1,4 @@
-//! Which files of a source concern this host, and which of two files with one object counts. **Pure**.
+//! Layers of a source: the files for this host, and their precedence. **Pure**.
 
 use super::Artifact;
 use std::collections::BTreeSet;
@@ -26,9 +26,9 @@ enum Reach {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LayersError {
-    /// Which one, from 0.
+    /// Its index, from 0.
     pub index: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub message: String,
 }
 
@@ -54,7 +54,7 @@ impl Layers {
         Ok(Self(written.iter().enumerate().map(parse).collect::<Result<_, _>>()?))
     }
 
-    /// Whether there are none: then every file counts, and none before another.
+    /// Reports whether there are no layers: then all files are used, with equal precedence.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

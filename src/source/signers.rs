@@ -1,16 +1,16 @@
-//! Who must have signed what a source delivers: the files that say so.
+//! Files with the signers that a source requires.
 
 use crate::trust::{AllowedSigners, Keyring, NOT_BUILT_IN, Trusted};
 use std::path::{Path, PathBuf};
 
-/// Who must have signed.
+/// Required signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRequirement {
     /// SSH keys and whose they are, in the form of ssh's `allowed_signers`. At least one of the files is set.
     pub allowed_signers_file: Option<PathBuf>,
     /// OpenPGP keys, as `gpg --export` writes them.
     pub openpgp_keyring_file: Option<PathBuf>,
-    /// What SSH signatures must be for: `git` for commits and tags, `podstead` for documents unless configured otherwise.
+    /// Namespace of SSH signatures: `git` for commits and tags, `podstead` for documents unless configured otherwise.
     pub namespace: String,
 }
 

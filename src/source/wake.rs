@@ -1,4 +1,4 @@
-//! Asking a source to look now, and being told what came of it.
+//! Requests to poll a source now, and their results.
 //!
 //! A wish goes to the source; the source looks, reports as always, and sends the [`Inquiry`] that came with the wish after its reports,
 //! on the same channel. So it is answered when everything that the look led to is in force, or refused.
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 /// Wishes that may wait. One look answers all of them, so more are not needed for anything but people who wait.
 const WISHES: usize = 16;
 
-/// What came of a look.
+/// Result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Revision whose set is in force.
@@ -44,7 +44,7 @@ impl Inquiry {
     }
 }
 
-/// That a source shall look now.
+/// Request to poll a source now.
 #[derive(Debug, Default)]
 pub struct Wish {
     inquiry: Option<Inquiry>,
@@ -104,13 +104,13 @@ impl Waker {
         *self.looks.lock()
     }
 
-    /// Lets the source look soon. Nobody waits for it.
+    /// Requests a poll without waiting for it.
     pub fn wake(&self) {
         // A full channel is as good: the source looks when it takes the first one out. A closed one has no source.
         self.wishes.try_send(Wish::default()).ok();
     }
 
-    /// Lets the source look, and waits until what it found is in force or refused. The caller sets the time limit.
+    /// Requests a poll and waits until its result is in force or refused. The caller sets the time limit.
     pub async fn sync(&self) -> Result<Verdict, SourceEnded> {
         let (inquiry, mut verdict) = Inquiry::new();
         self.wishes.send(Wish { inquiry: Some(inquiry) }).await.map_err(|_| SourceEnded)?;
@@ -125,7 +125,7 @@ pub struct Wakers(Arc<Mutex<BTreeMap<SourceId, Entry>>>);
 #[derive(Clone, Debug)]
 struct Entry {
     waker: Waker,
-    /// Where it reads from, as configured; `None` for what no other host knows of.
+    /// Configured URL; `None` for a directory.
     url: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl Wishes {
         Self { receiver: None, looks: Looks::default() }
     }
 
-    /// Where the source records the times of its looks.
+    /// Record of the source's poll times.
     pub fn looks(&self) -> &Looks {
         &self.looks
     }

@@ -107,7 +107,7 @@ impl Sealer {
     }
 }
 
-/// Whether there is anything to seal or to open.
+/// Reports whether there are Secrets.
 pub(super) fn has_secrets(files: &KeptFiles) -> bool {
     let is_secret = |accepted: &Accepted| matches!(accepted.object, AcceptedObject::Secret(_));
     files.values().flat_map(|file| &file.objects).any(is_secret)

@@ -1,4 +1,4 @@
-//! What is signed, and by what signature: out of the raw bytes of a git commit or annotated tag.
+//! Signed payload and signature of the raw bytes of a git commit or annotated tag.
 //!
 //! Git signs a commit without its `gpgsig` header, and a tag without the signature at its end. Where git is lenient (several signatures,
 //! headers of another hash), this refuses: what is verified and what is read must be the same bytes without doubt.
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 
 /// Bytes of a commit or tag object; message and signature included.
 const MAX_OBJECT: usize = 1 << 20;
-/// First lines of signatures that are taken.
+/// First lines of supported signatures.
 const FORMATS: &[&[u8]] = &[sshsig::BEGIN, openpgp::BEGIN];
 /// First lines of signatures in other formats.
 const OTHER_FORMATS: &[(&[u8], &str)] =
     &[(b"-----BEGIN PGP MESSAGE-----", "an OpenPGP message"), (b"-----BEGIN SIGNED MESSAGE-----", "an X.509 signature")];
 
-/// What a signed object is.
+/// Kind of a signed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A commit.
@@ -33,7 +33,7 @@ pub enum ObjectKind {
 /// A signed object, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedParts {
-    /// What the object is.
+    /// Kind of the object.
     pub kind: ObjectKind,
     /// The bytes that were signed.
     pub payload: Vec<u8>,
@@ -140,7 +140,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// Where the last signature in a tag's message begins, as git finds it.
+/// Offset of the last signature in a tag's message, as git finds it.
 fn signature_start(message: &[u8]) -> Option<usize> {
     let is_start = |line: &[u8]| {
         FORMATS.iter().copied().chain(OTHER_FORMATS.iter().map(|(begin, _)| *begin)).any(|begin| line.starts_with(begin))

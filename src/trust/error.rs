@@ -1,9 +1,9 @@
-//! Why something is not trusted.
+//! Errors of signature verification.
 
 use super::Fingerprint;
 use jiff::Timestamp;
 
-/// Why a signature, or what it is taken from, is refused.
+/// Reason for refusing a signature or a signed object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// There is nothing to verify.
@@ -29,7 +29,7 @@ pub enum TrustError {
     /// More bytes than a signature, a commit or a tag has.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {
-        /// What.
+        /// The object.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -39,16 +39,16 @@ pub enum TrustError {
     MalformedObject {
         /// `commit` or `tag` where that could be told, else `object`.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         fault: &'static str,
     },
     /// Not a signature as OpenSSH or OpenPGP programs write it.
     #[error("the signature is malformed: {fault}")]
     MalformedSignature {
-        /// What is wrong.
+        /// The reason.
         fault: &'static str,
     },
-    /// A key, signature or hash algorithm that is not taken.
+    /// A key, signature or hash algorithm that is not supported.
     #[error("the signature uses {what} {name:?}: {reason}")]
     Algorithm {
         /// `key`, `algorithm` or `hash`.
@@ -61,9 +61,9 @@ pub enum TrustError {
     /// Made for another purpose.
     #[error("the signature is for namespace {found:?}, not {wanted:?}")]
     OtherNamespace {
-        /// What it should be for.
+        /// The expected namespace.
         wanted: String,
-        /// What it is for.
+        /// The namespace of the signature.
         found: String,
     },
     /// No line of the allowed signers file has the key.
@@ -75,7 +75,7 @@ pub enum TrustError {
     /// No key of the keyring has this fingerprint or identity.
     #[error("the signing key {issuer} is not in the keyring")]
     NotInKeyring {
-        /// What the signature says it was made by, in hexadecimal digits.
+        /// Key that the signature names, in hexadecimal digits.
         issuer: String,
     },
     /// An OpenPGP key that cannot or may not sign.
@@ -91,7 +91,7 @@ pub enum TrustError {
     Revoked {
         /// The key; a subkey where only that is revoked.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
     },
     /// The signature itself has an end.
@@ -107,7 +107,7 @@ pub enum TrustError {
     NamespaceNotAllowed {
         /// The key.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
         /// The namespace.
         namespace: String,
@@ -117,7 +117,7 @@ pub enum TrustError {
     NotYetValid {
         /// The key.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
         /// When it begins to be valid.
         from: Timestamp,
@@ -129,7 +129,7 @@ pub enum TrustError {
     Expired {
         /// The key.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
         /// When it ended to be valid.
         until: Timestamp,

@@ -1,4 +1,4 @@
-//! The time that validity of keys is judged at.
+//! The time for checking the validity of keys.
 
 use jiff::Timestamp;
 

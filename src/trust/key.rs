@@ -48,7 +48,7 @@ pub(super) struct PublicKey {
     kind: Kind,
 }
 
-/// What the blob holds.
+/// Content of the blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Ed25519([u8; 32]),
@@ -95,7 +95,7 @@ impl Curve {
     }
 }
 
-/// Why a blob is no key to verify with.
+/// Reason why a blob is not a usable key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyFault {
     /// Not a public key.
@@ -113,7 +113,7 @@ impl From<KeyFault> for TrustError {
     }
 }
 
-/// Why a type of keys is not taken; `None` for one that is.
+/// Returns why a key type is not supported; `None` for a supported one.
 pub(super) fn refusal(name: &[u8]) -> Option<&'static str> {
     match name {
         b"ssh-ed25519"
@@ -129,7 +129,7 @@ pub(super) fn refusal(name: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A name out of foreign bytes, as it may stand in a message.
+/// Converts foreign bytes to a name for a message.
 pub(super) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned()
 }
@@ -291,7 +291,7 @@ mod tests {
         out
     }
 
-    /// What a token signs, its flags and counter.
+    /// Data that a token signs, with flags and counter.
     fn token_message(message: &[u8], tail: [u8; 5]) -> Vec<u8> {
         [digest(&SHA256, b"ssh:").as_ref(), &tail, digest(&SHA256, message).as_ref()].concat()
     }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, SHA512, digest};
 
-/// Where an armoured signature begins.
+/// First line of an armoured signature.
 pub(super) const BEGIN: &[u8] = b"-----BEGIN SSH SIGNATURE-----";
 const END: &[u8] = b"-----END SSH SIGNATURE-----";
 const MAGIC: &[u8] = b"SSHSIG";
@@ -25,7 +25,7 @@ pub struct SshSignature {
     value: Vec<u8>,
 }
 
-/// What the message is hashed with before it is signed.
+/// Hash of the message, which is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hash {
     Sha256,
@@ -90,7 +90,7 @@ impl SshSignature {
         &self.namespace
     }
 
-    /// Whether the key made this signature over `message`.
+    /// Verifies that the key made this signature over `message`.
     pub(super) fn verify(&self, message: &[u8]) -> Result<(), TrustError> {
         let hashed = match self.hash {
             Hash::Sha256 => digest(&SHA256, message),
@@ -104,7 +104,7 @@ impl SshSignature {
     }
 }
 
-/// Takes the armour off.
+/// Removes the armour.
 fn blob(armoured: &[u8]) -> Result<Vec<u8>, TrustError> {
     let malformed = |fault| TrustError::MalformedSignature { fault };
     if armoured.len() > MAX_ARMOURED {

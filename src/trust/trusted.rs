@@ -1,16 +1,16 @@
-//! Everybody who may sign, in whichever format.
+//! Trusted signers of both formats.
 
 use super::{AllowedSigners, Keyring, Signer, TrustError, openpgp, sshsig, verify};
 use jiff::Timestamp;
 
-/// Who may sign.
+/// Trusted signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
     /// With SSH keys.
     pub ssh: Option<AllowedSigners>,
     /// With OpenPGP keys.
     pub openpgp: Option<Keyring>,
-    /// What SSH signatures must be for. Those of OpenPGP do not say what they are for.
+    /// Namespace of SSH signatures. OpenPGP signatures have none.
     pub namespace: String,
 }
 

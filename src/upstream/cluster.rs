@@ -1,11 +1,11 @@
-//! What the rest of this module asks of an API server; [`super::client`] asks a real one.
+//! Interface to an API server for the rest of this module; [`super::client`] implements it for a real one.
 
 use async_trait::async_trait;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// What a request does.
+/// Verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// GET.
@@ -23,7 +23,7 @@ pub enum Verb {
 /// One request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiRequest {
-    /// What it does.
+    /// Its verb.
     pub verb: Verb,
     /// Absolute path, e.g. `/api/v1/nodes/edge`.
     pub path: String,
@@ -52,7 +52,7 @@ impl ApiRequest {
     }
 }
 
-/// What happened to an object that is watched.
+/// Kind of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchKind {
     /// It is there, new or changed.
@@ -66,7 +66,7 @@ pub enum WatchKind {
 /// One event of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchEvent {
-    /// What happened.
+    /// Its kind.
     pub kind: WatchKind,
     /// The object.
     pub object: Value,
@@ -92,7 +92,7 @@ pub enum ApiError {
         kind: String,
         /// `message` of its `Status`.
         message: String,
-        /// How long it wants to be left alone.
+        /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,
     },
 }
@@ -138,7 +138,7 @@ impl ApiError {
         }
     }
 
-    /// How long the server wants to be left alone.
+    /// Returns the delay that the server asked for, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Unreachable(_) | Self::Credentials(_) => None,
@@ -171,7 +171,7 @@ pub trait Cluster: Send + Sync + fmt::Debug {
     async fn send(&self, request: ApiRequest) -> Result<Value, ApiError>;
     /// Starts a watch. The request names the version to begin after.
     async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError>;
-    /// Where the server is, for people; `None` while that is not known.
+    /// Returns the server's address for messages; `None` while it is not known.
     async fn address(&self) -> Option<String>;
 }
 

@@ -234,7 +234,7 @@ async fn an_older_signed_body_does_not_come_back_not_even_after_a_restart() {
     publish(&one);
     assert!(source.failure().await.contains("podstead.dev/serial is 1, lower than the accepted 2"));
     publish(&other_two);
-    assert!(source.failure().await.contains("is 2 as in the accepted body"));
+    assert!(source.failure().await.contains("is 2, as in the accepted body"));
     let unordered = String::from_utf8(pod("three")).unwrap();
     publish(&unordered);
     assert!(source.failure().await.contains("podstead.dev/serial is missing"));

@@ -1,4 +1,4 @@
-//! How http and git reach their servers: credentials, headers, proxy, TLS. Pure.
+//! Server access of http and git sources: credentials, headers, proxy, TLS. Pure.
 
 use super::written::{WrittenAuth, WrittenHeader};
 use crate::config::ConfigError;
@@ -9,7 +9,7 @@ use reqwest::Url;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What http and git have in common.
+/// Common fields of http and git.
 pub(super) struct AccessFields<'a> {
     pub(super) auth: Option<&'a WrittenAuth>,
     pub(super) headers: &'a BTreeMap<String, WrittenHeader>,
@@ -106,7 +106,7 @@ fn auth(check: &Check<'_>, field: &str, written: &WrittenAuth) -> Result<AuthFil
     }
 }
 
-/// A URL that can be asked, without credentials.
+/// Parses an http or https URL without credentials.
 pub(super) fn web_url(check: &Check<'_>, field: &str, text: &str) -> Result<Url, ConfigError> {
     let bad = |message: String| check.invalid(field, message);
     let url: Url = text.parse().map_err(|error| bad(format!("is not a URL: {error}")))?;

@@ -1,4 +1,4 @@
-//! What the pods of a source may use. Pure.
+//! Permissions of the pods of a source. Pure.
 //!
 //! Without `allow`, everything: whoever may configure a source may trust it. With it, access to the host is what it names and no more;
 //! `namespaces` and `images` restrict where they are given.
@@ -43,8 +43,8 @@ pub struct WrittenAllow {
     /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
-    /// Host ports that pods may use (`hostPort`, `portMappings` of a network): numbers and ranges such as `8000-8099`. Not checked for pods on
-    /// the host's network. Default: none.
+    /// Host ports that pods may use (`hostPort`, `portMappings` of a network): numbers and ranges such as `8000-8099`. Not checked for pods
+    /// on the host's network. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_ports: Vec<WrittenPorts>,
     /// CNI networks that pods may join by annotation, by name; `*` for all. Default: none.
@@ -90,7 +90,7 @@ pub struct WrittenHostPath {
     pub read_only: bool,
 }
 
-/// What of the host a volume may be, by one rule.
+/// Host path that a volume may use, by one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPathBounds {
     /// The path that the volume is at or below, links included.
@@ -99,7 +99,7 @@ pub struct HostPathBounds {
     pub read_only: bool,
 }
 
-/// What the pods of a source may use, valid.
+/// Permissions of the pods of a source, valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     written: WrittenAllow,
@@ -150,42 +150,42 @@ impl Allow {
         self.written.clone()
     }
 
-    /// Whether there may be claims.
+    /// Reports whether PersistentVolumeClaims are allowed.
     pub fn persistent_volumes(&self) -> bool {
         self.written.persistent_volumes
     }
 
-    /// Whether containers may be privileged.
+    /// Reports whether containers may be privileged.
     pub fn privileged(&self) -> bool {
         self.written.privileged
     }
 
-    /// Whether pods may be on the host's network.
+    /// Reports whether pods may be on the host's network.
     pub fn host_network(&self) -> bool {
         self.written.host_network
     }
 
-    /// Whether pods may see the host's processes.
+    /// Reports whether pods may see the host's processes.
     pub fn host_pid(&self) -> bool {
         self.written.host_pid
     }
 
-    /// Whether pods may use the host's IPC.
+    /// Reports whether pods may use the host's IPC.
     pub fn host_ipc(&self) -> bool {
         self.written.host_ipc
     }
 
-    /// Whether containers may be without a filter of system calls, or with an unmasked `/proc`.
+    /// Reports whether containers may have no seccomp filter or an unmasked `/proc`.
     pub fn unconfined(&self) -> bool {
         self.written.unconfined
     }
 
-    /// Whether a container may have this capability (`CAP_NET_ADMIN`) although it is none of the default ones.
+    /// Reports whether a container may have this capability (`CAP_NET_ADMIN`), which is not one of the default ones.
     pub fn capability(&self, name: &str) -> bool {
         self.capabilities.contains(name) || self.capabilities.contains("CAP_ALL")
     }
 
-    /// Whether a volume may be at this path of the host. `read_only`: every container mounts it so.
+    /// Reports whether a volume may use this host path. `read_only`: every container mounts it read-only.
     pub fn host_path(&self, path: &Path, read_only: bool) -> bool {
         // What is not clean is refused elsewhere too; here it must not match by its beginning.
         let rules = || self.written.host_paths.iter().filter(|rule| read_only || !rule.read_only);
@@ -201,12 +201,12 @@ impl Allow {
         Some(HostPathBounds { prefix: path, read_only })
     }
 
-    /// Whether containers may have this device.
+    /// Reports whether containers may have this device.
     pub fn device(&self, device: &DeviceName) -> bool {
         self.written.devices.iter().any(|allowed| *allowed == device.kind || *allowed == device.to_string())
     }
 
-    /// Whether an object may be in this namespace.
+    /// Reports whether an object may be in this namespace.
     pub fn namespace(&self, namespace: &str) -> bool {
         match &self.written.namespaces {
             Some(allowed) => allowed.iter().any(|allowed| allowed == namespace),

@@ -1,4 +1,4 @@
-//! Demands on the pods of a source, whatever they may use: a level of the Pod Security Standards (`podSecurity`), and demands that the standards
+//! Requirements for the pods of a source: a level of the Pod Security Standards (`podSecurity`), and those that the standards
 //! lack (`require`). Pure.
 
 use super::images::ImagePatterns;
@@ -32,8 +32,8 @@ pub struct WrittenRequire {
     /// Pods must have a user namespace: `hostUsers: false`. Default: false.
     #[serde(default)]
     pub user_namespace: bool,
-    /// Resources that every container must have a limit of, its own or for `cpu` and `memory` its pod's: `cpu`, `memory`, `ephemeral-storage`.
-    /// Default: none.
+    /// Resources that every container must have a limit of, its own or for `cpu` and `memory` its pod's: `cpu`, `memory`,
+    /// `ephemeral-storage`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
     /// Images must be referenced by digest (`nginx@sha256:...`). Default: false.
@@ -68,7 +68,7 @@ pub(super) fn level_or_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     deserializer.deserialize_any(LevelOrFields).map(Some)
 }
 
-/// Demands on the pods of a source, valid.
+/// Requirements for the pods of a source, valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     level: Level,
@@ -122,7 +122,7 @@ impl Requirements {
         self.version
     }
 
-    /// Tells if pods have to have users of their own.
+    /// Reports whether pods must have a user namespace.
     pub fn user_namespace(&self) -> bool {
         self.require.user_namespace
     }
@@ -142,7 +142,7 @@ impl Requirements {
         self.images.as_ref().is_none_or(|patterns| patterns.match_image(image))
     }
 
-    /// Tells if containers may not write to their image.
+    /// Reports whether containers must have a read-only root filesystem.
     pub fn read_only_root_filesystem(&self) -> bool {
         self.require.read_only_root_filesystem
     }

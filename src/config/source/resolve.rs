@@ -92,7 +92,7 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
     Ok(written)
 }
 
-/// Which files of an expanded source count.
+/// Resolves the layers of an expanded source.
 fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlace) -> Result<Layers, ConfigError> {
     match place {
         SourcePlace::Git(_) | SourcePlace::Directory { .. } => {}

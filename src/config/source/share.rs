@@ -1,4 +1,4 @@
-//! What a source shares with others. Pure; [`crate::pod::sharing`] decides by it.
+//! Objects that a source shares with others. Pure; [`crate::pod::sharing`] decides by it.
 
 use super::SourceConfig;
 use crate::config::ConfigError;
@@ -92,7 +92,7 @@ pub(super) fn to_written(share: &Share) -> WrittenShare {
     }
 }
 
-/// Which of these sources reaches what of which other one.
+/// Returns the sharing rules between these sources.
 pub fn sharing(sources: &[SourceConfig]) -> Sharing {
     let of = |source: &SourceConfig| SharingSource {
         id: source.name.clone(),

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSource {
-    /// Unique name: a lower-case RFC 1123 label. If several sources have a pod of the same name, the first one wins; those with `allow` come last.
+    /// Unique name: a lower-case RFC 1123 label. If several sources have a pod of the same name, the first one wins; those with `allow`
+    /// come last.
     pub name: String,
     /// A directory or a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +37,8 @@ pub struct WrittenSource {
     /// Number of earlier accepted revisions to keep, 0 to 100. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<usize>,
-    /// Permissions of its pods. With it, its pods cannot use objects of other sources unless these are shared. Default: everything is allowed.
+    /// Permissions of its pods. With it, its pods cannot use objects of other sources unless these are shared. Default: everything is
+    /// allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<WrittenAllow>,
     /// Level of the Pod Security Standards that its pods must meet: `privileged`, `baseline` or `restricted`, or these fields. Default:
@@ -52,8 +54,8 @@ pub struct WrittenSource {
     /// Names of variables to substitute in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
-    /// Directories or files of the source that this host uses, base first; an object of a later one replaces that of an earlier one. Default:
-    /// all files. For directories and git.
+    /// Directories or files of the source that this host uses, base first; an object of a later one replaces that of an earlier one.
+    /// Default: all files. For directories and git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
 }

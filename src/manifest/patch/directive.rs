@@ -25,7 +25,7 @@ pub(super) fn deletion_of(key: &str) -> Option<&str> {
     key.strip_prefix(DELETION)
 }
 
-/// Whether a key is none of a field.
+/// Reports whether a key is a directive and not a field.
 pub(super) fn is_directive(key: &str) -> bool {
     key == PATCH || key == RETAIN_KEYS || order_of(key).is_some() || deletion_of(key).is_some()
 }

@@ -39,7 +39,7 @@ pub(super) struct Operation {
     pub(super) path: Pointer,
 }
 
-/// What an operation does at its path.
+/// Change of an operation at its path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
     Add(Node),
@@ -51,7 +51,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Whether it may add more than the patch itself holds.
+    /// Reports whether it may add more than the patch itself contains.
     pub(super) fn may_grow(&self) -> bool {
         match self {
             Self::Copy { .. } => true,
@@ -159,7 +159,7 @@ fn remove(root: &mut Node, path: &Pointer) -> Result<Node, String> {
     removed.ok_or_else(|| nothing_at(path))
 }
 
-/// The words of the form.
+/// Returns the operand that an operation needs.
 pub(super) fn needs(op: &str) -> Option<Needs> {
     match op {
         "add" | "replace" | "test" => Some(Needs::Value),
@@ -169,7 +169,7 @@ pub(super) fn needs(op: &str) -> Option<Needs> {
     }
 }
 
-/// What an operation has beside its path.
+/// Operand of an operation in addition to its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,

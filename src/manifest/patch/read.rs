@@ -53,14 +53,14 @@ const fn field(name: &'static str, ty: Type, required: bool) -> Field {
     Field { name, ty, required }
 }
 
-/// What a document says, as far as it can be told.
+/// Content of a patch document, as far as it is valid.
 #[derive(Debug)]
 pub(in crate::manifest) struct Reading {
     /// Its identity; `None` where it has no name.
     pub(in crate::manifest) key: Option<ObjectKey>,
-    /// What it would change; `None` where that cannot be told.
+    /// Its target; `None` if it is not valid.
     pub(in crate::manifest) target: Option<Target>,
-    /// What is wrong with it, in no order. Their fields have `prefix`.
+    /// Its problems, in no order. Their fields have `prefix`.
     pub(in crate::manifest) faults: Vec<Fault>,
     change: Option<Change>,
 }
@@ -130,7 +130,7 @@ impl Reading {
     }
 }
 
-/// What a target says. `Err(None)`: the walk over the document told what is wrong.
+/// Parses a target. `Err(None)`: the schema check has reported the problem.
 fn target(node: &Node, path: &str, at: u32) -> Result<Target, Option<Fault>> {
     let Value::Map(_) = node.value else { return Err(None) };
     let text = |name: &str| match find(node.entries(), name) {

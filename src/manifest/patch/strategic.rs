@@ -188,8 +188,8 @@ fn unknown_directive(entry: &Entry) -> Fault {
     Fault::at(code::INVALID_VALUE, at, "write replace or delete").field(PATCH)
 }
 
-/// What a part of a patch adds where there is nothing to merge it with: without directives and nulls. `None` for an item that is to be
-/// deleted.
+/// Returns the part of a patch to add where there is nothing to merge it with: without directives and nulls. `None` for an item that is to
+/// be deleted.
 fn added(mut node: Node) -> Option<Node> {
     match node.value {
         Value::Map(entries) => {

@@ -1,4 +1,4 @@
-//! The walk: one object against its structure, all faults at once, places of all fields noted.
+//! Check of one object against its structure: reports all faults at once and records the positions of all fields.
 
 use super::literal::{self, Objection};
 use super::suggest::{Ancestor, suggest};
@@ -9,16 +9,16 @@ use crate::manifest::places::Places;
 use crate::manifest::positions::{PathHash, PositionMapBuilder};
 use std::fmt::Write as _;
 
-/// What the walk found.
+/// Result of the check.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Checked {
     /// Everything that is wrong.
     pub(in crate::manifest) faults: Vec<Fault>,
-    /// Where the fields are.
+    /// Positions of the fields.
     pub(in crate::manifest) positions: PositionMapBuilder,
 }
 
-/// Whether an object has to be there as a whole.
+/// Completeness of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::manifest) enum Extent {
     /// Every required field is there.

@@ -1,6 +1,6 @@
 //! Strings with a syntax of their own: quantities, times, base64. Each check answers with what is wrong and what to write.
 
-/// What is wrong with a literal, and perhaps what to write.
+/// Problem of a literal, and a remedy if there is one.
 pub(super) type Objection = (String, Option<String>);
 
 /// Suffixes of quantities.
@@ -27,7 +27,7 @@ fn is_exponent(suffix: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What people write for `Mi` and its like.
+/// Returns the suffixes that a misspelt one may stand for.
 fn corrected_suffix(suffix: &str) -> Option<&'static [&'static str]> {
     let suffix = suffix.trim().to_ascii_lowercase();
     match suffix.strip_suffix('b').or(suffix.strip_suffix("byte")).or(suffix.strip_suffix("bytes")).unwrap_or(&suffix) {

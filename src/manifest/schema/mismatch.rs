@@ -1,4 +1,4 @@
-//! A value of the wrong type, said with what was found, what belongs there and how to mend it.
+//! Messages for values of the wrong type: the value found, the expected type and the remedy.
 
 use super::Type;
 use crate::manifest::fault::quoted;
@@ -9,7 +9,7 @@ pub(super) fn explain(node: &Node, ty: &Type, raw: Option<&str>) -> (String, Opt
     (format!("expected {}, found {}", expected(ty), found(node, raw)), hint(node, ty, raw))
 }
 
-/// What belongs into a field of that type.
+/// Describes the expected value of a type.
 fn expected(ty: &Type) -> &'static str {
     match ty {
         Type::Str => "a string",
@@ -25,7 +25,7 @@ fn expected(ty: &Type) -> &'static str {
     }
 }
 
-/// What stands there.
+/// Describes the value that was found.
 pub(in crate::manifest) fn found(node: &Node, raw: Option<&str>) -> String {
     match &node.value {
         Value::Null => "nothing".to_owned(),

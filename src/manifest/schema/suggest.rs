@@ -1,4 +1,4 @@
-//! What the author of an unknown field may have meant.
+//! Suggestions for unknown fields.
 
 use super::{Struct, Type};
 
@@ -10,7 +10,7 @@ pub(super) struct Ancestor {
     pub(super) depth: usize,
 }
 
-/// What to say.
+/// A suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suggestion {
     /// The hint; `{ancestor}` paths are already in it.

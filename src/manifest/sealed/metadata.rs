@@ -26,12 +26,12 @@ const RULES: [(&str, RuleKind); 6] = [
     ("encrypted_comment_regex", RuleKind::Comments),
 ];
 
-/// What SOPS says of a document.
+/// Metadata that SOPS adds to a document.
 #[derive(Debug)]
 pub(super) struct Metadata<'a> {
     /// Its data key, wrapped for one age recipient each.
     pub(super) wrapped: Vec<Wrapped<'a>>,
-    /// Which values are encrypted.
+    /// Rule that selects the encrypted values.
     pub(super) rule: Rule,
     /// The MAC is over what is encrypted, not over what is in clear.
     pub(super) is_of_sealed_only: bool,

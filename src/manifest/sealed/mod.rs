@@ -22,7 +22,7 @@ pub(super) const MARK: &str = "sops";
 /// Keys that are tried for the documents of one file, each for some tenths of a millisecond.
 const MAX_TRIED: usize = 2000;
 
-/// What is known of the encrypted documents of one file.
+/// State of the encrypted documents of one file.
 #[derive(Debug)]
 pub(super) struct Seals<'a> {
     opening: &'a Opening,
@@ -37,11 +37,11 @@ struct Group {
     key: DataKey,
     /// Over the documents that were looked at.
     mac: Mac,
-    /// What it should be.
+    /// The expected MAC.
     expected: String,
 }
 
-/// How a document stands.
+/// Result of opening a document.
 #[derive(Debug)]
 pub(super) enum Opened {
     /// It is not encrypted.
@@ -52,7 +52,7 @@ pub(super) enum Opened {
     Closed(Fault),
 }
 
-/// Whether a file may have encrypted documents.
+/// Reports whether a file may have encrypted documents.
 pub(super) fn may_be_in(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, MARK.as_bytes()).is_some()
 }

@@ -9,7 +9,7 @@ use serde_json::Number;
 /// Faults told of one document.
 const MAX_FAULTS: usize = 20;
 
-/// Which values are added to the MAC.
+/// Values that are added to the MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
     All,

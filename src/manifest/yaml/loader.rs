@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, Seq
 use serde_json::Number;
 use std::fmt;
 
-/// What the text is parsed as.
+/// Language of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Yaml,

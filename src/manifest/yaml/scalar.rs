@@ -3,7 +3,7 @@
 use crate::manifest::node::Value;
 use serde_json::Number;
 
-/// What an unquoted scalar means.
+/// Returns the value of an unquoted scalar.
 pub(super) fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,

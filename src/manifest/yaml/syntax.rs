@@ -1,8 +1,8 @@
-//! Syntax errors in words that say what to do.
+//! Syntax errors with a remedy.
 
 use crate::manifest::fault::{Fault, code};
 
-/// What libyaml says, and what its author most often has to do.
+/// Messages of libyaml, and their most frequent remedies.
 const HINTS: &[(&str, &str)] = &[
     (
         "mapping values are not allowed",

@@ -1,4 +1,4 @@
-//! Two manifests that want the same thing.
+//! Conflicts between two manifests.
 
 use crate::manifest::Origin;
 use crate::pod::host_ports::HostPort;
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Claimant {
     /// The source that delivers it.
     pub source: SourceId,
-    /// Where it is written.
+    /// File and position of its manifest.
     pub origin: Origin,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Claimant {
     }
 }
 
-/// What two manifests have in common that only one may have.
+/// Property that only one manifest may have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConflictKind {
     /// Name and namespace.
@@ -36,7 +36,7 @@ pub enum ConflictKind {
 pub struct Conflict {
     /// The loser's full name.
     pub full_name: PodFullName,
-    /// What they share.
+    /// The property that they share.
     pub kind: ConflictKind,
     /// The manifest that is used.
     pub winner: Claimant,

@@ -32,7 +32,7 @@ use target::{Claim, Claims, Target, outranks};
 /// Makes UIDs; [`PodUid::random`] in the product.
 pub type NewUid<'a> = &'a mut dyn FnMut() -> PodUid;
 
-/// What one SET led to.
+/// Result of one SET.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// Operations in the order in which they shall be acted on.
@@ -45,14 +45,14 @@ pub struct Applied {
     pub object_conflicts: Vec<ObjectConflict>,
 }
 
-/// What a source delivered.
+/// Last SET of a source.
 #[derive(Debug)]
 struct Delivery {
     claims: Claims,
     objects: objects::Own,
 }
 
-/// A pod that the sync loop was told of.
+/// A pod that the sync loop knows.
 #[derive(Clone, Debug)]
 struct Told {
     desired: Arc<DesiredPod>,
@@ -103,12 +103,12 @@ impl Merge {
         }
     }
 
-    /// Whether every configured source has delivered a SET (kubelet rule B5), that is: whether removals may be emitted.
+    /// Reports whether every configured source has delivered a SET (kubelet rule B5), so that removals may be emitted.
     pub fn sources_ready(&self) -> bool {
         self.sharing.order().all(|source| self.delivered.contains_key(source))
     }
 
-    /// The pods that the sync loop was told of and not told to remove.
+    /// The pods that the sync loop knows.
     pub fn desired(&self) -> impl Iterator<Item = &Arc<DesiredPod>> {
         self.told.values().map(|told| &told.desired)
     }
@@ -316,7 +316,7 @@ impl Merge {
         self.sharing.rank(&known.source) < self.sharing.rank(claimant) && !self.delivered.contains_key(&known.source)
     }
 
-    /// Whether the pod that is there may not become one of `claimant`, because of what its volumes hold: it is replaced by another incarnation.
+    /// Reports whether the pod must be replaced by a new incarnation for `claimant`, because its volumes belong to another source.
     /// A source that is not configured any more may have been renamed, and what it left is its successor's.
     fn is_replaced(&self, known: &SourceId, claimant: &SourceId) -> bool {
         let was_unrestricted = !self.formerly_restricted.contains(known) && self.sharing.rank(known) == usize::MAX;
@@ -334,7 +334,7 @@ impl Merge {
     }
 }
 
-/// Whether the sync loop has to hear of it. The position inside the file is left out: an edit further up would else touch every pod
+/// Reports whether the sync loop needs an update. The position inside the file is left out: an edit further up would else touch every pod
 /// below it.
 fn claim_differs(old: &Claim, new: &Claim) -> bool {
     let Claim { source, revision: _, origin, pod } = old;

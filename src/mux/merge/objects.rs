@@ -80,7 +80,7 @@ mod tests {
         set
     }
 
-    /// What the view says, by name.
+    /// Content of the view, by name.
     fn seen(bench: &Bench) -> Vec<String> {
         let text = |object: &Object| object.text("text").unwrap().unwrap().to_owned();
         bench.merge.objects().iter().map(|(name, held)| format!("{}={}@{}", name.name, text(&held.object), held.source)).collect()

@@ -1,4 +1,4 @@
-//! What holds for every sequence of SETs.
+//! Properties of every sequence of SETs.
 
 use super::tests::{Bench, set, short, source};
 use super::*;

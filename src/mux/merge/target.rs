@@ -1,4 +1,4 @@
-//! What all sources want together: one claim per full name and, where manifests fix UIDs, one name per UID.
+//! Union of all sources: one claim per full name and, where manifests fix UIDs, one name per UID.
 
 use super::conflict::{Claimant, Conflict, ConflictKind};
 use crate::manifest::Origin;
@@ -95,7 +95,7 @@ pub(super) fn union<'a>(
     target
 }
 
-/// Whether `other` is a restricted source that gives way to the unrestricted `one`.
+/// Reports whether `other` is a restricted source that gives way to the unrestricted `one`.
 pub(super) fn outranks(sharing: &Sharing, one: &SourceId, other: &SourceId) -> bool {
     !sharing.is_restricted(one) && sharing.is_restricted(other)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Everything that the kernel changes when a file's content changes. The change time cannot be set back by `touch` or `cp -p`.
+/// File attributes that the kernel changes with a file's content. `touch` and `cp -p` cannot set the change time back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -37,7 +37,7 @@ impl Stamp {
     }
 }
 
-/// What stands at a path.
+/// Kind of file at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A regular file, symlinks followed.
@@ -46,7 +46,7 @@ pub(super) enum Seen {
     Directory,
     /// Nothing.
     Absent,
-    /// Something that cannot be read as a manifest, with the reason.
+    /// A file that cannot be read as a manifest, with the reason.
     Unusable(String),
 }
 
@@ -75,16 +75,16 @@ fn seen(stat: &Stat) -> Seen {
     }
 }
 
-/// What reading led to.
+/// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// The whole content, and the stamp that belongs to it.
+    /// The whole content and its stamp.
     Whole(Arc<[u8]>, Stamp),
-    /// It was written to meanwhile.
+    /// The file was written to while it was read.
     Unstable,
-    /// It went away meanwhile.
+    /// The file was removed while it was read.
     Absent,
-    /// It cannot be read, with the reason.
+    /// The file cannot be read, with the reason.
     Unusable(String),
 }
 

@@ -1,4 +1,4 @@
-//! Which directory it is, whatever its path.
+//! Identity of a directory, independent of its path.
 
 use crate::source::Place;
 use rustix::fs::{AtFlags, StatxFlags};
@@ -13,12 +13,12 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Of what stands at `path`, symlinks followed; `None` if it cannot be told.
+    /// Identity of the file at `path`, symlinks followed; `None` if it cannot be determined.
     pub(super) fn at(path: &Path) -> Option<Self> {
         rustix::fs::stat(path).ok().map(|stat| Self { device: stat.st_dev, inode: stat.st_ino })
     }
 
-    /// Of an open file.
+    /// Identity of an open file.
     pub(super) fn of(file: BorrowedFd<'_>) -> rustix::io::Result<Self> {
         rustix::fs::fstat(file).map(|stat| Self { device: stat.st_dev, inode: stat.st_ino })
     }

@@ -1,4 +1,4 @@
-//! Whether a revision may be used, and what it holds. Blocks.
+//! Verification of a revision, and reading its files. Blocks.
 
 use super::error::GitError;
 use super::floor::Floor;
@@ -10,7 +10,7 @@ use crate::source::{CommitSummary, FileContent, SignatureRequirement};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// What a revision is held to.
+/// Rules that a revision must meet.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) trust: Option<SignatureRequirement>,
@@ -22,7 +22,7 @@ pub(super) struct Rules {
     pub(super) limits: ReadLimits,
 }
 
-/// A revision that may be used.
+/// A verified revision.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) commit: ObjectId,
@@ -31,7 +31,7 @@ pub(super) struct Judged {
     pub(super) signature: Option<Signature>,
 }
 
-/// Judges what `target` leads to.
+/// Verifies the revision of `target` and reads its files.
 pub(super) fn judge(objects: &Objects, target: &Target, rules: &Rules, now: Timestamp) -> Result<Judged, GitError> {
     let peeled = objects.peel(target.id)?;
     let signature = match &rules.trust {
@@ -77,4 +77,4 @@ fn check_floor(
     )))
 }
 
-const TO_GO_BACK: &str = "to go back, set allowRollback or follow this commit in the configuration";
+const TO_GO_BACK: &str = "to go back, set allowRollback, or set commit in the source's configuration";

@@ -1,4 +1,4 @@
-//! Whose signature a revision has.
+//! Verification of the signature of a revision.
 
 use super::error::GitError;
 use super::objects::{Objects, Peeled};
@@ -15,7 +15,7 @@ pub(super) struct Signature {
     pub(super) signer: Signer,
     /// When the signer says that it was made.
     pub(super) signed_at: Timestamp,
-    /// Whether what was signed includes the name of the tag that is followed.
+    /// True if the signed data includes the name of the followed tag.
     pub(super) names_the_tag: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn verify(
     }
 }
 
-/// Whose signatures count, and when they are looked at.
+/// Trusted signers, and the times for the validity check.
 struct Signers {
     trusted: Trusted,
     last: Option<Timestamp>,

@@ -56,7 +56,7 @@ impl WorkTree {
         Some(Self { root, remotes })
     }
 
-    /// Whether one of its remotes is the repository at `url`.
+    /// Reports whether one of its remotes is the repository at `url`.
     pub fn is_clone_of(&self, url: &str) -> bool {
         let is_same = |remote: &String| same_repository(remote, url) || is_same_path(&self.root, remote, url);
         self.remotes.iter().any(is_same)

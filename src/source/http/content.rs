@@ -1,12 +1,12 @@
-//! Whether an answer can hold manifests at all. **Pure**.
+//! Check whether a response can contain manifests at all. **Pure**.
 //!
-//! What the manifests say is for the intake to judge. This is about answers that are something else: a login page, an error in words, the
+//! The intake validates the manifests. This check is about responses that are something else: a login page, an error message, the
 //! listing of a directory. They say nothing about what shall run.
 
 /// Types that are never manifests. Others are believed: servers name YAML in many ways, and not at all.
 const REFUSED_TYPES: &[&str] = &["audio/", "font/", "image/", "multipart/", "video/", "application/pdf", "application/zip"];
 
-/// What is wrong with an answer of this `Content-Type` and body, in words that follow "the answer"; `None` for nothing.
+/// Returns the problem with a response of this `Content-Type` and body, as text after "response from URL"; `None` if there is none.
 pub(super) fn problem(content_type: Option<&str>, body: &[u8]) -> Option<String> {
     let essence = content_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     let page = matches!(essence.as_str(), "text/html" | "application/xhtml+xml");

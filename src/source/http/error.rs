@@ -20,9 +20,9 @@ pub(super) enum PollError {
     /// The body cannot be what it should be.
     #[error("response from {url} {reason}")]
     Content {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// It is not known who may sign.
@@ -33,7 +33,7 @@ pub(super) enum PollError {
     Signature {
         /// Of what.
         url: String,
-        /// What does not hold.
+        /// The failed check.
         #[source]
         source: TrustError,
     },
@@ -45,14 +45,14 @@ pub(super) enum PollError {
     Memory {
         /// The file.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
 }
 
 impl PollError {
-    /// How long the server wants to be left alone.
+    /// Returns the delay that the server asked for.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Http(error) | Self::NoSignature(error) => error.retry_after(),

@@ -1,4 +1,4 @@
-//! What was fetched last, on disk: the body, the validators of a conditional request, signature and serial.
+//! The last fetched body on disk, with its validators for conditional requests, signature and serial.
 //!
 //! Written when another body was found good, before it is reported. After a start an answer "not modified" then means this body, which is
 //! reported again: whether the daemon ended before it was accepted does not matter, and what is wrong in it is told again. When the file
@@ -27,7 +27,7 @@ const PURPOSE: &str = "podstead fetched bodies at rest 1";
 /// A body, and a line that is far smaller.
 const MAX_BYTES: u64 = super::MAX_BODY + (1 << 20);
 
-/// What was fetched.
+/// A fetched body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
     pub(super) body: Bytes,
@@ -37,7 +37,7 @@ pub(super) struct Fetched {
     pub(super) serial: Option<u64>,
 }
 
-/// What a conditional request is made with.
+/// Validators of a conditional request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Validators {

@@ -40,7 +40,7 @@ pub const FILE: &str = "body";
 /// The largest body, on the wire and unpacked (kubelet rule A11).
 pub const MAX_BODY: u64 = 10 << 20;
 
-/// How a URL is followed.
+/// Options for following a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpOptions {
     /// http or https.
@@ -51,13 +51,13 @@ pub struct HttpOptions {
     pub timeout: Duration,
     /// Credentials, proxy, TLS.
     pub access: HttpAccess,
-    /// Who must have signed; `None` for anybody.
+    /// Required signers; `None` if no signature is required.
     pub signature: Option<SignatureRequirement>,
     /// Bodies with an older serial, or without the serial that they had, are accepted.
     pub allow_rollback: bool,
     /// Directory of the source's own state; made when it is needed.
     pub state: PathBuf,
-    /// What that state is sealed with: bodies may hold Secrets.
+    /// Key that encrypts this state, because bodies may contain Secrets.
     pub machine_key: MachineKey,
 }
 

@@ -19,7 +19,7 @@ pub(super) enum SerialError {
     /// Something else than a number.
     #[error("{NAME} at byte {0} is not followed by a colon and a whole number")]
     Malformed(usize),
-    /// Which of them?
+    /// The body has two different serials.
     #[error("{NAME} has two values, {0} and {1}")]
     Ambiguous(u64, u64),
     /// None where one is needed.
@@ -60,7 +60,7 @@ pub(super) fn find(body: &[u8]) -> Result<Option<u64>, SerialError> {
     Ok(found)
 }
 
-/// What stands behind the name: `": "42"` and such.
+/// Parses the number after the name, such as `": "42"`.
 fn number(rest: &[u8]) -> Option<u64> {
     let after = |text: &'_ [u8], optional: &[u8]| text.iter().position(|byte| !optional.contains(byte)).unwrap_or(text.len());
     let rest = &rest[after(rest, b"\"' \t")..];
@@ -74,16 +74,16 @@ fn number(rest: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
-/// What was accepted last.
+/// The last accepted body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     /// Its serial.
     pub(super) serial: Option<u64>,
-    /// Whether it is this very body.
+    /// True if it has the same bytes.
     pub(super) same_body: bool,
 }
 
-/// Whether a body with serial `found` may follow what was accepted. `needed`: it must have one even if nothing was accepted.
+/// Checks that a body with serial `found` may follow the accepted one. `needed`: it must have a serial even if nothing was accepted.
 pub(super) fn may_follow(found: Option<u64>, accepted: Option<Accepted>, needed: bool) -> Result<(), SerialError> {
     let last = accepted.and_then(|accepted| accepted.serial);
     match (found, last) {

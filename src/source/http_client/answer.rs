@@ -27,7 +27,7 @@ impl HttpAnswer {
         self.is_led
     }
 
-    /// Where the redirects led; may hold secrets.
+    /// URL after redirects; may contain secrets.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -47,7 +47,7 @@ impl HttpAnswer {
         self.headers().get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// How long the server wants to be left alone, if it says so.
+    /// Returns the delay that the server asked for, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         poll::retry_after(self.header(RETRY_AFTER)?, self.header(DATE))
     }
@@ -57,7 +57,7 @@ impl HttpAnswer {
         HttpError::status(&self.url, self.status(), self.retry_after())
     }
 
-    /// Whether the end of the body is told by something else than the end of the connection, so that half of it would be noticed.
+    /// Reports whether the response declares its length or is chunked, so that a truncated body is detected.
     pub fn tells_its_end(&self) -> bool {
         let chunked = self.headers().get_all(TRANSFER_ENCODING).iter().any(|value| value.as_bytes().ends_with(b"chunked"));
         chunked || self.headers().contains_key(CONTENT_LENGTH)

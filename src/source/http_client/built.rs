@@ -21,7 +21,7 @@ type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 pub(super) struct Built {
     /// For the configured origin.
     pub(super) own: Client,
-    /// Where the origin may lead.
+    /// Addresses that redirects may lead to.
     pub(super) guard: Arc<AddressGuard>,
     /// For where redirects lead: without the client certificate, behind the guard.
     bare: OnceLock<Client>,

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, told so that a person knows where to look.
+//! Errors of HTTP requests.
 
 use super::shown;
 use crate::outbound::{Failure, ForbiddenAddress, TlsFileError};
@@ -23,13 +23,13 @@ pub enum HttpError {
     OnTheWay {
         /// Host and port.
         host: String,
-        /// What happened.
+        /// The failure.
         failure: Failure,
     },
     /// A redirect that is not followed.
     #[error("{url}: {reason}")]
     Redirect {
-        /// What was asked for.
+        /// The URL.
         url: String,
         /// Why it is not followed.
         reason: String,
@@ -37,19 +37,19 @@ pub enum HttpError {
     /// Another status than was asked for.
     #[error("{url} returned {status}{hint}")]
     Status {
-        /// What was asked for.
+        /// The URL.
         url: String,
         /// Code and its usual words.
         status: reqwest::StatusCode,
-        /// What may help, in brackets after a space.
+        /// Advice in parentheses, with a leading space.
         hint: &'static str,
-        /// How long the server wants to be left alone.
+        /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,
     },
     /// A body that is larger than it may be.
     #[error("response from {url} is larger than {limit} bytes")]
     TooLarge {
-        /// What was asked for.
+        /// The URL.
         url: String,
         /// In bytes.
         limit: u64,
@@ -57,9 +57,9 @@ pub enum HttpError {
     /// A body in a form that nobody asked for.
     #[error("response from {url} {reason}")]
     Encoding {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -77,7 +77,7 @@ impl HttpError {
         Self::OnTheWay { host: authority(url), failure: Failure::Forbidden(error) }
     }
 
-    /// How long the server wants to be left alone, if it said so.
+    /// Returns the delay that the server asked for, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,

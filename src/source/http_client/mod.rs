@@ -28,7 +28,7 @@ use tokio::time::Instant;
 /// As browsers and Go's client do.
 const MAX_REDIRECTS: usize = 10;
 
-/// How a source reaches its servers.
+/// Credentials, proxy and TLS settings of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpAccess {
     /// Sent to the configured origin.
@@ -48,7 +48,7 @@ pub struct HttpAccess {
 pub struct HttpRequest {
     /// GET or POST.
     pub method: Method,
-    /// Where to.
+    /// The URL.
     pub url: Url,
     /// Beside the credentials, which are added to these; sent to every host on the way.
     pub headers: HeaderMap,
@@ -132,7 +132,7 @@ impl HttpClient {
     }
 }
 
-/// Where an answer leads; `None` if it is the answer.
+/// Returns the target of a redirect; `None` for any other response.
 fn redirect(method: &Method, url: &Url, status: StatusCode, headers: &HeaderMap) -> Result<Option<Url>, HttpError> {
     let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let of_get = matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);

@@ -34,7 +34,7 @@ const CONNECTION_LIMIT: Duration = Duration::from_secs(15);
 /// Time to the next attempt to listen, and to accept.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Where to listen, and what senders must know.
+/// Address to listen at, and the shared secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookOptions {
     /// Address and port; 0 for any port.

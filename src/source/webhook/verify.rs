@@ -1,4 +1,4 @@
-//! Whether the sender of a request knows the shared secret. **Pure**.
+//! Authentication of webhook requests by a shared secret. **Pure**.
 //!
 //! GitHub, Gitea, Forgejo and others sign the body with HMAC-SHA256 and the secret; GitLab sends the secret itself. Both are compared in a
 //! time that does not depend on where they differ.

@@ -52,13 +52,13 @@ pub struct IntakeSource {
     pub location: String,
     /// Earlier accepted revisions that are kept.
     pub history_limit: usize,
-    /// What its pods may use; `None` for everything.
+    /// Permissions of its pods; `None` for all.
     pub allow: Option<Arc<Allow>>,
-    /// Demands on its pods.
+    /// Requirements for its pods.
     pub requirements: Arc<Requirements>,
     /// Variables that are replaced in its manifests.
     pub substitute: Option<Arc<Substitution>>,
-    /// Which of its files count.
+    /// Its layers.
     pub layers: Arc<Layers>,
 }
 
@@ -99,7 +99,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Gives a set to the mux, and tells when it went.
+    /// Passes a set to the mux, and records the time.
     async fn hand_on(&mut self, set: Set, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         let (source, revision) = (set.source.clone(), set.revision.clone());
         sets.send(set).await.map_err(|_| Unwanted)?;
@@ -109,7 +109,7 @@ impl Intake {
         Ok(())
     }
 
-    /// How the sources are replaced.
+    /// Returns the handle to replace the sources.
     pub fn configurator(&self) -> IntakeConfigurator {
         self.configuration.handle()
     }

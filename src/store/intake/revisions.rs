@@ -1,4 +1,4 @@
-//! What a desk does with revisions that were accepted before.
+//! Commands on revisions that were accepted before.
 
 use super::attempt::{Shelf, put_in_force};
 use super::desk::Desk;
@@ -12,7 +12,7 @@ use crate::telemetry::error_chain;
 use jiff::Timestamp;
 
 impl Desk {
-    /// Does what is asked; returns what is to be handed on.
+    /// Carries out a command; returns the set to pass on.
     pub(super) async fn fulfil(&mut self, wish: Wish) -> Option<Set> {
         // An answer that cannot be sent: nobody waits for it any more. What was done stays done.
         match wish {
@@ -141,7 +141,7 @@ impl Desk {
         Ok(RevisionDiff { from: entry(&from, is_in_force), to: entry(&in_force, true), objects })
     }
 
-    /// The record that `wanted` means.
+    /// Finds the record that `wanted` names.
     async fn find(&self, in_force: &Stamp, wanted: Option<String>) -> Result<Record, RevisionError> {
         let mut records = self.earlier(Some(in_force.number)).await?;
         // One that cannot be read must not let another one be taken for the one before.
@@ -167,13 +167,13 @@ impl Desk {
         read.map_err(|reason| RevisionError::Unreadable { id: self.id().clone(), reason })
     }
 
-    /// What is in force, as it is on disk.
+    /// The record in force, as on disk.
     fn record_in_force(&self) -> Option<Record> {
         let files: KeptFiles = self.store.kept();
         self.in_force.clone().map(|stamp| Record { stamp, files })
     }
 
-    /// Lets the disk take its time. The error is fit for a message.
+    /// Runs blocking I/O. The error is text for a message.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shelf) -> Result<T, LastGoodError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What was accepted from each source, on disk: what a start without network, directory or repository begins with (promise P3), and the
+//! The accepted set of each source on disk, with which the daemon starts without network, directory or repository (promise P3), and the
 //! revisions before it.
 //!
 //! ```text
@@ -47,32 +47,32 @@ const VERSION: u32 = 2;
 /// Unreadable records that are kept; the last one is overwritten.
 const MAX_SET_ASIDE: u32 = 9;
 
-/// Everything that has to survive about one source.
+/// Durable state of one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The source stays at what is in force.
+    /// The hold of the source, if it is held.
     pub hold: Option<Hold>,
-    /// What is in force; `None` before anything was accepted.
+    /// The record in force; `None` before anything was accepted.
     pub in_force: Option<Record>,
 }
 
-/// What was accepted.
+/// An accepted set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What it is called, and when it came.
+    /// Its revision and time.
     pub stamp: Stamp,
     /// The objects by file, those that are kept from earlier revisions included.
     pub files: KeptFiles,
 }
 
-/// What tells accepted sets apart.
+/// Identity of an accepted set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Counts what was put in force, from 1; never used twice.
     pub number: u64,
     /// The revision that the objects were read from.
     pub revision: Revision,
-    /// What it was read from.
+    /// Location that it was read from.
     pub place: Option<Place>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
@@ -83,7 +83,7 @@ pub struct Stamp {
     /// The configuration that its objects were judged by; `None` where a version of podstead accepted it that kept no record of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
-    /// How much of the revision was accepted.
+    /// Result of accepting the revision.
     #[serde(default)]
     pub state: RevisionState,
     /// The refused objects, at most [`MAX_REFUSED`](crate::source::history::MAX_REFUSED).
@@ -101,7 +101,7 @@ impl Stamp {
     }
 }
 
-/// Why a last good set cannot be used or kept.
+/// Errors of reading or writing a last good set.
 #[derive(Debug, thiserror::Error)]
 pub enum LastGoodError {
     /// The file is there and cannot be read.
@@ -109,7 +109,7 @@ pub enum LastGoodError {
     Read {
         /// The record.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -118,7 +118,7 @@ pub enum LastGoodError {
     Parse {
         /// The record.
         path: PathBuf,
-        /// Where it differs.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
@@ -146,7 +146,7 @@ pub enum LastGoodError {
     Write {
         /// The record.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },

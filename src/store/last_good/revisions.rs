@@ -1,4 +1,4 @@
-//! The step from what is in force to something else, which keeps the former.
+//! Replacing the set in force while keeping earlier ones.
 
 use super::{LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
 use crate::sys::atomic_file;
@@ -16,7 +16,7 @@ pub struct Unreadable {
     pub error: LastGoodError,
 }
 
-/// One thing that is done on disk. After each of them a start finds the state before or the state after.
+/// One step on disk. A start after any of them finds the state before or the state after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Gives the file in force its name among the earlier revisions as well.
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Prune(u64),
 }
 
-/// What has to be done, in this order, when `superseded` goes out of force, `archived` is kept already, and `limit` earlier revisions
+/// Returns the steps, in order, when `superseded` goes out of force, `archived` are kept already, and `limit` earlier revisions
 /// shall be kept. A number above `superseded` is left from a file in force that was lost; it stays for people to look at.
 pub(super) fn steps(superseded: Option<u64>, archived: &BTreeSet<u64>, limit: usize) -> Vec<Step> {
     let kept: BTreeSet<u64> = archived.iter().copied().chain(superseded.filter(|_| limit > 0)).collect();

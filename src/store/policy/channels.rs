@@ -1,4 +1,4 @@
-//! A pod's use of the ways to the host that [`Channels`] names.
+//! Checks of a pod's host ports, networks, probe hosts, profiles, sysctls and priority classes against [`Channels`].
 
 use super::{containers_of, violation};
 use crate::config::{Allow, Channels};
@@ -12,7 +12,7 @@ const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.i
 /// Priority classes of Kubernetes itself begin so.
 const SYSTEM_CLASS: &str = "system-";
 
-/// Reports the ways that a pod, defaulted or as written, uses and may not.
+/// Returns the violations of a pod, defaulted or as written.
 pub(in crate::store) fn of_pod(pod: &Pod, allow: &Allow) -> Vec<FieldProblem> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let channels = allow.channels();

@@ -1,4 +1,4 @@
-//! Judges an object by the rules of its source: the rights that it may use (`allow`) and the demands on it (`podSecurity`, `require`).
+//! Checks an object against the rules of its source: permissions (`allow`) and requirements (`podSecurity`, `require`).
 //! **Pure**.
 //!
 //! `reach_test` holds the rules of `allow` against the table of supported fields, so that no field that reaches the host is without one.
@@ -21,10 +21,10 @@ use crate::pod::{FieldProblem, Pod, cdi};
 use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
 use std::path::Path;
 
-/// Word for [`FieldProblem::code`].
+/// Value of [`FieldProblem::code`].
 const CODE: &str = "not-allowed";
 
-/// What an object that has nothing but a namespace uses and may not.
+/// Returns the violations of an object for which only the namespace matters.
 pub(super) fn of_namespace(namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
     let refused = || violation("metadata.namespace", format!("namespace {namespace:?}"), "namespaces");
     (!allow.namespace(namespace)).then(refused).into_iter().collect()
@@ -212,7 +212,7 @@ pub(in crate::store) mod tests {
         }
     }
 
-    /// What is not allowed, as `line field`.
+    /// Returns violations as `line field`.
     pub(super) fn violations(allow: &str, text: &str) -> Vec<String> {
         let checked = checked(allow, text);
         let found: Vec<String> = checked

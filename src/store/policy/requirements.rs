@@ -1,4 +1,4 @@
-//! Demands of a source on its pods: a level of the Pod Security Standards, and those of `require`.
+//! Requirements of a source for its pods: a level of the Pod Security Standards, and those of `require`.
 
 use super::containers_of;
 use crate::config::Requirements;
@@ -13,7 +13,7 @@ const POD_SECURITY: &str = "pod-security";
 /// The same for `require`.
 const REQUIRED: &str = "required-by-source";
 
-/// Reports the demands that a pod, defaulted or as written, does not meet.
+/// Returns the requirements that a pod, defaulted or as written, does not meet.
 pub(in crate::store) fn of_pod(pod: &Pod, requirements: &Requirements) -> Vec<FieldProblem> {
     let mut found = of_level(pod, requirements);
     let Some(spec) = &pod.spec else { return found };

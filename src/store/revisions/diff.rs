@@ -1,4 +1,4 @@
-//! What is different between two accepted sets, field by field.
+//! Difference between two accepted sets, field by field.
 
 use crate::manifest::ObjectKey;
 use crate::source::history::{Change, FieldChange, ObjectChange};

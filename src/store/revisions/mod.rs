@@ -1,4 +1,4 @@
-//! Accepted revisions as people see them: which one is meant, and what is different. **Pure**.
+//! Accepted revisions for operators: selection and differences. **Pure**.
 
 mod diff;
 mod select;

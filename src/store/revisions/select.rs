@@ -1,4 +1,4 @@
-//! Which revision is meant.
+//! Selection of a revision.
 
 use crate::pod::SourceId;
 use crate::source::history::RevisionError;

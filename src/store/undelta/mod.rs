@@ -1,4 +1,4 @@
-//! What one source holds, object by object, through all that can be wrong with its files. **Pure**.
+//! Content of one source, object by object, tolerant of broken files. **Pure**.
 //!
 //! As client-go's undelta store, every change pushes the whole content. Unlike the kubelet's, a failure is not an absence (promise P2):
 //!
@@ -38,13 +38,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How a file is judged: [`check`](super::check::check) in the product.
+/// Checks a file: [`check`](super::check::check) in the product.
 pub type Judge<'a> = &'a dyn Fn(&str, &[u8], &PatchesByObject) -> Checked;
 
-/// What is kept on disk of one file.
+/// State of one file on disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// What it gives.
+    /// Its objects.
     pub objects: Vec<Accepted>,
     /// Any other object may be in it as well: it could not be read, or not be told apart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -73,7 +73,7 @@ pub fn in_use(files: &KeptFiles) -> BTreeMap<&ObjectKey, &Accepted> {
     objects
 }
 
-/// What is kept on disk, by file.
+/// State on disk, by file.
 pub type KeptFiles = BTreeMap<String, KeptFile>;
 
 /// The content of one source. A value: applying an artifact makes another one, which replaces it once it is durable.
@@ -111,13 +111,13 @@ impl UndeltaStore {
         (self, refused)
     }
 
-    /// What has to be kept on disk to restore it.
+    /// Returns the state to write to disk.
     pub fn kept(&self) -> KeptFiles {
         let files = self.files.iter().map(|(name, share)| (name.clone(), share.kept()));
         files.filter(|(_, file)| !file.objects.is_empty() || file.unclear || !file.changes.is_empty()).collect()
     }
 
-    /// Whether [`UndeltaStore::kept`] of both is the same.
+    /// Reports whether [`UndeltaStore::kept`] of both is the same.
     pub fn keeps_the_same_as(&self, other: &UndeltaStore) -> bool {
         self.kept() == other.kept()
     }
@@ -127,12 +127,12 @@ impl UndeltaStore {
         self.files.values().flat_map(|share| share.objects())
     }
 
-    /// Whether it gives no object at all.
+    /// Reports whether it has no objects.
     pub fn is_empty(&self) -> bool {
         self.files.values().all(|share| share.objects().is_empty())
     }
 
-    /// Whether nothing in it was read from files as they are now: there are none, or all that is in force is kept from before.
+    /// Reports whether no object comes from the present files: there are none, or all objects are kept from before.
     pub fn reads_nothing(&self) -> bool {
         !self.files.values().any(|share| share.gives_anew())
     }

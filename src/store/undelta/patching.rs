@@ -1,4 +1,4 @@
-//! Patches among the files of one source: which are for which objects, and what stays as it is because of one.
+//! Patches among the files of one source: their objects, and objects that they keep from changing.
 
 use super::share::Share;
 use super::{Judge, UndeltaStore};

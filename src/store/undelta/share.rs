@@ -1,4 +1,4 @@
-//! What one file gives.
+//! Objects of one file.
 
 use super::{Judge, KeptFile};
 use crate::manifest::{ObjectKey, Patch, PatchesByObject, Problem, Severity, Target, Touch};
@@ -7,7 +7,7 @@ use crate::store::check::{Accepted, Checked};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Whether the file says all that it says.
+/// Readability of a file.
 #[derive(Clone, Debug, PartialEq)]
 enum Clarity {
     /// Every object in it can be told by its key.
@@ -16,13 +16,13 @@ enum Clarity {
     Unclear,
 }
 
-/// What one file gives: what is good in it, and what is kept because it is not.
+/// Objects of one file: the good ones, and kept versions of those that are not.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     /// The content that was judged; `None` when it is known from disk only.
     content: Option<FileContent>,
     objects: Vec<Accepted>,
-    /// How many of them are good in `content`.
+    /// Number of objects that are good in `content`; they come first.
     good: usize,
     problems: Vec<Problem>,
     /// Keys of objects in it that are refused.
@@ -34,11 +34,11 @@ pub(super) struct Share {
     patches: PatchesByObject,
     /// The patches in it.
     pub(super) given_patches: Vec<Arc<Patch>>,
-    /// What the patches in it are for that are refused.
+    /// Targets of the refused patches in it.
     pub(super) broken_patches: Vec<Target>,
     /// Keys of objects in it that a patch takes away.
     removed: Vec<ObjectKey>,
-    /// Which patches were for which objects in it.
+    /// Pairs of patches and objects that they are for.
     pub(super) touched: Vec<Touch>,
     /// See [`KeptFile::changes`].
     pub(super) changes: BTreeSet<ObjectKey>,
@@ -144,7 +144,7 @@ impl Share {
         self.content = None;
     }
 
-    /// What is kept of it on disk.
+    /// Returns its state for the disk.
     pub(super) fn kept(&self) -> KeptFile {
         KeptFile { objects: self.objects.clone(), unclear: self.is_unclear(), layer: self.layer, changes: self.changes.clone() }
     }
@@ -154,7 +154,7 @@ impl Share {
         self.layer
     }
 
-    /// What it gives, good objects first.
+    /// Returns its objects, good ones first.
     pub(super) fn objects(&self) -> &[Accepted] {
         &self.objects
     }
@@ -167,7 +167,7 @@ impl Share {
         refused
     }
 
-    /// Whether anything that it gives is read from the file as it is now.
+    /// Reports whether any object comes from the present file.
     pub(super) fn gives_anew(&self) -> bool {
         self.good > 0
     }
@@ -196,7 +196,7 @@ impl Share {
         &self.problems
     }
 
-    /// Whether it holds this object, refused.
+    /// Reports whether this object is refused in it.
     pub(super) fn names_broken(&self, key: &ObjectKey) -> bool {
         self.broken.contains(key)
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 const WHITE: [char; 3] = [' ', '\t', '\r'];
 
-/// A key, whose it is, and what it may do.
+/// A key, its owner and its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     principals: String,
@@ -19,7 +19,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The signer, if this line allows `namespace` at `at`.
+    /// Returns the signer, if this line allows `namespace` at `at`.
     pub(super) fn judge(&self, namespace: &str, at: Timestamp) -> Result<Signer, TrustError> {
         let (key, principal) = (self.key.fingerprint(), self.principals.clone());
         let Options { namespaces, valid_after, valid_before } = &self.options;
@@ -83,7 +83,7 @@ fn word(text: &str) -> (&str, &str) {
     (word, rest.trim_start_matches(WHITE))
 }
 
-/// Whether a word is the type of a key rather than a list of options; no option begins like this.
+/// Reports whether a word is a key type and not a list of options; no option begins like this.
 fn is_key_type(word: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-"].iter().any(|prefix| word.starts_with(prefix))
 }

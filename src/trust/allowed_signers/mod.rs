@@ -15,21 +15,21 @@ use std::fmt;
 
 /// Bytes of the file.
 const MAX_SIZE: usize = 1 << 20;
-/// Faulty lines that are told.
+/// Problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Who may sign, what for, and when.
+/// Keys that may sign, with namespaces and validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedSigners {
     lines: Vec<Line>,
 }
 
-/// What is wrong with a line.
+/// Problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SignersProblem {
     /// The line, from 1; 0 for the file as a whole.
     pub line: u32,
-    /// What is wrong: lower case, no final period.
+    /// Message in lower case, without a final period.
     pub message: String,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for SignersProblem {
 }
 
 impl AllowedSigners {
-    /// Reads a file; on any fault, says all of them (the first 20) and gives nothing.
+    /// Parses a file; on any fault, returns all of them (the first 20).
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<SignersProblem>> {
         let whole = |message: String| vec![SignersProblem { line: 0, message }];
         if bytes.len() > MAX_SIZE {
@@ -68,7 +68,7 @@ impl AllowedSigners {
         }
     }
 
-    /// Whose key it is, if it may sign for `namespace` at `at`. Where several lines have the key, one that allows it is enough.
+    /// Returns the owner of the key, if it may sign for `namespace` at `at`. If several lines have the key, one that allows it is enough.
     pub(super) fn signer(&self, key: &PublicKey, namespace: &str, at: Timestamp) -> Result<Signer, TrustError> {
         let mut refusal = None;
         for line in self.lines.iter().filter(|line| line.key == *key) {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// What a line restricts.
+/// Restrictions of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// A list of patterns; `None`: all namespaces.

@@ -29,11 +29,11 @@ pub(super) fn removed(text: &[u8], kind: &str) -> Result<Vec<Vec<u8>>, &'static 
     Ok(blocks)
 }
 
-/// Why a keyring with private keys is not taken.
+/// Error for a keyring with private keys.
 pub(super) const SECRET: &str =
     "it contains private keys, which must not be on this host; export the public keys with gpg --export";
 
-/// What stands between the first and the last line.
+/// Decodes the lines between the first and the last one.
 fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, kind: &str) -> Result<Vec<u8>, &'static str> {
     let end = format!("-----END PGP {kind}-----");
     let mut encoded = Vec::new();
@@ -86,7 +86,7 @@ mod tests {
             (format!("{good}x\n"), "something other"),
             (good.replace("QUJD", "QU*D"), "base64"),
             (good.replace("QUJD", "QUJD\n=abcd\nQUJD"), "after the checksum"),
-            (good.replace("SIGNATURE", "MESSAGE"), "another kind"),
+            (good.replace("SIGNATURE", "MESSAGE"), "another type"),
             (good.replace("SIGNATURE", "PRIVATE KEY BLOCK"), "private keys"),
         ] {
             let problem = removed(bad.as_bytes(), KIND).unwrap_err();

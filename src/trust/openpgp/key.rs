@@ -72,7 +72,7 @@ enum Kind {
     P384(Vec<u8>),
     /// With the algorithm: the same arithmetic is in two of them.
     Ed25519(u8, Vec<u8>),
-    /// What cannot be verified with, and why.
+    /// A key that cannot verify, with the reason.
     Other(&'static str),
 }
 
@@ -167,7 +167,7 @@ fn kind(algorithm: u8, material: &[u8]) -> Option<Kind> {
             let (modulus, rest) = integer(material)?;
             let (exponent, _) = integer(rest)?;
             if !RSA_BYTES.contains(&modulus.len()) || modulus.len() == *RSA_BYTES.start() && modulus[0] < 0x80 {
-                return Some(Kind::Other("is an RSA key with fewer than 2048 or more than 8192 bits"));
+                return Some(Kind::Other("is an RSA key that does not have 2048 to 8192 bits"));
             }
             Kind::Rsa { modulus: modulus.to_vec(), exponent: exponent.to_vec() }
         }

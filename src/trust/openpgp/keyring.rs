@@ -12,7 +12,7 @@ use jiff::Timestamp;
 const MAX_SIZE: usize = 4 << 20;
 /// Bytes of a signature; that of the largest RSA key has about 2 KiB in armour.
 const MAX_SIGNATURE: usize = 16 << 10;
-/// Where a file of gpg's own says so.
+/// Magic bytes of gpg's keybox files.
 const KEYBOX: &[u8] = b"KBXf";
 
 /// Keys that may sign.
@@ -92,7 +92,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// Where the certificate with this primary key is. The same key may come again, with more that its owner says of it.
+    /// Index of the certificate with this primary key. The same key may occur again, with further statements of its owner.
     fn certificate(&mut self, primary: PublicKey) -> usize {
         match self.certificates.iter().position(|known| *known.primary() == primary) {
             Some(index) => index,
@@ -120,7 +120,7 @@ impl Keyring {
         let at = at.max(made);
         let mut refusal = None;
         for found in self.certificates.iter().filter_map(|certificate| certificate.signer(&signature, at)) {
-            // Whose it would be comes before whether it is genuine: keys of strangers do not reach the arithmetic.
+            // Check that the signer is allowed before verifying the signature: unknown keys do not reach the cryptography.
             let judged = found.and_then(|(signer, key)| {
                 signature.verify(key, &[signed])?;
                 match signature.lasts_until() {

@@ -29,13 +29,13 @@ pub(super) struct Signature {
     pub(super) says: Says,
 }
 
-/// What the subpackets say. From those that are not hashed comes only what proves itself: whose it is, and the back signature.
+/// Content of the subpackets. Of those that are not hashed, only the issuer and the back signature are read, which are verified otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Says {
     pub(super) created: Option<Timestamp>,
-    /// After which time it does not count any more.
+    /// Time from its creation until it expires.
     pub(super) lasts: Option<SignedDuration>,
-    /// After which time from its own creation the key does not count any more.
+    /// Time from the key's creation until the key expires.
     pub(super) key_lasts: Option<SignedDuration>,
     issuer: Option<[u8; 8]>,
     issuer_fingerprint: Option<[u8; 20]>,
@@ -70,7 +70,7 @@ impl Signature {
         Ok(Self { kind, algorithm, hash, hashed: body[..6 + length].to_vec(), value: value.to_vec(), says })
     }
 
-    /// Whether it says to be made by this key, or does not say by which.
+    /// Reports whether it names this key as its issuer, or names none.
     pub(super) fn is_by(&self, key: &PublicKey) -> bool {
         match (self.says.issuer_fingerprint, self.says.issuer) {
             (Some(fingerprint), _) => fingerprint == key.fingerprint_bytes(),
@@ -89,7 +89,7 @@ impl Signature {
         self.says.issuer_fingerprint
     }
 
-    /// Whether the key that it is about may sign; `None` where that is not said.
+    /// Reports whether the key that it is about may sign; `None` if it has no key flags.
     pub(super) fn may_sign(&self) -> Option<bool> {
         self.says.flags.map(|flags| flags & MAY_SIGN != 0)
     }
@@ -100,7 +100,7 @@ impl Signature {
         Hash::numbered(self.hash).map_err(|name| TrustError::Algorithm { what: "hash", name: name.to_owned(), reason })
     }
 
-    /// Whether `key` made it over these bytes, and it says nothing that is not understood.
+    /// Verifies that `key` made it over these bytes, and that it has no unknown critical subpacket.
     pub(super) fn verify(&self, key: &PublicKey, signed: &[&[u8]]) -> Result<(), TrustError> {
         let hash = self.hash()?;
         if self.says.has_unknown_demand {
@@ -117,13 +117,13 @@ impl Signature {
         self.says.created.ok_or(TrustError::MalformedSignature { fault: "it has no creation time" })
     }
 
-    /// Whether the subkey agrees to belong to `primary`, so that nobody passes another's subkey for one of their own.
+    /// Reports whether the subkey has signed that it belongs to `primary`, so that nobody can claim another owner's subkey.
     pub(super) fn has_back_signature(&self, primary: &PublicKey, subkey: &PublicKey) -> bool {
         let Some(back) = self.says.embedded.as_deref().and_then(|body| Self::parse(body).ok()) else { return false };
         back.kind == BACK_SIGNATURE && back.verify(subkey, &[primary.framed(), subkey.framed()]).is_ok()
     }
 
-    /// Whether it counts at `at`.
+    /// Returns the time when it expires.
     pub(super) fn lasts_until(&self) -> Option<Timestamp> {
         self.says.created.zip(self.says.lasts).map(|(created, lasts)| later(created, lasts))
     }

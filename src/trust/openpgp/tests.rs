@@ -12,7 +12,7 @@ const TEXT: &[u8] = b"kind: Pod\n";
 /// A key pair and the body of its packet.
 struct Key(Ed25519KeyPair, Vec<u8>);
 
-/// What a signature says beside its creation, and how.
+/// Content of a signature in addition to its creation time.
 #[derive(Clone, Copy)]
 struct Made<'a> {
     kind: u8,
@@ -126,7 +126,7 @@ fn weak_hashes_text_mode_and_unknown_demands_are_refused() {
         (Made { kind: 1, ..DOCUMENT }, "text mode"),
         (Made { hashed: &[&[2, 0x80 | 20, 0]], ..DOCUMENT }, "critical"),
         (Made { hashed: &[&[5, 3, 0, 0, 0, 5]], ..DOCUMENT }, "the signature expired at"),
-        (Made { at: BORN - 1, ..DOCUMENT }, "younger"),
+        (Made { at: BORN - 1, ..DOCUMENT }, "created after"),
     ] {
         let error = judge(&plain(&ann), &signature(&ann, made, &[TEXT], &[])).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
@@ -229,8 +229,8 @@ fn what_is_no_keyring_says_what_it_is() {
         (packet(13, b"Ann"), "does not start with a key"),
         ([plain(&ann), packet(8, b"x")].concat(), "something other than keys"),
         (packet(6, &[6]), "a version other than 4"),
-        (packet(6, &[4, 0, 0, 0, 0]), "cut short"),
-        (plain(&ann)[..60].to_vec(), "cut short"),
+        (packet(6, &[4, 0, 0, 0, 0]), "truncated"),
+        (plain(&ann)[..60].to_vec(), "truncated"),
         (b"\0\0\0\x20\x01\x01\0\x02KBXf".to_vec(), "gpg --export"),
         (vec![0x99; (4 << 20) + 1], "larger"),
     ] {
@@ -247,10 +247,10 @@ fn what_is_not_one_signature_is_refused() {
     for (bytes, word) in [
         ([one.clone(), one.clone()].concat(), "exactly one"),
         (packet(6, &ann.1), "exactly one"),
-        (one[..one.len() - 1].to_vec(), "cut short"),
+        (one[..one.len() - 1].to_vec(), "truncated"),
         (packet(2, &[3; 20]), "its version is not 4"),
         (vec![0x88; (16 << 10) + 1], "larger"),
-        (b"-----BEGIN PGP MESSAGE-----\n".to_vec(), "another kind"),
+        (b"-----BEGIN PGP MESSAGE-----\n".to_vec(), "another type"),
     ] {
         let error = ring.verify(TEXT, &bytes, Timestamp::UNIX_EPOCH).unwrap_err().to_string();
         assert!(error.contains(word), "{error}: {word}");

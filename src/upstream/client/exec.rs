@@ -24,7 +24,7 @@ pub enum ExecError {
     Run {
         /// The command.
         command: String,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -33,12 +33,12 @@ pub enum ExecError {
     Failed {
         /// The command.
         command: String,
-        /// What it did; nothing of its output, which may be a secret.
+        /// The failure, without its output, which may be a secret.
         what: String,
     },
 }
 
-/// What a plugin gave.
+/// Credentials of a plugin.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) token: Option<Secret>,

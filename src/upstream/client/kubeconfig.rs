@@ -1,4 +1,4 @@
-//! A kubeconfig: which server, whom to trust, who this host is.
+//! Parser of kubeconfigs: server, certificate authorities, credentials.
 //!
 //! The format is kubectl's, so fields that do not matter here are passed over; a field that says something about the connection and that
 //! podstead does not do is an error, lest it connects otherwise than was meant.
@@ -23,7 +23,7 @@ pub enum KubeconfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -32,7 +32,7 @@ pub enum KubeconfigError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
 }
@@ -59,7 +59,7 @@ pub struct ExecPlugin {
     pub environment: BTreeMap<String, String>,
 }
 
-/// What one context of a kubeconfig says.
+/// One context of a kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubeconfig {
     /// The API server.
@@ -272,7 +272,7 @@ impl Kubeconfig {
         self.secrets().into_iter().filter_map(Material::file).collect()
     }
 
-    /// Whether there is a secret in the kubeconfig itself.
+    /// Reports whether the kubeconfig itself contains a secret.
     pub fn has_secrets(&self) -> bool {
         let in_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.password().is_some());
         let of_plugin = self.exec.as_ref().is_some_and(|plugin| !plugin.environment.is_empty());

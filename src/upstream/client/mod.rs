@@ -35,10 +35,10 @@ const MAX_REFUSAL: usize = 64 << 10;
 const MAX_OBJECT_WEIGHT: usize = 8 << 20;
 /// A page of a list, in the same way.
 const MAX_LIST_WEIGHT: usize = 24 << 20;
-/// What nobody here reads of pods, and is most of them.
+/// Fields of pods that are not read; they are most of a pod's size.
 const UNREAD_OF_PODS: &[&str] = &["managedFields", "spec"];
 
-/// How long a server is waited for.
+/// Time limits of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// With a whole request, answer included.
@@ -114,7 +114,7 @@ impl HttpCluster {
         }
     }
 
-    /// What the server does not know any more is not used again.
+    /// Drops credentials that the server has rejected.
     async fn forget(&self, identity: &Arc<Identity>) {
         let mut current = self.current.lock().await;
         if current.identity.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity)) {

@@ -1,4 +1,4 @@
-//! What has to be done so that the cluster shows what runs here. **Pure**: `now` and everything observed are arguments.
+//! Plans the requests that report this host's pods to the cluster. **Pure**: `now` and everything observed are arguments.
 //!
 //! * [`mirror`]: the object that stands for a pod, without what a mirror must not carry.
 //! * [`step`]: the next request for one pod, from what is wanted and what the API server has.

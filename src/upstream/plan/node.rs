@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// An unchanged status is sent again after this, as the kubelet's: it carries the times of the last heartbeat.
 pub const STATUS_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
-/// What this host is, as of one moment.
+/// Facts about this host at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostFacts {
     /// Kernel's host name.
@@ -27,13 +27,14 @@ pub struct HostFacts {
     pub storage_bytes: u64,
     /// `status.nodeInfo`.
     pub identity: HostIdentity,
-    /// What is short.
+    /// Pressure conditions.
     pub pressure: Pressure,
-    /// What is not as it should be with podstead itself.
+    /// Problems of podstead itself.
     pub health: Health,
 }
 
-/// What keeps podstead from running pods. Messages are the same from one look to the next: each change is sent to the server.
+/// Problems that keep podstead from running pods. Messages are stable from one check to the next, because each change is sent to the
+/// server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Why the sync loop is thought to hang.
@@ -49,7 +50,7 @@ pub struct HostIdentity {
     /// `/etc/machine-id`.
     #[serde(rename = "machineID")]
     pub machine_id: String,
-    /// What the firmware calls the machine.
+    /// The firmware's UUID of the machine.
     #[serde(rename = "systemUUID")]
     pub system_uuid: String,
     /// Of this boot.
@@ -71,7 +72,7 @@ pub struct HostIdentity {
     pub architecture: String,
 }
 
-/// What the host has too little of.
+/// Resources that are scarce on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// Memory.
@@ -82,7 +83,7 @@ pub struct Pressure {
     pub pids: bool,
 }
 
-/// What the configuration says of the Node.
+/// Settings of the Node from the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSettings {
     /// Its name.
@@ -158,7 +159,7 @@ fn fix_addresses(status: &mut Value, before: &Value) {
     }
 }
 
-/// Whether `has` holds everything of `wanted`; a map may hold more.
+/// Reports whether `has` contains everything in `wanted`; a map may contain more.
 fn contains(has: &Value, wanted: &Value) -> bool {
     match wanted {
         Value::Object(fields) => fields.iter().all(|(key, value)| match has.get(key) {

@@ -28,7 +28,7 @@ const CONDITIONS: [&str; 5] = ["ContainersReady", "Initialized", "PodReadyToStar
 /// Fields that hold a time.
 const TIMES: [&str; 6] = ["finishedAt", "lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", "startTime", "startedAt"];
 
-/// What a decision needs of the status that a server has, in its [`stored_form`]: the fields that the host decides.
+/// Returns the fields of a server's status that the host decides, in their [`stored_form`].
 pub fn own_part(status: &Value) -> Value {
     let field = |name: &&str| Some(((*name).to_owned(), status.get(*name)?.clone()));
     stored_form(Value::Object(FIELDS.iter().filter_map(field).collect()))

@@ -29,7 +29,7 @@ pub struct Wanted<'a> {
     pub pod: &'a Pod,
     /// Its status in [`stored_form`](super::status_patch::stored_form).
     pub status: &'a Value,
-    /// How much of it the server takes.
+    /// Level of detail that the server accepts.
     pub detail: Detail,
 }
 
@@ -127,7 +127,7 @@ pub enum Step {
     },
 }
 
-/// How a pod and its mirror stand to each other.
+/// Relation of a pod and its mirror.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
     /// As they should.
@@ -138,7 +138,8 @@ pub enum Plan {
     Blocked,
 }
 
-/// What to do for one name. What is unwanted is deleted only if `may_remove`: at the start nobody knows yet what is wanted.
+/// Plans the next request for one name. Unwanted mirrors are deleted only if `may_remove`: at the start it is not known yet which pods are
+/// wanted.
 pub fn plan(wanted: Option<Wanted<'_>>, observed: Option<&Observed>, node: &NodeRef, may_remove: bool) -> Plan {
     let Some(observed) = observed else {
         return wanted.map_or(Plan::Settled, |wanted| {

@@ -1,4 +1,4 @@
-//! How much memory JSON takes, and reading it no further than that.
+//! Memory size of JSON values, and parsing within a memory limit.
 //!
 //! A text of some bytes may become a hundred times as large as a tree of values (`[{"":0},{"":0},…`). So what a server sends is bounded twice:
 //! its text where it is received, its tree here, while it grows.
@@ -53,7 +53,7 @@ pub fn parse(text: &[u8], most: usize, unread: &[&str]) -> Result<Value, TreeErr
     }
 }
 
-/// What reads one value.
+/// Deserializer of one value.
 #[derive(Clone, Copy)]
 struct Tree<'a> {
     /// Bytes that may still be taken; `None` after it was too much.

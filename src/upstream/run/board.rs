@@ -1,4 +1,4 @@
-//! Where the loops tell how things stand.
+//! Status that the loops publish.
 
 use crate::status::UpstreamStatus;
 use std::sync::Arc;

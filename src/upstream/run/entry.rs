@@ -1,4 +1,4 @@
-//! What is known of one name: the pod, its mirror, and what went wrong between them. **Pure**.
+//! State of one name: the pod, its mirror, and failed requests. **Pure**.
 
 use super::pace::Pace;
 use crate::api::published::PublishedPod;
@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub(super) wanted: Option<Arc<PublishedPod>>,
     /// Since when there is none.
     pub(super) unwanted_since: Instant,
-    /// What the server has.
+    /// The mirror at the server.
     pub(super) observed: Option<Observed>,
     /// A request is under way.
     pub(super) is_busy: bool,
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     pub(super) problem: Option<String>,
     /// The patch that was sent last, and the version that the server had after it.
     sent: Option<(Value, Option<u64>)>,
-    /// How much of the pod the server takes.
+    /// Level of detail that the server accepts.
     pub(super) detail: Detail,
     /// Nothing is tried before.
     pub(super) not_before: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Whether the server is asked at all, and by how many requests at once. **Pure**.
+//! Limit of concurrent requests, which is zero for a while after a failure. **Pure**.
 
 use super::pace::Pace;
 use std::time::Duration;

@@ -231,7 +231,7 @@ impl<'a> Mirrors<'a> {
         }
     }
 
-    /// What is remembered of a pod that the server tells of: without its status if there is no room for it.
+    /// Drops the status of an observed pod if there is no room for it.
     fn fitting(&self, name: &PodFullName, mut observed: Observed) -> Observed {
         let before = self.entries.get(name).and_then(|entry| entry.observed.as_ref()).map_or(0, |known| known.weight);
         if self.statuses_held() - before + observed.weight > MAX_STATUSES {
@@ -297,7 +297,7 @@ impl<'a> Mirrors<'a> {
         }
     }
 
-    /// What to do now for a name; what has to wait is scheduled.
+    /// Returns the next step for a name; a step that has to wait is scheduled.
     fn next_step(&mut self, name: &PodFullName, node: &NodeRef, now: Instant) -> Option<Step> {
         let ready_since = self.ready_since;
         let entry = self.entries.get_mut(name)?;

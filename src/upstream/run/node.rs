@@ -32,7 +32,7 @@ struct Keeper<'a> {
     held: Option<Value>,
     /// Times of renewal that this agent wrote.
     written: Vec<String>,
-    /// What another agent wrote last, and when that was seen.
+    /// Last renew time of another agent, and when it was seen.
     other: Option<(String, Instant)>,
     /// At most two: the free labels and the restricted ones.
     refused: Vec<RefusedLabels>,
@@ -45,7 +45,7 @@ struct RefusedLabels {
     at: Instant,
 }
 
-/// Whose the Node is.
+/// Owner of the Node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Own,
@@ -202,7 +202,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Whether another agent renews the Lease. One that does not renew it any more has given it up; how long that takes is counted by
+    /// Reports whether another agent renews the Lease. One that no longer renews it has given it up; that time is measured by
     /// this host's own steady clock, whatever both wall clocks say.
     fn is_anothers(&mut self, found: &Value) -> bool {
         let holder = match self.written.is_empty() {

@@ -6,7 +6,7 @@ use crate::upstream::cluster::{ApiError, Cluster};
 use crate::upstream::plan::step::{DeleteReason, Observed, Step};
 use serde_json::Value;
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Done; the server has this.
@@ -81,7 +81,7 @@ async fn delete(cluster: &dyn Cluster, node: &str, name: &PodFullName, uid: &str
     }
 }
 
-/// What the server has.
+/// Fetches the pod from the server.
 async fn look(cluster: &dyn Cluster, name: &PodFullName) -> Outcome {
     match cluster.send(request::get_pod(name)).await {
         Ok(found) => Outcome::Surprise(observed(&found)),

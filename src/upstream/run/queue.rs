@@ -43,7 +43,7 @@ impl Queue {
         }
     }
 
-    /// How many names are due some time.
+    /// Number of scheduled names.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.by_time.len()

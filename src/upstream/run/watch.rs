@@ -1,4 +1,4 @@
-//! What the server has of this node's pods: a list, then a watch from its version on, for ever.
+//! Observes this node's pods at the server: a list, then a watch from its version on, for ever.
 
 use super::{Links, Standing, request};
 use crate::pod::PodFullName;
@@ -27,7 +27,7 @@ pub(super) const MAX_STATUSES: usize = 32 << 20;
 /// Longest version, and longest token of a page, that is believed.
 const MAX_TOKEN: usize = 16 << 10;
 
-/// What was seen.
+/// An observation.
 #[derive(Debug)]
 pub(super) enum Observation {
     /// These are all, as of that version.

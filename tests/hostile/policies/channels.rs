@@ -104,7 +104,7 @@ fn ports_of_the_host_are_not_taken() {
         &format!("{}---\n{}", pod("ssh", "", &port(22, "")), pod("loopback", "", &port(8100, "  hostIP: 127.0.0.1"))),
         &[
             ("hostile.yaml:13 spec.containers[0].ports[0].hostPort", "host port 22 (remove it, or permit it with allow.hostPorts"),
-            ("hostile.yaml:27 spec.containers[0].ports[0].hostPort", "port 8100 of the host"),
+            ("hostile.yaml:27 spec.containers[0].ports[0].hostPort", "host port 8100"),
         ],
     );
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 const VERSION: u32 = 1;
 
-/// What a copy holds.
+/// Content of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::source::git) struct State {
     version: u32,
@@ -77,7 +77,7 @@ impl Copy {
         remove_tree(&self.incoming()).map_err(disk("remove", &self.incoming()))
     }
 
-    /// What is here; nothing when nothing was ever completed.
+    /// Reads the record of the copy; empty if no fetch was ever completed.
     pub(in crate::source::git) fn state(&self) -> Result<State, GitError> {
         let damaged = |source| damage(&self.directory, source);
         let bytes = match fs::read(self.state_path()) {
@@ -93,7 +93,7 @@ impl Copy {
         Ok(state)
     }
 
-    /// Says durably what is here.
+    /// Writes the record durably.
     pub(super) fn save(&self, state: &State) -> Result<(), GitError> {
         let path = self.state_path();
         let written = serde_json::to_vec(state).map_err(io::Error::from).and_then(|bytes| write_durable(&path, &bytes, 0o600));

@@ -11,7 +11,7 @@ use git2::{ObjectType, Oid, Tree, TreeEntry};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How much of a commit is read.
+/// Limits for reading a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Size of the largest manifest.
@@ -30,7 +30,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// Directories inside each other.
+/// Nesting depth of directories.
 pub(in crate::source::git) const MAX_DEPTH: usize = 64;
 
 const MODE: i32 = 0o170_000;
@@ -115,7 +115,7 @@ struct Reading<'a> {
     commit: ObjectId,
     /// Of the whole commit.
     tree: &'a Tree<'a>,
-    /// Where the source begins in it.
+    /// Path of the source in it.
     root: &'a str,
     names: usize,
     bytes: u64,
@@ -207,7 +207,7 @@ impl Reading<'_> {
     }
 }
 
-/// Where a symlink at `path` leads to, by its text alone; `None` when that is outside of the repository.
+/// Resolves a symlink at `path` by its text alone; `None` if it leads out of the repository.
 fn resolved(path: &str, target: &str) -> Option<String> {
     if target.starts_with('/') {
         return None;
@@ -224,12 +224,12 @@ fn resolved(path: &str, target: &str) -> Option<String> {
     Some(components.join("/"))
 }
 
-/// Whether the content is a pointer of Git LFS.
+/// Reports whether the content is a pointer of Git LFS.
 pub(in crate::source::git) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.starts_with(LFS)
 }
 
-/// Whether a file of this name is a manifest.
+/// Reports whether a file of this name is a manifest.
 pub(in crate::source::git) fn is_manifest(name: &str) -> bool {
     Path::new(name)
         .extension()

@@ -38,7 +38,7 @@ pub(super) struct Objects {
     shallow: BTreeSet<ObjectId>,
 }
 
-/// What a reference leads to.
+/// Commit that a reference leads to, and the tags in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peeled {
     /// The annotated tags on the way, outermost first.
@@ -65,7 +65,7 @@ impl Objects {
         damage(&self.path, error.into())
     }
 
-    /// Whether the object is here, whole or not.
+    /// Reports whether the object is here, complete or not.
     pub(super) fn has(&self, id: ObjectId) -> bool {
         self.repository.odb().is_ok_and(|odb| odb.exists(oid(id)))
     }

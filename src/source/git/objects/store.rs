@@ -1,4 +1,4 @@
-//! Where the copy of a remote repository lies.
+//! Directory of the copy of a remote repository.
 //!
 //! ```text
 //! <directory>/lock         one process at a time

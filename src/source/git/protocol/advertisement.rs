@@ -1,25 +1,25 @@
-//! The first words of a server: what it can do, and in version 0 all its references too.
+//! The first message of a server: its capabilities and, in version 0, all its references.
 
 use super::{MAX_REFERENCES, Pkt, ProtocolError, Reference, not_git, object_id, text};
 
-/// What the server said first.
+/// First message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source::git) enum Advertisement {
     /// It speaks version 2: references are asked for.
     Current {
-        /// Whether it can send a part of the history only.
+        /// True if it supports shallow fetches.
         shallow: bool,
     },
     /// It speaks version 0 or 1.
     Old {
         /// All its references.
         references: Vec<Reference>,
-        /// What it can do.
+        /// Its capabilities.
         capabilities: OldCapabilities,
     },
 }
 
-/// What a server of version 0 can do, as far as it matters.
+/// Relevant capabilities of a server with protocol version 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::source::git) struct OldCapabilities {
     /// It can send a part of the history only.
@@ -30,7 +30,7 @@ pub(in crate::source::git) struct OldCapabilities {
     pub(super) multi_ack: bool,
 }
 
-/// Takes an advertisement in, line by line.
+/// Parser of an advertisement, fed line by line.
 #[derive(Debug, Default)]
 pub(in crate::source::git) struct AdvertisementReader {
     state: State,

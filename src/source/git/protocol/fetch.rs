@@ -4,7 +4,7 @@ use super::pkt_line::{DELIMITER, FLUSH};
 use super::{AGENT, ObjectId, OldCapabilities, Pkt, ProtocolError, encode, not_git, object_id, said, text};
 use bytes::{Buf, Bytes};
 
-/// What is wanted, in words of both versions.
+/// A fetch request, for both protocol versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::source::git) struct Fetch {
     /// The commit or tag.
@@ -77,7 +77,7 @@ pub(in crate::source::git) enum Part {
     End,
 }
 
-/// Takes the answer in, line by line.
+/// Parser of the response, fed line by line.
 #[derive(Debug)]
 pub(in crate::source::git) struct AnswerReader {
     state: State,

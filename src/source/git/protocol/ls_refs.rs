@@ -17,7 +17,7 @@ pub(in crate::source::git) fn ls_refs_request(prefixes: &[String]) -> Vec<u8> {
     request
 }
 
-/// Takes the answer in, line by line.
+/// Parser of the response, fed line by line.
 #[derive(Debug, Default)]
 pub(in crate::source::git) struct LsRefsReader {
     references: Vec<Reference>,

@@ -17,7 +17,7 @@ const ID: usize = 20;
 /// Unpacked bytes are thrown away in pieces of this size.
 const SCRAP: usize = 16 << 10;
 
-/// What has come of a pack.
+/// Scanner of a pack while it is received.
 #[derive(Debug)]
 pub(in crate::source::git) struct PackScan {
     state: State,
@@ -34,11 +34,11 @@ enum State {
     Head { seen: usize, objects: [u8; 4] },
     /// Kind and size of an object.
     Size { kind: u8, size: u64, shift: u32 },
-    /// How far before it the base of a delta stands.
+    /// Offset of the base of a delta.
     Offset { size: u64, digits: u32 },
     /// The id of the base of a delta.
     Base { size: u64, left: usize },
-    /// What is packed.
+    /// Compressed content.
     Content { size: u64, inflate: Box<Decompress> },
     /// The pack's own hash.
     Trailer { left: usize },
@@ -73,12 +73,12 @@ impl PackScan {
         Ok(())
     }
 
-    /// Whether everything has come that the pack announced.
+    /// Reports whether the announced pack was received completely.
     pub(in crate::source::git) fn is_whole(&self) -> bool {
         matches!(self.state, State::Trailer { left: 0 })
     }
 
-    /// Whether the pack has no objects, as far as it has come.
+    /// Reports whether the received part of the pack announces no objects.
     pub(in crate::source::git) fn is_empty(&self) -> bool {
         self.announced == 0
     }

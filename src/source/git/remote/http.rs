@@ -26,7 +26,7 @@ const PAGE_MAX: usize = 4 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct HttpRemote {
     location: String,
-    /// Where the server wants to be asked, after redirects.
+    /// Base URL after redirects.
     base: String,
     /// Redirects led there by another host: it gets no credentials.
     is_led: bool,
@@ -140,7 +140,7 @@ impl HttpRemote {
     }
 }
 
-/// What the client says, as the failure of a poll.
+/// Converts an error of the HTTP client.
 pub(super) fn explain(location: String, error: &HttpError) -> GitError {
     match error {
         HttpError::OnTheWay { failure: Failure::Tls(reason), .. } => GitError::Tls { location, reason: reason.clone() },

@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much is read at once from a stream.
+/// Read size for streams.
 const PIECE: usize = 64 << 10;
 
-/// What brings an answer.
+/// Transport of a response.
 pub(super) enum Chunks {
     /// The body of an HTTP answer.
     Http(Box<HttpAnswer>),
@@ -28,7 +28,7 @@ pub(super) enum NoLine {
     Silent(Duration),
     /// The connection broke.
     Broken(String),
-    /// What came is not the protocol.
+    /// The data does not follow the protocol.
     Protocol(ProtocolError),
 }
 

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
-/// How long ssh may take to say why it ended.
+/// Time that ssh has to print its error message.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// An open connection.

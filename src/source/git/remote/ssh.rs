@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-/// How the server is convinced, and how we are.
+/// Key for authentication, and known host keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshOptions {
     /// A private key that needs no passphrase; without one, ssh's own default files.
@@ -19,7 +19,7 @@ pub struct SshOptions {
     pub known_hosts_file: Option<PathBuf>,
 }
 
-/// How much of what ssh says is kept.
+/// Bytes of the error output of ssh that are kept.
 const SAID: u64 = 16 << 10;
 
 /// A running ssh. Ends when dropped.
@@ -56,7 +56,7 @@ impl Ssh {
         Ok((Self { input, child, said }, output))
     }
 
-    /// What ssh said, after it ended.
+    /// Returns the error output of ssh after it ended.
     pub(super) async fn last_words(&mut self, patience: Duration) -> String {
         let words = match tokio::time::timeout(patience, &mut self.said).await {
             Ok(Ok(words)) => String::from_utf8_lossy(&words).into_owned(),

@@ -1,4 +1,4 @@
-//! Which server a URL names, and by which way it is reached. [pure]
+//! Parser of repository URLs. [pure]
 //!
 //! A URL becomes arguments of `ssh` and words of protocols: what could be taken for an option or for another word is refused here.
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 const DAEMON_PORT: u16 = 9418;
 
-/// Where a repository is. Shown without anything that opens a door: credentials cannot be part of it.
+/// Location of a repository. It cannot contain credentials, so it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteUrl {
     /// `https://` or `http://`; without credentials, query and slash at the end.
