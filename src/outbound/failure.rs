@@ -86,7 +86,7 @@ fn explain_tls(error: &rustls::Error) -> String {
             "its certificate is signed by an unknown authority (install ca-certificates, or set caFile)".into()
         }
         Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "its certificate has expired (or check this host's clock)".into()
+            "its certificate has expired, or this host's clock is wrong".into()
         }
         Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
             "its certificate is not valid yet (check this host's clock)".into()
