@@ -164,7 +164,7 @@ impl WrittenCni {
     }
 }
 
-/// Plugins are told all directories in one variable, with colons between them.
+/// Plugins get all directories in one variable, with colons between them.
 fn bin_directory(check: &Check<'_>, field: &str, path: &Path) -> Result<PathBuf, ConfigError> {
     let path = check.file(field, path)?;
     if path.as_os_str().as_encoded_bytes().contains(&b':') {

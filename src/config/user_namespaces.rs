@@ -62,7 +62,7 @@ impl WrittenUserNamespaces {
     }
 }
 
-/// A line of `/etc/subuid` or `/etc/subgid` that gives ids of the range to somebody else.
+/// A line of `/etc/subuid` or `/etc/subgid` that gives ids of the range to another user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clash {
     /// Its number, from 1.

@@ -63,7 +63,7 @@ impl Fault {
         self
     }
 
-    /// Gives it its file and line.
+    /// Adds the file and line.
     pub(super) fn into_problem(self, file: &str, lines: &Lines<'_>, object: Option<&ObjectKey>) -> Problem {
         Problem {
             severity: Severity::Error,

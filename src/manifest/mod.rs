@@ -154,7 +154,7 @@ pub struct Limits {
     pub max_depth: u32,
     /// Documents of a file.
     pub max_documents: usize,
-    /// Problems told of one file; the rest is only counted.
+    /// Limit for the reported problems of one file; the rest is only counted.
     pub max_problems: usize,
 }
 

@@ -5,7 +5,7 @@ use serde_json::Number;
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    /// Byte offset in the file of a scalar, or of what a list or mapping begins with; `None` when it cannot be told.
+    /// Byte offset in the file of a scalar, or of what a list or mapping begins with; `None` when it is unknown.
     pub(super) at: Option<u32>,
     /// Its value.
     pub(super) value: Value,

@@ -77,7 +77,7 @@ pub(super) enum Told {
     },
 }
 
-/// Tells what the document is that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
+/// Identifies the document that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
 /// so itself. On failure, everything that is wrong with apiVersion and kind, or with the list around the items.
 pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec<Fault>) {
     if !matches!(node.value, Value::Map(_)) {
@@ -133,7 +133,7 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
 enum Written<'a> {
     Text(&'a str, u32),
     Nothing,
-    /// Not a string; told.
+    /// Not a string; reported as a problem.
     Wrong,
 }
 

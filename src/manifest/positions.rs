@@ -19,7 +19,7 @@ pub struct PositionMap {
 struct Entry {
     hash: u32,
     line: u32,
-    /// Capped: a column that far out helps nobody.
+    /// Capped: a column that far out is of no use.
     column: u16,
     file: u16,
 }

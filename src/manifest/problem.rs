@@ -55,7 +55,7 @@ pub struct Problem {
     pub message: String,
     /// Remedy, e.g. `did you mean "hostNetwork"?`.
     pub hint: Option<String>,
-    /// The object concerned, as far as it could be told.
+    /// The object concerned, as far as it is known.
     pub object: Option<ObjectKey>,
 }
 

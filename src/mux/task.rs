@@ -11,7 +11,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Wishes of the sync loop that may wait. One pod has at most one open wish, and the task takes them in at any time: the bound only
+/// Requests of the sync loop that may wait. One pod has at most one open request, and the task receives them at any time: the bound only
 /// smooths a burst.
 const REQUESTS: usize = 64;
 

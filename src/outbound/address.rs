@@ -1,4 +1,4 @@
-//! Addresses to which no server may lead a client: those of this host itself, of its own link, and of nobody in particular.
+//! Addresses to which no server may lead a client: loopback, link-local and unspecified ones.
 //!
 //! A redirect or a token server's URL is the other side's choice. Without this check it reaches services that trust whoever asks from this host, and
 //! the metadata service of a cloud. Addresses are checked when a connection is made, so that a name cannot resolve to something else in between.

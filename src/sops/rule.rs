@@ -2,7 +2,7 @@
 
 use super::SopsError;
 
-/// Bytes of an expression; nobody writes longer ones.
+/// Limit for the bytes of an expression; longer ones are not written in practice.
 #[cfg(feature = "sops")]
 const MAX_EXPRESSION: usize = 1 << 10;
 

@@ -54,7 +54,7 @@ pub(super) struct Parts<'a> {
     pub(super) kind: &'a str,
 }
 
-/// Takes a sealed value apart.
+/// Parses an encrypted value.
 #[cfg_attr(not(feature = "sops"), expect(dead_code, reason = "nothing is opened"))]
 pub(super) fn parts(sealed: &str) -> Option<Parts<'_>> {
     let mut fields = sealed.strip_prefix("ENC[AES256_GCM,")?.strip_suffix(']')?.split(',');

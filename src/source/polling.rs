@@ -40,7 +40,7 @@ pub trait Pollable: Send {
     async fn poll(&mut self) -> Polled;
 }
 
-/// Polls now and then every `interval`, until nobody receives reports any more.
+/// Polls now and then every `interval`, until the receiver of reports is dropped.
 pub async fn poll_forever(
     id: SourceId,
     interval: Duration,

@@ -1,7 +1,7 @@
 //! Requests to poll a source now, and their results.
 //!
-//! A wish goes to the source; the source looks, reports as always, and sends the [`Inquiry`] that came with the wish after its reports,
-//! on the same channel. So it is answered when everything that the look led to is in force, or refused.
+//! A request goes to the source; the source polls, reports as always, and sends the [`Inquiry`] of the request after its reports,
+//! on the same channel. So it is answered when everything that the poll found is in force, or refused.
 
 use super::{Revision, SourceReport};
 use crate::pod::SourceId;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
-/// Wishes that may wait. One look answers all of them, so more are not needed for anything but people who wait.
+/// Limit for requests that wait. One poll answers all of them, so more are needed only for people who wait.
 const WISHES: usize = 16;
 
 /// Result of a poll.
@@ -139,7 +139,7 @@ impl Wakers {
         self.lock().insert(source, Entry { waker, url });
     }
 
-    /// Takes a source out.
+    /// Removes a source.
     pub fn remove(&self, source: &SourceId) {
         self.lock().remove(source);
     }
@@ -157,7 +157,7 @@ impl Wakers {
     }
 }
 
-/// The wishes of one source, as the source sees them.
+/// Receiver of the requests for one source.
 #[derive(Debug)]
 pub struct Wishes {
     receiver: Option<mpsc::Receiver<Wish>>,
@@ -165,7 +165,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// For a source that nobody wakes.
+    /// Receiver for a source that is never woken.
     pub fn none() -> Self {
         Self { receiver: None, looks: Looks::default() }
     }
@@ -175,7 +175,7 @@ impl Wishes {
         &self.looks
     }
 
-    /// The next wish; never comes when nobody can have one any more. Cancel-safe.
+    /// Waits for the next request; for ever once all senders are dropped. Cancel-safe.
     pub async fn next(&mut self) -> Wish {
         if let Some(receiver) = &mut self.receiver
             && let Some(wish) = receiver.recv().await
@@ -186,7 +186,7 @@ impl Wishes {
         std::future::pending().await
     }
 
-    /// All wishes that wait, after `first`: one look answers them all.
+    /// All waiting requests, after `first`: one poll answers them all.
     pub fn gather(&mut self, first: Option<Wish>) -> Asked {
         let waiting = std::iter::from_fn(|| self.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok()));
         Asked(first.into_iter().chain(waiting).filter_map(|wish| wish.inquiry).collect())

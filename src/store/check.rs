@@ -50,12 +50,12 @@ impl CheckContext {
         }
     }
 
-    /// The record of the configuration that objects are judged by, to be kept beside the accepted ones.
+    /// Record of the configuration that objects are checked with, to be kept beside the accepted ones.
     pub fn policy(&self) -> PolicyRecord {
         PolicyRecord::of(self.allow.as_deref(), &self.requirements)
     }
 
-    /// Tells if objects are judged by the recorded configuration.
+    /// Reports whether objects are checked with the recorded configuration.
     pub fn has_policy(&self, record: &PolicyRecord) -> bool {
         record.is_of(self.allow.as_deref(), &self.requirements)
     }

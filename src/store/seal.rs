@@ -2,7 +2,7 @@
 //!
 //! A sealed Secret keeps its name and has one entry, [`MARK`], which no manifest can have: nonce and ChaCha20-Poly1305 ciphertext of the
 //! whole object. Source and name are authenticated with it, so that one cannot be put in another's place. One that cannot be opened (the
-//! key was lost, or replaced) is left out and told: its pods wait or go on until its source delivers it again.
+//! key was lost, or replaced) is left out and reported: its pods wait or keep running until its source delivers it again.
 
 use super::check::{Accepted, AcceptedObject};
 use super::undelta::{KeptFile, KeptFiles};

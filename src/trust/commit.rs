@@ -43,7 +43,7 @@ pub struct SignedParts {
     pub stated_at: Timestamp,
 }
 
-/// Takes a raw object (without git's own `commit 123\0` in front) apart. The signature is one of SSH or OpenPGP; whether it
+/// Splits a raw object (without git's own `commit 123\0` in front). The signature is one of SSH or OpenPGP; whether it
 /// matches is for [`super::Trusted`].
 pub fn signed_parts(raw: &[u8]) -> Result<SignedParts, TrustError> {
     if raw.len() > MAX_OBJECT {

@@ -37,7 +37,7 @@ pub enum TrustError {
     /// Not a commit or tag as git writes it.
     #[error("the {what} is malformed: {fault}")]
     MalformedObject {
-        /// `commit` or `tag` where that could be told, else `object`.
+        /// `commit` or `tag` where that is known, else `object`.
         what: &'static str,
         /// The reason.
         fault: &'static str,
@@ -99,7 +99,7 @@ pub enum TrustError {
     SignatureExpired {
         /// When it ended to be valid.
         until: Timestamp,
-        /// The time that it was judged at.
+        /// Time of the check.
         at: Timestamp,
     },
     /// The key's line excludes the namespace.
@@ -121,7 +121,7 @@ pub enum TrustError {
         principal: String,
         /// When it begins to be valid.
         from: Timestamp,
-        /// The time that it was judged at.
+        /// Time of the check.
         at: Timestamp,
     },
     /// The key's time is over.
@@ -133,7 +133,7 @@ pub enum TrustError {
         principal: String,
         /// When it ended to be valid.
         until: Timestamp,
-        /// The time that it was judged at.
+        /// Time of the check.
         at: Timestamp,
     },
     /// The key is allowed, and what was signed is something else.

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Sizes of an RSA modulus in bits: shorter ones are too weak, longer ones are not implemented.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// In the flags of a security key's signature: somebody touched the key.
+/// Flag of a security key's signature: a person touched the key.
 const USER_PRESENT: u8 = 1;
 
 /// The hash of a public key as people compare it: `SHA256:` and base64 as OpenSSH shows it, 40 hexadecimal digits for OpenPGP.

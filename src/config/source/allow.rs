@@ -228,7 +228,7 @@ impl Allow {
         }
     }
 
-    /// Tells if a container may run this image. True for a text that is no image name, which validation refuses.
+    /// Reports whether a container may run this image. True for a text that is no image name, which validation refuses.
     pub fn image(&self, image: &str) -> bool {
         self.images.as_ref().is_none_or(|patterns| patterns.match_image(image))
     }

@@ -28,7 +28,7 @@ impl ImagePatterns {
         written.iter().enumerate().map(pattern).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Tells if a pattern matches. True for a text that is no image name, which validation refuses.
+    /// Reports whether a pattern matches. True for a text that is no image name, which validation refuses.
     pub(super) fn match_image(&self, image: &str) -> bool {
         image.parse::<Reference>().map_or(true, |reference| self.0.iter().any(|pattern| pattern.matches(&reference)))
     }

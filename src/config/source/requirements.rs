@@ -132,12 +132,12 @@ impl Requirements {
         &self.require.limits
     }
 
-    /// Tells if an image has to be named by digest and is not. False for a text that is no image name, which validation refuses.
+    /// Reports whether an image has to be named by digest and is not. False for a text that is no image name, which validation refuses.
     pub fn lacks_digest(&self, image: &str) -> bool {
         self.require.image_digest && image.parse::<Reference>().is_ok_and(|reference| reference.digest().is_none())
     }
 
-    /// Tells if a container may run this image. True for a text that is no image name, which validation refuses.
+    /// Reports whether a container may run this image. True for a text that is no image name, which validation refuses.
     pub fn image(&self, image: &str) -> bool {
         self.images.as_ref().is_none_or(|patterns| patterns.match_image(image))
     }

@@ -6,7 +6,7 @@ use crate::manifest::fault::{Fault, code, quoted};
 use crate::manifest::node::{Entry, Node, Value};
 use crate::manifest::schema::{Struct, Type};
 
-/// Says that a mapping or list takes the place of what is there, or that it goes.
+/// Directive that a mapping or list replaces the existing one, or deletes it.
 pub(super) const PATCH: &str = "$patch";
 pub(super) const REPLACE: &str = "replace";
 pub(super) const DELETE: &str = "delete";

@@ -13,7 +13,7 @@ pub(super) enum ListRule {
     Replace,
     /// Values that are not there yet are added.
     Union,
-    /// Items are told apart by their keys.
+    /// Items are identified by their keys.
     ByKey(MergeKey),
 }
 
@@ -25,7 +25,7 @@ pub(super) struct MergeKey {
     second: Option<Second>,
 }
 
-/// Tells items apart that have the same first key.
+/// Identifies items that have the same first key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Second {
     field: &'static str,

@@ -1,7 +1,7 @@
 //! Changes of objects that other documents hold: `kind: Patch`.
 //!
 //! In: a document, and the trees of the objects that it is for. Out: the changed trees, whose nodes know which patch wrote them. What is
-//! wrong with a patch is told at its own place.
+//! wrong with a patch is reported at its own place.
 
 mod directive;
 mod json;

@@ -1,4 +1,4 @@
-//! A `Patch` document to a [`Patch`], with everything that is wrong with it told at its place.
+//! A `Patch` document to a [`Patch`], with each of its problems reported at its place.
 
 use super::directive;
 use super::json::{self, Needs, Operation, Pointer};

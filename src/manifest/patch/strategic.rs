@@ -1,7 +1,7 @@
 //! Strategic merge: the Kubernetes rules for laying a part of an object over an object, as `kubectl patch --type=strategic` has them.
 //!
-//! Mappings are merged, null takes a field out, lists are merged where the API names what tells their items apart and are replaced
-//! elsewhere. Two differences, both where Kubernetes would mix up two items: ports are told apart by port and protocol, and spread
+//! Mappings are merged, null removes a field, lists are merged where the API names the keys of their items and are replaced
+//! elsewhere. Two differences, both where Kubernetes would mix up two items: ports are identified by port and protocol, and spread
 //! constraints by topology key and what happens when they cannot be met.
 
 use super::directive::{self, DELETE, PATCH, REPLACE, RETAIN_KEYS};

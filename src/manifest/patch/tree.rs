@@ -13,13 +13,13 @@ pub(super) fn find_mut<'a>(entries: &'a mut [Entry], key: &str) -> Option<&'a mu
     entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
 }
 
-/// Takes a key out.
+/// Removes a key.
 pub(super) fn take(entries: &mut Vec<Entry>, key: &str) -> Option<Entry> {
     let at = entries.iter().position(|entry| entry.key == key)?;
     Some(entries.remove(at))
 }
 
-/// Puts an entry in, in the place of one with the same key.
+/// Inserts an entry, replacing one with the same key.
 pub(super) fn put(entries: &mut Vec<Entry>, entry: Entry) {
     match entries.iter_mut().find(|known| known.key == entry.key) {
         Some(known) => *known = entry,

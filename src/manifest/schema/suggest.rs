@@ -46,7 +46,7 @@ const FOREIGN_WORDS: &[(&str, &str, &str)] = &[
     ("VolumeMount", "path", "Kubernetes calls it `mountPath`"),
 ];
 
-/// A hint for `name`, which the last of `ancestors` does not have. `path` tells the path of an ancestor.
+/// A hint for `name`, which the last of `ancestors` does not have. `path` is the path of an ancestor.
 pub(super) fn suggest(name: &str, ancestors: &[Ancestor], path: impl Fn(&Ancestor) -> String) -> Option<Suggestion> {
     let (here, above) = ancestors.split_last()?;
     let elsewhere = |hint: String| Some(Suggestion { hint, field: None });

@@ -17,7 +17,7 @@ use metadata::Metadata;
 use std::collections::HashMap;
 use walk::{Counted, Walk};
 
-/// The mapping that tells an encrypted document.
+/// The mapping that marks an encrypted document.
 pub(super) const MARK: &str = "sops";
 /// Keys that are tried for the documents of one file, each for some tenths of a millisecond.
 const MAX_TRIED: usize = 2000;
@@ -62,7 +62,7 @@ impl<'a> Seals<'a> {
         Self { opening, groups: HashMap::new(), tried: 0 }
     }
 
-    /// Takes a document into its MAC, if it can be opened. What is wrong with it is told when it is opened.
+    /// Adds a document to its MAC, if it can be opened. Its problems are reported when it is opened.
     pub(super) fn look(&mut self, mut node: Node) {
         let Some((_, metadata)) = take_metadata(&mut node) else { return };
         let Ok(metadata) = Metadata::of(&metadata) else { return };
@@ -118,7 +118,7 @@ impl<'a> Seals<'a> {
     }
 }
 
-/// Takes the metadata out, and where they are; `None` for a document that is not encrypted.
+/// Removes the metadata and returns them with their position; `None` for a document that is not encrypted.
 fn take_metadata(node: &mut Node) -> Option<(Option<u32>, Node)> {
     let Value::Map(entries) = &mut node.value else { return None };
     let index = entries.iter().position(|entry| entry.key == MARK)?;

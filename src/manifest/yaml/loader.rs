@@ -295,7 +295,7 @@ fn mark_duplicates(entries: &mut [Entry]) {
     }
 }
 
-/// Adds what `<<` brings: an entry that is written in the mapping itself wins, then the earlier of the merged mappings.
+/// Adds the entries of `<<`: an entry that is written in the mapping itself wins, then the earlier of the merged mappings.
 fn merge(entries: &mut Vec<Entry>, merged: Vec<(Key, Node)>) {
     let mut names: std::collections::HashSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
     for (key, node) in merged {

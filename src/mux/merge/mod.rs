@@ -1,6 +1,7 @@
-//! The merge: what every source wants, compared with what the sync loop was told. **Pure**: time and new UIDs are arguments.
+//! The merge: the wanted pods of every source, compared with those that were sent to the sync loop. **Pure**: time and new UIDs are
+//! arguments.
 //!
-//! Level-triggered: each SET leads to one comparison of the whole wanted state with the whole told state, so that no order of SETs can
+//! Level-triggered: each SET leads to one comparison of the whole wanted state with the whole sent state, so that no order of SETs can
 //! leave anything behind. Unchanged pods are the same `Arc` in both and cost one comparison of pointers.
 
 mod conflict;
@@ -69,7 +70,7 @@ pub struct Merge {
     formerly_restricted: BTreeSet<SourceId>,
     /// The last SET of each source that delivered.
     delivered: BTreeMap<SourceId, Arc<Delivery>>,
-    /// ConfigMaps and Secrets as they were told.
+    /// ConfigMaps and Secrets as they were sent.
     objects: Arc<Objects>,
     told: BTreeMap<PodFullName, Told>,
     /// Pods found in records at start that no SET has claimed so far.
@@ -148,7 +149,7 @@ impl Merge {
     }
 
     /// Replaces the configured sources. What a source that is not among them wanted is not wanted any more; it is
-    /// removed when all sources are ready, the new ones included. A removed source that was never heard counts as heard: its ADD is empty.
+    /// removed when all sources are ready, the new ones included. A removed source that never sent a SET counts as ready: its ADD is empty.
     pub fn configure(&mut self, sources: impl Into<Sharing>, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
         let sharing: Sharing = sources.into();
         let stays = |source: &SourceId| sharing.order().any(|known| known == source);
@@ -173,7 +174,7 @@ impl Merge {
     }
 
     /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
-    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the wish is kept.
+    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the request is kept.
     pub fn recreate(&mut self, uid: &PodUid, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
         if self.told.values().any(|told| told.desired.uid == *uid) {
             self.recreate.insert(uid.clone());
@@ -181,7 +182,7 @@ impl Merge {
         self.compare(now, new_uid).into_applied()
     }
 
-    /// Compares what is wanted with what was told, and makes them equal as far as that is allowed now.
+    /// Compares the wanted with the sent state, and makes them equal as far as that is allowed now.
     fn compare(&mut self, now: Timestamp, new_uid: NewUid<'_>) -> Turn {
         let ready = self.sources_ready();
         let deliveries: Vec<Arc<Delivery>> =
@@ -257,7 +258,7 @@ impl Merge {
         }
     }
 
-    /// Brings one wanted pod into the told state.
+    /// Updates the sent state with one wanted pod.
     fn grant(&mut self, full_name: &PodFullName, claim: &Claim, ready: bool, now: Timestamp, new_uid: NewUid<'_>, turn: &mut Turn) {
         let fixed = claim.fixed_uid();
         let is_replaced = self.told.get(full_name).is_some_and(|told| self.is_replaced(&told.desired.source, &claim.source));
@@ -299,7 +300,7 @@ impl Merge {
         self.told.insert(full_name.clone(), Told { desired, claim: claim.clone() });
     }
 
-    /// A pod found at start whose manifest is refused now goes on as its record has it.
+    /// A pod found at start whose manifest is refused now continues with its recorded manifest.
     fn keep_known(&mut self, full_name: &PodFullName, claimant: &SourceId, turn: &mut Turn) {
         if self.adoptable.get(full_name).is_none_or(|known| self.is_reserved(known, claimant)) {
             return;
@@ -311,7 +312,7 @@ impl Merge {
     }
 
     /// A pod found at start whose own source goes before `claimant` and has not delivered yet is left for that source: else it would
-    /// change to the claimant's version and back, with two restarts, whenever the sources are heard in another order.
+    /// change to the claimant's version and back, with two restarts, whenever the sources report in another order.
     fn is_reserved(&self, known: &DesiredPod, claimant: &SourceId) -> bool {
         self.sharing.rank(&known.source) < self.sharing.rank(claimant) && !self.delivered.contains_key(&known.source)
     }
@@ -353,12 +354,12 @@ struct Turn {
     delivered: Option<SourceId>,
     objects: Option<Arc<Objects>>,
     object_conflicts: Vec<ObjectConflict>,
-    /// Objects that differ from what was told.
+    /// Objects that differ from the sent ones.
     changed: Vec<ObjectName>,
 }
 
 impl Turn {
-    /// Lets the first SET of `source` be heard even if it adds nothing.
+    /// Sends the first SET of `source` even if it adds nothing.
     fn announce(&mut self, source: SourceId) {
         self.announced = Some(source);
     }

@@ -84,7 +84,7 @@ fn union(steps: &[Step]) -> BTreeMap<String, (String, SourceId)> {
     wanted
 }
 
-/// Ends a sequence with a SET of each source, so that all were heard.
+/// Ends a sequence with a SET of each source, so that all are ready.
 fn heard_all(mut steps: Vec<Step>, last: [BTreeMap<usize, usize>; 3]) -> Vec<Step> {
     steps.extend(last.into_iter().enumerate());
     steps

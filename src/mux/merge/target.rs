@@ -129,7 +129,7 @@ fn winners<'a>(
 }
 
 impl<'a> Target<'a> {
-    /// Takes pods of restricted sources out that want a port of the host which a pod of an unrestricted source has.
+    /// Removes pods of restricted sources that want a host port which a pod of an unrestricted source has.
     fn free_host_ports(&mut self, sharing: &Sharing) {
         if !sharing.restricts_any() {
             return;

@@ -57,7 +57,7 @@ impl Follower {
         Self { scope, options, hints, caches: Caches::new(), reporter }
     }
 
-    /// Runs until [`Hints::stop`] or until nobody receives reports any more.
+    /// Runs until [`Hints::stop`], or until the receiver of reports is dropped.
     pub(super) fn run(mut self) {
         let mut watch = Watch::set(&self.scope, &self.scope.spots_or_root(), &self.hints);
         let mut timing = Timing::new(&self.options);

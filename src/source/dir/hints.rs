@@ -145,7 +145,7 @@ impl Hints {
         self.news.notify_all();
     }
 
-    /// Takes the inquiries that wait for a pass that has not begun yet.
+    /// Removes and returns the inquiries that wait for a pass that has not begun yet.
     pub(super) fn take_asked(&self) -> Asked {
         std::mem::take(&mut self.lock().asked)
     }
@@ -189,7 +189,7 @@ mod tests {
     const QUIET: Duration = Duration::from_millis(5);
     const STORM: Duration = Duration::from_millis(250);
 
-    /// Takes in events at given milliseconds and says when a pass is due.
+    /// Handles events at given milliseconds and returns when a pass is due.
     fn due(events: &[(u64, Hint)]) -> Option<u128> {
         let (hints, start) = (Hints::default(), Instant::now());
         for (at, hint) in events {

@@ -313,7 +313,7 @@ mod tests {
             self.cache.note_reported(&artifact);
         }
 
-        /// Says that these files are being written.
+        /// Marks these files as being written.
         fn writing(&mut self, names: &[&str]) {
             self.witness.being_written = names.iter().map(|name| OsString::from(*name)).collect();
         }

@@ -24,8 +24,8 @@ impl Identity {
     }
 }
 
-/// The place of an open directory. Device and inode alone do not tell a directory from its successor: ext4 gives the inode of a removed
-/// directory to the next one that is made. The time of birth does, where the file system knows it.
+/// The place of an open directory. Device and inode alone do not distinguish a directory from its successor: ext4 gives the inode of a
+/// removed directory to the next one that is made. The time of birth does, where the file system knows it.
 pub(super) fn place_of(directory: BorrowedFd<'_>) -> rustix::io::Result<Place> {
     let stat = rustix::fs::statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)?;
     let (major, minor, inode) = (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);

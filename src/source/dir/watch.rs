@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A watch of paths and of their parent directories, which tell of the paths' own coming and going.
+/// Watch of paths and of their parent directories, which report when the paths themselves are created or removed.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// The paths when the watch was set; the first one is the source's own.

@@ -3,7 +3,7 @@
 //! The intake validates the manifests. This check is about responses that are something else: a login page, an error message, the
 //! listing of a directory. They say nothing about what shall run.
 
-/// Types that are never manifests. Others are believed: servers name YAML in many ways, and not at all.
+/// Types that are never manifests. Others are accepted: servers name YAML in many ways, or send no type at all.
 const REFUSED_TYPES: &[&str] = &["audio/", "font/", "image/", "multipart/", "video/", "application/pdf", "application/zip"];
 
 /// Returns the problem with a response of this `Content-Type` and body, as text after "response from URL"; `None` if there is none.

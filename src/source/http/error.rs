@@ -37,7 +37,7 @@ pub(super) enum PollError {
         #[source]
         source: TrustError,
     },
-    /// It is older than what was accepted, or that cannot be told.
+    /// The body is older than the accepted one, or their order is unknown.
     #[error("refused: {0}")]
     Serial(SerialError),
     /// The serial cannot be made durable.

@@ -13,7 +13,7 @@
 /// The name that the number stands under.
 pub(super) const NAME: &str = "podstead.dev/serial";
 
-/// Why the order of two bodies cannot be told, or is the wrong one.
+/// Reason why the order of two bodies is unknown, or the wrong one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SerialError {
     /// Something else than a number.

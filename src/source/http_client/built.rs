@@ -29,7 +29,7 @@ pub(super) struct Built {
 }
 
 impl Built {
-    /// Reads the files. `url` tells whether TLS is needed from the start.
+    /// Reads the files. `url` determines whether TLS is needed from the start.
     pub(super) fn new(access: &HttpAccess, url: &Url) -> Result<Self, HttpError> {
         outbound::install_provider();
         // Before they are read: what changes meanwhile is then found to have changed.

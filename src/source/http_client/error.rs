@@ -54,7 +54,7 @@ pub enum HttpError {
         /// In bytes.
         limit: u64,
     },
-    /// A body in a form that nobody asked for.
+    /// Body with a content encoding that was not requested.
     #[error("response from {url} {reason}")]
     Encoding {
         /// The URL.

@@ -35,7 +35,7 @@ pub struct HttpAccess {
     pub credentials: CredentialFiles,
     /// An http or https proxy, without credentials. `None`: what the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
     pub proxy: Option<Url>,
-    /// Sent to that proxy, and to nobody else.
+    /// Sent to that proxy only.
     pub proxy_auth: Option<AuthFiles>,
     /// PEM file with the only certificate authorities to trust. `None`: those of the host.
     pub ca_file: Option<PathBuf>,

@@ -43,7 +43,7 @@ pub struct WebhookOptions {
     pub secret_file: PathBuf,
 }
 
-/// Listens and wakes sources for ever. An address that cannot be had is tried again; `listening` is told when it could.
+/// Listens and wakes sources for ever. If the address cannot be bound, it tries again; `listening` is called when it succeeds.
 pub async fn serve(options: WebhookOptions, wakers: Wakers, listening: impl FnOnce(SocketAddr) + Send) -> Infallible {
     let address = options.listen;
     let listener = tcp_listener::listen(address, RETRY, |error| {

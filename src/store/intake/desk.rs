@@ -344,7 +344,7 @@ impl Desk {
         });
     }
 
-    /// The accepted set without objects that the configuration does not allow any more: that is the will of whoever changed it. An object that
+    /// The accepted set without objects that the configuration does not allow any more: whoever changed it wants that. An object that
     /// only rules of a newer podstead refuse is reported and stays.
     pub(super) fn restored(&self, files: KeptFiles, stamp: &Stamp) -> (UndeltaStore, Set) {
         let all = UndeltaStore::restore(relocate(files, self.check.allow.as_deref()));

@@ -76,11 +76,11 @@ pub struct Stamp {
     pub place: Option<Place>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// The number whose content it has, where somebody went back.
+    /// Number of the revision whose content it has, after a rollback.
     pub restored_from: Option<u64>,
-    /// The revision that was accepted last from the source itself, where somebody went back: what comes next must not be older than it.
+    /// Revision that was accepted last from the source itself, after a rollback: the next one must not be older.
     pub newest: Option<Revision>,
-    /// The configuration that its objects were judged by; `None` where a version of podstead accepted it that kept no record of it.
+    /// Configuration that its objects were checked with; `None` if the version of podstead that accepted it kept no record of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
     /// Result of accepting the revision.
@@ -202,7 +202,7 @@ impl LastGood {
         file::encode(&sealed, &self.source)
     }
 
-    /// The state with its Secrets opened. Those that cannot be are left out and told: the pods beside them count.
+    /// The state with its Secrets decrypted. Those that cannot be decrypted are left out and reported; the pods beside them count.
     fn opened(&self, mut state: State) -> State {
         let Some(record) = state.in_force.as_mut().filter(|record| has_secrets(&record.files)) else { return state };
         let key = MachineKey::load(&self.machine_key, credentials().as_deref()).unwrap_or_else(|error| {

@@ -19,7 +19,7 @@ pub struct Unreadable {
 /// One step on disk. A start after any of them finds the state before or the state after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Gives the file in force its name among the earlier revisions as well.
+    /// Links the file in force to its name among the earlier revisions as well.
     Archive(u64),
     /// Puts the new state in force.
     Replace,
@@ -73,7 +73,7 @@ impl LastGood {
         Ok(newest + 1)
     }
 
-    /// Earlier revisions, newest first. What cannot be read is told, not left out.
+    /// Earlier revisions, newest first. Unreadable ones are reported, not left out.
     pub fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, LastGoodError> {
         let mut found = Vec::new();
         // A crash between two steps leaves the one in force there as well.

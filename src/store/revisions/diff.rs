@@ -109,7 +109,7 @@ fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     (named.len() == items.len()).then_some(named)
 }
 
-/// Takes the content out of a change of a secret. Names of its keys stay.
+/// Removes the content from a change of a secret. Names of its keys stay.
 fn redact(change: &mut FieldChange) {
     let is_content = ["data", "stringData"]
         .iter()

@@ -33,7 +33,7 @@ pub(super) fn refused(problems: &[Problem]) -> Vec<RefusedObject> {
         .collect()
 }
 
-/// As [`refused`], with the state of the revision; `unchanged` tells whether it left every object as it was. Fit for the disk: bounded, and
+/// As [`refused`], with the state of the revision; `unchanged`: it left every object as it was. Fit for the disk: bounded, and
 /// without words about the content of Secrets.
 pub(super) fn outcome(problems: &[Problem], unchanged: impl FnOnce() -> bool) -> (RevisionState, Vec<RefusedObject>) {
     let mut refused = refused(problems);

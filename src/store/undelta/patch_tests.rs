@@ -1,4 +1,4 @@
-//! Patches among the files of a source, judged as the daemon judges them.
+//! Patches among the files of a source, applied as the daemon applies them.
 
 use super::tests::artifact;
 use super::*;

@@ -23,7 +23,7 @@ struct Twice {
 }
 
 impl UndeltaStore {
-    /// Judges the files again whose objects have other patches than those that they were judged with.
+    /// Checks those files again whose objects have other patches than at their last check.
     pub(super) fn patch(&mut self, before: &UndeltaStore, artifact: &Artifact, judge: Judge<'_>) {
         let (patches, _) = self.patches();
         let layers = self.layers_of_objects();
@@ -158,7 +158,7 @@ impl UndeltaStore {
 }
 
 impl Share {
-    /// `share`, which was judged with whatever patches, or the share with these ones.
+    /// `share` if it was checked with these patches, else a new share with them.
     fn next_patched(
         share: &Arc<Share>,
         before: Option<&Arc<Share>>,

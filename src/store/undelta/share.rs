@@ -10,16 +10,16 @@ use std::sync::Arc;
 /// Readability of a file.
 #[derive(Clone, Debug, PartialEq)]
 enum Clarity {
-    /// Every object in it can be told by its key.
+    /// Every object in it is known by its key.
     Clear,
-    /// It cannot be read, or something in it cannot be told: any object may be meant.
+    /// It cannot be read, or a part of it cannot be parsed: it may contain any object.
     Unclear,
 }
 
 /// Objects of one file: the good ones, and kept versions of those that are not.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
-    /// The content that was judged; `None` when it is known from disk only.
+    /// Content that was checked; `None` when it is known from disk only.
     content: Option<FileContent>,
     objects: Vec<Accepted>,
     /// Number of objects that are good in `content`; they come first.
@@ -30,7 +30,7 @@ pub(super) struct Share {
     clarity: Clarity,
     /// See [`KeptFile::layer`].
     layer: usize,
-    /// The patches that it was judged with.
+    /// Patches that it was checked with.
     patches: PatchesByObject,
     /// The patches in it.
     pub(super) given_patches: Vec<Arc<Patch>>,
@@ -42,7 +42,7 @@ pub(super) struct Share {
     pub(super) touched: Vec<Touch>,
     /// See [`KeptFile::changes`].
     pub(super) changes: BTreeSet<ObjectKey>,
-    /// Some of what it gives is not what was read, because of a patch of another file: it has to be judged again whatever happens.
+    /// Some of what it gives is not what was read, because of a patch of another file: it has to be checked again in any case.
     is_overridden: bool,
 }
 
@@ -68,7 +68,7 @@ impl Share {
         }
     }
 
-    /// The share of the file with this content and these patches, after `before`. Without `patches`, those that it was judged with before
+    /// The share of the file with this content and these patches, after `before`. Without `patches`, those that it was checked with before
     /// are good enough.
     pub(super) fn next(
         before: Option<&Arc<Share>>,
@@ -139,7 +139,7 @@ impl Share {
         }
     }
 
-    /// The same content of the file will be judged again.
+    /// Marks the same content of the file to be checked again.
     pub(super) fn forget_judgement(&mut self) {
         self.content = None;
     }
@@ -159,7 +159,7 @@ impl Share {
         &self.objects
     }
 
-    /// Takes objects out, as if they had never been accepted.
+    /// Removes objects, as if they had never been accepted.
     pub(super) fn take_out(&mut self, is_refused: &dyn Fn(&Accepted) -> bool) -> Vec<Accepted> {
         self.good = self.objects.iter().take(self.good).filter(|object| !is_refused(object)).count();
         let (refused, stays) = std::mem::take(&mut self.objects).into_iter().partition(|object| is_refused(object));
@@ -229,7 +229,7 @@ impl Share {
 }
 
 impl Share {
-    /// Takes the change of an immutable object back: `fixed` is what it was.
+    /// Reverts the change of an immutable object: `fixed` is its accepted version.
     pub(super) fn keep_immutable(&mut self, fixed: Accepted) {
         let Some(object) = self.objects.iter_mut().find(|object| object.key == fixed.key) else { return };
         let ObjectKey { kind, namespace, name } = &object.key;

@@ -1,7 +1,7 @@
 //! The file of allowed signers: "ALLOWED SIGNERS" of ssh-keygen(1), the one that git's `gpg.ssh.allowedSignersFile` names.
 //!
 //! Stricter than OpenSSH, which passes over lines that it does not understand: a file with such a line is refused as a whole, with the
-//! line's number, so that a key that somebody relies on is never silently absent.
+//! line's number, so that a trusted key is never silently absent.
 
 mod line;
 mod option;

@@ -1,5 +1,5 @@
-//! Signatures of OpenPGP (`gpg --detach-sign`, `git commit -S`), judged against a keyring. Only with the cargo feature `openpgp` can any be
-//! verified; without it, that is said.
+//! Signatures of OpenPGP (`gpg --detach-sign`, `git commit -S`), verified against a keyring. Only with the cargo feature `openpgp` can any
+//! be verified; without it, that is said.
 //!
 //! In: the bytes of a keyring and of a signature. Out: the [`Signer`](super::Signer), or why not. The formats (RFC 9580, keys and
 //! signatures of version 4) are read here, the arithmetic is `ring`'s.

@@ -117,7 +117,7 @@ impl Signature {
         self.says.created.ok_or(TrustError::MalformedSignature { fault: "it has no creation time" })
     }
 
-    /// Reports whether the subkey has signed that it belongs to `primary`, so that nobody can claim another owner's subkey.
+    /// Reports whether the subkey has signed that it belongs to `primary`, so that another owner's subkey cannot be claimed.
     pub(super) fn has_back_signature(&self, primary: &PublicKey, subkey: &PublicKey) -> bool {
         let Some(back) = self.says.embedded.as_deref().and_then(|body| Self::parse(body).ok()) else { return false };
         back.kind == BACK_SIGNATURE && back.verify(subkey, &[primary.framed(), subkey.framed()]).is_ok()

@@ -29,7 +29,7 @@ use std::time::Duration;
 const MAX_OBJECT: usize = 4 << 20;
 /// A page of a list.
 const MAX_LIST: usize = 8 << 20;
-/// A refusal. What is longer is not read, and the code alone is told.
+/// Limit for the body of an error response. A longer one is not read; only its code is reported.
 const MAX_REFUSAL: usize = 64 << 10;
 /// An object once it is read is a few times as large as its text.
 const MAX_OBJECT_WEIGHT: usize = 8 << 20;
@@ -67,7 +67,7 @@ pub struct HttpCluster {
 #[derive(Debug, Default)]
 struct Current {
     identity: Option<Arc<Identity>>,
-    /// Why it could not be read again, as it was told.
+    /// Error of the last reload, as it was reported.
     told: Option<String>,
 }
 

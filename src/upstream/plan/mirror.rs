@@ -107,7 +107,7 @@ fn containers(spec: &mut PodSpec) -> impl Iterator<Item = (&'static str, &mut Co
     init.chain(spec.containers.iter_mut().map(|container| ("containers", container)))
 }
 
-/// Takes out what an older server may refuse.
+/// Removes fields that an older server may refuse.
 fn plain(list: &str, container: &mut Container, omitted: &mut Vec<String>) {
     let at = format!("spec.{list}[{}]", container.name);
     let mut leave_out = |field: &str, was_there: bool| {

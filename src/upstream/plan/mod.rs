@@ -5,7 +5,7 @@
 //! * [`status_patch`]: the difference of two statuses as a strategic merge patch.
 //! * [`node`]: the Node: its object, its status.
 //! * [`labels`]: the labels of the Node, and which of them a node may set.
-//! * [`lease`]: the Lease, and whether somebody else renews it.
+//! * [`lease`]: the Lease, and the detection of another agent that renews it.
 //! * [`event`]: events as the API server wants them.
 //! * [`weight`]: how much memory an answer takes.
 

@@ -1,7 +1,7 @@
 //! The difference between the status that a mirror has and the one that it should have, as a strategic merge patch (kubelet rule E3).
 //!
 //! Only fields of this host are compared and sent, and of these only what differs. Conditions are merged by their type, so those of others
-//! stay. A server stores less than it is sent (whole seconds, no empty fields): both sides are brought into that form first, lest the
+//! stay. A server stores less than it is sent (whole seconds, no empty fields): both sides are converted to that form first, lest the
 //! same patch is sent for ever.
 
 use serde_json::{Map, Value, json};

@@ -15,7 +15,7 @@ use crate::pod::{Pod, PodFullName};
 use serde_json::Value;
 use std::fmt;
 
-/// Longest name, UID or hash that is believed: a server that follows its own rules has none that is longer.
+/// Longest accepted name, UID or hash: a server that follows its own rules has none that is longer.
 const MAX_WORD: usize = 253;
 /// Weight of a status that is remembered; that of a pod with dozens of containers is lighter.
 const MAX_STATUS: usize = 256 << 10;

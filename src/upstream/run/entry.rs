@@ -13,9 +13,9 @@ use tokio::time::Instant;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Least time between two patches of a status: what changes faster is sent together.
 const PATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Least time between two patches that are the same: somebody there sets the status back.
+/// Least time between two patches that are the same: another client resets the status.
 const SAME_PATCH_INTERVAL: Duration = Duration::from_secs(10);
-/// A mirror that stood for this long was not taken away by somebody who does so again and again.
+/// A mirror that existed for this long was not deleted by a client that does so repeatedly.
 const STOOD: Duration = Duration::from_secs(300);
 /// Longest pause before a mirror that is taken away again and again is made anew.
 const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     pub(super) is_busy: bool,
     /// Pod and mirror are as they should.
     pub(super) is_settled: bool,
-    /// Why not, if the server or somebody there is in the way.
+    /// Reason why not, if the server or another client prevents it.
     pub(super) problem: Option<String>,
     /// The patch that was sent last, and the version that the server had after it.
     sent: Option<(Value, Option<u64>)>,
@@ -49,7 +49,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Of a name that nobody wants and that is nowhere.
+    /// Entry of a name that is not wanted and does not exist.
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             wanted: None,
@@ -74,7 +74,7 @@ impl Entry {
         self.wanted.is_none() && self.observed.is_none() && !self.is_busy
     }
 
-    /// Takes what the server is seen to have, unless something later is known already.
+    /// Records the mirror seen at the server, unless a later version is known already.
     pub(super) fn observe(&mut self, seen: Observed) {
         let is_older = match (self.observed.as_ref().and_then(|known| known.version), seen.version) {
             (Some(known), Some(seen)) => seen < known,
@@ -92,7 +92,7 @@ impl Entry {
         }
     }
 
-    /// It was refused, or is otherwise than was believed: the time of the next try.
+    /// Schedules the next attempt after a refusal or a conflict, and returns its time.
     pub(super) fn failed(&mut self, retry_after: Option<Duration>, random: u32, now: Instant) -> Instant {
         let at = now + self.pace.failed(retry_after, random);
         self.not_before = Some(at);

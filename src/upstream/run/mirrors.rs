@@ -38,7 +38,7 @@ use tokio::time::Instant;
 
 /// A mirror whose pod went away stays that long: a pod that is made anew keeps no gap, and at the start its pod may just not be published yet.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
-/// Problems told in the status.
+/// Limit for the problems in the status.
 const MAX_PROBLEMS: usize = 20;
 
 type InFlight<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Performed> + Send + 'a>>>;

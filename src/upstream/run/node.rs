@@ -20,7 +20,7 @@ const RENEW: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Labels that were refused are sent again after this.
 const LABELS_AGAIN: Duration = Duration::from_secs(300);
-/// Longest UID that is believed: each mirror names it.
+/// Longest accepted UID: each mirror names it.
 const MAX_UID: usize = 253;
 /// Times of renewal that are remembered: the last one that was answered and those that were not.
 const MAX_WRITTEN: usize = 8;

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(super) enum Outcome {
     /// Done; the server has this.
     Done(Option<Observed>),
-    /// Not done, since the server has something else than was believed.
+    /// Not done, since the state of the server is not the expected one.
     Surprise(Option<Observed>),
     /// Not done.
     Failed(ApiError),

@@ -24,7 +24,7 @@ const MAX_PAGES: usize = 800;
 /// Weight of all statuses that are remembered, about three thousand of the usual ones. What is above costs one more request with the pod's next
 /// change, not memory.
 pub(super) const MAX_STATUSES: usize = 32 << 20;
-/// Longest version, and longest token of a page, that is believed.
+/// Longest accepted version and page token.
 const MAX_TOKEN: usize = 16 << 10;
 
 /// An observation.

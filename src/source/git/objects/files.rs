@@ -78,7 +78,7 @@ impl Objects {
         Ok(reading.files)
     }
 
-    /// Component by component, so that it can be told what stands in the way.
+    /// Component by component, so that the error can name the component that is not a directory.
     fn entry(&self, root: &Tree<'_>, commit: ObjectId, path: &str) -> Result<TreeEntry<'static>, GitError> {
         let mut tree = root.clone();
         let mut components = path.split('/').peekable();

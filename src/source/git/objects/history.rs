@@ -33,7 +33,7 @@ impl Objects {
         Ok(boundary)
     }
 
-    /// Visits the history of `tip` while `go_on` says so; it is told whether the commit's parents are not here.
+    /// Visits the history of `tip` while `go_on` returns true; its argument is whether the commit's parents are missing.
     fn walk(&self, tip: ObjectId, mut go_on: impl FnMut(ObjectId, bool) -> bool) -> Result<(), GitError> {
         let mut seen = HashSet::from([tip]);
         let mut next = VecDeque::from([tip]);

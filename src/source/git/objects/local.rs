@@ -1,4 +1,4 @@
-//! A repository on this host that belongs to somebody else: looked at, never written to.
+//! Repository on this host that podstead does not own: read, never written to.
 
 use super::{Objects, damage, object_id};
 use crate::source::git::error::{DamageError, GitError};

@@ -27,7 +27,7 @@ pub(in crate::source::git) struct Receiver {
 }
 
 impl Copy {
-    /// Receives a pack. It ends when the sender is dropped, and whether it was whole is told then; nothing else happens to it until
+    /// Receives a pack. It ends when the sender is dropped, and only then reports whether it was complete; nothing else happens to it until
     /// [`Copy::complete`].
     pub(in crate::source::git) fn receive(&self, location: String) -> Receiver {
         let (bytes, received) = mpsc::channel(PIECES);

@@ -48,7 +48,7 @@ enum State {
 }
 
 impl AdvertisementReader {
-    /// Takes the next line; gives the advertisement when it is complete.
+    /// Parses the next line; returns the advertisement when it is complete.
     pub(in crate::source::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Advertisement>, ProtocolError> {
         match (&mut self.state, pkt) {
             (State::Begin, Pkt::Line(line)) => self.state = first_line(line)?,

@@ -110,7 +110,7 @@ impl AnswerReader {
         Self { state }
     }
 
-    /// Takes the next line.
+    /// Parses the next line.
     pub(in crate::source::git) fn take(&mut self, pkt: Pkt) -> Result<Part, ProtocolError> {
         match (&self.state, pkt) {
             (State::Title, Pkt::Line(line)) => {

@@ -24,7 +24,7 @@ pub(in crate::source::git) struct LsRefsReader {
 }
 
 impl LsRefsReader {
-    /// Takes the next line; gives the references when all have come.
+    /// Parses the next line; returns the references after the last one.
     pub(in crate::source::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Vec<Reference>>, ProtocolError> {
         match pkt {
             Pkt::Line(line) => {

@@ -1,7 +1,7 @@
 //! Git's smart protocol, as bytes: requests are made, answers are taken apart. [pure]
 //!
 //! In: what the server sent, in pieces of any size. Out: its references, and the parts of a pack. Version 2 is spoken where the server
-//! knows it, version 0 elsewhere. All of it comes from outside: every length is bounded, and nothing is believed.
+//! knows it, version 0 elsewhere. All of it is untrusted input: every length is bounded, and every value is checked.
 
 mod advertisement;
 mod fetch;

@@ -25,7 +25,7 @@ pub(in crate::source::git) enum Pkt {
     ResponseEnd,
 }
 
-/// Takes the first line out of `buffer`; `None` when it has not come wholly yet.
+/// Removes the first line from `buffer` and returns it; `None` while it is incomplete.
 pub(in crate::source::git) fn decode(buffer: &mut BytesMut) -> Result<Option<Pkt>, ProtocolError> {
     let Some(head) = buffer.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = head.iter().try_fold(0, |length, digit| {

@@ -1,4 +1,4 @@
-//! Lines of the protocol out of whatever brings them, within limits of time and size.
+//! Lines of the protocol from any transport, within limits of time and size.
 
 use crate::source::git::error::GitError;
 use crate::source::git::protocol::{Pkt, ProtocolError, decode};

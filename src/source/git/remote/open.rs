@@ -42,7 +42,7 @@ impl Open {
         Ok(Self { lines: Lines::new(Chunks::Stream(Box::new(output)), timeout, MAX_LISTING), input: Input::Daemon(input) })
     }
 
-    /// Sends a request. A failure is told by what is read next.
+    /// Sends a request. A failure is reported by the next read.
     pub(super) async fn send(&mut self, request: &[u8]) {
         let sent = match &mut self.input {
             Input::Ssh(ssh) => async { ssh.input.write_all(request).await.and(ssh.input.flush().await) }.await,

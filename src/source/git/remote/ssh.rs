@@ -1,4 +1,4 @@
-//! The system's `ssh`, told everything by arguments: no configuration file, no agent, no question to anybody.
+//! The system's `ssh`, configured by arguments only: no configuration file, no agent, no prompts.
 
 use super::url::SshUrl;
 use crate::source::git::error::GitError;
