@@ -24,7 +24,7 @@ impl Default for Paths {
 
 impl Paths {
     /// Name of the top cgroup. A daemon takes what it finds there for its own: one with a run directory of its own (a demonstration, a
-    /// test) needs a tree of its own, lest it kills the pods of the other.
+    /// test) needs a tree of its own, so that it does not kill the pods of the other.
     pub fn cgroup_slice(&self) -> String {
         match self.instance() {
             None => Cgroups::DEFAULT_SLICE.to_owned(),

@@ -19,7 +19,7 @@ pub enum Failure {
     Stalled,
     /// The answer ended early; what was seen.
     Broken(String),
-    /// The other side led to an address to which it may not lead.
+    /// The server led to an address to which it may not lead.
     Forbidden(ForbiddenAddress),
     /// Headers of more than [`MAX_HEADERS`](super::MAX_HEADERS) bytes.
     Headers,

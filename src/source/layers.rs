@@ -32,7 +32,7 @@ pub struct LayersError {
     pub message: String,
 }
 
-/// Files are there or not, but none where this host looks: nobody can tell whether its pods were removed or its layers were renamed.
+/// None of this host's layers has files: either its pods were removed, or its layers were renamed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no manifests in any layer: {}", .0.join(", "))]
 pub struct NoLayer(Vec<String>);

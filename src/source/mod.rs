@@ -46,7 +46,7 @@ impl fmt::Display for Revision {
 /// and time of birth. Compared, never interpreted.
 ///
 /// It decides what emptiness means: the same place listed empty was emptied, another place that is empty (a mount that is missing, a
-/// directory made anew) says nothing about what shall run.
+/// newly created directory) says nothing about what shall run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Place(pub String);
@@ -72,7 +72,7 @@ pub struct Artifact {
     pub place: Option<Place>,
     /// The commit's own words, where the revision is one.
     pub commit: Option<CommitSummary>,
-    /// The files. Empty is a statement (the source was read wholly and holds nothing): it removes the source's pods, unless `place` is
+    /// The files. Empty is a statement (the source was read completely and holds nothing): it removes the source's pods, unless `place` is
     /// another one than that of the last good set.
     pub files: BTreeMap<String, FileContent>,
 }
@@ -80,7 +80,7 @@ pub struct Artifact {
 /// Report of a source.
 #[derive(Clone, Debug)]
 pub enum SourceReport {
-    /// Read successfully and wholly, and different from the last artifact.
+    /// Read successfully and completely, and different from the last artifact.
     Artifact(Artifact),
     /// Could not be read; said once per distinct message, not per poll. The last good set stays.
     Failed(String),

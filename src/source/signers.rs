@@ -29,7 +29,7 @@ impl SignatureRequirement {
         if cfg!(feature = "openpgp") { None } else { Some(NOT_BUILT_IN) }
     }
 
-    /// Reads the files: anew for each revision, so that a changed file counts at once. Blocks.
+    /// Reads the files, again for each revision, so that a changed file counts at once. Blocks.
     pub fn trusted(&self) -> Result<Trusted, SignersError> {
         let Self { allowed_signers_file, openpgp_keyring_file, namespace } = self;
         let ssh = allowed_signers_file.as_deref().map(|path| {

@@ -50,7 +50,7 @@ pub struct Wish {
     inquiry: Option<Inquiry>,
 }
 
-/// The source is not there any more.
+/// The source does not exist any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the source is no longer running")]
 pub struct SourceEnded;
@@ -198,7 +198,7 @@ impl Wishes {
 pub struct Asked(Vec<Inquiry>);
 
 impl Asked {
-    /// The reports that carry the inquiries, to be sent after those of the look.
+    /// Reports that carry the inquiries, to be sent after those of the poll.
     pub fn into_reports(self) -> impl Iterator<Item = SourceReport> {
         self.0.into_iter().map(SourceReport::Inquiry)
     }

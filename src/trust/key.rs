@@ -135,7 +135,7 @@ pub(super) fn shown(name: &[u8]) -> String {
 }
 
 impl PublicKey {
-    /// Parses a key blob, wholly.
+    /// Parses a key blob without trailing bytes.
     pub(super) fn parse(blob: &[u8]) -> Result<Self, KeyFault> {
         const SHORT: KeyFault = KeyFault::Malformed("the key is truncated");
         let mut reader = Reader::new(blob);

@@ -105,7 +105,7 @@ impl ApiError {
         }
     }
 
-    /// The object is not there.
+    /// The object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == 404
     }

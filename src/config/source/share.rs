@@ -62,7 +62,7 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
     written.iter().enumerate().map(share).collect()
 }
 
-/// Refuses shares with sources that are not there, or with the source itself.
+/// Refuses shares with sources that do not exist, or with the source itself.
 pub(super) fn check_names(check: &Check<'_>, sources: &[SourceConfig]) -> Result<(), ConfigError> {
     let names: BTreeSet<&SourceId> = sources.iter().map(|source| &source.name).collect();
     for (index, source) in sources.iter().enumerate() {

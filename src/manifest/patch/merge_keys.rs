@@ -11,7 +11,7 @@ use crate::manifest::node::{Node, Value};
 pub(super) enum ListRule {
     /// The patch's list takes its place.
     Replace,
-    /// Values that are not there yet are added.
+    /// Missing values are added.
     Union,
     /// Items are identified by their keys.
     ByKey(MergeKey),

@@ -77,7 +77,7 @@ pub struct Merge {
     adoptable: BTreeMap<PodFullName, Arc<DesiredPod>>,
     /// Other incarnations found at start under a name that has a newer one, to be removed once all sources are ready.
     superseded: Vec<Arc<DesiredPod>>,
-    /// Finished pods to be made anew once all sources are ready.
+    /// Finished pods to be created again once all sources are ready.
     recreate: BTreeSet<PodUid>,
 }
 
@@ -136,7 +136,7 @@ impl Merge {
         &self.objects
     }
 
-    /// Joins the objects of all sources anew.
+    /// Joins the objects of all sources again.
     fn compare_objects(&mut self, turn: &mut Turn) {
         let of = |source: &SourceId| self.delivered.get(source).map(|delivery| &delivery.objects);
         let (objects, conflicts) = objects::union(&self.sharing, of);

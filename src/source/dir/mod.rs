@@ -8,7 +8,7 @@
 //! * Files directly in the directory whose name does not begin with a dot and ends in `.yaml`, `.yml` or `.json`; a path that names a
 //!   single file takes any name. Symlinks are followed; subdirectories are not entered; FIFOs, sockets and devices are refused.
 //! * A file that is being written keeps its earlier content until the writer closes it.
-//! * With layers, the directories of these are read, below one path: a layer that is not there is empty, and the path itself has to be there.
+//! * With layers, the directories of these are read, below one path: a missing layer is empty, and the path itself must exist.
 //! * A directory that cannot be listed, or does not exist, is a failure. An empty one removes pods only if it is the same
 //!   [`Place`](super::Place) as before.
 //!

@@ -52,7 +52,7 @@ impl Default for GitLimits {
     }
 }
 
-/// A path that leads out of the repository, or nowhere.
+/// Path with an empty, `.` or `..` component, or with a control character.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a valid path in a repository: it must not have empty components, . or .., or control characters")]
 pub struct BadRepositoryPath(String);

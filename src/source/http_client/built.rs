@@ -13,7 +13,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A little less than what servers keep idle connections for, so that no request meets one that is being closed.
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 
-/// Everything that the kernel changes when a file's content changes; `None` for a file that is not there.
+/// Everything that the kernel changes when a file's content changes; `None` for a missing file.
 type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 /// Clients of one state of the files.

@@ -1,6 +1,6 @@
 //! The HTTP client of sources: reqwest over rustls with ring, HTTP/1.1, the system's resolver.
 //!
-//! * Certificates are loaded once per client, so the client is made anew when one of its files changes.
+//! * Certificates are loaded once per client, so the client is rebuilt when one of its files changes.
 //! * Redirects are followed here and not by reqwest: credentials, configured headers and the client certificate go to the configured
 //!   origin (scheme, host and port) and to no other, nor there again after another one; nothing leads from https to http, nor to addresses
 //!   of this host or its link unless the origin itself is there.

@@ -110,7 +110,7 @@ pub(super) fn put_in_force(
 }
 
 /// Reports whether all objects in force would go because another directory is at the path: a mount point without its mount,
-/// a directory made anew (promise P2). Files that cannot be used are no statement either, and must not make the other place the one
+/// a newly created directory (promise P2). Files that cannot be used are no statement either, and must not make the other place the one
 /// whose emptiness is believed.
 fn is_doubtful(store: &UndeltaStore, next: &UndeltaStore, in_force: Option<&Stamp>, artifact: &Artifact) -> bool {
     let elsewhere = artifact.place.is_some() && in_force.is_some_and(|stamp| stamp.place != artifact.place);

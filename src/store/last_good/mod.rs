@@ -181,7 +181,7 @@ impl LastGood {
         written.map_err(|source| LastGoodError::Write { path: self.path(), source })
     }
 
-    /// `None` for a file that is not there.
+    /// `None` for a missing file.
     fn read(&self, path: &Path) -> Result<Option<State>, LastGoodError> {
         match fs::read(path) {
             Ok(bytes) => file::decode(&bytes, path, &self.source).map(|state| Some(self.opened(state))),

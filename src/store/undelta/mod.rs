@@ -9,9 +9,9 @@
 //!   come back otherwise in a later revision.
 //! * Two files with one object: that of the later layer gives it, and in one layer the first in lexical order; it continues to give it
 //!   while it is broken there. Where a later layer never had a good version, that of the earlier layer is used.
-//! * A patch changes objects of its own layer and of earlier ones, up to the layer that has the object anew, in order of layers, files and
-//!   documents. The file of the object gives the result. When a patch is refused, cannot be read or does not fit, the objects that it is
-//!   for, or changed before, keep their last good version; one that has none does not exist until the patch is corrected.
+//! * A patch changes objects of its own layer and of earlier ones, up to the layer that defines the object again, in order of layers, files
+//!   and documents. The file of the object gives the result. When a patch is refused, cannot be read or does not fit, the objects that it
+//!   is for, or changed before, keep their last good version; one that has none does not exist until the patch is corrected.
 //!
 //! Only files whose bytes or patches changed are checked again (promise P6).
 
@@ -242,7 +242,7 @@ impl UndeltaStore {
         files.into_iter()
     }
 
-    /// Objects in use that `next` has nowhere.
+    /// Objects in use that are missing from `next`.
     fn orphans(&self, next: &UndeltaStore) -> Vec<Accepted> {
         let present: BTreeSet<&ObjectKey> =
             next.files.values().flat_map(|share| share.objects()).map(|object| &object.key).collect();

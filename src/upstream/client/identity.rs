@@ -17,7 +17,7 @@ const TCP_SILENCE: Duration = Duration::from_secs(30);
 /// Time before the expiry of a plugin's credentials at which they are renewed.
 const EARLY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
 
-/// Everything that the kernel changes when a file's content changes; `None` for a file that is not there.
+/// Everything that the kernel changes when a file's content changes; `None` for a missing file.
 type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 /// Errors of loading credentials.
@@ -55,7 +55,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads everything anew, and asks the plugin if there is one.
+    /// Reads all files again, and runs the plugin if there is one.
     pub(super) async fn load(path: &Path, context: Option<&str>) -> Result<Self, IdentityError> {
         outbound::install_provider();
         let before = stamp(path);

@@ -1,7 +1,7 @@
 //! Parser of kubeconfigs: server, certificate authorities, credentials.
 //!
 //! The format is kubectl's, so fields that do not matter here are passed over; a field that says something about the connection and that
-//! podstead does not do is an error, lest it connects otherwise than was meant.
+//! podstead does not do is an error, so that it never connects in another way than intended.
 
 use crate::outbound::Secret;
 use base64::Engine as _;

@@ -83,7 +83,7 @@ impl HttpCluster {
         Self { patience, ..self }
     }
 
-    /// The identity of now: made anew if a file changed or it is about to expire.
+    /// The current identity, created again if a file changed or it is about to expire.
     async fn identity(&self) -> Result<Arc<Identity>, ApiError> {
         let mut current = self.current.lock().await;
         if let Some(identity) = current.identity.as_ref()

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 pub struct NodeRef {
     /// Its name.
     pub name: String,
-    /// Its UID: another one after it was deleted and made anew.
+    /// Its UID, which changes when it is deleted and created again.
     pub uid: String,
 }
 

@@ -17,7 +17,7 @@ const PATCH_INTERVAL: Duration = Duration::from_secs(1);
 const SAME_PATCH_INTERVAL: Duration = Duration::from_secs(10);
 /// A mirror that existed for this long was not deleted by a client that does so repeatedly.
 const STOOD: Duration = Duration::from_secs(300);
-/// Longest pause before a mirror that is taken away again and again is made anew.
+/// Longest pause before a mirror that is deleted repeatedly is created again.
 const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
 
 /// One name.

@@ -36,7 +36,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// A mirror whose pod went away stays that long: a pod that is made anew keeps no gap, and at the start its pod may just not be published yet.
+/// A mirror stays this long after its pod is gone: a pod that is created again leaves no gap, and at the start its pod may not be published
+/// yet.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
 /// Limit for the problems in the status.
 const MAX_PROBLEMS: usize = 20;

@@ -1,6 +1,6 @@
 //! Objects on disk: read straight from the object database, without a work tree. Everything here blocks.
 //!
-//! Two kinds of places: the copy of a remote repository ([`Store`]), which is ours and may be thrown away and fetched anew at any time, and
+//! Two kinds of places: the copy of a remote repository ([`Store`]), which podstead owns and may delete and fetch again at any time, and
 //! a repository of somebody else's on this host, which is only read. Whatever cannot be read is [`GitError::Damaged`] and never an absence.
 
 mod compact;

@@ -22,7 +22,7 @@ pub(super) enum Chunks {
 /// Why no line came.
 #[derive(Debug)]
 pub(super) enum NoLine {
-    /// The other side ended.
+    /// The server closed the connection.
     Ended,
     /// Nothing came for so long.
     Silent(Duration),
@@ -60,7 +60,7 @@ impl Lines {
         Self { chunks, buffer: BytesMut::new(), silence, received: 0, limit }
     }
 
-    /// Counts anew, up to `limit` bytes.
+    /// Resets the counter, with a limit of `limit` bytes.
     pub(super) fn allow(&mut self, limit: u64) {
         (self.received, self.limit) = (0, limit);
     }
