@@ -66,7 +66,7 @@ pub struct Config {
     pub preload: PathBuf,
     /// The `podstead-shim` binary.
     pub shim: PathBuf,
-    /// When container logs are rotated.
+    /// Rotation of container logs.
     pub log_rotation: LogRotation,
     /// Longest pause between restarts of a failing container (kubelet rule D9).
     pub crash_loop_max: Duration,
@@ -102,7 +102,7 @@ pub struct Config {
     pub logging: Logging,
 }
 
-/// When a container's log is rotated, and how much is kept (kubelet rule D18).
+/// Rotation of a container's log, and its limits (kubelet rule D18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRotation {
     /// Bytes of the file that is being written.

@@ -103,9 +103,9 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
 pub struct ConfigStanding {
     /// Names of the sources in force, in order of precedence.
     pub sources: Vec<SourceId>,
-    /// Since when the configuration is in force.
+    /// Time since which the configuration is in force.
     pub since: Timestamp,
-    /// Why the file as it is now is not in force.
+    /// Reason why the current file is not in force.
     pub error: Option<String>,
     /// Fields of the file that count at the next start only.
     pub needs_restart: Vec<&'static str>,

@@ -19,7 +19,7 @@ pub(super) const API_VERSION: &str = "podstead.dev/v1alpha1";
 /// Value of `kind`.
 pub(super) const KIND: &str = "Config";
 
-/// Why there is no valid configuration.
+/// Reason why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is there and cannot be read.

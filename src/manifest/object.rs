@@ -180,7 +180,7 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
     None
 }
 
-/// Why a kind cannot be used here, and what can be done about it.
+/// Reason why a kind is not supported, and a remedy.
 fn foreign_kind(kind: &str, version: &str) -> (String, String) {
     let names = KINDS.iter().flat_map(|known| [known.name, known.list]).chain(["List"]);
     let only = "podstead supports only Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file of TLS cannot be used.
+/// Reason why a file with a certificate or key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
     /// It cannot be read.

@@ -5,7 +5,7 @@ use crate::pod::SourceId;
 use async_trait::async_trait;
 use std::fmt;
 
-/// Why a source cannot be pruned.
+/// Reason why a source cannot be pruned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PruneError {
     /// No source has this name.

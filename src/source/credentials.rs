@@ -72,7 +72,7 @@ impl fmt::Debug for CredentialFiles {
     }
 }
 
-/// Why there are no credentials.
+/// Reason why there are no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read.

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a source stays at what is in force, whatever it delivers. Survives restarts; ends with `podstead resume`.
+/// Reason why a source keeps its set in force, whatever it delivers. Survives restarts; ends with `podstead resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
     /// Kind of the hold.
     pub kind: HoldKind,
-    /// Since when.
+    /// Start of the hold.
     pub since: Timestamp,
     /// The command that did it.
     pub command: String,
@@ -89,7 +89,7 @@ pub struct HistoryEntry {
     pub number: u64,
     /// The revision.
     pub revision: Revision,
-    /// When it was put in force.
+    /// Time at which it was put in force.
     pub accepted_at: Timestamp,
     /// The entry whose content it has, where it was put in force by going back.
     #[serde(default, skip_serializing_if = "Option::is_none")]

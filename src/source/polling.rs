@@ -26,7 +26,7 @@ pub enum Polled {
     Unchanged,
     /// Could not be read, or is refused; the last artifact stays.
     Failed {
-        /// Why, the same words for the same reason: it is reported when the words change.
+        /// Reason, the same text for the same reason: it is reported when the text changes.
         reason: String,
         /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,

@@ -14,7 +14,7 @@ pub struct SignatureRequirement {
     pub namespace: String,
 }
 
-/// Why a file does not say who may sign.
+/// Errors of reading a file of signers.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {}: {reason}", path.display())]
 pub struct SignersError {
@@ -24,7 +24,7 @@ pub struct SignersError {
 }
 
 impl SignatureRequirement {
-    /// Why this build cannot verify OpenPGP signatures, and what to do; `None` for one that can.
+    /// Reason why this build cannot verify OpenPGP signatures, and what to do; `None` for one that can.
     pub const fn openpgp_is_missing() -> Option<&'static str> {
         if cfg!(feature = "openpgp") { None } else { Some(NOT_BUILT_IN) }
     }

@@ -20,7 +20,7 @@ pub struct Verdict {
     pub in_force: Option<Revision>,
     /// Pods in it.
     pub pods: usize,
-    /// Why the place, or what it holds now, is not in force.
+    /// Reason why the current content of the source is not in force.
     pub error: Option<String>,
     /// Objects of the revision that was read that are refused; their last good versions stay.
     pub refused: usize,

@@ -39,7 +39,7 @@ pub struct SignedParts {
     pub payload: Vec<u8>,
     /// The armoured signature over them.
     pub signature: Vec<u8>,
-    /// When the committer or tagger says it was made. Covered by the signature.
+    /// Time that the committer or tagger states. Covered by the signature.
     pub stated_at: Timestamp,
 }
 

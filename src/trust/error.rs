@@ -55,7 +55,7 @@ pub enum TrustError {
         what: &'static str,
         /// Its name, shortened.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
     /// Made for another purpose.
@@ -83,7 +83,7 @@ pub enum TrustError {
     KeyUnusable {
         /// The key.
         key: Fingerprint,
-        /// Why, as the rest of the sentence.
+        /// The reason, as the rest of the sentence.
         reason: &'static str,
     },
     /// Its owner has revoked the key.
@@ -97,7 +97,7 @@ pub enum TrustError {
     /// The signature itself has an end.
     #[error("the signature expired at {until}, and it is {at}")]
     SignatureExpired {
-        /// When it ended to be valid.
+        /// End of its validity.
         until: Timestamp,
         /// Time of the check.
         at: Timestamp,
@@ -119,7 +119,7 @@ pub enum TrustError {
         key: Fingerprint,
         /// Owner of the key.
         principal: String,
-        /// When it begins to be valid.
+        /// Start of its validity.
         from: Timestamp,
         /// Time of the check.
         at: Timestamp,
@@ -131,7 +131,7 @@ pub enum TrustError {
         key: Fingerprint,
         /// Owner of the key.
         principal: String,
-        /// When it ended to be valid.
+        /// End of its validity.
         until: Timestamp,
         /// Time of the check.
         at: Timestamp,

@@ -55,9 +55,9 @@ impl ApiRequest {
 /// Kind of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchKind {
-    /// It is there, new or changed.
+    /// It was added or modified.
     Present,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
     /// Nothing happened up to the version that the object has.
     Bookmark,
@@ -72,16 +72,16 @@ pub struct WatchEvent {
     pub object: Value,
 }
 
-/// Why a request failed.
+/// Reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// No answer, or none that is one.
+    /// No response, or an invalid one.
     #[error("{0}")]
     Unreachable(String),
-    /// This host has nothing to prove who it is.
+    /// This host has no credentials.
     #[error("{0}")]
     Credentials(String),
-    /// The server refused.
+    /// The server returned an error.
     #[error("the API server returned {code}: {message}")]
     Refused {
         /// HTTP status.
@@ -110,22 +110,22 @@ impl ApiError {
         self.code() == 404
     }
 
-    /// An object of that name is there, or it is not the version or the UID that was meant.
+    /// An object of that name exists, or its version or UID is another one.
     pub fn is_conflict(&self) -> bool {
         self.code() == 409
     }
 
-    /// The version asked for is not remembered any more.
+    /// The requested version has expired.
     pub fn is_expired(&self) -> bool {
         self.code() == 410
     }
 
-    /// The object as it would be is not valid.
+    /// The resulting object is not valid.
     pub fn is_invalid(&self) -> bool {
         self.code() == 422
     }
 
-    /// The right is missing.
+    /// The permission is missing.
     pub fn is_forbidden(&self) -> bool {
         self.code() == 403
     }
@@ -146,7 +146,7 @@ impl ApiError {
         }
     }
 
-    /// From the body of an answer that is no success, or from the object of an `ERROR` event.
+    /// From the body of an error response, or from the object of an `ERROR` event.
     pub fn of_status(code: u16, status: &Value, retry_after: Option<Duration>) -> Self {
         let text = |value: &Value, otherwise: &str| cut(value.as_str().unwrap_or(otherwise));
         Self::Refused {
@@ -159,7 +159,7 @@ impl ApiError {
     }
 }
 
-/// A server's words, of bounded length.
+/// A server's message, of bounded length.
 fn cut(text: &str) -> String {
     text.chars().take(400).collect()
 }
@@ -167,7 +167,7 @@ fn cut(text: &str) -> String {
 /// An API server.
 #[async_trait]
 pub trait Cluster: Send + Sync + fmt::Debug {
-    /// Asks and waits for the whole answer; bounded in time and size.
+    /// Sends a request and waits for the whole response; bounded in time and size.
     async fn send(&self, request: ApiRequest) -> Result<Value, ApiError>;
     /// Starts a watch. The request names the version to begin after.
     async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError>;

@@ -84,7 +84,7 @@ pub(super) struct Patched {
     pub(super) at: u32,
 }
 
-/// Why an object cannot be patched.
+/// Reason why an object cannot be patched.
 #[derive(Debug)]
 pub(super) struct PatchFault {
     /// Index of the failed patch.

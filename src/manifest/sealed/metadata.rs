@@ -38,7 +38,7 @@ pub(super) struct Metadata<'a> {
     /// The sealed MAC.
     pub(super) mac: &'a str,
     pub(super) mac_at: Option<u32>,
-    /// When it was encrypted: the place that the MAC is sealed for.
+    /// Time of encryption: additional data of the encrypted MAC.
     pub(super) last_modified: &'a str,
 }
 

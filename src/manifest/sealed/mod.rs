@@ -105,7 +105,7 @@ impl<'a> Seals<'a> {
         Ok(Opened::Open)
     }
 
-    /// Why a document could not be looked at.
+    /// Reason why a document could not be checked.
     fn reason(&self, metadata: &Metadata<'_>) -> SopsError {
         if self.tried > MAX_TRIED {
             return SopsError::TooManyKeys;

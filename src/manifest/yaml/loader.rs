@@ -27,7 +27,7 @@ pub(super) struct Loader<'a> {
     max_nodes: u32,
     depth_left: u32,
     max_depth: u32,
-    /// Why loading stopped, when it was not the parser that stopped it.
+    /// Reason why loading stopped, if it was not a parser error.
     fault: Option<Fault>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Loader<'a> {
         Self { start, language, place, nodes_left: max_nodes, max_nodes, depth_left: max_depth, max_depth, fault: None }
     }
 
-    /// Why loading stopped.
+    /// Reason why loading stopped.
     pub(super) fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }

@@ -121,7 +121,7 @@ struct Timing {
     storm: Duration,
     /// The earliest time for a pass.
     not_before: Instant,
-    /// Since when passes were not reported because they were overtaken or incomplete.
+    /// Time since which passes were not reported because they were overtaken or incomplete.
     unreported: Option<Instant>,
     /// Time to the next attempt at a file that is being changed.
     retry: Duration,

@@ -58,7 +58,7 @@ pub(super) struct Hints {
     news: Condvar,
 }
 
-/// Why the follower woke up.
+/// Reason why the follower woke up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     /// The source was stopped.
@@ -172,7 +172,7 @@ impl State {
         self.changed = Some((first, now));
     }
 
-    /// When the next pass is due because of events.
+    /// Time at which the next pass is due because of events.
     fn due(&self, quiet: Duration, storm: Duration) -> Option<Instant> {
         let changed = self.changed.map(|(first, last)| (last + quiet).min(first + storm));
         let created = self.created.map(|first| first + CREATION_PAUSE);

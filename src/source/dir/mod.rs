@@ -74,7 +74,7 @@ impl Default for DirectoryOptions {
     }
 }
 
-/// Why a directory cannot be read.
+/// Errors of reading a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// Nothing exists at the path.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why nothing new was delivered. Never holds a secret.
+/// Reason why nothing new was delivered. Never contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// The server does not answer.
@@ -128,7 +128,7 @@ pub enum GitError {
     NotHealed {
         /// The damage of the copy.
         damage: String,
-        /// Why fetching failed.
+        /// Reason why fetching failed.
         #[source]
         source: Box<GitError>,
     },

@@ -26,7 +26,7 @@ pub(super) struct Followed {
     pub(super) commit: ObjectId,
     /// Its version, where versions are followed.
     pub(super) semver: Option<String>,
-    /// When it says that it was signed; only of signatures that were verified.
+    /// Time of signature that it states; only of verified signatures.
     pub(super) signed_at: Option<Timestamp>,
 }
 

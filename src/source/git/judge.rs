@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct Rules {
     pub(super) trust: Option<SignatureRequirement>,
     pub(super) floor: Floor,
-    /// When the last accepted revision says that it was signed.
+    /// Time of signature that the last accepted revision states.
     pub(super) last_signed_at: Option<Timestamp>,
     /// The directory or file in the repository.
     pub(super) path: String,

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
     pub(super) signer: Signer,
-    /// When the signer says that it was made.
+    /// Time of signature that the signer states.
     pub(super) signed_at: Timestamp,
     /// True if the signed data includes the name of the followed tag.
     pub(super) names_the_tag: bool,

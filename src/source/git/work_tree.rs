@@ -19,7 +19,7 @@ pub struct WorkTree {
     remotes: Vec<String>,
 }
 
-/// Why a working tree cannot be read.
+/// Reason why a working tree cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkTreeError {
     /// A directory or file cannot be read.

@@ -1,4 +1,4 @@
-//! Why a poll of a URL led to nothing.
+//! Errors of polls of a URL.
 
 use super::serial::SerialError;
 use crate::source::SignersError;
@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a poll failed. The same words for the same reason.
+/// Reason why a poll failed. The same text for the same reason.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PollError {
     /// No good answer.

@@ -6,7 +6,7 @@ use crate::source::credentials::CredentialsError;
 use reqwest::Url;
 use std::time::Duration;
 
-/// Why there is no good answer.
+/// Reason why there is no usable response.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// A file with credentials cannot be used.
@@ -31,7 +31,7 @@ pub enum HttpError {
     Redirect {
         /// The URL.
         url: String,
-        /// Why it is not followed.
+        /// Reason why it is not followed.
         reason: String,
     },
     /// Another status than was asked for.

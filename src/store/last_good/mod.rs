@@ -74,7 +74,7 @@ pub struct Stamp {
     pub revision: Revision,
     /// Location that it was read from.
     pub place: Option<Place>,
-    /// When it was accepted.
+    /// Time at which it was accepted.
     pub accepted_at: Timestamp,
     /// Number of the revision whose content it has, after a rollback.
     pub restored_from: Option<u64>,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct Unreadable {
     /// Its number.
     pub number: u64,
-    /// Why.
+    /// The reason.
     pub error: LastGoodError,
 }
 

@@ -111,7 +111,7 @@ impl Signature {
         key.verify(self.algorithm, hash, &message, &self.value)
     }
 
-    /// When it was made, if it is a statement of `key` about itself that holds.
+    /// Time of creation, if it is a valid self-signature of `key`.
     pub(super) fn stated_by(&self, key: &PublicKey, signed: &[&[u8]]) -> Result<Timestamp, TrustError> {
         self.verify(key, signed)?;
         self.says.created.ok_or(TrustError::MalformedSignature { fault: "it has no creation time" })

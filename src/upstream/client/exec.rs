@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// A certificate with its chain and key has less.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// Why a plugin gave nothing.
+/// Reason why a plugin returned no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// It cannot be run.

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Larger ones are none.
+/// Largest size of a kubeconfig.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a kubeconfig cannot be used.
+/// Reason why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     /// It cannot be read.
@@ -27,7 +27,7 @@ pub enum KubeconfigError {
         #[source]
         source: io::Error,
     },
-    /// It is not what it has to be.
+    /// It is not valid.
     #[error("kubeconfig {}: {message}", path.display())]
     Unusable {
         /// The file.
@@ -37,16 +37,16 @@ pub enum KubeconfigError {
     },
 }
 
-/// Something that lies in a file of its own, or in the kubeconfig itself.
+/// Data in a separate file, or in the kubeconfig itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Material {
-    /// In this file.
+    /// Path of the file.
     File(PathBuf),
-    /// Here.
+    /// The data.
     Inline(Secret),
 }
 
-/// A command that says who this host is.
+/// Command that returns credentials for this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecPlugin {
     /// `client.authentication.k8s.io/v1` or `v1beta1`.

@@ -1,6 +1,6 @@
 //! The Lease of the Node, and detection of another agent that renews it.
 //!
-//! A kubelet's Lease says nothing but the node's name, and a kubelet keeps annotations that it finds. So what tells that somebody else
+//! A kubelet's Lease says nothing but the node's name, and a kubelet keeps annotations that it finds. So the sign that another agent
 //! renews a Lease is the time of renewal itself: it is one that this host never wrote. The annotation [`AGENT_ANNOTATION`] tells an agent
 //! that starts whether the Lease is its own from before.
 
@@ -20,7 +20,7 @@ pub enum Holder {
     Own,
     /// Another agent's, which renewed it at that time.
     Other(String),
-    /// Nobody renews it.
+    /// It is not renewed.
     Nobody,
 }
 
@@ -45,7 +45,7 @@ pub fn renewed(before: Option<&Value>, node: &NodeRef, agent: &str, now: Timesta
     lease
 }
 
-/// When a Lease was renewed, as it says.
+/// Returns the renew time of a Lease.
 pub fn renew_time(lease: &Value) -> Option<&str> {
     lease["spec"]["renewTime"].as_str()
 }

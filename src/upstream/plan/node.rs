@@ -37,9 +37,9 @@ pub struct HostFacts {
 /// server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Why the sync loop is thought to hang.
+    /// Reason why the sync loop is considered to hang.
     pub sync: Option<String>,
-    /// Why pods cannot be connected.
+    /// Reason why pods cannot be connected.
     pub network: Option<String>,
 }
 

@@ -82,7 +82,7 @@ impl Observed {
     }
 }
 
-/// Why a pod is deleted at the API server.
+/// Reason why a pod is deleted at the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteReason {
     /// No pod of this host has its name.
@@ -122,7 +122,7 @@ pub enum Step {
     Delete {
         /// The UID.
         uid: String,
-        /// Why.
+        /// The reason.
         reason: DeleteReason,
     },
 }

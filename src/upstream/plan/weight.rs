@@ -17,13 +17,13 @@ const MAP: usize = 640;
 /// Bytes of each field, with the room that maps keep for more.
 const FIELD: usize = 128;
 
-/// Why there is no tree.
+/// Reason why there is no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("not JSON")]
     NoJson,
-    /// It weighs more than it may.
+    /// It is larger than the limit.
     #[error("too large")]
     TooHeavy,
 }

@@ -25,13 +25,13 @@ const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct Entry {
     /// The pod of this host.
     pub(super) wanted: Option<Arc<PublishedPod>>,
-    /// Since when there is none.
+    /// Time since which there is none.
     pub(super) unwanted_since: Instant,
     /// The mirror at the server.
     pub(super) observed: Option<Observed>,
     /// A request is under way.
     pub(super) is_busy: bool,
-    /// Pod and mirror are as they should.
+    /// Pod and mirror match.
     pub(super) is_settled: bool,
     /// Reason why not, if the server or another client prevents it.
     pub(super) problem: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct Entry {
     sent: Option<(Value, Option<u64>)>,
     /// Level of detail that the server accepts.
     pub(super) detail: Detail,
-    /// Nothing is tried before.
+    /// Earliest time of the next attempt.
     pub(super) not_before: Option<Instant>,
     pace: Pace,
     patch_after: Option<Instant>,
@@ -69,7 +69,7 @@ impl Entry {
         }
     }
 
-    /// Nothing has to be remembered.
+    /// Reports whether the entry can be dropped.
     pub(super) const fn is_over(&self) -> bool {
         self.wanted.is_none() && self.observed.is_none() && !self.is_busy
     }
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The server is seen to have it no more; only the UID that was deleted counts.
+    /// Records that the server deleted the mirror with this UID.
     pub(super) fn vanish(&mut self, uid: &str) {
         if self.observed.as_ref().is_some_and(|known| known.uid == uid) {
             self.observed = None;
@@ -99,7 +99,7 @@ impl Entry {
         at
     }
 
-    /// It went well.
+    /// Records a success.
     pub(super) fn succeeded(&mut self) {
         self.pace.succeeded();
         self.not_before = None;
@@ -118,7 +118,7 @@ impl Entry {
             .map(|doublings| now + Duration::from_secs(1).saturating_mul(1 << doublings).min(LONGEST_CREATE_PAUSE));
     }
 
-    /// A status was sent, and the server had that version then.
+    /// Records that a status was sent, and the server's version after it.
     pub(super) fn count_patch(&mut self, patch: Value, version: Option<u64>, now: Instant) {
         let is_same = self.sent.as_ref().is_some_and(|(sent, _)| *sent == patch);
         self.patch_after = Some(now + if is_same { SAME_PATCH_INTERVAL } else { PATCH_INTERVAL });
@@ -131,12 +131,12 @@ impl Entry {
         self.sent.as_ref().is_some_and(|(sent, version)| sent == patch && known == Some(*version))
     }
 
-    /// When a mirror may be created; in the past if at once.
+    /// Earliest time to create a mirror; in the past if at once.
     pub(super) const fn create_after(&self) -> Option<Instant> {
         self.create_after
     }
 
-    /// When a status may be sent.
+    /// Earliest time to send a status.
     pub(super) const fn patch_after(&self) -> Option<Instant> {
         self.patch_after
     }

@@ -99,7 +99,7 @@ impl Poster<'_> {
         }
     }
 
-    /// Until when there is none.
+    /// Time until which there is none.
     fn wait_for_token(&mut self) -> Option<Instant> {
         let refills = u32::try_from(self.refilled.elapsed().as_secs() / REFILL.as_secs()).unwrap_or(u32::MAX);
         if refills > 0 {

@@ -6,11 +6,11 @@
 //! time ----------due--------+
 //! ```
 //!
-//! When the server as a whole does not answer or wants to be left alone, the gate closes: nothing is sent, then one request tries. A refusal
+//! While the server as a whole does not answer or throttles, the gate closes: nothing is sent, then one request tries. A refusal
 //! that is about one pod delays that pod alone.
 //!
 //! A name is remembered while a pod of this host or of the server has it, also when nothing can be sent for days; and of the server no
-//! more are believed than a Node can have.
+//! more are accepted than a Node can have.
 
 use super::entry::Entry;
 use super::gate::Gate;
@@ -143,7 +143,7 @@ impl<'a> Mirrors<'a> {
         }
     }
 
-    /// Takes what changed among the published pods.
+    /// Records changes of the published pods.
     pub(super) fn read_feed(&mut self) {
         let pods = self.links.published.pods();
         let changes = self.version.and_then(|version| pods.since(version).ok());
@@ -246,7 +246,7 @@ impl<'a> Mirrors<'a> {
         self.entries.values().filter_map(|entry| entry.observed.as_ref()).map(|known| known.weight).sum()
     }
 
-    /// Has a name looked at as soon as it may be, or forgets it.
+    /// Schedules a name as early as allowed, or drops it.
     fn touch(&mut self, name: &PodFullName) {
         let Some(entry) = self.entries.get(name) else { return };
         if entry.is_over() {
@@ -258,7 +258,7 @@ impl<'a> Mirrors<'a> {
         self.queue.schedule(name, at);
     }
 
-    /// Nobody has this name any more.
+    /// Drops a name that neither side has any more.
     fn forget(&mut self, name: &PodFullName) {
         self.set_settled(name, false);
         self.problems.remove(name);

@@ -1,4 +1,4 @@
-//! Carries out one step, and says what the server has afterwards. It decides nothing but what an answer means.
+//! Carries out one step, and returns the state of the server afterwards. It only interprets responses.
 
 use super::request;
 use crate::pod::PodFullName;

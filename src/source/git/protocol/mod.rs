@@ -37,7 +37,7 @@ pub(super) struct Reference {
     pub(super) peeled: Option<ObjectId>,
 }
 
-/// Why an answer cannot be used.
+/// Errors of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ProtocolError {
     /// The response is not git's smart protocol.

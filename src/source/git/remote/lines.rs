@@ -19,7 +19,7 @@ pub(super) enum Chunks {
     Stream(Box<dyn AsyncRead + Send + Sync + Unpin>),
 }
 
-/// Why no line came.
+/// Reason why no line was received.
 #[derive(Debug)]
 pub(super) enum NoLine {
     /// The server closed the connection.

@@ -53,7 +53,7 @@ impl Open {
         }
     }
 
-    /// Why there was no line: ssh knows more than the end of its output tells.
+    /// Reason why there was no line: stderr of ssh says more than the end of its output.
     pub(super) async fn explain(&mut self, location: &str, no_line: NoLine) -> GitError {
         match (&mut self.input, no_line) {
             (Input::Ssh(ssh), NoLine::Ended | NoLine::Broken(_)) => {

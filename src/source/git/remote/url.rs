@@ -41,7 +41,7 @@ pub struct SshUrl {
     pub path: String,
 }
 
-/// Why a URL cannot be used.
+/// Reason why a URL cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// The URL holds a name or password.
