@@ -54,7 +54,7 @@ pub enum UrlError {
     #[error("the URL has no {0}")]
     Missing(&'static str),
     /// A part could be taken for something else than it is.
-    #[error("unsafe {0} in the URL: it could be taken for an option or another argument")]
+    #[error("the URL's {0} is refused: it could be taken for an option or another argument")]
     Unsafe(&'static str),
     /// The port is not a number that ports have.
     #[error("{0:?} is not a valid port")]
