@@ -17,9 +17,9 @@ const LONGEST_DOMAIN: usize = 100;
 /// The resolver of pods, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsConfig {
-    /// podstead answers pods itself.
+    /// True if podstead runs a DNS server for pods.
     pub enabled: bool,
-    /// What names of pods end in; no final dot.
+    /// Domain at the end of pod names, without a trailing dot.
     pub domain: String,
     /// Name servers for all other names; empty for those of the host.
     pub forwarders: Vec<SocketAddr>,
@@ -37,10 +37,10 @@ impl Default for DnsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenDns {
-    /// podstead answers pods. Default: true, unless `type` is none.
+    /// Run a DNS server for pods. Default: true, unless `type` is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// What names of pods end in. Default: cluster.local.
+    /// Domain at the end of the DNS names of pods. Default: cluster.local.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// Name servers for all other names, up to 8: `address`, `address:port` or `[address]:port`. Default: those of the host.
@@ -60,12 +60,13 @@ impl WrittenDns {
         };
         if !has_gateway && (self.enabled == Some(true) || !self.forwarders.is_empty()) {
             let field = if self.enabled == Some(true) { "enabled" } else { "forwarders" };
-            let message = "needs type builtin or cni: pods have no way to ask".to_owned();
+            let message = "requires network.type builtin or cni".to_owned();
             return Err(check.invalid(&format!("network.dns.{field}"), message));
         }
         let domain = self.domain.as_deref().unwrap_or(DEFAULT_CLUSTER_DOMAIN);
         if !is_subdomain(domain) || domain.len() > LONGEST_DOMAIN {
-            let message = format!("{domain:?} is no lower-case domain of at most {LONGEST_DOMAIN} characters without a final dot");
+            let message =
+                format!("{domain:?} is not a lower-case domain of at most {LONGEST_DOMAIN} characters without a trailing dot");
             return Err(check.invalid("network.dns.domain", message));
         }
         if self.forwarders.len() > MOST_FORWARDERS {
@@ -124,7 +125,7 @@ mod tests {
     fn mistakes_name_the_field() {
         let long = format!("{{domain: {}}}", ["abcdefghi"; 11].join("."));
         for (text, kind, expected) in [
-            ("{domain: Cluster.local}", NetworkKind::Builtin, "network.dns.domain: \"Cluster.local\" is no lower-case domain"),
+            ("{domain: Cluster.local}", NetworkKind::Builtin, "network.dns.domain: \"Cluster.local\" is not a lower-case domain"),
             ("{domain: cluster.local.}", NetworkKind::Builtin, "network.dns.domain"),
             (long.as_str(), NetworkKind::Builtin, "at most 100"),
             (
@@ -134,8 +135,8 @@ mod tests {
             ),
             ("{forwarders: ['0.0.0.0']}", NetworkKind::Builtin, "network.dns.forwarders[0]"),
             ("{resolvConf: resolv.conf}", NetworkKind::Builtin, "network.dns.resolvConf: \"resolv.conf\" is not an absolute path"),
-            ("{enabled: true}", NetworkKind::None, "network.dns.enabled: needs type builtin or cni"),
-            ("{forwarders: [192.0.2.1]}", NetworkKind::None, "network.dns.forwarders: needs type builtin or cni"),
+            ("{enabled: true}", NetworkKind::None, "network.dns.enabled: requires network.type builtin or cni"),
+            ("{forwarders: [192.0.2.1]}", NetworkKind::None, "network.dns.forwarders: requires network.type builtin or cni"),
         ] {
             let error = resolve(text, kind).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! `images`: what an image may take of this host, and what images leave free. Pure.
+//! `images`: limits of images, and the disk space that they leave free. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -15,10 +15,10 @@ const WINDOW: (u64, u64) = (1 << 10, 1 << 30);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenImages {
-    /// Bounds of one image. Beyond one of them it is refused, whichever way it comes.
+    /// Limits of one image. An image beyond one of them is refused, whether it is pulled, imported or preloaded.
     #[serde(default)]
     pub limits: WrittenLimits,
-    /// Part of the file system of `images` in `paths.state` that images never use.
+    /// Part of the file system of `images` in `paths.state` that is kept free of images.
     #[serde(default)]
     pub reserve: WrittenReserve,
 }
@@ -27,34 +27,34 @@ pub struct WrittenImages {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenLimits {
-    /// Files, directories and whiteouts of all layers, also directories without an entry of their own. Default: 500000.
+    /// Most files, directories and whiteouts of all layers, directories without an entry of their own included. Default: 500000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// Directories of all layers that have no entry of their own. Default: 10000.
+    /// Most directories of all layers that have no entry of their own. Default: 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implicit_directories: Option<u64>,
-    /// Bytes of all layers after decompression. Default: 64Gi.
+    /// Largest size of all layers after decompression. Default: 64Gi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unpacked_size: Option<String>,
-    /// Bytes of all layers as they are fetched. Default: 32Gi.
+    /// Largest size of all layers as they are fetched. Default: 32Gi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed_size: Option<String>,
-    /// How many times its compressed size a layer of more than 256Mi, or a compressed archive, may be. Default: 200.
+    /// Highest compression ratio of a layer of more than 256Mi, and of a compressed archive. Default: 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<u64>,
-    /// Length of a sparse file, holes included. Default: 1024Gi.
+    /// Largest length of a sparse file, holes included. Default: 1024Gi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_size: Option<String>,
-    /// Memory for the paths of the directories of one layer. Default: 32Mi.
+    /// Most memory for the paths of the directories of one layer. Default: 32Mi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_memory: Option<String>,
-    /// Extended attributes of one file or directory, names and values. Default: 64Ki.
+    /// Largest size of the extended attributes of one file or directory, names and values. Default: 64Ki.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xattr_size_per_entry: Option<String>,
-    /// Extended attributes of one layer, names and values. Default: 64Mi.
+    /// Largest size of the extended attributes of one layer, names and values. Default: 64Mi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xattr_size: Option<String>,
-    /// Window of a zstd stream, a power of two: as much memory takes its decompression. `zstd --ultra -22` needs 128Mi. Default: 64Mi.
+    /// Largest window of a zstd stream, a power of two; decompression takes as much memory. `zstd --ultra -22` needs 128Mi. Default: 64Mi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zstd_window: Option<String>,
 }
@@ -63,23 +63,23 @@ pub struct WrittenLimits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenReserve {
-    /// Percentage of the space, 0 to 90. Default: 5.
+    /// Percentage of the disk space to keep free, 0 to 90. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_percent: Option<u8>,
-    /// Space, where the percentage is less; of a small file system at most half. Default: 256Mi.
+    /// Disk space to keep free where the percentage is less; at most half of a small file system. Default: 256Mi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_at_least: Option<String>,
-    /// Percentage of the inodes, 0 to 90. Default: 5.
+    /// Percentage of the inodes to keep free, 0 to 90. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inodes_percent: Option<u8>,
 }
 
-/// What images may take, resolved.
+/// Limits of images and free disk space, resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImagesConfig {
     /// Bounds of one image.
     pub limits: Limits,
-    /// What images leave free.
+    /// Disk space and inodes to keep free.
     pub reserve: Reserve,
 }
 
@@ -102,7 +102,7 @@ impl WrittenImages {
         let Limits { depth, .. } = default.limits;
         let zstd_window = bytes("images.limits.zstdWindow", &limits.zstd_window, default.limits.zstd_window, WINDOW.0, WINDOW.1)?;
         if !zstd_window.is_power_of_two() {
-            let message = format!("is {}, which is no power of two", size::format(zstd_window));
+            let message = format!("is {}, must be a power of two", size::format(zstd_window));
             return Err(check.invalid("images.limits.zstdWindow", message));
         }
         Ok(ImagesConfig {

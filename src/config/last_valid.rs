@@ -13,11 +13,11 @@ use std::path::Path;
 /// A configuration to start with.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What is in force.
+    /// The configuration in force.
     pub config: Config,
-    /// What it was read from, if that is the file as it is now; to be kept.
+    /// Bytes that it was read from, if they are the present file; to be kept.
     pub bytes: Option<Vec<u8>>,
-    /// Why it is not the file's.
+    /// Reason why the file was refused.
     pub refused: Option<String>,
 }
 

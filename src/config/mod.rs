@@ -46,27 +46,27 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the configuration lies unless told otherwise.
+/// Default path of the configuration.
 pub const DEFAULT_PATH: &str = "/etc/podstead/config.yaml";
 
-/// Everything the daemon is told, resolved and valid.
+/// The daemon's configuration, resolved and valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Name of this host in Kubernetes' sense.
     pub node_name: NodeName,
     /// Labels of this host, by key.
     pub labels: BTreeMap<String, String>,
-    /// What tells this host from others, beside its name and its labels: for paths of sources and for manifests.
+    /// Variables of this host, in addition to its name and labels: for paths of sources and for manifests.
     pub variables: BTreeMap<String, String>,
     /// Roots on disk.
     pub paths: Paths,
-    /// Where manifests come from; the first one that has a pod of a name wins. Names are unique.
+    /// Sources of manifests; the first one that has a pod of a name wins. Names are unique.
     pub sources: Vec<SourceConfig>,
     /// Directory whose image archives are imported.
     pub preload: PathBuf,
     /// The `podstead-shim` binary.
     pub shim: PathBuf,
-    /// When container logs are rotated.
+    /// Rotation of container logs.
     pub log_rotation: LogRotation,
     /// Longest pause between restarts of a failing container (kubelet rule D9).
     pub crash_loop_max: Duration,
@@ -80,29 +80,29 @@ pub struct Config {
     pub registries: Vec<RegistryConfig>,
     /// File with age identities, for manifests that SOPS has encrypted.
     pub age_key_file: Option<PathBuf>,
-    /// Sysctls that pods may set beside the safe ones.
+    /// Sysctls that pods may set in addition to the safe ones.
     pub allowed_unsafe_sysctls: AllowedSysctls,
     /// Layers fetched and unpacked at the same time, over all pulls.
     pub max_parallel_layer_pulls: usize,
     /// Bytes per second below which a registry's connection is made again; 0 for no minimum.
     pub minimum_pull_rate: u64,
-    /// What one image may take, and what images leave free.
+    /// Limits of images, and the disk space that they leave free.
     pub images: ImagesConfig,
     /// Ids of the host for the users of pods with `hostUsers: false`.
     pub user_namespaces: IdRange,
-    /// Where git hosts say that something was pushed.
+    /// Listener for webhooks of git hosts.
     pub webhook: Option<WebhookOptions>,
-    /// Where monitoring may read over TCP, if anywhere.
+    /// Listener for monitoring over TCP.
     pub monitoring: Option<SocketAddr>,
-    /// How pods that are not on the host's network are connected.
+    /// Network of pods that are not on the host's network.
     pub network: NetworkConfig,
-    /// The cluster that is shown what runs here.
+    /// Cluster that this host reports its pods to.
     pub upstream: Option<UpstreamConfig>,
     /// The daemon's own log.
     pub logging: Logging,
 }
 
-/// When a container's log is rotated, and how much is kept (kubelet rule D18).
+/// Rotation of a container's log, and its limits (kubelet rule D18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRotation {
     /// Bytes of the file that is being written.
@@ -116,7 +116,7 @@ pub struct LogRotation {
 pub struct Logging {
     /// A level or a filter of `tracing` (`info`, `podstead=debug`).
     pub level: String,
-    /// How lines look.
+    /// Format of the log.
     pub format: LogFormat,
 }
 
@@ -151,7 +151,7 @@ impl Config {
         written.resolve(&HostFacts::of_this_host(), path).map_err(|error| error.located_in(&bytes))
     }
 
-    /// What pods are admitted for on this host.
+    /// Returns the settings for pod admission on this host.
     pub fn admit_context(&self) -> AdmitContext {
         AdmitContext {
             unsafe_sysctls: self.allowed_unsafe_sysctls.clone(),

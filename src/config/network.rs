@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where everybody puts CNI configurations.
+/// Usual directory of CNI configurations.
 const CNI_CONFIG_DIRECTORY: &str = "/etc/cni/net.d";
-/// Where upstream, Debian and Red Hat put CNI plugins.
+/// Directories of CNI plugins upstream, in Debian and in Red Hat.
 const CNI_BIN_DIRECTORIES: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 /// A plugin that asks a DHCP server takes seconds, no plugin takes a minute.
 const DEFAULT_CNI_TIMEOUT_SECONDS: u64 = 60;
@@ -17,7 +17,7 @@ const DEFAULT_CNI_TIMEOUT_SECONDS: u64 = 60;
 /// Fewer addresses are a mistake rather than a network.
 const LEAST_CAPACITY: u32 = 2;
 
-/// Who connects pods.
+/// Implementation of the pod network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkKind {
@@ -26,18 +26,18 @@ pub enum NetworkKind {
     Builtin,
     /// Plugins of the Container Network Interface, as their configuration says.
     Cni,
-    /// Nobody: pods have `lo` and nothing else.
+    /// No network: pods have only `lo`.
     None,
 }
 
-/// How the builtin network connects pods with each other and with the host.
+/// Mode of the builtin network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkMode {
-    /// Each pod hangs on a cable of its own, and the host routes.
+    /// Each pod has its own veth pair, and the host routes.
     #[default]
     Routed,
-    /// All pods are on one bridge: they hear each other's broadcasts.
+    /// All pods are on one bridge and receive each other's broadcasts.
     Bridge,
 }
 
@@ -50,14 +50,14 @@ impl std::fmt::Display for NetworkMode {
     }
 }
 
-/// Where CNI configurations and plugins are. With every kind of network: pods may ask for additional interfaces.
+/// Locations of CNI configurations and plugins. With every kind of network: pods may ask for additional interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CniConfig {
     /// Directory of configurations.
     pub config_directory: PathBuf,
     /// Directories of plugins; the first one that has a plugin counts.
     pub bin_directories: Vec<PathBuf>,
-    /// How long one call of one plugin may take.
+    /// Time limit of one call of a plugin.
     pub timeout: Duration,
 }
 
@@ -74,19 +74,19 @@ impl Default for CniConfig {
 /// The network of pods, resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkConfig {
-    /// Who connects pods.
+    /// Implementation of the pod network.
     pub kind: NetworkKind,
-    /// How podstead connects them, if it does.
+    /// Mode of the builtin network.
     pub mode: NetworkMode,
-    /// Where IPv4 addresses are taken from; `None` for a default range that is free on this host.
+    /// IPv4 address range; `None` for a default range that is free on this host.
     pub ipv4: Option<AddressRange>,
-    /// Where IPv6 addresses are taken from; `None` as above.
+    /// IPv6 address range; `None` as above.
     pub ipv6: Option<AddressRange>,
-    /// Where CNI configurations and plugins are.
+    /// Locations of CNI configurations and plugins.
     pub cni: CniConfig,
     /// Chains `FORWARD` of iptables that drop what they do not know are left as they are.
     pub leaves_iptables: bool,
-    /// The resolver that pods ask.
+    /// DNS server for pods.
     pub dns: DnsConfig,
 }
 
@@ -94,28 +94,28 @@ pub struct NetworkConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenNetwork {
-    /// podstead connects pods, CNI plugins do, or nobody: then pods that are not on the host's network have `lo` and nothing else. Default:
+    /// Network of pods: podstead's own, that of CNI plugins, or none: then pods that are not on the host's network have only `lo`. Default:
     /// builtin.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<NetworkKind>,
-    /// With type `builtin`: the host routes between pods, or they are on a bridge, for those that need each other's broadcasts. Default:
+    /// With type `builtin`: the host routes between pods, or all pods are on a bridge and receive each other's broadcasts. Default:
     /// routed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<NetworkMode>,
-    /// Range of IPv4 addresses for pods. Default: the first of podstead's ranges that nothing else on this host uses.
+    /// IPv4 address range of pods. Default: the first of podstead's ranges that nothing else on this host uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4_range: Option<String>,
-    /// Range of IPv6 addresses for pods. Default: as for IPv4.
+    /// IPv6 address range of pods. Default: as for IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_range: Option<String>,
-    /// Have chains FORWARD and INPUT of iptables whose policy is DROP accept what comes from and goes to pods, and their questions for names.
+    /// Add rules that accept traffic and DNS queries of pods to the iptables chains FORWARD and INPUT if their policy is DROP.
     /// Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_in_iptables: Option<bool>,
-    /// Where CNI configurations and plugins are.
+    /// Locations of CNI configurations and plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<WrittenCni>,
-    /// The resolver that pods ask.
+    /// DNS server for pods.
     #[serde(default)]
     pub dns: WrittenDns,
 }
@@ -127,10 +127,10 @@ pub struct WrittenCni {
     /// Directory of `.conflist`, `.conf` and `.json` files. Default: `/etc/cni/net.d`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<PathBuf>,
-    /// Directories of plugins; the first one that has a plugin counts. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
+    /// Directories of plugins, searched in this order. Default: `/opt/cni/bin`, `/usr/lib/cni`, `/usr/libexec/cni`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bin_dirs: Option<Vec<PathBuf>>,
-    /// How many seconds one call of one plugin may take, 1 to 600. Default: 60.
+    /// Time limit in seconds of one call of a plugin, 1 to 600. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
@@ -164,11 +164,11 @@ impl WrittenCni {
     }
 }
 
-/// Plugins are told all directories in one variable, with colons between them.
+/// Plugins get all directories in one variable, with colons between them.
 fn bin_directory(check: &Check<'_>, field: &str, path: &Path) -> Result<PathBuf, ConfigError> {
     let path = check.file(field, path)?;
     if path.as_os_str().as_encoded_bytes().contains(&b':') {
-        return Err(check.invalid(field, format!("{:?} has a colon in it", path.display().to_string())));
+        return Err(check.invalid(field, format!("{:?} must not contain a colon", path.display().to_string())));
     }
     Ok(path)
 }
@@ -177,7 +177,7 @@ impl WrittenNetwork {
     pub(super) fn resolve(&self, check: &Check<'_>) -> Result<NetworkConfig, ConfigError> {
         let kind = self.kind.unwrap_or_default();
         if self.mode.is_some() && kind != NetworkKind::Builtin {
-            return Err(check.invalid("network.mode", "needs type builtin".to_owned()));
+            return Err(check.invalid("network.mode", "requires network.type builtin".to_owned()));
         }
         let range = |field: &str, written: &Option<String>, is_ipv4: bool| -> Result<Option<AddressRange>, ConfigError> {
             let Some(text) = written else { return Ok(None) };
@@ -190,11 +190,12 @@ impl WrittenNetwork {
             match text.parse::<AddressRange>() {
                 Err(error) => invalid(format!("{text:?} {error}")),
                 Ok(range) if range.is_ipv4() != is_ipv4 => {
-                    invalid(format!("{text:?} is not of IPv{}", if is_ipv4 { 4 } else { 6 }))
+                    invalid(format!("{text:?} is not an IPv{} range", if is_ipv4 { 4 } else { 6 }))
                 }
-                Ok(range) if range.capacity() < LEAST_CAPACITY => {
-                    invalid(format!("{text:?} has room for {} pods, at least {LEAST_CAPACITY} are wanted", range.capacity()))
-                }
+                Ok(range) if range.capacity() < LEAST_CAPACITY => invalid(format!(
+                    "{text:?} has room for {} pods, must have room for at least {LEAST_CAPACITY}",
+                    range.capacity()
+                )),
                 Ok(range) => Ok(Some(range)),
             }
         };

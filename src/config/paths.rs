@@ -1,4 +1,4 @@
-//! Where everything lies on disk. The only place that joins path components of the layout.
+//! Layout on disk. The only place that joins path components of the layout.
 
 use crate::pod::claims::ClaimName;
 use crate::pod::{ContainerId, PodFullName, PodUid, SourceId};
@@ -24,7 +24,7 @@ impl Default for Paths {
 
 impl Paths {
     /// Name of the top cgroup. A daemon takes what it finds there for its own: one with a run directory of its own (a demonstration, a
-    /// test) needs a tree of its own, lest it kills the pods of the other.
+    /// test) needs a tree of its own, so that it does not kill the pods of the other.
     pub fn cgroup_slice(&self) -> String {
         match self.instance() {
             None => Cgroups::DEFAULT_SLICE.to_owned(),
@@ -32,7 +32,7 @@ impl Paths {
         }
     }
 
-    /// What tells this daemon's cgroups, interfaces and packet rules from those of others on the same host; `None` with the default run
+    /// Identifier of this daemon's cgroups, interfaces and packet rules among those of others on the same host; `None` with the default run
     /// directory.
     pub fn instance(&self) -> Option<u32> {
         let bytes = self.run.as_os_str().as_encoded_bytes();
@@ -56,7 +56,7 @@ impl Paths {
         self.sources().join(id)
     }
 
-    /// What the git source of this name keeps of its repository.
+    /// Repository copy of the git source of this name.
     pub fn source_repository(&self, id: &SourceId) -> PathBuf {
         self.source(id).join("git")
     }
@@ -66,22 +66,22 @@ impl Paths {
         self.state.join("images")
     }
 
-    /// What the network decided for all pods: ranges of addresses.
+    /// Address ranges of the pod network.
     pub fn network_record(&self) -> PathBuf {
         self.state.join("network.json")
     }
 
-    /// What a pod got from the network.
+    /// Addresses and interfaces of a pod.
     pub fn pod_network(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("network.json")
     }
 
-    /// What CNI plugins gave a pod.
+    /// Results of CNI plugins for a pod.
     pub fn pod_cni(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("cni.json")
     }
 
-    /// Which switches of the kernel the network has thrown since the host started.
+    /// Kernel settings that the network changed since boot.
     pub fn network_switches(&self) -> PathBuf {
         self.run.join("network-switches.json")
     }
@@ -126,7 +126,7 @@ impl Paths {
         self.pod(uid).join("pod.json")
     }
 
-    /// Since when the pod's conditions are as they are.
+    /// Transition times of the pod's conditions.
     pub fn pod_conditions(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("conditions.json")
     }
@@ -206,7 +206,7 @@ impl Paths {
         self.persistent_volumes().join(&claim.namespace).join(&claim.name)
     }
 
-    /// What the pods that use a claim mount.
+    /// Directory that pods mount for a claim.
     pub fn persistent_data(&self, claim: &ClaimName) -> PathBuf {
         self.persistent_volume(claim).join("data")
     }
@@ -227,7 +227,7 @@ impl Paths {
         self.run.join("pods")
     }
 
-    /// How far the hooks of a pod's containers are.
+    /// Progress of the hooks of a pod's containers.
     pub fn hook_marks(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("hooks")
     }
@@ -237,7 +237,7 @@ impl Paths {
         self.pods_run().join(uid)
     }
 
-    /// What is known of the health of its containers.
+    /// Health of its containers.
     pub fn pod_health(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("health.json")
     }
@@ -252,17 +252,17 @@ impl Paths {
         self.pod_run(uid).join("ns")
     }
 
-    /// What the shim was told at its start.
+    /// Configuration of the shim.
     pub fn shim_config(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("shim.json")
     }
 
-    /// What the containers of a pod were given last.
+    /// Resources that were last applied to the containers of a pod.
     pub fn given(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("resources.json")
     }
 
-    /// Where the pod's `/dev/shm` is mounted.
+    /// Mount point of the pod's `/dev/shm`.
     pub fn shared_memory(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("shm")
     }
@@ -287,7 +287,7 @@ impl Paths {
         self.logs.join(format!("{}_{}_{uid}", name.namespace, name.name))
     }
 
-    /// Where logs are linked to by the names of their containers (kubelet rule D18): `containers` beside a directory of logs that is
+    /// Directory of links to logs by the names of their containers (kubelet rule D18): `containers` beside a directory of logs that is
     /// called `pods`, as `/var/log/pods` is. Under any other name they are not where anybody would look for such links.
     pub fn log_links(&self) -> Option<PathBuf> {
         self.logs.ends_with("pods").then(|| self.logs.with_file_name("containers"))
@@ -299,7 +299,7 @@ impl Paths {
     }
 }
 
-/// Whether a path is absolute and has no `.` or `..` component.
+/// Reports whether a path is absolute and has no `.` or `..` component.
 pub fn is_clean_absolute(path: &Path) -> bool {
     use std::path::Component;
     path.is_absolute() && path.components().all(|component| matches!(component, Component::RootDir | Component::Normal(_)))

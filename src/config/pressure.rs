@@ -1,4 +1,4 @@
-//! `upstream.pressure`: below what there is too little of something. Pure.
+//! `upstream.pressure`: thresholds of the Node's pressure conditions. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -6,7 +6,7 @@ use super::size;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What has to be free: less is pressure.
+/// Threshold of free resources, below which there is pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
     /// So many bytes, inodes or process ids.
@@ -16,7 +16,7 @@ pub enum Threshold {
 }
 
 impl Threshold {
-    /// Whether `free` of `all` is too little. A host that does not count how many there are (`all` is 0) has enough.
+    /// Reports whether `free` of `all` is below the threshold. Never if the total is unknown (`all` is 0).
     pub fn is_short(self, free: u64, all: u64) -> bool {
         match self {
             Self::Amount(least) => all > 0 && free < least,
@@ -65,7 +65,7 @@ impl Default for PressureThresholds {
     }
 }
 
-/// `upstream.pressure` as written. Each is an amount or a part, `0` never.
+/// `upstream.pressure` as written. Each is an amount or a percentage; `0` disables it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenPressure {
@@ -88,7 +88,7 @@ impl WrittenPressure {
         let threshold = |field: &str, text: &Option<String>, default: Threshold| match text {
             None => Ok(default),
             Some(text) => Threshold::parse(text).ok_or_else(|| {
-                let message = format!("is {text:?}; an amount like 100Mi or a part like 10% is one");
+                let message = format!("is {text:?}, must be an amount such as 100Mi or a percentage such as 10%");
                 check.invalid(&format!("upstream.pressure.{field}"), message)
             }),
         };

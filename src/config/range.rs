@@ -28,7 +28,7 @@ impl AddressRange {
         self.network
     }
 
-    /// Whether it is one of IPv4.
+    /// Reports whether it is one of IPv4.
     pub const fn is_ipv4(&self) -> bool {
         self.network.is_ipv4()
     }
@@ -38,17 +38,17 @@ impl AddressRange {
         self.prefix
     }
 
-    /// Whether an address is in it.
+    /// Reports whether an address is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.is_ipv4() && Self::of(address, self.prefix).is_some_and(|range| range == *self)
     }
 
-    /// Whether an address is in both.
+    /// Reports whether an address is in both.
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.prefix <= other.prefix { self.contains(other.network) } else { other.contains(self.network) }
     }
 
-    /// How many pods it has room for: all but the first address and the last.
+    /// Number of pods that fit: all addresses but the first and the last.
     pub fn capacity(&self) -> u32 {
         let host_bits = width(self.network) - u32::from(self.prefix);
         1_u32.checked_shl(host_bits).map_or(u32::MAX, |addresses| addresses.saturating_sub(2))
@@ -80,9 +80,9 @@ fn address_of(number: u128, is_ipv4: bool) -> IpAddr {
     }
 }
 
-/// Why a text is no range.
+/// The text is not an address range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no range of addresses such as 10.201.0.0/20 or fd00:1::/64")]
+#[error("is not an address range such as 10.201.0.0/20 or fd00:1::/64")]
 pub struct NoRange;
 
 impl FromStr for AddressRange {

@@ -1,10 +1,10 @@
-//! What another configuration changes, and what it can change only at the next start. **Pure**.
+//! Differences between two configurations, and those that need a restart. **Pure**.
 
 use super::{Config, SourceConfig};
 use crate::pod::SourceId;
 use jiff::Timestamp;
 
-/// What differs in the sources.
+/// Differences of the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceChanges {
     /// Not configured any more: their pods go.
@@ -98,14 +98,14 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
     differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// How things stand between the configuration file and the daemon.
+/// State of the configuration file in the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigStanding {
     /// Names of the sources in force, in order of precedence.
     pub sources: Vec<SourceId>,
-    /// Since when the configuration is in force.
+    /// Time since which the configuration is in force.
     pub since: Timestamp,
-    /// Why the file as it is now is not in force.
+    /// Reason why the current file is not in force.
     pub error: Option<String>,
     /// Fields of the file that count at the next start only.
     pub needs_restart: Vec<&'static str>,
@@ -119,7 +119,7 @@ impl ConfigStanding {
     }
 }
 
-/// Whether a file has nothing but comments: what an editor leaves for a moment, and no reason to take all sources away.
+/// Reports whether a file has only comments. An editor may leave such a file for a moment, which must not remove all sources.
 pub fn is_blank(bytes: &[u8]) -> bool {
     let line_says_nothing = |line: &[u8]| {
         let line = line.trim_ascii();

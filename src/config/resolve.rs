@@ -20,10 +20,10 @@ const MIN_LOG_MAX_SIZE: u64 = 64 << 10;
 const DEFAULT_LOG_MAX_FILES: u32 = 5;
 const DEFAULT_PARALLEL_PULLS: usize = 6;
 const DEFAULT_MINIMUM_RATE: u64 = 1024;
-/// Where the package puts the shim; used when the running binary's own path is not known.
+/// Path of the shim in the package; used if the path of the running binary is not known.
 const PACKAGED_SHIM: &str = "/usr/libexec/podstead/podstead-shim";
 
-/// What the host says of itself.
+/// Facts about the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFacts {
     /// The kernel's host name.
@@ -40,7 +40,7 @@ impl HostFacts {
     }
 }
 
-/// Where everybody looks for CDI specs.
+/// Usual directories of CDI specs.
 const CDI_DIRECTORIES: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
 impl WrittenConfig {
@@ -130,7 +130,7 @@ impl WrittenConfig {
             Ok(NodeName::new(name))
         } else {
             let message = format!(
-                "{origin} {name:?}, which is no node name: lower-case letters, digits, '-' and '.', at most 253, \
+                "{origin} {name:?}, which is not a node name: must be at most 253 lower-case letters, digits, '-' and '.', \
                  beginning and ending with a letter or digit"
             );
             Err(invalid(check.path, "nodeName", message))
@@ -141,7 +141,7 @@ impl WrittenConfig {
         let level = self.logging.level.clone().unwrap_or_else(|| "info".into());
         match tracing_subscriber::EnvFilter::try_new(&level) {
             Ok(_) => Ok(Logging { level, format: self.logging.format.unwrap_or_default() }),
-            Err(error) => Err(invalid(path, "logging.level", format!("{level:?} is not a level: {error}"))),
+            Err(error) => Err(invalid(path, "logging.level", format!("{level:?} is not a log level or filter: {error}"))),
         }
     }
 }
@@ -176,7 +176,7 @@ impl Check<'_> {
                 return Err(self.invalid(&field, problem));
             }
             if !hosts.insert(registry.host.as_str()) {
-                return Err(self.invalid(&format!("{field}.host"), format!("{:?} has an earlier entry", registry.host)));
+                return Err(self.invalid(&format!("{field}.host"), format!("duplicate entry for {:?}", registry.host)));
             }
         }
         Ok(written.to_vec())
@@ -239,30 +239,30 @@ mod tests {
             ("zzz: 1\n", r#":3:1: unknown field "zzz""#),
             ("podPidsLimit: many\n", "config.yaml:3:15: podPidsLimit: invalid type: string \"many\""),
             ("podPidsLimit: 0\n", "/etc/podstead/config.yaml:3:15: podPidsLimit: is 0, must be at least 1"),
-            ("nodeName: Edge_1\n", r#"nodeName: is "Edge_1", which is no node name"#),
+            ("nodeName: Edge_1\n", r#"nodeName: is "Edge_1", which is not a node name"#),
             ("paths: {run: run/podstead}\n", r#"paths.run: "run/podstead" is not an absolute path"#),
             ("paths: {run: /run/../etc}\n", "paths.run: \"/run/../etc\" is not an absolute path"),
             ("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 301}\n", "must be at most 300"),
             ("containerLogMaxSize: 10MB\n", r#""10MB" is not a size such as 10Mi"#),
             ("containerLogMaxFiles: 1\n", "must be at least 2"),
             ("minimumPullRate: 1KB\n", r#"minimumPullRate: "1KB" is not a number of bytes such as 1Ki"#),
-            ("sources: [{name: a}]\n", "/etc/podstead/config.yaml:3:12: sources[0]: has no place: set directory, http or git"),
-            ("sources: [{name: a/b, directory: {path: /a}}]\n", r#"sources[0].name: "a/b" is not a lower-case name"#),
+            ("sources: [{name: a}]\n", "/etc/podstead/config.yaml:3:12: sources[0]: must have one of directory, http and git"),
+            ("sources: [{name: a/b, directory: {path: /a}}]\n", r#"sources[0].name: "a/b" is not a source name"#),
             (
                 "sources: [{name: a, directory: {path: /a}}, {name: a, directory: {path: /b}}]\n",
-                r#"sources[1].name: "a" is the name of an earlier source"#,
+                r#"sources[1].name: duplicate source name "a""#,
             ),
-            ("logging: {level: 'a=b=c'}\n", r#"logging.level: "a=b=c" is not a level"#),
+            ("logging: {level: 'a=b=c'}\n", r#"logging.level: "a=b=c" is not a log level or filter"#),
             ("network: {type: bridge}\n", "network.type: unknown variant `bridge`, expected one of `builtin`, `cni`, `none`"),
-            ("network: {ipv4Range: 10.0.0.1/24}\n", "network.ipv4Range: \"10.0.0.1/24\" is no range of addresses"),
-            ("network: {ipv4Range: 'fd00::/64'}\n", "network.ipv4Range: \"fd00::/64\" is not of IPv4"),
+            ("network: {ipv4Range: 10.0.0.1/24}\n", "network.ipv4Range: \"10.0.0.1/24\" is not an address range"),
+            ("network: {ipv4Range: 'fd00::/64'}\n", "network.ipv4Range: \"fd00::/64\" is not an IPv4 range"),
             ("network: {ipv6Range: 'fd00::/127'}\n", "network.ipv6Range: \"fd00::/127\" has room for 0 pods"),
             ("network: {type: none, ipv4Range: 10.0.0.0/24}\n", "network.ipv4Range: has no effect with type none"),
             (
                 "registries: [{host: r.lan, username: u}]\n",
                 "registries[0]: registry r.lan: username and passwordFile need each other",
             ),
-            ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: "r.lan" has an earlier entry"#),
+            ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: duplicate entry for "r.lan""#),
             ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
             ("webhook: {port: 0, secretFile: /s}\n", "config.yaml:3:17: webhook.port: is 0, must be at least 1"),
             ("ageKeyFile: age.key\n", "config.yaml:3:13: ageKeyFile: \"age.key\" is not an absolute path"),
@@ -272,26 +272,26 @@ mod tests {
             ),
             ("images: {limits: {entries: 0}}\n", "config.yaml:3:28: images.limits.entries: is 0, must be at least 1"),
             ("images: {limits: {unpackedSize: 64GB}}\n", "images.limits.unpackedSize: \"64GB\" is not a size such as 10Mi"),
-            ("images: {limits: {zstdWindow: 48Mi}}\n", "images.limits.zstdWindow: is 48Mi, which is no power of two"),
+            ("images: {limits: {zstdWindow: 48Mi}}\n", "images.limits.zstdWindow: is 48Mi, must be a power of two"),
             ("images: {limits: {ratios: 2}}\n", "images.limits: unknown field \"ratios\", did you mean \"ratio\"?"),
             ("images: {reserve: {inodesPercent: 91}}\n", "images.reserve.inodesPercent: is 91, must be at most 90"),
             (
                 "userNamespaces: {firstId: 70000}\n",
-                "config.yaml:3:27: userNamespaces.firstId: is 70000, which is no multiple of 65536",
+                "config.yaml:3:27: userNamespaces.firstId: is 70000, must be a multiple of 65536",
             ),
             ("userNamespaces: {firstId: 0}\n", "userNamespaces.firstId: is 0, must be at least 65536"),
             (
                 "userNamespaces: {firstId: 4294836224, maxPods: 2}\n",
-                "userNamespaces.maxPods: is 2, but from 4294836224 on there is room for 1",
+                "userNamespaces.maxPods: is 2, must be at most 1 with firstId 4294836224",
             ),
             ("webhook: {port: 80}\n", "missing field `secretFile`"),
             ("webhook: {port: 80, secretFile: s}\n", "webhook.secretFile: \"s\" is not an absolute path"),
             ("webhook: {address: lan, port: 80, secretFile: /s}\n", "webhook.address: "),
             ("upstream: {}\n", "missing field `kubeconfig`"),
             ("upstream: {kubeconfig: k}\n", "config.yaml:3:24: upstream.kubeconfig: \"k\" is not an absolute path"),
-            ("upstream: {kubeconfig: /k, labels: {'a b': c}}\n", "upstream.labels.a b: is no key of a label"),
+            ("upstream: {kubeconfig: /k, labels: {'a b': c}}\n", "upstream.labels.a b: is not a label key"),
             ("upstream: {kubeconfig: /k, taints: [{key: a, effect: Never}]}\n", "unknown variant `Never`"),
-            ("upstream: {kubeconfig: /k, taints: [{key: '', effect: NoSchedule}]}\n", "upstream.taints[0].key: is no key"),
+            ("upstream: {kubeconfig: /k, taints: [{key: '', effect: NoSchedule}]}\n", "upstream.taints[0].key: is not a label key"),
             ("upstream: {kubeconfig: /k, maxPods: 0}\n", "upstream.maxPods: is 0, must be at least 1"),
             ("upstream: {kubeconfig: /k, pressure: {pidsAvailable: few}}\n", "upstream.pressure.pidsAvailable: is \"few\""),
             ("upstream: {kubeconfig: /k, insecure: true}\n", "unknown field \"insecure\""),

@@ -1,4 +1,4 @@
-//! `upstream`: the cluster that is shown what runs here. Pure.
+//! `upstream`: the cluster that this host reports its pods to. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -13,14 +13,14 @@ const DEFAULT_MAX_PODS: u32 = 110;
 /// The key of the taint that keeps the scheduler away from a host that runs static pods only.
 const DEFAULT_TAINT: &str = "podstead.dev/static-pods";
 
-/// What a taint does to pods that do not tolerate it.
+/// Effect of a taint on pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaintEffect {
     /// Nothing is scheduled.
     NoSchedule,
     /// Nothing is scheduled if there is another place.
     PreferNoSchedule,
-    /// What is there is evicted.
+    /// Running pods are evicted.
     NoExecute,
 }
 
@@ -33,18 +33,18 @@ pub struct Taint {
     /// Its value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// What it does.
+    /// Its effect.
     pub effect: TaintEffect,
 }
 
 /// The cluster, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamConfig {
-    /// File that says which API server, whom to trust, and who this host is.
+    /// Kubeconfig with server, certificate authorities and credentials.
     pub kubeconfig: PathBuf,
     /// The context in it; `None` for its current one.
     pub context: Option<String>,
-    /// Whether a Node that is not there is created.
+    /// True if a missing Node is created.
     pub register_node: bool,
     /// Labels of the Node, beside those of this host.
     pub labels: BTreeMap<String, String>,
@@ -52,7 +52,7 @@ pub struct UpstreamConfig {
     pub taints: Vec<Taint>,
     /// Pods that the Node says to have room for.
     pub max_pods: u32,
-    /// Below what the Node says to be under pressure.
+    /// Thresholds for the pressure conditions of the Node.
     pub pressure: PressureThresholds,
 }
 
@@ -62,22 +62,22 @@ pub struct UpstreamConfig {
 pub struct WrittenUpstream {
     /// Absolute path of a kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The context in it. Default: its current one.
+    /// Context in the kubeconfig. Default: its current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Create the Node if it is not there. Default: true.
+    /// Create the Node if it does not exist. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register_node: Option<bool>,
-    /// Labels of the Node, beside those of this host. Default: none.
+    /// Labels of the Node, in addition to those of this host. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Taints of the Node, when it is created. Default: one that lets nothing be scheduled.
+    /// Taints of the Node when it is created. Default: `podstead.dev/static-pods` with effect NoSchedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taints: Option<Vec<Taint>>,
-    /// Pods that the Node says to have room for, 1 to 10000. Default: 110.
+    /// Number of pods that the Node reports as its capacity, 1 to 10000. Default: 110.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pods: Option<u32>,
-    /// Below what the Node says to be under pressure.
+    /// Thresholds for the pressure conditions of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<WrittenPressure>,
 }

@@ -1,4 +1,4 @@
-//! The ids of the host that stand for the users of pods with users of their own (`hostUsers: false`). **Pure**.
+//! Host ids for the user namespaces of pods (`hostUsers: false`). **Pure**.
 
 use super::ConfigError;
 use super::check::Check;
@@ -15,10 +15,10 @@ const OWN_NAME: &str = "podstead";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenUserNamespaces {
-    /// The first id of the host that pods get, a multiple of 65536. Default: 1879048192.
+    /// First host id that pods get, a multiple of 65536. Default: 1879048192.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_id: Option<u32>,
-    /// Most pods with users of their own at once; each takes 65536 ids. Default: 4000.
+    /// Most pods with a user namespace at the same time; each takes 65536 ids. Default: 4000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pods: Option<u32>,
 }
@@ -49,25 +49,25 @@ impl WrittenUserNamespaces {
         // The first ones are the host's own users.
         let first = check.range("userNamespaces.firstId", first, IDS, u32::MAX - IDS)?;
         if !first.is_multiple_of(IDS) {
-            return Err(check.invalid("userNamespaces.firstId", format!("is {first}, which is no multiple of {IDS}")));
+            return Err(check.invalid("userNamespaces.firstId", format!("is {first}, must be a multiple of {IDS}")));
         }
         let range = IdRange { first, pods };
         // The last id of all means "none".
         if range.end() > u64::from(u32::MAX) {
             let room = (u32::MAX - first) / IDS;
-            let message = format!("is {pods}, but from {first} on there is room for {room}");
+            let message = format!("is {pods}, must be at most {room} with firstId {first}");
             return Err(check.invalid("userNamespaces.maxPods", message));
         }
         Ok(range)
     }
 }
 
-/// A line of `/etc/subuid` or `/etc/subgid` that gives ids of the range to somebody else.
+/// A line of `/etc/subuid` or `/etc/subgid` that gives ids of the range to another user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clash {
     /// Its number, from 1.
     pub line: usize,
-    /// Who has them.
+    /// Owner of the ids.
     pub owner: String,
     /// The first of these ids.
     pub first: u64,

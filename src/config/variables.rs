@@ -1,4 +1,4 @@
-//! What tells this host from others: labels and variables, for paths of sources and for manifests. Pure.
+//! Labels and variables of this host, for paths of sources and for manifests. Pure.
 
 use super::ConfigError;
 use super::check::Check;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The variable that every host has.
 pub const NODE_NAME: &str = "NODE_NAME";
-/// What the variables of labels begin with.
+/// Prefix of the variables of labels.
 const LABEL: &str = "LABEL_";
 /// Bytes of a value.
 const MAX_VALUE: usize = 1024;
@@ -30,7 +30,7 @@ impl Variables {
             label(check, &field, key, value)?;
             let name = name_of_label(key);
             if !names.insert(name.clone()) {
-                return Err(check.invalid(&field, format!("is the variable {name}, as another label is")));
+                return Err(check.invalid(&field, format!("becomes the variable {name}, as another label does")));
             }
         }
         for (name, value) in written {
@@ -39,13 +39,13 @@ impl Variables {
                 return Err(check.invalid(&field, variable_name_problem(name)));
             }
             if name == NODE_NAME {
-                return Err(check.invalid(&field, "is the name of this host: set nodeName".to_owned()));
+                return Err(check.invalid(&field, "is reserved for the name of this host; set nodeName instead".to_owned()));
             }
             if name.starts_with(LABEL) {
-                return Err(check.invalid(&field, format!("begins with {LABEL}, as the variables of labels do: set labels")));
+                return Err(check.invalid(&field, format!("starts with {LABEL}, which is reserved for labels; set labels instead")));
             }
             if value.len() > MAX_VALUE || value.chars().any(char::is_control) {
-                let message = format!("is longer than {MAX_VALUE} bytes, or has an end of line or another control character");
+                let message = format!("must have at most {MAX_VALUE} bytes, and no line break or other control character");
                 return Err(check.invalid(&field, message));
             }
         }
@@ -59,12 +59,12 @@ impl Variables {
         if let Some((_, rest)) = expanded.split_once("${") {
             let name = rest.split(['}', ':']).next().unwrap_or(rest);
             let known = self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(check.invalid(field, format!("there is no variable {name:?}; this host has {known}")));
+            return Err(check.invalid(field, format!("unknown variable {name:?}; this host has {known}")));
         }
         Ok(expanded)
     }
 
-    /// What is replaced in the manifests of a source that lists these names.
+    /// Returns the substitution for a source that lists these names.
     pub(super) fn substitution(&self, check: &Check<'_>, field: &str, names: &[String]) -> Result<Substitution, ConfigError> {
         if let Some((index, name)) = names.iter().enumerate().find(|(_, name)| !is_variable_name(name)) {
             return Err(check.invalid(&format!("{field}[{index}]"), variable_name_problem(name)));
@@ -92,10 +92,12 @@ fn name_of_label(key: &str) -> String {
 /// Checks a label, which is written in `field`.
 pub(super) fn label(check: &Check<'_>, field: &str, key: &str, value: &str) -> Result<(), ConfigError> {
     if !is_label_key(key) {
-        return Err(check.invalid(field, "is no key of a label: letters, digits, '-', '_', '.' and one '/'".to_owned()));
+        return Err(
+            check.invalid(field, "is not a label key: must be letters, digits, '-', '_', '.' and at most one '/'".to_owned())
+        );
     }
     if !is_label_value(value) {
-        let message = format!("has the value {value:?}: a label has at most 63 letters, digits, '-', '_' and '.'");
+        let message = format!("is {value:?}, which is not a label value: must be at most 63 letters, digits, '-', '_' and '.'");
         return Err(check.invalid(field, message));
     }
     Ok(())

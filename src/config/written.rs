@@ -19,7 +19,7 @@ pub(super) const API_VERSION: &str = "podstead.dev/v1alpha1";
 /// Value of `kind`.
 pub(super) const KIND: &str = "Config";
 
-/// Why there is no valid configuration.
+/// Reason why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is there and cannot be read.
@@ -27,7 +27,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
@@ -36,7 +36,7 @@ pub enum ConfigError {
     Syntax {
         /// `file:line:column`.
         location: String,
-        /// What is wrong, with a suggestion for a misspelt field.
+        /// The message, with a suggestion for a misspelt field.
         message: String,
     },
     /// A value that cannot be used.
@@ -44,11 +44,11 @@ pub enum ConfigError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// Where the field, or what it belongs to, is written.
+        /// Position of the field, or of its parent.
         position: Option<Position>,
         /// The field, e.g. `sources[1].name`.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
 }
@@ -63,79 +63,80 @@ pub struct WrittenConfig {
     /// `Config`; must be there when the file has any content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Name of this host: a lower-case RFC 1123 subdomain. Pods are called `<name>-<node>`. Default: the host name in lower case.
+    /// Name of this host: a lower-case RFC 1123 subdomain. Pods are named `<name>-<node>`. Default: the host name in lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// Labels of this host by key: variables `LABEL_<KEY>`. Default: none.
+    /// Labels of this host by key; each is also a variable `LABEL_<KEY>`. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What tells this host from others, for paths of sources and for manifests. Default: none, but for `NODE_NAME`.
+    /// Variables of this host, for paths of sources and for manifests. Default: only `NODE_NAME`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Roots on disk.
+    /// Directories for state, runtime files and logs.
     #[serde(default)]
     pub paths: WrittenPaths,
-    /// Where manifests come from. Default: one directory `manifests` at `/etc/podstead/manifests`.
+    /// Sources of manifests. Default: one directory `manifests` at `/etc/podstead/manifests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<WrittenSource>>,
-    /// Directory whose image archives are imported. Default: `images/preload` under the state directory.
+    /// Directory from which image archives are imported. Default: `images/preload` under the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preload_path: Option<PathBuf>,
     /// The `podstead-shim` binary. Default: beside the `podstead` binary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shim_path: Option<PathBuf>,
-    /// Size at which a container's log is rotated. Default: 10Mi.
+    /// Size at which the log of a container is rotated. Default: 10Mi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_log_max_size: Option<String>,
     /// Log files kept per container, at least 2. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_log_max_files: Option<u32>,
-    /// Pauses between restarts of a failing container.
+    /// Back-off between restarts of a failing container.
     #[serde(default)]
     pub crash_loop_back_off: WrittenCrashLoopBackOff,
     /// Most processes and threads in one pod; -1 for no limit. Default: -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_pids_limit: Option<i64>,
-    /// Directories with CDI specs of this host's devices; a later one wins. Default: /etc/cdi, /var/run/cdi.
+    /// Directories with CDI specs of this host's devices; a later one takes precedence. Default: /etc/cdi, /var/run/cdi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdi_spec_dirs: Option<Vec<PathBuf>>,
-    /// Group that may use the API socket. Default: none, root alone.
+    /// Group that may use the API socket. Default: none, only root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_socket_group: Option<String>,
-    /// Registries that are not reached the default way: over https, without credentials. What is said here is for every pod; a pod's own
+    /// Registries that need other settings than https without credentials. The settings apply to all pods; a pod's own
     /// credentials are its `imagePullSecrets`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
-    /// File with age identities, for manifests that SOPS has encrypted; mode 0600. Default: none, only the credential `podstead.age-key`.
+    /// File with age identities, for manifests encrypted with SOPS; mode 0600. Default: only the systemd credential `podstead.age-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_key_file: Option<PathBuf>,
-    /// Sysctls that pods may set beside those that Kubernetes calls safe: names, or beginnings with a final `*`; only of
+    /// Sysctls that pods may set in addition to those that Kubernetes calls safe: names, or prefixes with a trailing `*`; only of
     /// network and IPC namespaces. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_unsafe_sysctls: Vec<String>,
-    /// Layers fetched and unpacked at the same time, over all pulls, 1 to 16. One registry has at most three of them, and one whatever the others do, so
-    /// that a slow registry delays its own images only. Default: 6.
+    /// Most layers fetched and unpacked at the same time, over all pulls, 1 to 16. Each registry has at most three of them and always one,
+    /// so that a slow registry delays its own images only. Default: 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_layer_pulls: Option<usize>,
-    /// Bytes per second, over a minute, below which a registry's connection is made again at the byte where it was; 0 for no minimum. Default: 1Ki.
+    /// Lowest rate in bytes per second, over a minute; a slower connection to a registry is closed and resumed. 0 for no minimum. Default:
+    /// 1Ki.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_pull_rate: Option<String>,
-    /// What an image may take of this host, and what images leave free.
+    /// Limits of images, and the disk space that they leave free.
     #[serde(default)]
     pub images: WrittenImages,
-    /// Ids of the host for the users of pods with `hostUsers: false`.
+    /// Host ids for the user namespaces of pods with `hostUsers: false`.
     #[serde(default)]
     pub user_namespaces: WrittenUserNamespaces,
-    /// Where git hosts say that something was pushed. Default: nowhere.
+    /// Listener for webhooks of git hosts, which trigger a fetch after a push. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WrittenWebhook>,
-    /// Where monitoring may read over TCP. Default: nowhere, only the API socket.
+    /// Listener for monitoring over TCP. Default: none, only the API socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitoring: Option<WrittenMonitoring>,
-    /// How pods that are not on the host's network are connected.
+    /// Network of pods that are not on the host's network.
     #[serde(default)]
     pub network: WrittenNetwork,
-    /// The cluster that is shown what runs here. Default: none.
+    /// Kubernetes cluster that this host reports its pods to. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<WrittenUpstream>,
     /// The daemon's own log.
@@ -163,7 +164,7 @@ pub struct WrittenWebhook {
     pub address: Option<IpAddr>,
     /// TCP port, 1 to 65535.
     pub port: u16,
-    /// File with the secret that senders share.
+    /// File with the secret that senders use.
     pub secret_file: PathBuf,
 }
 
@@ -174,10 +175,10 @@ pub struct WrittenPaths {
     /// Durable state. Default: `/var/lib/podstead`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PathBuf>,
-    /// Lost at reboot; holds the API socket. Default: `/run/podstead`.
+    /// Runtime files, lost at reboot, and the API socket. Default: `/run/podstead`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<PathBuf>,
-    /// Container logs. If it ends in `pods`, there are links to them in `containers` beside it. Default: `/var/log/pods`.
+    /// Container logs. If the path ends in `pods`, links to the logs are made in `containers` beside it. Default: `/var/log/pods`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logs: Option<PathBuf>,
 }
@@ -186,7 +187,7 @@ pub struct WrittenPaths {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenCrashLoopBackOff {
-    /// Longest pause, 1 to 300. Default: 300.
+    /// Longest back-off in seconds, 1 to 300. Default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_container_restart_period_seconds: Option<u64>,
 }
@@ -195,10 +196,11 @@ pub struct WrittenCrashLoopBackOff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenLogging {
-    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. A change counts at once; `PODSTEAD_LOG` goes before. Default: info.
+    /// `error`, `warn`, `info`, `debug`, `trace` or a filter of `tracing`. Changes take effect at once; `PODSTEAD_LOG` takes precedence.
+    /// Default: info.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Lines of text on stderr, or messages to systemd's journal with fields. Default: text; under systemd always journal.
+    /// Lines of text on stderr, or entries with fields in systemd's journal. Default: text; under systemd always journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<LogFormat>,
 }

@@ -118,13 +118,17 @@ impl<'a> Reader<'a> {
         match (self.seals.open(&mut node, at), self.unopened) {
             (Ok(Opened::Plain), _) => {}
             (Ok(Opened::Open), _) if is_beside_secrets => {
-                let fault = Fault::at(code::SOPS, at, "what was encrypted here is in clear on this host's disk and in its API");
-                self.note(fault.hint("put it into a Secret: those are sealed on disk and not shown"), &node);
+                let fault = Fault::at(
+                    code::SOPS,
+                    at,
+                    "encrypted values of this object are stored unencrypted on this host's disk and shown in its API",
+                );
+                self.note(fault.hint("use a Secret: its data is encrypted on disk and not shown"), &node);
             }
             (Ok(Opened::Open), _) => {}
             (Ok(Opened::Closed(fault)), Unopened::Noted) => {
                 let is_told = sealed::conceal(&mut node);
-                let what = if is_told { "what is in clear was checked" } else { "nothing of it can be checked" };
+                let what = if is_told { "only its unencrypted values were checked" } else { "it was not checked" };
                 self.note(Fault { message: format!("{}: {what}", fault.message), hint: None, ..fault }, &node);
                 if !is_told {
                     return Ok(());
@@ -155,7 +159,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Which object a document is, unless it is a list or its names are encrypted as well.
+    /// Returns the object key of a document, unless it is a list or its names are encrypted.
     fn key_of(&self, node: &Node) -> Option<ObjectKey> {
         let key = match object::tell(node, 0, None).0? {
             Told::Object(kind) => object::key_of(node, kind, self.namespace)?,
@@ -176,7 +180,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tells something that keeps nothing from being used.
+    /// Reports a warning.
     fn note(&mut self, fault: Fault, node: &Node) {
         let known = self.decoded.problems.len();
         self.tell(fault, self.key_of(node).as_ref());
@@ -209,7 +213,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One object, with what is known to be wrong with it already.
+    /// Reads one object, with the problems that are known already.
     fn object(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, mut faults: Vec<Fault>) {
         let key = object::key_of(&node, kind, self.namespace);
         let position = self.lines.position(at);
@@ -241,13 +245,13 @@ impl<'a> Reader<'a> {
                     self.decoded.objects.push(DecodedObject { key, object, origin, positions, patched_by: Vec::new() });
                     return;
                 }
-                None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("this {} cannot be read", kind.name)).field(prefix)),
+                None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("cannot decode this {}", kind.name)).field(prefix)),
             }
         }
         self.refuse(faults, key);
     }
 
-    /// Tells what is wrong with something that is refused.
+    /// Reports the problems of a refused object.
     fn refuse(&mut self, mut faults: Vec<Fault>, key: Option<ObjectKey>) {
         faults.sort_by_key(|fault| fault.at);
         for fault in faults {
@@ -266,7 +270,7 @@ impl<'a> Reader<'a> {
         patches.iter().map(|patch| &**patch).filter(|patch| patch.target().selects_labels(Some(&labels))).collect()
     }
 
-    /// An object without faults, with what patches make of it.
+    /// Applies patches to an object without problems.
     #[expect(clippy::too_many_arguments, reason = "everything that is known of the object")]
     fn patched(&mut self, node: Node, kind: Kind, prefix: &str, at: u32, key: &ObjectKey, origin: Origin, patches: &[&Patch]) {
         let touch = |patch: &&Patch| Touch { patch: patch.origin().clone(), object: key.clone() };
@@ -300,7 +304,7 @@ impl<'a> Reader<'a> {
             }
             // The walk found nothing wrong.
             Err(_) => {
-                let message = format!("this {} cannot be read once it is patched", kind.name);
+                let message = format!("cannot decode this {} after patching", kind.name);
                 self.tell(Fault::at(code::INVALID_VALUE, at, message).field(prefix), Some(key));
                 self.decoded.broken.push(Some(key.clone()));
             }
@@ -341,7 +345,8 @@ impl<'a> Reader<'a> {
 
     fn duplicate(&self, key: &ObjectKey, first: Position, prefix: &str, at: u32) -> Fault {
         let ObjectKey { kind, namespace, name } = key;
-        let message = format!("a second {kind} {} in namespace {namespace}; the first begins in line {}", quoted(name), first.line);
+        let message =
+            format!("duplicate {kind} {} in namespace {namespace}; the first one is in line {}", quoted(name), first.line);
         let field = if prefix.is_empty() { "metadata.name".to_owned() } else { format!("{prefix}.metadata.name") };
         Fault::at(code::DUPLICATE_NAME, at, message).field(field).hint("rename or remove one of the two")
     }

@@ -47,7 +47,7 @@ pub(super) fn cut(file: &[u8], max: usize) -> Vec<Document<'_>> {
     documents
 }
 
-/// What was seen of a document so far.
+/// Content of a document that was seen so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Blanks and comments.
@@ -103,7 +103,7 @@ pub(super) fn check_density(document: &Document<'_>, max_nodes: u32) -> Result<(
             }
             if open > MAX_OPEN_BRACKETS {
                 let message = format!("more than {MAX_OPEN_BRACKETS} brackets are open");
-                return Err(Fault::at(code::TOO_COMPLEX, (start + column) as u32, message).hint("a bracket may not be closed"));
+                return Err(Fault::at(code::TOO_COMPLEX, (start + column) as u32, message).hint("is a closing bracket missing?"));
             }
         }
         match line.last() {

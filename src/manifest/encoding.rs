@@ -1,4 +1,4 @@
-//! Is this text? Answers for a whole file, then for each document of it.
+//! Encoding checks of a file, and of each of its documents.
 
 use super::Limits;
 use super::fault::{Fault, code};
@@ -6,7 +6,7 @@ use super::fault::{Fault, code};
 /// Refuses a file that is too large or not text at all.
 pub(super) fn check_file(bytes: &[u8], limits: &Limits) -> Result<(), Fault> {
     if bytes.len() > limits.max_bytes.min(u32::MAX as usize) {
-        let message = format!("the file has {} bytes, more than the {} that a manifest may have", bytes.len(), limits.max_bytes);
+        let message = format!("the file has {} bytes; a manifest may have at most {}", bytes.len(), limits.max_bytes);
         return Err(Fault::of_file(code::FILE_TOO_LARGE, message).hint("split it into several files"));
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
@@ -42,7 +42,7 @@ pub(super) fn check_document(bytes: &[u8], start: usize) -> Result<&str, Fault> 
     }
 }
 
-/// What YAML 1.1 lets stand in a file.
+/// Reports whether YAML 1.1 allows the character in a file.
 pub(super) fn is_printable(character: char) -> bool {
     matches!(
         character,

@@ -1,4 +1,4 @@
-//! A problem before it has a file and a line: what the stages of decoding hand to each other.
+//! A problem before it has a file and a line, as passed between the stages of decoding.
 
 use super::lines::Lines;
 use super::{ObjectKey, Problem, Severity};
@@ -34,9 +34,9 @@ pub(super) struct Fault {
     pub(super) at: Option<u32>,
     /// The field, as the document spells its way (`items[3].spec...`).
     pub(super) field: String,
-    /// What is wrong.
+    /// The message.
     pub(super) message: String,
-    /// What to do.
+    /// The remedy.
     pub(super) hint: Option<String>,
 }
 
@@ -57,13 +57,13 @@ impl Fault {
         self
     }
 
-    /// Says what to do.
+    /// Sets the remedy.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Gives it its file and line.
+    /// Adds the file and line.
     pub(super) fn into_problem(self, file: &str, lines: &Lines<'_>, object: Option<&ObjectKey>) -> Problem {
         Problem {
             severity: Severity::Error,

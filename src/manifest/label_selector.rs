@@ -26,7 +26,7 @@ impl LabelSelector {
         split_outside_parentheses(text).into_iter().map(parse_label_requirement).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether all requirements hold for `labels`. A label that is missing is unequal to every value, as in Kubernetes.
+    /// Reports whether all requirements hold for `labels`. A missing label is unequal to every value, as in Kubernetes.
     pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         let value = |key: &String| labels.and_then(|labels| labels.get(key));
         self.0.iter().all(|requirement| match requirement {

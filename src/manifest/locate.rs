@@ -1,4 +1,4 @@
-//! Where the fields of any YAML document are written, for readers that decode it themselves.
+//! Positions of the fields of any YAML document, for readers that decode it themselves.
 
 use super::lines::Lines;
 use super::node::{Node, Value};

@@ -41,7 +41,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a manifest may hold.
+/// An object of a manifest.
 #[derive(Clone, PartialEq)]
 pub enum Object {
     /// A v1 Pod as written: neither defaulted nor validated.
@@ -73,7 +73,7 @@ impl Object {
 }
 
 impl std::fmt::Debug for Object {
-    /// What a Secret holds is not shown.
+    /// Without the content of a Secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Object::Pod(pod) => pod.fmt(f),
@@ -95,31 +95,31 @@ pub struct ObjectKey {
     pub name: String,
 }
 
-/// What one file holds.
+/// Content of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The good objects, in file order.
     pub objects: Vec<DecodedObject>,
-    /// What is wrong, in file order.
+    /// Problems, in file order.
     pub problems: Vec<Problem>,
-    /// What is in the file but was refused, so that nobody takes it for removed. `None` stands for something whose identity
+    /// Refused objects, which must not be taken for removed. `None` stands for an object whose identity
     /// cannot be told, or for a part of the file that cannot be read: then every object that this file gave before may be meant.
     /// A key that is in `objects` is never here.
     pub broken: Vec<Option<ObjectKey>>,
     /// The good patches, in file order.
     pub patches: Vec<Arc<Patch>>,
-    /// What patches are for that were refused.
+    /// Targets of refused patches.
     pub broken_patches: Vec<Target>,
     /// Objects that a patch takes away.
     pub removed: Vec<ObjectKey>,
-    /// Which patches were for which objects of the file, whether they could be applied or not.
+    /// Pairs of patches and objects of the file that they are for, applied or not.
     pub touched: Vec<Touch>,
 }
 
 /// A patch and an object that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// Where the patch is written.
+    /// Position of the patch.
     pub patch: Origin,
     /// The object.
     pub object: ObjectKey,
@@ -135,15 +135,15 @@ pub struct DecodedObject {
     pub key: ObjectKey,
     /// The object as written.
     pub object: Object,
-    /// Where it begins.
+    /// File and position where it begins.
     pub origin: Origin,
-    /// Where its fields are.
+    /// Positions of its fields.
     pub positions: PositionMap,
-    /// Where the patches are written that made it what it is, in order.
+    /// Positions of the patches that were applied to it, in order.
     pub patched_by: Vec<Origin>,
 }
 
-/// What one file may cost. The defaults fit any file that a person or a template engine writes for one host.
+/// Limits for one file. The defaults fit any file that a person or a template engine writes for one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a file (kubelet rule A4).
@@ -154,7 +154,7 @@ pub struct Limits {
     pub max_depth: u32,
     /// Documents of a file.
     pub max_documents: usize,
-    /// Problems told of one file; the rest is only counted.
+    /// Limit for the reported problems of one file; the rest is only counted.
     pub max_problems: usize,
 }
 

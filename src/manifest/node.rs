@@ -5,13 +5,13 @@ use serde_json::Number;
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
-    /// Byte offset in the file of a scalar, or of what a list or mapping begins with; `None` when it cannot be told.
+    /// Byte offset in the file of a scalar, or of what a list or mapping begins with; `None` when it is unknown.
     pub(super) at: Option<u32>,
-    /// What it is.
+    /// Its value.
     pub(super) value: Value,
 }
 
-/// What a node is.
+/// Value of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     /// `null`, `~` or nothing.
@@ -26,7 +26,7 @@ pub(super) enum Value {
     List(Vec<Node>),
     /// A mapping in the order of writing.
     Map(Vec<Entry>),
-    /// Something that Kubernetes does not take; says what.
+    /// A value that Kubernetes does not support, with its description.
     Unsupported(String),
 }
 

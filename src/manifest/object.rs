@@ -1,4 +1,4 @@
-//! What a document is: its kind, its version, its identity, and the items of a list.
+//! Kind, version and identity of a document, and the items of a list.
 
 use super::fault::{Fault, code, quoted};
 use super::node::{Entry, Node, Value};
@@ -56,7 +56,7 @@ pub(super) fn kind_named(name: &str) -> Option<Kind> {
     KINDS.into_iter().find(|kind| kind.name == name)
 }
 
-/// Whether an object says that it is of this kind, as one that was told apart did.
+/// Reports whether an object has this kind and its version.
 pub(super) fn says_its_kind(node: &Node, kind: Kind) -> bool {
     let says = |name: &str, value: &str| node.entry(name).is_none_or(|entry| entry.value.as_str() == Some(value));
     says("kind", kind.name) && says("apiVersion", "v1")
@@ -65,7 +65,7 @@ pub(super) fn says_its_kind(node: &Node, kind: Kind) -> bool {
 /// Kinds that carry a pod template.
 const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "PodTemplate"];
 
-/// A document or list item, told apart.
+/// Kind of a document or list item.
 #[derive(Debug)]
 pub(super) enum Told {
     Object(Kind),
@@ -77,11 +77,11 @@ pub(super) enum Told {
     },
 }
 
-/// Tells what the document is that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
+/// Identifies the document that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
 /// so itself. On failure, everything that is wrong with apiVersion and kind, or with the list around the items.
 pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec<Fault>) {
     if !matches!(node.value, Value::Map(_)) {
-        let message = "not a Kubernetes object: a mapping with apiVersion, kind and metadata is expected";
+        let message = "not a Kubernetes object: expected a mapping with apiVersion, kind and metadata";
         let hint = "keep other files out of the manifest directory, or begin their names with a dot";
         return (None, vec![Fault::at(code::NOT_AN_OBJECT, node.at.unwrap_or(at), message).hint(hint)]);
     }
@@ -133,7 +133,7 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
 enum Written<'a> {
     Text(&'a str, u32),
     Nothing,
-    /// Not a string; told.
+    /// Not a string; reported as a problem.
     Wrong,
 }
 
@@ -180,17 +180,19 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
     None
 }
 
-/// Why a kind cannot be used here, and what can be done about it.
+/// Reason why a kind is not supported, and a remedy.
 fn foreign_kind(kind: &str, version: &str) -> (String, String) {
     let names = KINDS.iter().flat_map(|known| [known.name, known.list]).chain(["List"]);
-    let only = "this host takes Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";
+    let only = "podstead supports only Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";
     let message = format!("the kind {} is not supported", quoted(kind));
     let hint = match kind {
-        _ if TEMPLATED.contains(&kind) => format!("{only}: write the {kind}'s pod template as a Pod of its own"),
-        "CronJob" => format!("{only}: nothing runs pods by the clock here"),
+        _ if TEMPLATED.contains(&kind) => format!("{only}: write the pod template of the {kind} as a Pod"),
+        "CronJob" => format!("{only}: pods cannot be scheduled by time"),
         "Service" | "Ingress" | "Gateway" => format!("{only}: publish a port with hostPort or hostNetwork in the Pod"),
         "Namespace" => format!("{only}: namespaces need not be created"),
-        "PersistentVolume" | "StorageClass" => format!("{only}: a PersistentVolumeClaim alone is a directory of this host"),
+        "PersistentVolume" | "StorageClass" => {
+            format!("{only}: a PersistentVolumeClaim is a directory on this host and needs neither")
+        }
         "Kustomization" => format!("{only}: run `kustomize build` and put its output here"),
         _ if version.contains('.') => format!("{only}, not custom resources"),
         _ => match schema::close_to(kind, names) {
@@ -217,14 +219,14 @@ pub(super) fn labels_of(node: &Node) -> BTreeMap<String, String> {
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.as_str()?.to_owned()))).collect()
 }
 
-/// What is wrong with a list besides its items.
+/// Returns the problems of a list, apart from its items.
 fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
     const FIELDS: [&str; 4] = ["apiVersion", "items", "kind", "metadata"];
     let mut faults = Vec::new();
     for entry in node.entries() {
         let key_at = entry.key_at.unwrap_or(at);
         if entry.duplicate_of.is_some() {
-            let fault = Fault::at(code::DUPLICATE_KEY, key_at, format!("the key {} is there twice", quoted(&entry.key)));
+            let fault = Fault::at(code::DUPLICATE_KEY, key_at, format!("duplicate key {}", quoted(&entry.key)));
             faults.push(fault.field(&entry.key).hint("keep one of the two"));
         } else if !FIELDS.contains(&entry.key.as_str()) {
             let fault = Fault::at(code::UNKNOWN_FIELD, key_at, "unknown field").field(&entry.key);
@@ -245,8 +247,8 @@ fn list_faults(node: &Node, at: u32) -> Vec<Fault> {
     faults
 }
 
-/// What identifies the object, which is in `default_namespace` if it is written without a namespace; `None` when its name or namespace cannot be
-/// told for sure.
+/// Returns the key of the object, which is in `default_namespace` if it is written without a namespace; `None` when its name or namespace
+/// cannot be determined.
 pub(super) fn key_of(node: &Node, kind: Kind, default_namespace: &str) -> Option<ObjectKey> {
     let metadata = &sole(node, "metadata")??.value;
     let name = sole(metadata, "name")??.value.as_str().filter(|name| !name.is_empty())?;
@@ -266,7 +268,7 @@ fn sole<'a>(node: &'a Node, name: &str) -> Option<Option<&'a Entry>> {
     entries.next().is_none().then_some(first)
 }
 
-/// What the API demands of every object beyond the schema.
+/// Returns violations of requirements of the API that the schema does not express.
 pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) -> Vec<Fault> {
     let path = |field: &str| if prefix.is_empty() { field.to_owned() } else { format!("{prefix}.{field}") };
     let mut faults = Vec::new();
@@ -280,7 +282,7 @@ pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) ->
                 let place = name.and_then(|name| name.value.at).or(entry.key_at).unwrap_or(at);
                 let fault = Fault::at(code::MISSING_FIELD, place, "is required").field(path("metadata.name"));
                 faults.push(match entry.value.entry("generateName") {
-                    Some(_) => fault.hint("names are not generated for manifests in files: write a name"),
+                    Some(_) => fault.hint("generateName is not supported; write a name"),
                     None => fault.hint(format!("every {} needs a name", kind.name)),
                 });
             }

@@ -1,4 +1,4 @@
-//! Where the nodes of a tree are written: in one text, or, of a tree that patches changed, in several.
+//! Positions of the nodes of a tree: in one text, or, for a patched tree, in several.
 
 use super::Position;
 use super::lines::Lines;
@@ -11,7 +11,7 @@ pub(super) struct Place {
     pub(super) position: Position,
 }
 
-/// What the offsets of a tree's nodes mean.
+/// Meaning of the offsets of a tree's nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Places<'a> {
     /// Bytes of this text.

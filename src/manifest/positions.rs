@@ -1,4 +1,4 @@
-//! Where the fields of one object are written, in about 12 bytes a field.
+//! Positions of the fields of one object, in about 12 bytes per field.
 
 use super::Position;
 use super::places::Place;
@@ -19,7 +19,7 @@ pub struct PositionMap {
 struct Entry {
     hash: u32,
     line: u32,
-    /// Capped: a column that far out helps nobody.
+    /// Capped: a column that far out is of no use.
     column: u16,
     file: u16,
 }
@@ -31,8 +31,8 @@ impl PositionMap {
         self.place(field).map(|place| place.position)
     }
 
-    /// Which patch wrote a field, or its nearest parent that is written: its number among those of the object, from 0. `None` for what
-    /// the object's own document has.
+    /// Returns the patch that wrote a field, or its nearest written parent: its index among those of the object. `None` for a field that
+    /// the object's own document wrote.
     pub fn patch(&self, field: &str) -> Option<usize> {
         usize::from(self.place(field)?.file).checked_sub(1)
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a manifest, said so that the author can mend it.
+//! Problems of manifests, with position and remedy.
 
 use super::ObjectKey;
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,12 @@ pub struct Position {
     pub column: u32,
 }
 
-/// Where an object was written.
+/// File and position of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// Path as the source names it: relative to the source's root, or the single file's path.
     pub file: String,
-    /// Where the object begins.
+    /// Position where the object begins.
     pub position: Position,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Whether a problem keeps its object from being used.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -38,10 +38,10 @@ pub enum Severity {
     Error,
 }
 
-/// One thing that is wrong, where, and what to do about it.
+/// A problem with its position and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Problem {
-    /// Whether the object is refused.
+    /// Error if the object is refused.
     pub severity: Severity,
     /// A stable kebab-case word for the class of problem, e.g. `unknown-field`.
     pub code: String,
@@ -51,11 +51,11 @@ pub struct Problem {
     pub position: Option<Position>,
     /// The field, e.g. `spec.containers[0].image`; empty when the whole file or document is concerned.
     pub field: String,
-    /// What is wrong: lower case, no final period, naming the offending value.
+    /// Message in lower case, without a final period, that names the offending value.
     pub message: String,
-    /// What to do, e.g. `did you mean "hostNetwork"?`.
+    /// Remedy, e.g. `did you mean "hostNetwork"?`.
     pub hint: Option<String>,
-    /// The object concerned, as far as it could be told.
+    /// The object concerned, as far as it is known.
     pub object: Option<ObjectKey>,
 }
 

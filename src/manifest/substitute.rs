@@ -26,7 +26,7 @@ struct Reference<'a> {
     length: usize,
 }
 
-/// What stands at a dollar sign.
+/// Text at a dollar sign.
 enum Found<'a> {
     /// Nothing that is replaced.
     Text,
@@ -70,7 +70,7 @@ impl Substitution {
                 }
                 Found::Malformed(name) => {
                     let message = format!("the reference to variable {name} is neither ${{{name}}} nor ${{{name}:-default}}");
-                    faults.push(fault(message).hint(format!("write $${{{name} for the text itself")));
+                    faults.push(fault(message).hint(format!("write $${{{name} to keep the text")));
                     continue;
                 }
                 Found::Reference(reference) => reference,
@@ -93,7 +93,7 @@ impl Substitution {
                 }
             }
             if out.len() > limit {
-                faults.push(fault(format!("with its variables replaced, the file is larger than {limit} bytes")));
+                faults.push(fault(format!("after variable substitution, the file is larger than {limit} bytes")));
                 break;
             }
         }
@@ -107,7 +107,7 @@ impl Substitution {
         }
     }
 
-    /// What begins at the dollar sign that `bytes` begin with.
+    /// Parses the text at the dollar sign that `bytes` begin with.
     fn find<'a>(&self, bytes: &'a [u8]) -> Found<'a> {
         let Some(inner) = bytes.strip_prefix(b"${") else { return Found::Text };
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -151,15 +151,15 @@ pub fn substitute<'a>(
     })
 }
 
-/// Whether a name can be one of a variable: letters, digits and `_`, not beginning with a digit.
+/// Reports whether a name is valid for a variable: letters, digits and `_`, not beginning with a digit.
 pub fn is_variable_name(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// Why a name cannot be one of a variable.
+/// Message for a name that is not valid for a variable.
 pub fn variable_name_problem(name: &str) -> String {
-    format!("{} is no name of a variable: letters, digits and _, not beginning with a digit, at most 63", quoted(name))
+    format!("{} is not a variable name: must be at most 63 letters, digits and _, and not start with a digit", quoted(name))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! [`Merge`] is pure and decides; [`run`] is the task around it; [`MuxHandle`] is how the sync loop asks for another incarnation of a
 //! pod. [`Set`](crate::store::Set)s come in from [`crate::store::intake`], [`PodUpdate`]s go out to the sync loop.
 //!
-//! What the merge promises:
+//! Guarantees of the merge:
 //! * A full name that is known keeps its UID through an edit (UPDATE); one that went away and came back gets a new one (REMOVE, ADD).
 //!   Known are also the pods whose records were found at start: their first operation is an ADD with the UID that they had.
 //! * Within one SET, REMOVE precedes ADD precedes UPDATE.
@@ -44,13 +44,13 @@ pub struct DesiredPod {
     pub source: SourceId,
     /// The revision of the source that its present content was read from.
     pub revision: Revision,
-    /// Where it is written.
+    /// File and position of its manifest.
     pub origin: Origin,
     /// The defaulted and validated object; metadata carries the UID and the `kubernetes.io/config.*` annotations.
     pub pod: Arc<Pod>,
 }
 
-/// What happened to pods of a source.
+/// Kind of change of pods of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PodOp {
     /// No longer in the source.

@@ -1,4 +1,4 @@
-//! Whether every source was heard (kubelet rule B5), as the reader of the operations sees it.
+//! Tracks whether every source has delivered (kubelet rule B5), for the reader of the operations.
 
 use super::{PodOp, PodUpdate};
 use crate::pod::SourceId;
@@ -17,7 +17,7 @@ impl SourcesReady {
         Self { waiting: configured.into_iter().collect() }
     }
 
-    /// Takes note of an operation that was acted on.
+    /// Records an operation that was carried out.
     /// Only ADD counts: it holds all new pods of a first SET, while a REMOVE of the same SET goes before it.
     pub fn observe(&mut self, update: &PodUpdate) {
         if update.op == PodOp::Add {
@@ -25,12 +25,12 @@ impl SourcesReady {
         }
     }
 
-    /// Every source was heard: from here on what no source wants is an orphan.
+    /// Reports whether every source has delivered: from then on a pod that no source has is an orphan.
     pub fn all(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The sources that were not heard yet.
+    /// The sources that have not delivered yet.
     pub fn waiting(&self) -> impl Iterator<Item = &SourceId> {
         self.waiting.iter()
     }

@@ -11,11 +11,11 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Wishes of the sync loop that may wait. One pod has at most one open wish, and the task takes them in at any time: the bound only
+/// Requests of the sync loop that may wait. One pod has at most one open request, and the task receives them at any time: the bound only
 /// smooths a burst.
 const REQUESTS: usize = 64;
 
-/// What the mux is asked for.
+/// Request to the mux.
 #[derive(Debug)]
 enum Request {
     /// Another incarnation of a pod.
@@ -24,7 +24,7 @@ enum Request {
     Configure(Sharing, oneshot::Sender<()>),
 }
 
-/// How the sync loop and the daemon ask the mux.
+/// Handle of the mux for the sync loop and the daemon.
 #[derive(Clone, Debug)]
 pub struct MuxHandle {
     requests: mpsc::Sender<Request>,
@@ -75,7 +75,7 @@ impl MuxTask {
             self.view.replace(objects);
         }
         for update in &applied.updates {
-            tracing::debug!(source = %update.source, op = ?update.op, pods = update.pods.len(), "operation");
+            tracing::debug!(source = %update.source, op = ?update.op, pods = update.pods.len(), "pod update");
         }
         self.outgoing.extend(applied.updates);
         for conflict in &applied.conflicts {

@@ -1,4 +1,4 @@
-//! Where the objects of all sources are looked up.
+//! View of the objects of all sources.
 
 use crate::pod::objects::Objects;
 use std::sync::{Arc, Mutex, PoisonError};

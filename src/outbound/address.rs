@@ -1,7 +1,8 @@
-//! Addresses to which no server may lead a client: those of this host itself, of its own link, and of nobody in particular.
+//! Addresses to which no server may lead a client: loopback, link-local, unspecified, multicast and broadcast ones.
 //!
-//! A redirect or a token server's URL is the other side's choice. Without this check it reaches services that trust whoever asks from this host, and
-//! the metadata service of a cloud. Addresses are checked when a connection is made, so that a name cannot resolve to something else in between.
+//! The server chooses a redirect or a token server's URL. Without this check it reaches services that trust whoever asks from this host,
+//! and the metadata service of a cloud. Addresses are checked when a connection is made, so that a name cannot resolve to something else in
+//! between.
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -12,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Addresses of one server that are kept; a name has no more.
 const HOMES_MAX: usize = 16;
 
-/// The other side leads to a place where it is not itself.
+/// A server that is not local leads to a local address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}, named by a redirect or as a token server, leads to this host or its own link, where the server itself is not")]
+#[error("redirect or token server {0} is refused: it has a loopback or link-local address, and the server itself does not")]
 pub struct ForbiddenAddress(
     /// The host as written in the URL.
     pub String,

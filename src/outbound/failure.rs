@@ -1,12 +1,12 @@
-//! What went wrong between this host and the other one, told so that a person knows where to look. **Pure**.
+//! Failures between this host and another one, as messages for operators. **Pure**.
 
 use super::{ForbiddenAddress, MAX_HEADERS};
 use std::error::Error;
 
-/// What [`Failure::Tls`] says of a host that speaks something else; whoever knows how plain http is configured may add that.
-pub const NO_TLS: &str = "it does not speak TLS";
+/// Message of [`Failure::Tls`] for a host without TLS; callers that know how to configure plain http may add that.
+pub const NO_TLS: &str = "the server does not use TLS";
 
-/// Why no whole answer came. The other host is named by whoever reports it.
+/// Reason why there is no complete response. Callers name the other host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No address for its name; what the resolver said.
@@ -19,7 +19,7 @@ pub enum Failure {
     Stalled,
     /// The answer ended early; what was seen.
     Broken(String),
-    /// The other side led to an address to which it may not lead.
+    /// The server led to an address to which it may not lead.
     Forbidden(ForbiddenAddress),
     /// Headers of more than [`MAX_HEADERS`](super::MAX_HEADERS) bytes.
     Headers,
@@ -44,7 +44,7 @@ impl Failure {
             return Self::Resolve(reason);
         }
         match (error.is_connect(), error.is_timeout()) {
-            (true, true) => Self::Connect("it does not answer in time".into()),
+            (true, true) => Self::Connect("connection timed out".into()),
             (true, false) => Self::Connect(reason),
             (false, true) => Self::Stalled,
             (false, false) => Self::Broken(reason),
@@ -54,13 +54,13 @@ impl Failure {
     /// With the name of the other host.
     pub fn with_host(&self, host: &str) -> String {
         match self {
-            Self::Resolve(reason) => format!("the name {host} cannot be resolved: {reason}"),
-            Self::Connect(reason) => format!("no connection to {host}: {reason}"),
-            Self::Tls(reason) => format!("no secure connection to {host}: {reason}"),
-            Self::Stalled => format!("{host} stopped answering"),
-            Self::Broken(reason) => format!("the answer of {host} was cut off: {reason}"),
+            Self::Resolve(reason) => format!("cannot resolve {host}: {reason}"),
+            Self::Connect(reason) => format!("cannot connect to {host}: {reason}"),
+            Self::Tls(reason) => format!("TLS connection to {host} failed: {reason}"),
+            Self::Stalled => format!("{host} stopped responding"),
+            Self::Broken(reason) => format!("response from {host} was cut off: {reason}"),
             Self::Forbidden(error) => error.to_string(),
-            Self::Headers => format!("the headers of {host} are larger than {} KiB", MAX_HEADERS >> 10),
+            Self::Headers => format!("response headers from {host} are larger than {} KiB", MAX_HEADERS >> 10),
         }
     }
 }
@@ -83,19 +83,19 @@ fn explain_tls(error: &rustls::Error) -> String {
     use rustls::{AlertDescription, CertificateError, Error};
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is signed by an authority that this host does not know (install ca-certificates, or set caFile)".into()
+            "its certificate is signed by an unknown authority (install ca-certificates, or set caFile)".into()
         }
         Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
             "its certificate has expired, or this host's clock is wrong".into()
         }
         Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet: this host's clock is probably wrong".into()
+            "its certificate is not valid yet (check this host's clock)".into()
         }
         Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
             "its certificate is for another name".into()
         }
         Error::InvalidMessage(_) => NO_TLS.into(),
-        Error::AlertReceived(AlertDescription::CertificateRequired) => "it wants a client certificate".into(),
+        Error::AlertReceived(AlertDescription::CertificateRequired) => "the server requires a client certificate".into(),
         other => other.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! What every connection needs that podstead opens to other hosts, whoever opens it: trust, secrets, and words for what went wrong.
+//! Common parts of all outbound connections: TLS trust, secrets, and error messages.
 //!
 //! In: files that the configuration names, errors of the HTTP client. Out: certificates, [`Secret`]s that never show themselves, and a
 //! [`Failure`] for each thing that can go wrong on the way. Registries and sources share it; it knows neither.

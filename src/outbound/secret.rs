@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Nothing that proves who somebody is needs more.
+/// Largest secret.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// Text that must not be seen. `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// Why there is no secret.
+/// Errors of reading a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The file cannot be read.
@@ -20,7 +20,7 @@ pub enum SecretError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said; bytes that are no UTF-8 are `InvalidData`.
+        /// The system's error; bytes that are not UTF-8 are `InvalidData`.
         #[source]
         source: io::Error,
     },

@@ -1,9 +1,9 @@
-//! The files of TLS: whom this host trusts, and who it is.
+//! TLS files: certificate authorities and client certificates.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file of TLS cannot be used.
+/// Reason why a file with a certificate or key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
     /// It cannot be read.
@@ -11,7 +11,7 @@ pub enum TlsFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -20,7 +20,7 @@ pub enum TlsFileError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -39,8 +39,8 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
 pub fn certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, TlsFileError> {
     let bad = |reason: String| TlsFileError::Unusable { path: path.to_owned(), reason };
     let found = reqwest::Certificate::from_pem_bundle(&read(path)?);
-    let found = found.map_err(|_| bad("is no PEM file of certificates".into()))?;
-    if found.is_empty() { Err(bad("has no certificate in PEM form".into())) } else { Ok(found) }
+    let found = found.map_err(|_| bad("is not a PEM file with certificates".into()))?;
+    if found.is_empty() { Err(bad("has no PEM certificate".into())) } else { Ok(found) }
 }
 
 /// A client certificate with its chain, and its private key, both PEM. They may be the same file.
@@ -52,7 +52,7 @@ pub fn identity(certificate: &Path, key: &Path) -> Result<reqwest::Identity, Tls
     }
     reqwest::Identity::from_pem(&pem).map_err(|_| TlsFileError::Unusable {
         path: certificate.to_owned(),
-        reason: format!("and {} are no client certificate with its private key in PEM form", key.display()),
+        reason: format!("and {} are not a client certificate and its private key in PEM format", key.display()),
     })
 }
 
@@ -67,7 +67,7 @@ mod tests {
         assert!(certificates(&path).unwrap_err().to_string().contains("ca.pem"));
         std::fs::write(&path, "no certificate").unwrap();
         assert!(certificates(&path).unwrap_err().to_string().contains("certificate"));
-        assert!(identity(&path, &path).unwrap_err().to_string().contains("no client certificate"));
+        assert!(identity(&path, &path).unwrap_err().to_string().contains("are not a client certificate"));
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! Why something stays closed.
+//! Errors of decryption.
 
-/// Why a document cannot be opened. Never says what is in it.
+/// Reason why a document cannot be decrypted. Never contains its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SopsError {
     /// Built without the feature.
-    #[error("is encrypted with SOPS for {wanted}, and this podstead is built without the feature sops")]
+    #[error("is encrypted with SOPS for {wanted}, but this podstead is built without the feature sops")]
     NotBuiltIn {
         /// The recipients of the document.
         wanted: String,
     },
     /// There is no identity to try.
-    #[error("is encrypted with SOPS for {wanted}, and this host has no age identity")]
+    #[error("is encrypted with SOPS for {wanted}, but this host has no age identity")]
     NoIdentity {
         /// The recipients of the document.
         wanted: String,
     },
     /// None of the identities is a recipient.
-    #[error("is encrypted with SOPS for {wanted}, and this host is {present}")]
+    #[error("is encrypted with SOPS for {wanted}, but this host is {present}")]
     NotForThisHost {
         /// The recipients of the document.
         wanted: String,
@@ -24,7 +24,7 @@ pub enum SopsError {
         present: String,
     },
     /// Nothing was encrypted for age.
-    #[error("is encrypted with SOPS for {services} only: age is what can be opened here")]
+    #[error("is encrypted with SOPS only for {services}; only age is supported")]
     OtherService {
         /// The services that hold its key.
         services: String,
@@ -33,22 +33,22 @@ pub enum SopsError {
     #[error("is encrypted with SOPS for several key groups, which are not supported")]
     KeyGroups,
     /// The metadata of SOPS are not as it writes them.
-    #[error("the metadata of SOPS are malformed: {0}")]
+    #[error("malformed SOPS metadata: {0}")]
     Metadata(&'static str),
-    /// More wrapped keys than anybody has.
-    #[error("the file has more wrapped keys than are tried")]
+    /// The file has too many encrypted data keys.
+    #[error("the file has too many encrypted data keys")]
     TooManyKeys,
-    /// A line of the identity file is none.
-    #[error("line {0} of the age key file is no X25519 identity (AGE-SECRET-KEY-1...)")]
+    /// A line of the identity file is not an identity.
+    #[error("line {0} of the age key file is not an X25519 identity (AGE-SECRET-KEY-1...)")]
     Identity(usize),
     /// A value was sealed in another way, or garbled.
-    #[error("the value is not sealed as SOPS does it")]
+    #[error("the value is not in the format of SOPS")]
     Malformed,
     /// A value in clear where it would not be if SOPS had written it.
-    #[error("the value is in clear where the document says that it is encrypted")]
+    #[error("the value is not encrypted, but should be according to the SOPS metadata")]
     InClear,
     /// A value cannot be opened: it was changed, moved, or sealed with another key.
-    #[error("the value was changed after it was encrypted, or belongs elsewhere")]
+    #[error("the value was changed or moved after it was encrypted")]
     Forged,
     /// The values are not the ones that were there.
     #[error("the MAC does not match: values were changed, added or removed after the file was encrypted")]
@@ -56,7 +56,7 @@ pub enum SopsError {
 }
 
 impl SopsError {
-    /// Whether a host with another key might open it.
+    /// Reports whether a host with another key might decrypt it.
     pub fn lacks_a_key(&self) -> bool {
         match self {
             Self::NotBuiltIn { .. } | Self::NoIdentity { .. } | Self::NotForThisHost { .. } => true,
@@ -72,19 +72,19 @@ impl SopsError {
         }
     }
 
-    /// What can be done.
+    /// Returns the remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotBuiltIn { .. } => "use a build with the feature sops, or decrypt the file before it is delivered",
-            Self::NoIdentity { .. } => "give one with ageKeyFile in the configuration, or as the credential podstead.age-key",
+            Self::NoIdentity { .. } => "set ageKeyFile in the configuration, or provide the systemd credential podstead.age-key",
             Self::NotForThisHost { .. } => "add this host to the recipients: sops updatekeys, or sops rotate -i --add-age",
-            Self::OtherService { .. } => "encrypt it for an age recipient, too: sops rotate -i --add-age",
+            Self::OtherService { .. } => "add an age recipient: sops rotate -i --add-age",
             Self::KeyGroups => "encrypt it without key groups: sops encrypt --age",
             Self::TooManyKeys => "split it into several files",
-            Self::Identity(_) => "make one with age-keygen",
+            Self::Identity(_) => "create one with age-keygen",
             Self::Metadata(_) | Self::Malformed | Self::InClear | Self::Forged => "encrypt it again with sops",
             Self::MacMismatch => {
-                "edit encrypted files with sops; where variables are replaced in them, encrypt with --mac-only-encrypted"
+                "edit encrypted files with sops; if podstead substitutes variables in them, encrypt with --mac-only-encrypted"
             }
         }
     }

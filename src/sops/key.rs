@@ -22,7 +22,7 @@ pub struct Wrapped<'a> {
 pub struct Identities {
     #[cfg(feature = "sops")]
     keys: Vec<age::x25519::Identity>,
-    /// What can be encrypted for them.
+    /// Their recipients.
     recipients: Vec<String>,
 }
 
@@ -56,12 +56,12 @@ impl fmt::Debug for DataKey {
 }
 
 impl Identities {
-    /// The recipients that can be opened for, `age1...`.
+    /// The recipients of the identities, `age1...`.
     pub fn recipients(&self) -> &[String] {
         &self.recipients
     }
 
-    /// Why none of these opens a document that is wrapped so.
+    /// Returns the error for a document with these wrapped keys.
     fn refusal(&self, wrapped: &[Wrapped<'_>]) -> SopsError {
         let wanted = named(wrapped.iter().map(|wrapped| wrapped.recipient));
         match self.recipients.as_slice() {
@@ -298,8 +298,8 @@ pub(crate) mod tests {
             identities.open(&[Wrapped { recipient: "age1wanted", file }]).unwrap_err().to_string()
         };
         let told = refused(&identities, &file);
-        assert!(told.contains("for age1wanted, and this host is age1"), "{told}");
-        assert!(refused(&Identities::default(), &file).contains("for age1wanted, and this host has no age identity"));
+        assert!(told.contains("for age1wanted, but this host is age1"), "{told}");
+        assert!(refused(&Identities::default(), &file).contains("for age1wanted, but this host has no age identity"));
         let both = identities.with(Identities::parse(IDENTITY).unwrap());
         assert!(both.open(&[Wrapped { recipient: "age1wanted", file: &format!("{file}\n") }]).is_ok());
         for bad in ["garbage", "", &wrapped(IDENTITY, &[9; 31]), &wrapped(IDENTITY, &[9; 33]), &"x".repeat(100_000)] {

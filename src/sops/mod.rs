@@ -16,22 +16,22 @@ pub use mac::Mac;
 pub use rule::{Rule, RuleKind};
 pub use value::{Plain, is_sealed};
 
-/// What encrypted manifests are opened with, and what becomes of those that cannot be.
+/// Keys for encrypted manifests, and the treatment of those that cannot be decrypted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// The age identities of this host.
     pub identities: Identities,
-    /// What becomes of a document that none of them opens.
+    /// Treatment of a document that none of them decrypts.
     pub unopened: Unopened,
 }
 
-/// What becomes of a document for which there is no key.
+/// Treatment of a document for which there is no key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unopened {
     /// It is refused: its objects keep their last good version.
     #[default]
     Refused,
-    /// That is noted, and what is in clear is judged: for machines that check manifests for others.
+    /// It gets a warning, and its unencrypted values are checked: for machines that check manifests for others.
     Noted,
 }
 

@@ -1,8 +1,8 @@
-//! Which values of a document are encrypted, by the names of what they are in.
+//! Rules that select the encrypted values of a document, by the names of their keys.
 
 use super::SopsError;
 
-/// Bytes of an expression; nobody writes longer ones.
+/// Limit for the bytes of an expression; longer ones are not written in practice.
 #[cfg(feature = "sops")]
 const MAX_EXPRESSION: usize = 1 << 10;
 
@@ -21,7 +21,7 @@ pub enum RuleKind {
     Comments,
 }
 
-/// What is encrypted.
+/// Rule that selects the encrypted values.
 #[derive(Clone, Debug)]
 pub struct Rule(Inner);
 
@@ -36,7 +36,7 @@ enum Inner {
 }
 
 impl Rule {
-    /// What SOPS does when nothing is said.
+    /// The default rule of SOPS.
     pub fn usual() -> Self {
         Self(Inner::Suffix { suffix: "_unencrypted".to_owned(), encrypts: false })
     }
@@ -53,7 +53,7 @@ impl Rule {
         }
     }
 
-    /// Whether a key of that name decides about what is below it.
+    /// Reports whether a key of that name matches the rule.
     pub fn is_named(&self, key: &str) -> bool {
         match &self.0 {
             Inner::Suffix { suffix, .. } => key.ends_with(suffix),
@@ -63,7 +63,7 @@ impl Rule {
         }
     }
 
-    /// Whether a value is encrypted; `is_named` when it is below a key that decides.
+    /// Reports whether a value is encrypted; `is_named` when it is below a key that decides.
     pub fn encrypts(&self, is_named: bool, looks_sealed: bool) -> bool {
         match &self.0 {
             Inner::Suffix { encrypts, .. } => is_named == *encrypts,
@@ -76,7 +76,7 @@ impl Rule {
 
 #[cfg(feature = "sops")]
 fn expression(text: &str, encrypts: bool) -> Result<Rule, SopsError> {
-    let fault = SopsError::Metadata("a regular expression cannot be read");
+    let fault = SopsError::Metadata("invalid regular expression");
     if text.len() > MAX_EXPRESSION {
         return Err(fault);
     }

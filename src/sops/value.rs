@@ -1,4 +1,4 @@
-//! Sealed values: how they are told, taken apart, and what they were.
+//! Encrypted values: detection, parsing and plain types.
 
 use super::SopsError;
 
@@ -40,7 +40,7 @@ impl Plain {
     }
 }
 
-/// Whether a text is a sealed value.
+/// Reports whether a text is a sealed value.
 pub fn is_sealed(text: &str) -> bool {
     text.starts_with("ENC[AES256_GCM,") && text.ends_with(']')
 }
@@ -54,7 +54,7 @@ pub(super) struct Parts<'a> {
     pub(super) kind: &'a str,
 }
 
-/// Takes a sealed value apart.
+/// Parses an encrypted value.
 #[cfg_attr(not(feature = "sops"), expect(dead_code, reason = "nothing is opened"))]
 pub(super) fn parts(sealed: &str) -> Option<Parts<'_>> {
     let mut fields = sealed.strip_prefix("ENC[AES256_GCM,")?.strip_suffix(']')?.split(',');

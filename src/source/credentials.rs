@@ -1,4 +1,4 @@
-//! Who podstead is to the servers of a source: names of files in the configuration, read anew for each poll so that rotated secrets are
+//! Credentials for the servers of a source: the configuration names files, which are read for each poll so that rotated secrets are
 //! found. What comes out is headers, marked as sensitive, which no log shows.
 
 use crate::outbound::{Secret, SecretError};
@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, PROXY_A
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Headers that are the client's own, or that would let an answer be read wrongly.
+/// Headers that the client sets itself, or that would change how a response is read.
 const RESERVED: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -26,18 +26,18 @@ const RESERVED: &[&str] = &[
     "upgrade",
 ];
 
-/// What is sent with each request to the configured host, and to no other.
+/// Credentials that are sent with each request to the configured host, and to no other.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CredentialFiles {
     /// Becomes the `Authorization` header.
     pub auth: Option<AuthFiles>,
-    /// Further headers, as configured; a name may come more than once.
+    /// Additional headers, as configured; a name may occur more than once.
     pub headers: Vec<(String, String)>,
-    /// File with further headers, a line `Name: value` each.
+    /// File with additional headers, one `Name: value` per line.
     pub headers_file: Option<PathBuf>,
 }
 
-/// Where the secret of the `Authorization` header lies.
+/// Files with the secret of the `Authorization` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthFiles {
     /// File with a bearer token.
@@ -72,23 +72,23 @@ impl fmt::Debug for CredentialFiles {
     }
 }
 
-/// Why there are no credentials.
+/// Reason why there are no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read.
-    #[error("credentials")]
+    #[error("read credentials")]
     Secret(#[source] SecretError),
     /// A secret has bytes that no header can have, or a colon where it cannot have one.
-    #[error("credentials: {} has characters that cannot be sent", .0.display())]
+    #[error("credentials file {} cannot be sent in an HTTP header: it has control characters, or a colon in the user name", .0.display())]
     Characters(PathBuf),
-    /// A line of the file of headers is none.
+    /// A line of the headers file is not valid.
     #[error("headers file {}, line {line}: {reason}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong, without the value.
+        /// The reason, without the value.
         reason: String,
     },
     /// A configured header cannot be sent.
@@ -96,13 +96,13 @@ pub enum CredentialsError {
     Header {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
 impl CredentialFiles {
-    /// Reads all files; the headers to send. Blocks for as long as the disk takes to read some small files.
+    /// Reads all files and returns the headers to send. Blocks.
     pub fn read(&self) -> Result<HeaderMap, CredentialsError> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
@@ -120,7 +120,7 @@ impl CredentialFiles {
 }
 
 impl AuthFiles {
-    /// What a change of it is seen by.
+    /// Returns the files that it is made from.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let (username, secret) = match self {
             Self::Token(path) => (None, path),
@@ -130,7 +130,7 @@ impl AuthFiles {
         username.into_iter().chain([secret])
     }
 
-    /// The value of the header, read anew.
+    /// Reads the files and returns the value of the header.
     pub(super) fn read(&self) -> Result<HeaderValue, CredentialsError> {
         let (path, text) = match self {
             Self::Token(path) => (path, format!("Bearer {}", secret(path)?.expose().trim())),
@@ -173,7 +173,7 @@ fn read_headers(path: &Path, headers: &mut HeaderMap) -> Result<(), CredentialsE
             continue;
         }
         let bad = |reason: String| CredentialsError::Line { path: path.to_owned(), line: index + 1, reason };
-        let (name, value) = line.split_once(':').ok_or_else(|| bad("is not \"Name: value\"".into()))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| bad("expected \"Name: value\"".into()))?;
         let (name, value) = header(name, value.trim()).map_err(bad)?;
         headers.append(name, value);
     }
@@ -181,19 +181,20 @@ fn read_headers(path: &Path, headers: &mut HeaderMap) -> Result<(), CredentialsE
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name = HeaderName::try_from(name).map_err(|_| "is no name of a header".to_owned())?;
+    let name = HeaderName::try_from(name).map_err(|_| "not a valid header name".to_owned())?;
     if RESERVED.contains(&name.as_str()) {
-        return Err("is set by podstead itself".to_owned());
+        return Err("podstead sets this header itself".to_owned());
     }
     if name == PROXY_AUTHORIZATION {
-        return Err("would reach the server, and not the proxy: see proxyAuth".to_owned());
+        return Err("this header would be sent to the server, not to the proxy; use proxyAuth instead".to_owned());
     }
-    let mut value = HeaderValue::from_str(value).map_err(|_| "has a value that cannot be sent".to_owned())?;
+    let mut value =
+        HeaderValue::from_str(value).map_err(|_| "the value has characters that are not allowed in a header".to_owned())?;
     value.set_sensitive(true);
     Ok((name, value))
 }
 
-/// What is wrong with a header as configured, if anything.
+/// Returns the problem with a configured header, if it has one.
 pub fn header_problem(name: &str, value: &str) -> Option<String> {
     header(name, value).err()
 }
@@ -252,8 +253,8 @@ mod tests {
         for (content, credentials, word) in [
             ("geheim\u{1}\n", &token, "cannot be sent"),
             ("X-Ok: a\ngeheim\n", &headers, "line 2"),
-            ("X Geheim: geheim\n", &headers, "no name of a header"),
-            ("Host: geheim\n", &headers, "podstead itself"),
+            ("X Geheim: geheim\n", &headers, "not a valid header name"),
+            ("Host: geheim\n", &headers, "podstead sets this header itself"),
             ("geheim", &named, "cannot be sent"),
         ] {
             std::fs::write(&path, content).unwrap();

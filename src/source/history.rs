@@ -1,4 +1,4 @@
-//! What people may know and do about the revisions of a source that were accepted: history, comparison, going back, standing still.
+//! Accepted revisions of a source: history, diff, rollback, suspend.
 
 use super::{CommitSummary, Revision};
 use crate::pod::SourceId;
@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a source stays at what is in force, whatever it delivers. Survives restarts; ends with `podstead resume`.
+/// Reason why a source keeps its set in force, whatever it delivers. Survives restarts; ends with `podstead resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// What was done.
+    /// Kind of the hold.
     pub kind: HoldKind,
-    /// Since when.
+    /// Start of the hold.
     pub since: Timestamp,
     /// The command that did it.
     pub command: String,
 }
 
-/// How a source came to be held.
+/// Kind of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HoldKind {
@@ -41,7 +41,7 @@ impl HoldKind {
 /// Refused objects that are recorded with a revision.
 pub const MAX_REFUSED: usize = 50;
 
-/// How much of a revision was accepted.
+/// Result of accepting a revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RevisionState {
@@ -89,12 +89,12 @@ pub struct HistoryEntry {
     pub number: u64,
     /// The revision.
     pub revision: Revision,
-    /// When it was put in force.
+    /// Time at which it was put in force.
     pub accepted_at: Timestamp,
     /// The entry whose content it has, where it was put in force by going back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<u64>,
-    /// How much of the revision was accepted.
+    /// Result of accepting the revision.
     #[serde(default)]
     pub state: RevisionState,
     /// The objects of the revision that were refused, the first [`MAX_REFUSED`] of them.
@@ -103,7 +103,7 @@ pub struct HistoryEntry {
     /// The commit's subject and author, for a git source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitSummary>,
-    /// Whether it is in force.
+    /// True if it is in force.
     pub in_force: bool,
     /// Number of pods in it.
     pub pods: usize,
@@ -116,7 +116,7 @@ pub struct HistoryEntry {
     pub claims: usize,
 }
 
-/// What was accepted from a source, as far as it is kept.
+/// Accepted revisions of a source that are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
@@ -127,13 +127,13 @@ pub struct History {
     pub unreadable: Vec<String>,
 }
 
-/// What is different between an earlier revision and what is in force. Holds no content of secrets.
+/// Difference between an earlier revision and the one in force. Without the content of Secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionDiff {
     /// The earlier revision.
     pub from: HistoryEntry,
-    /// What is in force.
+    /// The revision in force.
     pub to: HistoryEntry,
     /// By kind, namespace and name.
     pub objects: Vec<ObjectChange>,
@@ -149,11 +149,11 @@ pub struct ObjectChange {
     pub namespace: String,
     /// Its name, without the host's.
     pub name: String,
-    /// What became of it.
+    /// The change.
     pub change: Change,
 }
 
-/// What became of an object.
+/// Change of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -171,10 +171,10 @@ pub enum Change {
 pub struct FieldChange {
     /// The field, e.g. `spec.containers[web].image`: items of lists by their name where they have one.
     pub field: String,
-    /// What it was; nothing where it was not there.
+    /// Earlier value; none if the field was not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What it is; nothing where it is not there.
+    /// Present value; none if the field is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
@@ -191,7 +191,7 @@ pub struct Resumed {
     pub diff: Option<RevisionDiff>,
 }
 
-/// What going back did.
+/// Result of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolledBack {
@@ -205,44 +205,42 @@ pub struct RolledBack {
     pub hold: Hold,
 }
 
-/// Why a wish about revisions cannot be fulfilled.
+/// Errors of commands on revisions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevisionError {
     /// No source has this name.
     #[error("there is no source {0}")]
     UnknownSource(SourceId),
     /// Nothing was ever accepted from it.
-    #[error("nothing was accepted from source {0} yet")]
+    #[error("source {0} has no accepted revision yet")]
     NothingAccepted(SourceId),
     /// Nothing holds it.
     #[error("source {0} is not held")]
     NotHeld(SourceId),
     /// No kept revision is called so.
-    #[error("source {id} has no kept revision {wanted:?}; podstead history {id} lists them")]
+    #[error("source {id} has no revision {wanted:?} in its history; podstead history {id} lists them")]
     NoSuchRevision {
         /// The source.
         id: SourceId,
-        /// What was asked for.
+        /// The revision as given.
         wanted: String,
     },
     /// Several are called so.
-    #[error("several kept revisions of source {id} begin with {wanted:?}; use the number that podstead history {id} shows")]
+    #[error("several revisions of source {id} start with {wanted:?}; use the number shown by podstead history {id}")]
     Ambiguous {
         /// The source.
         id: SourceId,
-        /// What was asked for.
+        /// The revision as given.
         wanted: String,
     },
-    /// What is in force is the oldest that is kept.
-    #[error("source {0} has no earlier revision than the one in force")]
+    /// The revision in force is the oldest one that is kept.
+    #[error("source {0} has no revision before the one in force")]
     NothingEarlier(SourceId),
     /// Every earlier revision that is kept had refused objects.
-    #[error(
-        "every earlier revision of source {0} has refused objects; name the one that you want: podstead history {0} lists them"
-    )]
+    #[error("every earlier revision of source {0} has refused objects; name one (podstead history {0} lists them)")]
     NothingClean(SourceId),
     /// It is what is in force.
-    #[error("revision {revision} of source {id} is in force already; podstead suspend {id} keeps it there")]
+    #[error("revision {revision} of source {id} is already in force; to hold the source there, run podstead suspend {id}")]
     InForce {
         /// The source.
         id: SourceId,
@@ -250,22 +248,22 @@ pub enum RevisionError {
         revision: Revision,
     },
     /// A kept revision cannot be read.
-    #[error("the kept revision of source {id} cannot be used: {reason}")]
+    #[error("cannot read the revision of source {id} from its history: {reason}")]
     Unreadable {
         /// The source.
         id: SourceId,
-        /// What the disk said.
+        /// The I/O error.
         reason: String,
     },
     /// The change could not be made durable, and was not made.
-    #[error("nothing is changed for source {id}: {reason}")]
+    #[error("source {id} was not changed: {reason}")]
     NotWritten {
         /// The source.
         id: SourceId,
-        /// What the disk said.
+        /// The I/O error.
         reason: String,
     },
-    /// The daemon is ending.
-    #[error("the daemon is ending")]
+    /// The daemon is shutting down.
+    #[error("the daemon is shutting down")]
     Ended,
 }

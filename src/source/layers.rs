@@ -1,4 +1,4 @@
-//! Which files of a source concern this host, and which of two files with one object counts. **Pure**.
+//! Layers of a source: the files for this host, and their precedence. **Pure**.
 
 use super::Artifact;
 use std::collections::BTreeSet;
@@ -26,15 +26,15 @@ enum Reach {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LayersError {
-    /// Which one, from 0.
+    /// Its index, from 0.
     pub index: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub message: String,
 }
 
-/// Files are there or not, but none where this host looks: nobody can tell whether its pods were removed or its layers were renamed.
+/// None of this host's layers has files: either its pods were removed, or its layers were renamed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no layer has a manifest: looked for {}", .0.join(", "))]
+#[error("no manifests in any layer: {}", .0.join(", "))]
 pub struct NoLayer(Vec<String>);
 
 impl Layers {
@@ -44,17 +44,17 @@ impl Layers {
         let parse = |(index, text): (usize, &String)| {
             let bad = |message: String| LayersError { index, message };
             let layer = Layer::parse(text).ok_or_else(|| {
-                bad(format!("{text:?} is no path below the source's root: no .., no empty part, * only as a final /**"))
+                bad(format!("{text:?} is not a path below the source's root: it must not have .. or empty components, and * only as a final /**"))
             })?;
             if !seen.insert(layer.path.clone()) {
-                return Err(bad(format!("{text:?} is an earlier layer, too")));
+                return Err(bad(format!("duplicate layer {text:?}")));
             }
             Ok(layer)
         };
         Ok(Self(written.iter().enumerate().map(parse).collect::<Result<_, _>>()?))
     }
 
-    /// Whether there are none: then every file counts, and none before another.
+    /// Reports whether there are no layers: then all files are used, with equal precedence.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -175,7 +175,7 @@ mod tests {
             assert!(layers(&[text]).is_err(), "{text:?}");
         }
         let error = layers(&["a", "b", "./a/"]).unwrap_err();
-        assert_eq!((error.index, error.to_string().as_str()), (2, r#""./a/" is an earlier layer, too"#));
+        assert_eq!((error.index, error.to_string().as_str()), (2, r#"duplicate layer "./a/""#));
     }
     fn artifact(files: &[&str]) -> Artifact {
         let files = files.iter().map(|file| ((*file).to_owned(), Ok(b"x".as_slice().into()))).collect();
@@ -195,7 +195,7 @@ mod tests {
         let all = artifact(&["base/web.yaml"]);
         assert_eq!(layers(&["base", "hosts/a"]).unwrap().select(&all).unwrap(), all);
         let error = layers(&["hosts/a", "hosts/b/**"]).unwrap().select(&all).unwrap_err().to_string();
-        assert_eq!(error, "no layer has a manifest: looked for hosts/a, hosts/b/**");
+        assert_eq!(error, "no manifests in any layer: hosts/a, hosts/b/**");
         assert!(layers(&["base"]).unwrap().select(&artifact(&[])).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Where manifests come from. A source fetches bytes and names their revision; it never interprets them.
+//! Sources of manifests. A source fetches bytes and names their revision; it never interprets them.
 //!
 //! Each source is one task. Out: [`SourceReport`]s on a bounded channel, whole artifacts only. A failure is a report of its own and
 //! never looks like an empty artifact (promise P2): whoever reads the channel keeps the last good set.
@@ -31,7 +31,7 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// What identifies the content of an artifact: a git commit, an ETag or a content hash.
+/// Identifier of the content of an artifact: a git commit or a content hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Revision(pub String);
@@ -42,11 +42,11 @@ impl fmt::Display for Revision {
     }
 }
 
-/// What a source was read from, told apart from anything else that may stand at the same path: for a directory its device, inode and
-/// time of birth. Compared, never interpreted.
+/// Identity of the location that a source was read from, even if another one appears at the same path: for a directory its device, inode
+/// and time of birth. Compared, never interpreted.
 ///
 /// It decides what emptiness means: the same place listed empty was emptied, another place that is empty (a mount that is missing, a
-/// directory made anew) says nothing about what shall run.
+/// newly created directory) says nothing about what shall run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Place(pub String);
@@ -66,21 +66,21 @@ pub type FileContent = Result<Arc<[u8]>, String>;
 /// All files that a source holds at one moment, by path relative to the source's root, in lexical order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// What identifies this content.
+    /// Identifier of this content.
     pub revision: Revision,
-    /// What it was read from; `None` where emptiness is judged by the source itself.
+    /// Location that it was read from; `None` if the source itself decides whether it is empty.
     pub place: Option<Place>,
     /// The commit's own words, where the revision is one.
     pub commit: Option<CommitSummary>,
-    /// The files. Empty is a statement (the source was read wholly and holds nothing): it removes the source's pods, unless `place` is
+    /// The files. Empty is a statement (the source was read completely and holds nothing): it removes the source's pods, unless `place` is
     /// another one than that of the last good set.
     pub files: BTreeMap<String, FileContent>,
 }
 
-/// What a source says.
+/// Report of a source.
 #[derive(Clone, Debug)]
 pub enum SourceReport {
-    /// Read successfully and wholly, and different from the last artifact.
+    /// Read successfully and completely, and different from the last artifact.
     Artifact(Artifact),
     /// Could not be read; said once per distinct message, not per poll. The last good set stays.
     Failed(String),

@@ -1,8 +1,8 @@
-//! When a place that is asked from time to time is asked next. **Pure**.
+//! Schedule of polls. **Pure**.
 
 use std::time::Duration;
 
-/// How far a delay may lie from what is configured, to both sides: a thousand hosts that came up together do not ask together for long.
+/// Largest deviation of a delay from the configured one, so that a thousand hosts that started together do not poll together for long.
 const JITTER: f64 = 0.1;
 
 /// The delay after a first failure, unless the interval is shorter.

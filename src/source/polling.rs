@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Between a poll and one that somebody wishes: whoever wishes without pause (a webhook in a loop) does not make the host or the server
+/// Shortest time between a poll and a requested one: requests without pause (a webhook in a loop) must not make the host or the server
 /// work without pause.
 const MIN_GAP: Duration = Duration::from_millis(500);
 
-/// What came of one poll.
+/// Result of one poll.
 #[derive(Debug)]
 pub enum Polled {
     /// Another artifact than the last one.
@@ -26,9 +26,9 @@ pub enum Polled {
     Unchanged,
     /// Could not be read, or is refused; the last artifact stays.
     Failed {
-        /// Why, the same words for the same reason: it is reported when the words change.
+        /// Reason, the same text for the same reason: it is reported when the text changes.
         reason: String,
-        /// How long the server wants to be left alone.
+        /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,
     },
 }
@@ -40,7 +40,7 @@ pub trait Pollable: Send {
     async fn poll(&mut self) -> Polled;
 }
 
-/// Polls now and then every `interval`, until nobody receives reports any more.
+/// Polls now and then every `interval`, until the receiver of reports is dropped.
 pub async fn poll_forever(
     id: SourceId,
     interval: Duration,

@@ -1,20 +1,20 @@
-//! Who must have signed what a source delivers: the files that say so.
+//! Files with the signers that a source requires.
 
 use crate::trust::{AllowedSigners, Keyring, NOT_BUILT_IN, Trusted};
 use std::path::{Path, PathBuf};
 
-/// Who must have signed.
+/// Required signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRequirement {
     /// SSH keys and whose they are, in the form of ssh's `allowed_signers`. At least one of the files is set.
     pub allowed_signers_file: Option<PathBuf>,
     /// OpenPGP keys, as `gpg --export` writes them.
     pub openpgp_keyring_file: Option<PathBuf>,
-    /// What SSH signatures must be for: `git` for commits and tags, `podstead` for documents unless configured otherwise.
+    /// Namespace of SSH signatures: `git` for commits and tags, `podstead` for documents unless configured otherwise.
     pub namespace: String,
 }
 
-/// Why a file does not say who may sign.
+/// Errors of reading a file of signers.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {}: {reason}", path.display())]
 pub struct SignersError {
@@ -24,12 +24,12 @@ pub struct SignersError {
 }
 
 impl SignatureRequirement {
-    /// Why this build cannot verify OpenPGP signatures, and what to do; `None` for one that can.
+    /// Reason why this build cannot verify OpenPGP signatures, and what to do; `None` for one that can.
     pub const fn openpgp_is_missing() -> Option<&'static str> {
         if cfg!(feature = "openpgp") { None } else { Some(NOT_BUILT_IN) }
     }
 
-    /// Reads the files: anew for each revision, so that a changed file counts at once. Blocks.
+    /// Reads the files, again for each revision, so that a changed file counts at once. Blocks.
     pub fn trusted(&self) -> Result<Trusted, SignersError> {
         let Self { allowed_signers_file, openpgp_keyring_file, namespace } = self;
         let ssh = allowed_signers_file.as_deref().map(|path| {

@@ -1,7 +1,7 @@
-//! Asking a source to look now, and being told what came of it.
+//! Requests to poll a source now, and their results.
 //!
-//! A wish goes to the source; the source looks, reports as always, and sends the [`Inquiry`] that came with the wish after its reports,
-//! on the same channel. So it is answered when everything that the look led to is in force, or refused.
+//! A request goes to the source; the source polls, reports as always, and sends the [`Inquiry`] of the request after its reports,
+//! on the same channel. So it is answered when everything that the poll found is in force, or refused.
 
 use super::{Revision, SourceReport};
 use crate::pod::SourceId;
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
-/// Wishes that may wait. One look answers all of them, so more are not needed for anything but people who wait.
+/// Limit for requests that wait. One poll answers all of them, so more are needed only for people who wait.
 const WISHES: usize = 16;
 
-/// What came of a look.
+/// Result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Revision whose set is in force.
     pub in_force: Option<Revision>,
     /// Pods in it.
     pub pods: usize,
-    /// Why the place, or what it holds now, is not in force.
+    /// Reason why the current content of the source is not in force.
     pub error: Option<String>,
     /// Objects of the revision that was read that are refused; their last good versions stay.
     pub refused: usize,
@@ -44,15 +44,15 @@ impl Inquiry {
     }
 }
 
-/// That a source shall look now.
+/// Request to poll a source now.
 #[derive(Debug, Default)]
 pub struct Wish {
     inquiry: Option<Inquiry>,
 }
 
-/// The source is not there any more.
+/// The source does not exist any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the source has ended")]
+#[error("the source is no longer running")]
 pub struct SourceEnded;
 
 /// Times of a source's looks at its place.
@@ -104,13 +104,13 @@ impl Waker {
         *self.looks.lock()
     }
 
-    /// Lets the source look soon. Nobody waits for it.
+    /// Requests a poll without waiting for it.
     pub fn wake(&self) {
         // A full channel is as good: the source looks when it takes the first one out. A closed one has no source.
         self.wishes.try_send(Wish::default()).ok();
     }
 
-    /// Lets the source look, and waits until what it found is in force or refused. The caller sets the time limit.
+    /// Requests a poll and waits until its result is in force or refused. The caller sets the time limit.
     pub async fn sync(&self) -> Result<Verdict, SourceEnded> {
         let (inquiry, mut verdict) = Inquiry::new();
         self.wishes.send(Wish { inquiry: Some(inquiry) }).await.map_err(|_| SourceEnded)?;
@@ -125,7 +125,7 @@ pub struct Wakers(Arc<Mutex<BTreeMap<SourceId, Entry>>>);
 #[derive(Clone, Debug)]
 struct Entry {
     waker: Waker,
-    /// Where it reads from, as configured; `None` for what no other host knows of.
+    /// Configured URL; `None` for a directory.
     url: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Wakers {
         self.lock().insert(source, Entry { waker, url });
     }
 
-    /// Takes a source out.
+    /// Removes a source.
     pub fn remove(&self, source: &SourceId) {
         self.lock().remove(source);
     }
@@ -157,7 +157,7 @@ impl Wakers {
     }
 }
 
-/// The wishes of one source, as the source sees them.
+/// Receiver of the requests for one source.
 #[derive(Debug)]
 pub struct Wishes {
     receiver: Option<mpsc::Receiver<Wish>>,
@@ -165,17 +165,17 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// For a source that nobody wakes.
+    /// Receiver for a source that is never woken.
     pub fn none() -> Self {
         Self { receiver: None, looks: Looks::default() }
     }
 
-    /// Where the source records the times of its looks.
+    /// Record of the source's poll times.
     pub fn looks(&self) -> &Looks {
         &self.looks
     }
 
-    /// The next wish; never comes when nobody can have one any more. Cancel-safe.
+    /// Waits for the next request; for ever once all senders are dropped. Cancel-safe.
     pub async fn next(&mut self) -> Wish {
         if let Some(receiver) = &mut self.receiver
             && let Some(wish) = receiver.recv().await
@@ -186,7 +186,7 @@ impl Wishes {
         std::future::pending().await
     }
 
-    /// All wishes that wait, after `first`: one look answers them all.
+    /// All waiting requests, after `first`: one poll answers them all.
     pub fn gather(&mut self, first: Option<Wish>) -> Asked {
         let waiting = std::iter::from_fn(|| self.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok()));
         Asked(first.into_iter().chain(waiting).filter_map(|wish| wish.inquiry).collect())
@@ -198,7 +198,7 @@ impl Wishes {
 pub struct Asked(Vec<Inquiry>);
 
 impl Asked {
-    /// The reports that carry the inquiries, to be sent after those of the look.
+    /// Reports that carry the inquiries, to be sent after those of the poll.
     pub fn into_reports(self) -> impl Iterator<Item = SourceReport> {
         self.0.into_iter().map(SourceReport::Inquiry)
     }

@@ -1,4 +1,4 @@
-//! The whole judgement on one file: decoding, admission of its pods, and the place of everything that is wrong.
+//! Validation of one file: decoding, admission of its pods, and the position of every problem.
 //!
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
@@ -17,22 +17,22 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a check needs to know beside the file.
+/// Settings of a check.
 #[derive(Clone, Debug)]
 pub struct CheckContext {
-    /// What one file may cost.
+    /// Limits of one file.
     pub limits: Limits,
-    /// What pods are admitted for.
+    /// Settings for pod admission.
     pub admit: AdmitContext,
-    /// What objects of this source may use; `None` for everything.
+    /// Permissions of the source; `None` for all.
     pub allow: Option<Arc<Allow>>,
-    /// Demands on the pods of this source.
+    /// Requirements for the pods of the source.
     pub requirements: Arc<Requirements>,
     /// Variables that are replaced in files before they are decoded; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
-    /// Which files count, and which of two files with one object.
+    /// Layers of the source.
     pub layers: Arc<Layers>,
-    /// What encrypted manifests are opened with.
+    /// Keys for encrypted manifests.
     pub opening: Arc<Opening>,
 }
 
@@ -50,12 +50,12 @@ impl CheckContext {
         }
     }
 
-    /// The record of the configuration that objects are judged by, to be kept beside the accepted ones.
+    /// Record of the configuration that objects are checked with, to be kept beside the accepted ones.
     pub fn policy(&self) -> PolicyRecord {
         PolicyRecord::of(self.allow.as_deref(), &self.requirements)
     }
 
-    /// Tells if objects are judged by the recorded configuration.
+    /// Reports whether objects are checked with the recorded configuration.
     pub fn has_policy(&self, record: &PolicyRecord) -> bool {
         record.is_of(self.allow.as_deref(), &self.requirements)
     }
@@ -76,7 +76,7 @@ impl CheckContext {
         self.allow.as_ref().map_or(manifest::DEFAULT_NAMESPACE, |allow| allow.default_namespace())
     }
 
-    /// What is not allowed of an object that was accepted before; empty for one that may stay.
+    /// Returns the violations of an object that was accepted before; empty if it may stay.
     pub fn violations(&self, accepted: &Accepted) -> Vec<Problem> {
         let Accepted { key, origin, .. } = accepted;
         let found = self.refusals(accepted, Rules::All);
@@ -102,7 +102,7 @@ impl CheckContext {
         }
     }
 
-    /// What is not allowed of an object as written.
+    /// Returns the violations of an object as written.
     fn judge(&self, key: &ObjectKey, object: &Object) -> Vec<FieldProblem> {
         match object {
             Object::Pod(pod) => self.refusals_of_pod(key, pod, Rules::All),
@@ -132,7 +132,7 @@ impl CheckContext {
     }
 }
 
-/// Rules that an object is judged by.
+/// Rules to check an object by.
 #[derive(Clone, Copy, Debug)]
 enum Rules {
     /// Those of this version.
@@ -141,7 +141,7 @@ enum Rules {
     BeforeChannels,
 }
 
-/// An object that can be used.
+/// An accepted object.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum AcceptedObject {
     /// Defaulted, validated and named for this node. Has a UID only where the manifest fixes one.
@@ -155,7 +155,7 @@ pub enum AcceptedObject {
 }
 
 impl AcceptedObject {
-    /// Whether its data must not change (`immutable: true`).
+    /// Reports whether its data must not change (`immutable: true`).
     pub fn is_immutable(&self) -> bool {
         match self {
             AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) => false,
@@ -164,7 +164,7 @@ impl AcceptedObject {
         }
     }
 
-    /// Whether all that `immutable` protects is the same in both.
+    /// Reports whether everything that `immutable` protects is the same in both.
     pub fn has_data_of(&self, other: &AcceptedObject) -> bool {
         match (self, other) {
             (AcceptedObject::ConfigMap(one), AcceptedObject::ConfigMap(other)) => {
@@ -187,7 +187,7 @@ impl AcceptedObject {
 }
 
 impl fmt::Debug for AcceptedObject {
-    /// What a Secret holds is not shown.
+    /// Without the content of a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AcceptedObject::Pod(pod) => pod.fmt(f),
@@ -198,40 +198,40 @@ impl fmt::Debug for AcceptedObject {
     }
 }
 
-/// An object that can be used, and where it is written.
+/// An accepted object and its position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
     /// Its identity in its source.
     pub key: ObjectKey,
-    /// Where it begins.
+    /// File and position where it begins.
     pub origin: Origin,
     /// The object.
     pub object: AcceptedObject,
-    /// Where the patches are written that made it what it is, in order.
+    /// Positions of the patches that were applied to it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patched_by: Vec<Origin>,
 }
 
-/// The judgement on one file.
+/// Result of checking one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checked {
-    /// What can be used, in file order.
+    /// Accepted objects, in file order.
     pub accepted: Vec<Accepted>,
-    /// What is wrong, in file order: errors refuse their object, warnings do not.
+    /// Problems, in file order: an error refuses its object, a warning does not.
     pub problems: Vec<Problem>,
-    /// What is in the file and refused; `None` where its identity cannot be told (see [`manifest::Decoded::broken`]).
+    /// Refused objects; `None` for one without a known identity (see [`manifest::Decoded::broken`]).
     pub broken: Vec<Option<ObjectKey>>,
     /// The patches in it.
     pub patches: Vec<Arc<Patch>>,
-    /// What the patches in it are for that are refused.
+    /// Targets of the refused patches in it.
     pub broken_patches: Vec<Target>,
     /// Objects in it that a patch takes away.
     pub removed: Vec<ObjectKey>,
-    /// Which patches were for which objects in it.
+    /// Pairs of patches and objects that they are for.
     pub touched: Vec<Touch>,
 }
 
-/// Judges the bytes of one file; `file` is its name in problems and origins, `patches` are for objects in it.
+/// Checks the bytes of one file; `file` is its name in problems and origins, `patches` are for objects in it.
 pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &PatchesByObject) -> Checked {
     let bytes = match &context.substitute {
         Some(substitution) => match manifest::substitute(file, bytes, substitution, &context.limits) {
@@ -260,7 +260,7 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &Patches
     checked
 }
 
-/// An object and what is thought of it.
+/// An object and its problems.
 struct Judged {
     key: ObjectKey,
     origin: Origin,
@@ -318,7 +318,7 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
     Judged { key, origin, patched_by, object, problems }
 }
 
-/// The patch that made a good object one that is refused; `None` when it is refused without patches, too.
+/// Returns the patch that made a valid object invalid; `None` if it is invalid without patches, too.
 fn culprit(file: &str, bytes: &[u8], context: &CheckContext, key: &ObjectKey, patches: &PatchesByObject) -> Option<Origin> {
     let all = patches.get(key)?;
     let is_good = |count: &usize| {
@@ -354,14 +354,14 @@ fn admitted(mut pod: Pod, context: &CheckContext) -> (Option<Pod>, Vec<FieldProb
                 code: code::INVALID.to_owned(),
                 field: "metadata.uid".to_owned(),
                 message: format!("invalid value {uid:?}: must be at most 63 lower-case letters, digits or dashes, as in a UUID"),
-                hint: Some("leave it out: a UID is given to the pod".to_owned()),
+                hint: Some("leave it out; podstead assigns a UID".to_owned()),
             });
         }
     }
     (verdict.pod, verdict.problems)
 }
 
-/// Whether a UID may stand in names of directories and cgroups.
+/// Reports whether a UID is valid in names of directories and cgroups.
 fn is_uid(uid: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     uid.len() <= 63 && uid.chars().all(inner) && !uid.starts_with('-') && !uid.ends_with('-')

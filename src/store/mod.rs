@@ -1,4 +1,4 @@
-//! What each source last delivered, object by object: the undelta store in memory and the last good set on disk.
+//! The last content of each source, object by object: the undelta store in memory and the last good set on disk.
 //!
 //! In: [`crate::source::SourceReport`]s. Out: [`Set`]s (the whole content of a source, exactly as client-go's undelta store pushes it),
 //! durable before they are handed on (promise P3), and the problems of the objects that keep an earlier version.
@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub struct SetPod {
     /// The object.
     pub pod: Arc<Pod>,
-    /// Where it is written.
+    /// File and position of its manifest.
     pub origin: Origin,
 }
 
@@ -47,7 +47,7 @@ pub struct Set {
     pub secrets: BTreeMap<ObjectKey, Arc<Secret>>,
     /// The claims of persistent volumes, by key.
     pub claims: BTreeMap<ObjectKey, Arc<PersistentVolumeClaim>>,
-    /// What is wrong in this revision; the objects concerned are present in their last good version, if there was one.
+    /// Problems of this revision; the objects concerned are present in their last good version, if there was one.
     pub problems: Vec<Problem>,
 }
 

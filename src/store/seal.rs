@@ -2,7 +2,7 @@
 //!
 //! A sealed Secret keeps its name and has one entry, [`MARK`], which no manifest can have: nonce and ChaCha20-Poly1305 ciphertext of the
 //! whole object. Source and name are authenticated with it, so that one cannot be put in another's place. One that cannot be opened (the
-//! key was lost, or replaced) is left out and told: its pods wait or go on until its source delivers it again.
+//! key was lost, or replaced) is left out and reported: its pods wait or keep running until its source delivers it again.
 
 use super::check::{Accepted, AcceptedObject};
 use super::undelta::{KeptFile, KeptFiles};
@@ -37,7 +37,7 @@ impl fmt::Debug for Sealer {
 impl Sealer {
     /// For the Secrets of `source` on this host.
     pub(super) fn new(key: &MachineKey, source: SourceId) -> io::Result<Self> {
-        let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("no cipher"))?;
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("set up the cipher"))?;
         Ok(Self { source, key: LessSafeKey::new(key) })
     }
 
@@ -88,11 +88,11 @@ impl Sealer {
 
     fn sealed(&self, key: &ObjectKey, secret: &Secret) -> io::Result<Secret> {
         let mut nonce = [0; NONCE_LEN];
-        SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no randomness"))?;
+        SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("get random bytes"))?;
         let mut text = serde_json::to_vec(secret)?;
         self.key
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), self.place(key), &mut text)
-            .map_err(|_| io::Error::other("seal a Secret"))?;
+            .map_err(|_| io::Error::other("encrypt a Secret"))?;
         let mut bytes = nonce.to_vec();
         bytes.extend(text);
         Ok(Secret { data: Some(BTreeMap::from([(MARK.to_owned(), ByteString(bytes))])), ..Secret::default() })
@@ -107,7 +107,7 @@ impl Sealer {
     }
 }
 
-/// Whether there is anything to seal or to open.
+/// Reports whether there are Secrets.
 pub(super) fn has_secrets(files: &KeptFiles) -> bool {
     let is_secret = |accepted: &Accepted| matches!(accepted.object, AcceptedObject::Secret(_));
     files.values().flat_map(|file| &file.objects).any(is_secret)

@@ -1,4 +1,4 @@
-//! What is signed, and by what signature: out of the raw bytes of a git commit or annotated tag.
+//! Signed payload and signature of the raw bytes of a git commit or annotated tag.
 //!
 //! Git signs a commit without its `gpgsig` header, and a tag without the signature at its end. Where git is lenient (several signatures,
 //! headers of another hash), this refuses: what is verified and what is read must be the same bytes without doubt.
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 
 /// Bytes of a commit or tag object; message and signature included.
 const MAX_OBJECT: usize = 1 << 20;
-/// First lines of signatures that are taken.
+/// First lines of supported signatures.
 const FORMATS: &[&[u8]] = &[sshsig::BEGIN, openpgp::BEGIN];
 /// First lines of signatures in other formats.
 const OTHER_FORMATS: &[(&[u8], &str)] =
     &[(b"-----BEGIN PGP MESSAGE-----", "an OpenPGP message"), (b"-----BEGIN SIGNED MESSAGE-----", "an X.509 signature")];
 
-/// What a signed object is.
+/// Kind of a signed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A commit.
@@ -33,17 +33,17 @@ pub enum ObjectKind {
 /// A signed object, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedParts {
-    /// What the object is.
+    /// Kind of the object.
     pub kind: ObjectKind,
     /// The bytes that were signed.
     pub payload: Vec<u8>,
     /// The armoured signature over them.
     pub signature: Vec<u8>,
-    /// When the committer or tagger says it was made. Covered by the signature.
+    /// Time that the committer or tagger states. Covered by the signature.
     pub stated_at: Timestamp,
 }
 
-/// Takes a raw object (without git's own `commit 123\0` in front) apart. The signature is one of SSH or OpenPGP; whether it
+/// Splits a raw object (without git's own `commit 123\0` in front). The signature is one of SSH or OpenPGP; whether it
 /// matches is for [`super::Trusted`].
 pub fn signed_parts(raw: &[u8]) -> Result<SignedParts, TrustError> {
     if raw.len() > MAX_OBJECT {
@@ -81,7 +81,7 @@ fn commit(raw: &[u8]) -> Result<SignedParts, TrustError> {
             }
             in_signature = true;
         } else if line.starts_with(b"gpgsig") {
-            return Err(malformed("it has a signature for repositories with SHA-256, which are not supported"));
+            return Err(malformed("it has a signature for SHA-256 repositories, which are not supported"));
         } else {
             if let Some(person) = line.strip_prefix(b"committer ") {
                 let time = time_of(person).ok_or_else(|| malformed("its committer has no time"))?;
@@ -108,7 +108,7 @@ fn tag(raw: &[u8]) -> Result<SignedParts, TrustError> {
         let repeated = match header {
             b"" => break,
             _ if header.starts_with(b"gpgsig") => {
-                return Err(malformed("it has a signature for repositories with SHA-256, which are not supported"));
+                return Err(malformed("it has a signature for SHA-256 repositories, which are not supported"));
             }
             [b'o', b'b', b'j', b'e', b'c', b't', b' ', hex @ ..] => target.replace(text(hex)).is_some(),
             [b't', b'a', b'g', b' ', tag @ ..] => name.replace(text(tag)).is_some(),
@@ -119,7 +119,7 @@ fn tag(raw: &[u8]) -> Result<SignedParts, TrustError> {
             _ => false,
         };
         if repeated {
-            return Err(malformed("it has a header twice"));
+            return Err(malformed("it has a duplicate header"));
         }
     }
     let message = raw.len() - rest.len();
@@ -140,7 +140,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// Where the last signature in a tag's message begins, as git finds it.
+/// Offset of the last signature in a tag's message, as git finds it.
 fn signature_start(message: &[u8]) -> Option<usize> {
     let is_start = |line: &[u8]| {
         FORMATS.iter().copied().chain(OTHER_FORMATS.iter().map(|(begin, _)| *begin)).any(|begin| line.starts_with(begin))
@@ -238,7 +238,7 @@ mod tests {
             (format!("tree 1\ncommitter C <c@d> x\n{one}\nx\n"), "no time"),
             (format!("{HEADERS}committer D <c@d> 1 +0000\n{one}\nx\n"), "more than one committer"),
             (TAG.replace("tag v1\n", "") + SIGNATURE, "lacks"),
-            (TAG.replace("tag v1\n", "tag v1\ntag v2\n") + SIGNATURE, "twice"),
+            (TAG.replace("tag v1\n", "tag v1\ntag v2\n") + SIGNATURE, "duplicate header"),
             ("blob".to_owned(), "neither"),
         ] {
             let error = signed_parts(raw.as_bytes()).unwrap_err().to_string();

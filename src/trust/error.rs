@@ -1,19 +1,19 @@
-//! Why something is not trusted.
+//! Errors of signature verification.
 
 use super::Fingerprint;
 use jiff::Timestamp;
 
-/// Why a signature, or what it is taken from, is refused.
+/// Reason for refusing a signature or a signed object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// There is nothing to verify.
-    #[error("it is not signed")]
+    #[error("not signed")]
     Unsigned,
     /// An OpenPGP signature, and this build verifies none.
-    #[error("it has an OpenPGP signature, and {}", super::NOT_BUILT_IN)]
+    #[error("it has an OpenPGP signature, but {}", super::NOT_BUILT_IN)]
     NotBuiltIn,
     /// A signature in a format that the configuration names no signers for.
-    #[error("it has {format}, and requireSignature has no {field}")]
+    #[error("it has {format}, but requireSignature has no {field}")]
     NoSigners {
         /// The format with its article.
         format: &'static str,
@@ -21,7 +21,7 @@ pub enum TrustError {
         field: &'static str,
     },
     /// A signature of another kind.
-    #[error("it has {format}, which is not supported: sign with an SSH key (gpg.format=ssh)")]
+    #[error("it has {format}, which is not supported; sign with an SSH key (gpg.format=ssh)")]
     OtherFormat {
         /// The format with its article, e.g. `an X.509 signature`.
         format: &'static str,
@@ -29,7 +29,7 @@ pub enum TrustError {
     /// More bytes than a signature, a commit or a tag has.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {
-        /// What.
+        /// The object.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -37,33 +37,33 @@ pub enum TrustError {
     /// Not a commit or tag as git writes it.
     #[error("the {what} is malformed: {fault}")]
     MalformedObject {
-        /// `commit` or `tag` where that could be told, else `object`.
+        /// `commit` or `tag` where that is known, else `object`.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         fault: &'static str,
     },
     /// Not a signature as OpenSSH or OpenPGP programs write it.
     #[error("the signature is malformed: {fault}")]
     MalformedSignature {
-        /// What is wrong.
+        /// The reason.
         fault: &'static str,
     },
-    /// A key, signature or hash algorithm that is not taken.
+    /// A key, signature or hash algorithm that is not supported.
     #[error("the signature uses {what} {name:?}: {reason}")]
     Algorithm {
         /// `key`, `algorithm` or `hash`.
         what: &'static str,
         /// Its name, shortened.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
     /// Made for another purpose.
     #[error("the signature is for namespace {found:?}, not {wanted:?}")]
     OtherNamespace {
-        /// What it should be for.
+        /// The expected namespace.
         wanted: String,
-        /// What it is for.
+        /// The namespace of the signature.
         found: String,
     },
     /// No line of the allowed signers file has the key.
@@ -75,7 +75,7 @@ pub enum TrustError {
     /// No key of the keyring has this fingerprint or identity.
     #[error("the signing key {issuer} is not in the keyring")]
     NotInKeyring {
-        /// What the signature says it was made by, in hexadecimal digits.
+        /// Key that the signature names, in hexadecimal digits.
         issuer: String,
     },
     /// An OpenPGP key that cannot or may not sign.
@@ -83,7 +83,7 @@ pub enum TrustError {
     KeyUnusable {
         /// The key.
         key: Fingerprint,
-        /// Why, as the rest of the sentence.
+        /// The reason, as the rest of the sentence.
         reason: &'static str,
     },
     /// Its owner has revoked the key.
@@ -91,15 +91,15 @@ pub enum TrustError {
     Revoked {
         /// The key; a subkey where only that is revoked.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
     },
     /// The signature itself has an end.
-    #[error("the signature was made to be valid only until {until}, and it is {at}")]
+    #[error("the signature expired at {until}, and it is {at}")]
     SignatureExpired {
-        /// When it ended to be valid.
+        /// End of its validity.
         until: Timestamp,
-        /// The time that it was judged at.
+        /// Time of the check.
         at: Timestamp,
     },
     /// The key's line excludes the namespace.
@@ -107,33 +107,33 @@ pub enum TrustError {
     NamespaceNotAllowed {
         /// The key.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
         /// The namespace.
         namespace: String,
     },
     /// The key's time has not begun.
-    #[error("the key {key} of {principal} is valid only from {from} on, and it is {at} (is the host's clock right?)")]
+    #[error("the key {key} of {principal} is not valid before {from}, and it is {at} (check the host's clock)")]
     NotYetValid {
         /// The key.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
-        /// When it begins to be valid.
+        /// Start of its validity.
         from: Timestamp,
-        /// The time that it was judged at.
+        /// Time of the check.
         at: Timestamp,
     },
     /// The key's time is over.
-    #[error("the key {key} of {principal} was valid only until {until}, and it is {at}")]
+    #[error("the key {key} of {principal} expired at {until}, and it is {at}")]
     Expired {
         /// The key.
         key: Fingerprint,
-        /// Whose it is.
+        /// Owner of the key.
         principal: String,
-        /// When it ended to be valid.
+        /// End of its validity.
         until: Timestamp,
-        /// The time that it was judged at.
+        /// Time of the check.
         at: Timestamp,
     },
     /// The key is allowed, and what was signed is something else.

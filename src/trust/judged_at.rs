@@ -1,4 +1,4 @@
-//! The time that validity of keys is judged at.
+//! The time for checking the validity of keys.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 /// earlier time, on a host whose clock is right or that has accepted something newer.
 ///
 /// A signer who states a time in the far future makes keys with an end unusable from then on; that harms only the source that trusted
-/// the signer, which keeps its last good set, and is mended by signing with a key that has no end.
+/// the signer, which keeps its last good set, and the remedy is to sign with a key that does not expire.
 pub fn judged_at(now: Timestamp, last_accepted: Option<Timestamp>, stated: Option<Timestamp>) -> Timestamp {
     [last_accepted, stated].into_iter().flatten().fold(now, Timestamp::max)
 }

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Sizes of an RSA modulus in bits: shorter ones are too weak, longer ones are not implemented.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// In the flags of a security key's signature: somebody touched the key.
+/// Flag of a security key's signature: a person touched the key.
 const USER_PRESENT: u8 = 1;
 
 /// The hash of a public key as people compare it: `SHA256:` and base64 as OpenSSH shows it, 40 hexadecimal digits for OpenPGP.
@@ -48,7 +48,7 @@ pub(super) struct PublicKey {
     kind: Kind,
 }
 
-/// What the blob holds.
+/// Content of the blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Ed25519([u8; 32]),
@@ -95,7 +95,7 @@ impl Curve {
     }
 }
 
-/// Why a blob is no key to verify with.
+/// Reason why a blob is not a usable key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyFault {
     /// Not a public key.
@@ -113,7 +113,7 @@ impl From<KeyFault> for TrustError {
     }
 }
 
-/// Why a type of keys is not taken; `None` for one that is.
+/// Returns why a key type is not supported; `None` for a supported one.
 pub(super) fn refusal(name: &[u8]) -> Option<&'static str> {
     match name {
         b"ssh-ed25519"
@@ -129,15 +129,15 @@ pub(super) fn refusal(name: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A name out of foreign bytes, as it may stand in a message.
+/// Converts foreign bytes to a name for a message.
 pub(super) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned()
 }
 
 impl PublicKey {
-    /// Parses a key blob, wholly.
+    /// Parses a key blob without trailing bytes.
     pub(super) fn parse(blob: &[u8]) -> Result<Self, KeyFault> {
-        const SHORT: KeyFault = KeyFault::Malformed("the key is cut short");
+        const SHORT: KeyFault = KeyFault::Malformed("the key is truncated");
         let mut reader = Reader::new(blob);
         let name = reader.string().ok_or(SHORT)?;
         if let Some(reason) = refusal(name) {
@@ -169,7 +169,7 @@ impl PublicKey {
             }
         };
         if !reader.is_at_end() {
-            return Err(KeyFault::Malformed("the key goes on after its end"));
+            return Err(KeyFault::Malformed("the key has data after its end"));
         }
         Ok(Self { blob: blob.to_vec(), kind })
     }
@@ -181,12 +181,12 @@ impl PublicKey {
 
     /// Verifies `signature` (algorithm and blob, as OpenSSH encodes them) over `message`.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), TrustError> {
-        const MALFORMED: TrustError = TrustError::MalformedSignature { fault: "its innermost part is cut short or too long" };
+        const MALFORMED: TrustError = TrustError::MalformedSignature { fault: "its value is truncated or too long" };
         let mut reader = Reader::new(signature);
         let algorithm = reader.string().ok_or(MALFORMED)?;
         let value = reader.string().ok_or(MALFORMED)?;
         let other = |reason| TrustError::Algorithm { what: "algorithm", name: shown(algorithm), reason };
-        let of_another_key = || other("it is not one of the signing key's");
+        let of_another_key = || other("it does not belong to the signing key");
         let verdict = match &self.kind {
             Kind::Ed25519(key) => {
                 (algorithm == b"ssh-ed25519" && reader.is_at_end()).then_some(()).ok_or_else(of_another_key)?;
@@ -222,7 +222,7 @@ impl PublicKey {
                 (algorithm == name).then_some(()).ok_or_else(of_another_key)?;
                 let flags_and_counter = reader.take(5).filter(|_| reader.is_at_end()).ok_or(MALFORMED)?;
                 if flags_and_counter[0] & USER_PRESENT == 0 {
-                    return Err(TrustError::MalformedSignature { fault: "nobody touched the security key" });
+                    return Err(TrustError::MalformedSignature { fault: "the security key was not touched" });
                 }
                 let signed = [digest(&SHA256, application).as_ref(), flags_and_counter, digest(&SHA256, message).as_ref()].concat();
                 match inner {
@@ -243,15 +243,15 @@ fn bits(magnitude: &[u8]) -> usize {
 }
 
 fn ed25519(bytes: &[u8]) -> Result<[u8; 32], KeyFault> {
-    bytes.try_into().map_err(|_| KeyFault::Malformed("an ed25519 key has 32 bytes"))
+    bytes.try_into().map_err(|_| KeyFault::Malformed("an ed25519 key must have 32 bytes"))
 }
 
 /// A curve and an uncompressed point on it.
 fn point(reader: &mut Reader<'_>, curve: &[u8]) -> Result<(Curve, Vec<u8>), KeyFault> {
     let named = reader.string().filter(|name| *name == curve).and_then(Curve::named);
-    let named = named.ok_or(KeyFault::Malformed("the key is for another curve than its type"))?;
+    let named = named.ok_or(KeyFault::Malformed("the key's curve does not match its type"))?;
     let point = reader.string().filter(|point| point.len() == 1 + 2 * named.width() && point[0] == 4);
-    let point = point.ok_or(KeyFault::Malformed("the key is no uncompressed point on its curve"))?;
+    let point = point.ok_or(KeyFault::Malformed("the key is not an uncompressed point on its curve"))?;
     Ok((named, point.to_vec()))
 }
 
@@ -291,7 +291,7 @@ mod tests {
         out
     }
 
-    /// What a token signs, its flags and counter.
+    /// Data that a token signs, with flags and counter.
     fn token_message(message: &[u8], tail: [u8; 5]) -> Vec<u8> {
         [digest(&SHA256, b"ssh:").as_ref(), &tail, digest(&SHA256, message).as_ref()].concat()
     }

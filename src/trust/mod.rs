@@ -1,12 +1,12 @@
-//! Who said it: SSH and OpenPGP signatures of commits, tags and manifests, judged against a file of allowed signers or a keyring.
+//! SSH and OpenPGP signatures of commits, tags and manifests, verified against a file of allowed signers or a keyring.
 //!
 //! **Pure.** In: bytes that came from elsewhere (a commit object, a `.sig` beside a manifest, a file of who may sign) and the time to
 //! judge them at. Out: the [`Signer`], or a [`TrustError`] that says which part of the chain does not hold. Verification is `ring`'s;
 //! formats are OpenSSH's (`PROTOCOL.sshsig`, "ALLOWED SIGNERS" of ssh-keygen(1)), git's and, with the cargo feature
 //! `openpgp`, those of RFC 9580.
 //!
-//! A signature says *who* made a revision, neither that it is the newest nor which branch it belongs to: that older signed content does
-//! not come back is for the sources to see to.
+//! A signature says *who* made a revision, not that it is the newest nor which branch it belongs to: the sources prevent that older signed
+//! content comes back.
 
 mod allowed_signers;
 mod commit;
@@ -36,11 +36,11 @@ pub const GIT_NAMESPACE: &str = "git";
 /// somebody made over a file for another purpose deploys it.
 pub const DOCUMENT_NAMESPACE: &str = "podstead";
 
-/// What to say and to do where OpenPGP would be needed and is not there.
-pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP: build it with --features openpgp, or sign with SSH keys \
+/// Message where OpenPGP is needed but not built in.
+pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP; build it with --features openpgp, or sign with SSH keys \
                                 (gpg.format=ssh) and name them in allowedSignersFile";
 
-/// Whose signature it is.
+/// Signer of a verified signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signer {
     /// The principals of the line of the allowed signers file, as written there; the name of an OpenPGP key, as its owner wrote it.
@@ -70,7 +70,7 @@ pub fn verify(
         let found = key::shown(signature.namespace());
         return Err(TrustError::OtherNamespace { wanted: namespace.to_owned(), found });
     }
-    // Whose it would be comes before whether it is genuine: keys of strangers do not reach the arithmetic.
+    // Check that the signer is allowed before verifying the signature: unknown keys do not reach the cryptography.
     let signer = signers.signer(signature.key(), namespace, at)?;
     signature.verify(signed)?;
     Ok(signer)

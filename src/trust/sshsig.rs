@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, SHA512, digest};
 
-/// Where an armoured signature begins.
+/// First line of an armoured signature.
 pub(super) const BEGIN: &[u8] = b"-----BEGIN SSH SIGNATURE-----";
 const END: &[u8] = b"-----END SSH SIGNATURE-----";
 const MAGIC: &[u8] = b"SSHSIG";
@@ -25,7 +25,7 @@ pub struct SshSignature {
     value: Vec<u8>,
 }
 
-/// What the message is hashed with before it is signed.
+/// Hash of the message, which is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hash {
     Sha256,
@@ -48,18 +48,18 @@ impl SshSignature {
     }
 
     fn of_blob(blob: &[u8]) -> Result<Self, TrustError> {
-        const SHORT: TrustError = TrustError::MalformedSignature { fault: "it is cut short" };
+        const SHORT: TrustError = TrustError::MalformedSignature { fault: "it is truncated" };
         let mut reader = Reader::new(blob);
         if reader.take(MAGIC.len()) != Some(MAGIC) {
-            return Err(TrustError::MalformedSignature { fault: "it does not begin with SSHSIG" });
+            return Err(TrustError::MalformedSignature { fault: "it does not start with SSHSIG" });
         }
         if reader.number().ok_or(SHORT)? != VERSION {
-            return Err(TrustError::MalformedSignature { fault: "it is of another version than 1" });
+            return Err(TrustError::MalformedSignature { fault: "its version is not 1" });
         }
         let mut string = || reader.string().ok_or(SHORT);
         let (key, namespace, reserved, hash, value) = (string()?, string()?, string()?, string()?, string()?);
         if !reader.is_at_end() {
-            return Err(TrustError::MalformedSignature { fault: "it goes on after its end" });
+            return Err(TrustError::MalformedSignature { fault: "it has data after its end" });
         }
         if namespace.is_empty() {
             return Err(TrustError::MalformedSignature { fault: "it has no namespace" });
@@ -72,7 +72,11 @@ impl SshSignature {
             b"sha256" => Hash::Sha256,
             b"sha512" => Hash::Sha512,
             other => {
-                return Err(TrustError::Algorithm { what: "hash", name: shown(other), reason: "only sha256 and sha512 are taken" });
+                return Err(TrustError::Algorithm {
+                    what: "hash",
+                    name: shown(other),
+                    reason: "only sha256 and sha512 are supported",
+                });
             }
         };
         Ok(Self { key: PublicKey::parse(key)?, namespace: namespace.to_vec(), hash, value: value.to_vec() })
@@ -86,7 +90,7 @@ impl SshSignature {
         &self.namespace
     }
 
-    /// Whether the key made this signature over `message`.
+    /// Verifies that the key made this signature over `message`.
     pub(super) fn verify(&self, message: &[u8]) -> Result<(), TrustError> {
         let hashed = match self.hash {
             Hash::Sha256 => digest(&SHA256, message),
@@ -100,7 +104,7 @@ impl SshSignature {
     }
 }
 
-/// Takes the armour off.
+/// Removes the armour.
 fn blob(armoured: &[u8]) -> Result<Vec<u8>, TrustError> {
     let malformed = |fault| TrustError::MalformedSignature { fault };
     if armoured.len() > MAX_ARMOURED {
@@ -119,7 +123,7 @@ fn blob(armoured: &[u8]) -> Result<Vec<u8>, TrustError> {
         }
     }
     if lines.any(|line| !line.is_empty()) {
-        return Err(malformed("something stands after -----END SSH SIGNATURE-----"));
+        return Err(malformed("it has data after -----END SSH SIGNATURE-----"));
     }
     STANDARD.decode(encoded).map_err(|_| malformed("it is not base64"))
 }

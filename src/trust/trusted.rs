@@ -1,16 +1,16 @@
-//! Everybody who may sign, in whichever format.
+//! Trusted signers of both formats.
 
 use super::{AllowedSigners, Keyring, Signer, TrustError, openpgp, sshsig, verify};
 use jiff::Timestamp;
 
-/// Who may sign.
+/// Trusted signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
     /// With SSH keys.
     pub ssh: Option<AllowedSigners>,
     /// With OpenPGP keys.
     pub openpgp: Option<Keyring>,
-    /// What SSH signatures must be for. Those of OpenPGP do not say what they are for.
+    /// Namespace of SSH signatures. OpenPGP signatures have none.
     pub namespace: String,
 }
 
@@ -26,7 +26,7 @@ impl Trusted {
             (false, _, None) if signature.starts_with(sshsig::BEGIN) => {
                 Err(TrustError::NoSigners { format: "an SSH signature", field: "allowedSignersFile" })
             }
-            (false, _, None) => Err(TrustError::MalformedSignature { fault: "it is neither armour nor binary of OpenPGP" }),
+            (false, _, None) => Err(TrustError::MalformedSignature { fault: "it is not an OpenPGP signature" }),
         }
     }
 }

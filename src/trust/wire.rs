@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether everything was read.
+    /// Reports whether everything was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }

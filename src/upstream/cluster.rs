@@ -1,11 +1,11 @@
-//! What the rest of this module asks of an API server; [`super::client`] asks a real one.
+//! Interface to an API server for the rest of this module; [`super::client`] implements it for a real one.
 
 use async_trait::async_trait;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// What a request does.
+/// Verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// GET.
@@ -23,7 +23,7 @@ pub enum Verb {
 /// One request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiRequest {
-    /// What it does.
+    /// Its verb.
     pub verb: Verb,
     /// Absolute path, e.g. `/api/v1/nodes/edge`.
     pub path: String,
@@ -52,12 +52,12 @@ impl ApiRequest {
     }
 }
 
-/// What happened to an object that is watched.
+/// Kind of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchKind {
-    /// It is there, new or changed.
+    /// It was added or modified.
     Present,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
     /// Nothing happened up to the version that the object has.
     Bookmark,
@@ -66,23 +66,23 @@ pub enum WatchKind {
 /// One event of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchEvent {
-    /// What happened.
+    /// Its kind.
     pub kind: WatchKind,
     /// The object.
     pub object: Value,
 }
 
-/// Why a request failed.
+/// Reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// No answer, or none that is one.
+    /// No response, or an invalid one.
     #[error("{0}")]
     Unreachable(String),
-    /// This host has nothing to prove who it is.
+    /// This host has no credentials.
     #[error("{0}")]
     Credentials(String),
-    /// The server refused.
-    #[error("the API server answers {code}: {message}")]
+    /// The server returned an error.
+    #[error("the API server returned {code}: {message}")]
     Refused {
         /// HTTP status.
         code: u16,
@@ -92,7 +92,7 @@ pub enum ApiError {
         kind: String,
         /// `message` of its `Status`.
         message: String,
-        /// How long it wants to be left alone.
+        /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,
     },
 }
@@ -105,27 +105,27 @@ impl ApiError {
         }
     }
 
-    /// The object is not there.
+    /// The object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == 404
     }
 
-    /// An object of that name is there, or it is not the version or the UID that was meant.
+    /// An object of that name exists, or its version or UID is another one.
     pub fn is_conflict(&self) -> bool {
         self.code() == 409
     }
 
-    /// The version asked for is not remembered any more.
+    /// The requested version has expired.
     pub fn is_expired(&self) -> bool {
         self.code() == 410
     }
 
-    /// The object as it would be is not valid.
+    /// The resulting object is not valid.
     pub fn is_invalid(&self) -> bool {
         self.code() == 422
     }
 
-    /// The right is missing.
+    /// The permission is missing.
     pub fn is_forbidden(&self) -> bool {
         self.code() == 403
     }
@@ -138,7 +138,7 @@ impl ApiError {
         }
     }
 
-    /// How long the server wants to be left alone.
+    /// Returns the delay that the server asked for, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Unreachable(_) | Self::Credentials(_) => None,
@@ -146,20 +146,20 @@ impl ApiError {
         }
     }
 
-    /// From the body of an answer that is no success, or from the object of an `ERROR` event.
+    /// From the body of an error response, or from the object of an `ERROR` event.
     pub fn of_status(code: u16, status: &Value, retry_after: Option<Duration>) -> Self {
         let text = |value: &Value, otherwise: &str| cut(value.as_str().unwrap_or(otherwise));
         Self::Refused {
             code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(code),
             reason: text(&status["reason"], ""),
             kind: text(&status["details"]["kind"], ""),
-            message: text(&status["message"], "without a reason"),
+            message: text(&status["message"], "no message"),
             retry_after: retry_after.or_else(|| status["details"]["retryAfterSeconds"].as_u64().map(Duration::from_secs)),
         }
     }
 }
 
-/// A server's words, of bounded length.
+/// A server's message, of bounded length.
 fn cut(text: &str) -> String {
     text.chars().take(400).collect()
 }
@@ -167,11 +167,11 @@ fn cut(text: &str) -> String {
 /// An API server.
 #[async_trait]
 pub trait Cluster: Send + Sync + fmt::Debug {
-    /// Asks and waits for the whole answer; bounded in time and size.
+    /// Sends a request and waits for the whole response; bounded in time and size.
     async fn send(&self, request: ApiRequest) -> Result<Value, ApiError>;
     /// Starts a watch. The request names the version to begin after.
     async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError>;
-    /// Where the server is, for people; `None` while that is not known.
+    /// Returns the server's address for messages; `None` while it is not known.
     async fn address(&self) -> Option<String>;
 }
 

@@ -1,4 +1,4 @@
-//! What this host is, asked of the kernel and of a few files. Nothing here fails: what cannot be learnt is empty.
+//! Facts about this host from the kernel and a few files. Nothing here fails: an unknown fact is empty.
 
 use super::plan::node::{Health, HostFacts, HostIdentity, Pressure};
 use crate::config::PressureThresholds;

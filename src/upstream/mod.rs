@@ -3,7 +3,7 @@
 //!
 //! In: pods as they are published, events, facts of the host; what an API server says. Out: requests to it, and
 //! [`crate::status::UpstreamStatus`]. Nothing comes back into the daemon: whatever the cluster says or does not say, no container is
-//! touched and nobody waits. [`start`] gives it a thread of its own.
+//! touched and nothing waits. [`start`] gives it a thread of its own.
 //!
 //! * [`plan`] decides, **pure**.
 //! * [`cluster`] is what is asked of an API server; [`client`] asks a real one, as a kubeconfig says.

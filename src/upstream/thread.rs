@@ -1,10 +1,10 @@
-//! The thread that the cluster has for itself: what is slow there makes nothing else slow.
+//! Thread of the connection to the cluster, so that a slow cluster slows nothing else down.
 
 use super::run::{self, Links};
 use std::io;
 use std::time::Duration;
 
-/// Pause before everything begins anew after a mistake in the code: no reason to end what the daemon is for.
+/// Pause before a restart of the thread after a panic, which must not end the daemon.
 const AFTER_PANIC: Duration = Duration::from_secs(30);
 
 /// Starts the thread, which ends with the process.
@@ -15,7 +15,7 @@ pub fn start(links: Links) -> io::Result<()> {
             loop {
                 let running = tokio::spawn(run_owned(links.clone()));
                 if let Err(error) = running.await {
-                    tracing::error!(%error, "the connection to the cluster begins anew");
+                    tracing::error!(%error, "the connection to the cluster failed unexpectedly; restarting it");
                 }
                 tokio::time::sleep(AFTER_PANIC).await;
             }

@@ -46,7 +46,7 @@ fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
     assert_eq!(host.run(&["sync", "--prune", "held", "--yes"]), "source held is now empty: removed 3 pods\n");
     for (arguments, code, words) in [
         (&["sync", "--prune"][..], 2, "SOURCE"),
-        (&["sync", "--prune", "manifests", "--yes"], 1, "holds nothing back"),
+        (&["sync", "--prune", "manifests", "--yes"], 1, "has nothing to prune"),
         (&["sync", "--prune", "nobody", "-y"], 1, "\"nobody\" not found"),
         (&["sync", "--yes", "held"], 2, "--prune"),
     ] {

@@ -51,7 +51,7 @@ fn going_back_says_from_where_to_where_and_how_to_go_on() {
     for arguments in [&["rollback"][..], &["rollback", "abcd"], &["rollback", "manifests"], &["rollback", "manifests", "2"]] {
         assert_eq!(host.run(arguments), expected, "{arguments:?}");
     }
-    assert!(refused(&host, &["rollback", "77"]).contains("source manifests has no kept revision \"77\""));
+    assert!(refused(&host, &["rollback", "77"]).contains("source manifests has no revision \"77\" in its history"));
     assert!(refused(&host, &["rollback", "nobody", "2"]).contains("\"nobody\" not found"));
 }
 

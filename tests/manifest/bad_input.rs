@@ -35,8 +35,8 @@ fn each_mistake_in_a_field_is_told_with_place_field_and_fix() {
         ("    args: [--port, 80]\n", "80]", "wrong-type", "args[1]", "quote it: \"80\""),
         ("    args:\n    - a: b\n", "a: b", "wrong-type", "args[0]", "needs quotes"),
         ("    args:\n    -\n    - b\n", "args", "wrong-type", "args[0]", "write \"\""),
-        ("    tty: \"yes\"\n", "\"yes\"", "wrong-type", "tty", "without quotes: true"),
-        ("    ports: [{containerPort: \"80\"}]\n", "\"80\"", "wrong-type", "ports[0].containerPort", "without quotes: 80"),
+        ("    tty: \"yes\"\n", "\"yes\"", "wrong-type", "tty", "write true without quotes"),
+        ("    ports: [{containerPort: \"80\"}]\n", "\"80\"", "wrong-type", "ports[0].containerPort", "write 80 without quotes"),
         ("    ports: [{containerPort: 5000000000}]\n", "5000000000", "wrong-type", "ports[0].containerPort", "2147483647"),
         ("    ports: [{containerPort: 80.5}]\n", "80.5", "wrong-type", "ports[0].containerPort", "a whole number"),
         ("    securityContext: [{privileged: true}]\n", "securityContext", "wrong-type", "securityContext", "without `- `"),
@@ -88,9 +88,13 @@ fn all_mistakes_of_all_documents_are_told_at_once() {
 #[test]
 fn what_is_not_a_supported_object_is_answered_with_what_is() {
     let cases = [
-        ("apiVersion: apps/v1\nkind: Deployment\n", "the kind \"Deployment\" is not supported", "pod template as a Pod of its own"),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\n",
+            "the kind \"Deployment\" is not supported",
+            "write the pod template of the Deployment as a Pod",
+        ),
         ("apiVersion: v1\nkind: Service\n", "the kind \"Service\"", "hostPort"),
-        ("apiVersion: batch/v1\nkind: CronJob\n", "the kind \"CronJob\"", "clock"),
+        ("apiVersion: batch/v1\nkind: CronJob\n", "the kind \"CronJob\"", "scheduled by time"),
         ("apiVersion: v1\nkind: pod\n", "the kind \"pod\"", "did you mean \"Pod\"?"),
         ("apiVersion: cert-manager.io/v1\nkind: Certificate\n", "the kind \"Certificate\"", "not custom resources"),
         ("kind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n", "apiVersion: is required", "apiVersion: v1"),
@@ -112,7 +116,7 @@ fn what_is_not_a_supported_object_is_answered_with_what_is() {
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: []}\n",
             "metadata.name: is required",
-            "not generated",
+            "generateName is not supported",
         ),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "spec: is required", "spec.containers"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {}\n", "spec.containers: is required", ""),
@@ -168,7 +172,7 @@ fn a_name_that_is_there_twice_is_told_with_both_lines() {
     assert_eq!(decoded.broken, [], "the first one is good");
     let found = problem(&decoded, "duplicate-name");
     assert_eq!(found.position, Some(Position { line: WEB.lines().count() as u32 + 3, column: 1 }));
-    assert!(found.message.contains("the first begins in line 2"), "{found}");
+    assert!(found.message.contains("the first one is in line 2"), "{found}");
     let other_namespace = WEB.replace("name: web\n", "name: web\n  namespace: prod\n");
     assert_eq!(names(&decode("two.yaml", format!("{WEB}---\n{other_namespace}"))), ["web", "web"]);
 }

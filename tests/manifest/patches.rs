@@ -267,7 +267,7 @@ fn compare(kind: &str, at_least: u32, patches: impl Strategy<Value = Value>) {
             let (ours, theirs) = (podstead(&base, kind, &patch), kubectl(&base, kind, &patch));
             match ours {
                 // RFC 6902: what is replaced or copied has to be there. kubectl makes it.
-                Err(reason) if reason.contains("there is nothing at") => {}
+                Err(reason) if reason.contains("does not exist") => {}
                 Err(reason) => prop_assert_eq!(None, theirs, "{}: {} of {}", reason, patch, base),
                 Ok(ours) => {
                     agreed.set(agreed.get() + 1);
@@ -338,7 +338,7 @@ fn patches_are_applied_in_their_order() {
     assert_eq!(
         failed,
         [
-            "patch-0.yaml:5:9: error[patch-failed]: json[0]: the test failed: another value is at /spec/containers/0/image, in Pod default/web of base.yaml:1:1"
+            "patch-0.yaml:5:9: error[patch-failed]: json[0]: test failed: /spec/containers/0/image has another value, in Pod default/web of base.yaml:1:1"
         ]
     );
 }
@@ -366,7 +366,7 @@ fn what_a_patch_makes_of_an_object_is_told_at_the_patch() {
     for (change, expected) in [
         (
             "json: [{op: remove, path: /spec/containers/5}]",
-            "patch-0.yaml:5:9: error[patch-failed]: json[0]: there is nothing at /spec/containers/5, in",
+            "patch-0.yaml:5:9: error[patch-failed]: json[0]: /spec/containers/5 does not exist, in",
         ),
         (
             "json:\n- {op: add, path: /spec/hostnam, value: x}",
@@ -409,7 +409,7 @@ fn what_is_wrong_with_a_patch_is_told_at_its_place() {
         ),
         (
             "strategicMerge: {spec: {containers: [{image: x}]}}",
-            "p.yaml:5:39: error[required]: strategicMerge.spec.containers[0].name: is required (it says which item is meant)",
+            "p.yaml:5:39: error[required]: strategicMerge.spec.containers[0].name: is required (it identifies the item)",
         ),
         (
             "strategicMerge: {spec: {$patch: merge}}",
@@ -421,21 +421,24 @@ fn what_is_wrong_with_a_patch_is_told_at_its_place() {
         ),
         (
             "strategicMerge: {spec: {$deleteFromPrimitiveList/containers: []}}",
-            "p.yaml:5:25: error[invalid-value]: strategicMerge.spec.$deleteFromPrimitiveList/containers: \"containers\" is no list of plain values",
+            "p.yaml:5:25: error[invalid-value]: strategicMerge.spec.$deleteFromPrimitiveList/containers: \"containers\" is not a list of plain values",
         ),
         ("strategicMerge: []", "p.yaml:5:1: error[wrong-type]: strategicMerge: expected a mapping"),
         ("strategicMerge: {}\njson: []", "p.yaml:6:1: error[invalid-value]: json: a patch has strategicMerge or json, not both"),
-        ("", "p.yaml:1:1: error[required]: a patch says in strategicMerge or json what it changes"),
+        ("", "p.yaml:1:1: error[required]: a patch must have strategicMerge or json"),
         ("jsn: []", "p.yaml:5:1: error[unknown-field]: jsn: unknown field (did you mean \"json\"?)"),
         (
             "json: [{op: put, path: /a}]",
-            "p.yaml:5:13: error[invalid-value]: json[0].op: \"put\" is no operation (write add, remove",
+            "p.yaml:5:13: error[invalid-value]: json[0].op: \"put\" is not an operation (write add, remove",
         ),
-        ("json: [{op: add, path: /a}]", "p.yaml:5:9: error[invalid-value]: json[0].value: add needs a value"),
-        ("json: [{op: remove, path: /a, value: 1}]", "p.yaml:5:38: error[invalid-value]: json[0].value: remove has no value"),
-        ("json: [{op: copy, path: /a}]", "p.yaml:5:9: error[invalid-value]: json[0].from: copy needs a from"),
-        ("json: [{op: remove, path: a}]", "p.yaml:5:27: error[invalid-value]: json[0].path: a path begins with /"),
-        ("json: [{op: remove, path: /a~2}]", "p.yaml:5:27: error[invalid-value]: json[0].path: a ~ is written ~0"),
+        ("json: [{op: add, path: /a}]", "p.yaml:5:9: error[invalid-value]: json[0].value: add requires a value"),
+        (
+            "json: [{op: remove, path: /a, value: 1}]",
+            "p.yaml:5:38: error[invalid-value]: json[0].value: remove must not have a value",
+        ),
+        ("json: [{op: copy, path: /a}]", "p.yaml:5:9: error[invalid-value]: json[0].from: copy requires a from"),
+        ("json: [{op: remove, path: a}]", "p.yaml:5:27: error[invalid-value]: json[0].path: a path must start with /"),
+        ("json: [{op: remove, path: /a~2}]", "p.yaml:5:27: error[invalid-value]: json[0].path: write ~ as ~0"),
         ("json: [{op: remove}]", "p.yaml:5:9: error[required]: json[0].path: is required"),
     ] {
         let found = faults(&patch(change));
@@ -449,7 +452,7 @@ fn what_is_wrong_with_a_patch_is_told_at_its_place() {
             "{kind: Deployment}",
             "target.kind: \"Deployment\" cannot be patched (write Pod, ConfigMap, Secret or PersistentVolumeClaim)",
         ),
-        ("{kind: Pod, name: 'web.*'}", "target.name: \"web.*\" is no name (a name, in which * stands for any text (web-*)"),
+        ("{kind: Pod, name: 'web.*'}", "target.name: \"web.*\" is not a name (write a name, in which * matches any text (web-*)"),
         ("{kind: Pod, labelSelector: 'a in b'}", "target.labelSelector: unable to parse requirement \"a in b\""),
         ("{kind: Pod, nmae: web}", "target.nmae: unknown field (did you mean \"name\"?)"),
     ] {

@@ -129,7 +129,7 @@ fn a_host_gets_its_layers_of_a_source_and_each_object_says_where_it_is_written()
     let expected = ["base/settings.yaml:2", PATCHED_AGENT, "roles/kiosk/screen.yaml:2"];
     assert_eq!(origins(texts(&output).0), expected, "{}", texts(&output).1);
     let output = render(fleet(), &[&AS_CONFIGURED[..], &["--host", "x", "--set", "SITE=b"]].concat());
-    assert!(texts(&output).1.contains("sources[0].layers[1]: there is no variable \"LABEL_ROLE\""), "{}", texts(&output).1);
+    assert!(texts(&output).1.contains("sources[0].layers[1]: unknown variable \"LABEL_ROLE\""), "{}", texts(&output).1);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn layers_can_be_told_without_a_configuration() {
     let expected = ["base/settings.yaml:2", "base/agent.yaml:2", "hosts/edge-7/screen.yaml:2"];
     assert_eq!(origins(stdout), expected.map(|file| format!("manifests/fleet/{file}")));
     for (layers, words) in [
-        ("none", "no layer has a manifest: looked for none"),
-        ("../x", "\"../x\" is no path below"),
+        ("none", "no manifests in any layer: none"),
+        ("../x", "\"../x\" is not a path below"),
         ("${X}", "--layers ${X}: unknown variable"),
     ] {
         let output = render(repository, &["manifests/fleet", "--host", "a", "--layers", layers]);

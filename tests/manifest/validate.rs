@@ -155,12 +155,12 @@ fn rules_of_a_source_are_reported_with_file_line_and_field() {
     assert_eq!(refused.status.code(), Some(1));
     let text = stdout(&refused);
     for expected in [
-        "web.yaml:11:17: error[not-allowed]: spec.containers[0].ports[0].hostPort: this source may not use port 80 of the host",
+        "web.yaml:11:17: error[not-allowed]: spec.containers[0].ports[0].hostPort: this source may not use host port 80",
         "web.yaml:15:15: error[not-allowed]: spec.containers[0].livenessProbe.tcpSocket.host: this source may not use the host \"127.0.0.1\"",
         "web.yaml:11:17: error[pod-security]: spec.containers[0].ports[0].hostPort: podSecurity restricted (v1.33): ports of the host (80)",
         "web.yaml:7:5: error[pod-security]: spec.containers[0].securityContext.runAsNonRoot: podSecurity restricted (v1.33): ",
-        "web.yaml:7:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source have to have",
-        "web.yaml:8:12: error[required-by-source]: spec.containers[0].image: images of this source have to be named by digest",
+        "web.yaml:7:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source must have",
+        "web.yaml:8:12: error[required-by-source]: spec.containers[0].image: images of this source must be referenced by digest",
     ] {
         assert!(text.lines().any(|line| line.starts_with(expected)), "{expected}\n{text}");
     }

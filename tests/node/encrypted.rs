@@ -109,12 +109,12 @@ fn an_encrypted_secret_reaches_environment_and_volume_and_its_last_good_version_
     host.write_manifest("db.yaml", &secret("hunter3", &[&other]));
     wait_logged(
         &host,
-        &format!("db.yaml:9:1: error[sops]: sops: is encrypted with SOPS for {other}, and this host is {recipient}"),
+        &format!("db.yaml:9:1: error[sops]: sops: is encrypted with SOPS for {other}, but this host is {recipient}"),
     );
     host.kill_daemon();
     fs::remove_file(&key).unwrap();
     host.start_daemon();
-    wait_logged(&host, &format!("is encrypted with SOPS for {other}, and this host has no age identity"));
+    wait_logged(&host, &format!("is encrypted with SOPS for {other}, but this host has no age identity"));
     wait_seen(&host, "hunter2 hunter2");
 
     // The key that it is for comes: it is opened without a change of the manifest.
@@ -164,18 +164,18 @@ fn patches_in_clear_and_encrypted_ones_change_an_encrypted_secret_once_it_is_ope
     wait_seen(&host, "hunter3 hunter3");
     assert_eq!(host.exec("web", "main", &["/bin/sh", "-c", "cat /db/note; ls /db"]), "of this hostnote\npassword\n");
 
-    assert!(!host.daemon_log().contains("is in clear on this host's disk"), "{}", host.daemon_log());
+    assert!(!host.daemon_log().contains("are stored unencrypted on this host's disk"), "{}", host.daemon_log());
 
     // A patch for somebody else stays closed, and what was there stays; so with one that does not fit, which tells no value.
     let other = keygen(&host.path("other.key"));
     let for_another = encrypt(&sealed.replace("hunter3", "hunter5"), &["--encrypted-regex", "^value$", "--age", &other]);
     write_in_layer(&host, "host/password.yaml", &for_another);
-    wait_logged(&host, &format!("is encrypted with SOPS for {other}, and this host is {recipient}"));
+    wait_logged(&host, &format!("is encrypted with SOPS for {other}, but this host is {recipient}"));
     wait_seen(&host, "hunter3 hunter3");
     write_in_layer(&host, "host/password.yaml", &encrypt(&sealed, &options));
     let unfit = "json:\n- {op: test, path: /stringData/password, value: hunter4}\n- {op: remove, path: /stringData/note}\n";
     write_in_layer(&host, "host/note.yaml", &patch("note", unfit));
-    wait_logged(&host, "the test failed: another value is at /stringData/password");
+    wait_logged(&host, "test failed: /stringData/password has another value");
     wait_seen(&host, "hunter3 hunter3");
     fs::remove_file(host.path("manifests/host/note.yaml")).unwrap();
     fs::remove_file(host.path("manifests/host/password.yaml")).unwrap();
@@ -205,7 +205,7 @@ fn checks_without_a_key_tell_what_they_did_not_see_and_find_what_is_wrong_beside
         let out = command(&host, arguments);
         let told = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success(), "{told}");
-        assert!(told.contains("what is in clear was checked"), "{told}");
+        assert!(told.contains("only its unencrypted values were checked"), "{told}");
     }
     host.write_manifest("db.yaml", &secret("hunter2", &[&recipient]).replace("metadata:", "imutable: true\nmetadata:"));
     let out = command(&host, &["validate", &path]);
@@ -221,7 +221,7 @@ fn the_key_may_be_a_credential_of_systemd() {
     host.write_manifest("db.yaml", &secret("hunter2", &[&recipient]));
     host.write_manifest("web.yaml", POD);
     host.start_daemon();
-    wait_logged(&host, "and this host has no age identity");
+    wait_logged(&host, "but this host has no age identity");
     host.kill_daemon();
     host.credentials = Some(credentials);
     host.start_daemon();
@@ -255,5 +255,5 @@ fn documents_of_all_shapes_that_sops_writes_are_opened() {
     assert!(!shown.contains("ENC[") && !told.contains("checked"), "{shown}{told}");
     assert_eq!(shown.matches("kind: Secret").count(), 4, "{shown}");
     assert_eq!(shown.matches("kind: Pod").count(), 1, "{shown}");
-    assert!(told.contains("in clear on this host's disk"), "{told}");
+    assert!(told.contains("unencrypted on this host's disk"), "{told}");
 }

@@ -111,7 +111,7 @@ fn a_commit_becomes_a_pod_the_next_one_its_change_and_without_the_server_all_goe
     server.gone.store(true, Ordering::SeqCst);
     eventually("the failure to be shown", || {
         let status = host.cli_ok(&["status"]);
-        if status.contains("fleet") && status.contains("not reachable") { Ok(()) } else { Err(status) }
+        if status.contains("fleet") && status.contains("cannot fetch from ") { Ok(()) } else { Err(status) }
     });
     host.kill_daemon();
     host.start_daemon();
@@ -171,7 +171,7 @@ fn hosts_share_a_repository_in_layers_and_differ_in_variables() {
     host.start_daemon();
     eventually("the repository to be missed", || {
         let status = host.cli_ok(&["status"]);
-        if status.contains("is not found") { Ok(()) } else { Err(status) }
+        if status.contains(" not found: ") { Ok(()) } else { Err(status) }
     });
     let after = host.wait_running("web");
     assert_eq!(after.container_id("web"), pod_of_the_host.container_id("web"), "precedence of layers survives a start");
@@ -281,7 +281,7 @@ fn the_quick_start_of_the_readme_holds_and_what_runs_outlives_its_repository() {
     host.start_daemon();
     eventually("the repository to be missed", || {
         let status = host.cli_ok(&["status"]);
-        if status.contains("is not found") { Ok(()) } else { Err(status) }
+        if status.contains(" not found: ") { Ok(()) } else { Err(status) }
     });
     assert_eq!(host.wait_running("web").container_id("nginx"), second.container_id("nginx"), "it was never touched");
 }

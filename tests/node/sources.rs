@@ -143,7 +143,7 @@ fn sync_waits_until_what_the_server_has_is_in_force() {
     let out = host.cli(&["sync", "web", "--wait"]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(1), "{text}");
-    assert!(text.contains("answered 503"), "{text}");
+    assert!(text.contains("returned 503"), "{text}");
     assert_eq!(host.cli(&["sync", "nowhere"]).status.code(), Some(1));
     server.serve(Some(pod("one").replace("kind: Pod", "kind: Pot")));
     let out = host.cli(&["sync", "web", "--wait"]);
@@ -201,7 +201,7 @@ fn all_that_is_known_of_a_source_is_told_together() {
     let failing = told("the failure to be told", &|status| status["lastError"].is_string() && status["nextLookAt"].is_string());
     let error = failing["lastError"].as_str().unwrap();
     assert!(
-        error.contains("answered 503") && error.contains(&format!("Nothing changed; 1 pod keeps running (revision {revision})")),
+        error.contains("returned 503") && error.contains(&format!("Nothing changed; 1 pod keeps running (revision {revision})")),
         "{error}"
     );
     assert!(time(&failing, "nextLookAt") < Timestamp::now() + jiff::SignedDuration::from_secs(60), "{failing}");
@@ -298,7 +298,7 @@ fn after_a_restart_without_the_server_the_same_pods_run() {
     host.kill_daemon();
     server.serve(None);
     host.start_daemon();
-    status_has(&host, "answered 503");
+    status_has(&host, "returned 503");
     assert_eq!(host.wait_running("one").container_id("main"), first.container_id("main"));
 }
 

@@ -114,7 +114,7 @@ async fn a_symlink_that_leads_nowhere_is_a_failure_of_that_file_only() {
     let mut source = follow(directory.path());
     let seen = content(&source.artifact().await);
     assert_eq!(seen["p.yaml"], "one");
-    assert!(seen["q.yaml"].starts_with("!symlink"), "{seen:?}");
+    assert!(seen["q.yaml"].starts_with("!is a dangling symlink"), "{seen:?}");
     assert!(seen["fifo.yaml"].contains("FIFO"), "{seen:?}");
 }
 
@@ -256,7 +256,7 @@ async fn files_above_the_limits_are_refused() {
     let seen = content(&source.artifact().await);
     assert!(seen["big.yaml"].contains("20971520 bytes"), "{seen:?}");
     put(&directory.path().join("q.yaml"), &"x".repeat(100_001));
-    assert_eq!(source.failure().await, format!("{} holds more than 100000 bytes of manifests", directory.path().display()));
+    assert_eq!(source.failure().await, format!("{} has more than 100000 bytes of manifests", directory.path().display()));
     fs::remove_file(directory.path().join("q.yaml")).unwrap();
     assert!(matches!(source.next().await, SourceReport::Recovered));
 }

@@ -114,7 +114,7 @@ async fn a_path_that_is_gone_and_a_layer_that_cannot_be_read_are_failures() {
     let mut source = in_layers(root.path(), &["base", "hosts"]);
     source.content(&[("base/web.yaml", "b")]).await;
     std::os::unix::fs::symlink("nothing", root.path().join("hosts")).unwrap();
-    assert!(source.failure().await.contains("hosts symlink leads to nothing"));
+    assert!(source.failure().await.contains("hosts is a dangling symlink"));
     fs::remove_file(root.path().join("hosts")).unwrap();
     assert!(matches!(source.next().await, SourceReport::Recovered));
     let path = root.path().to_owned();

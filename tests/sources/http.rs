@@ -96,7 +96,7 @@ async fn credentials_go_to_the_configured_host_only_and_rotated_ones_are_found()
     assert!(foreign.iter().all(|request| !request.contains("authorization") && !request.contains("x-site")), "{foreign:?}");
     other.serve("/there?signature=geheim", Answer::Bytes(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n".to_vec()));
     let failure = source.failure().await;
-    assert!(failure.contains("/there answered 500") && !failure.contains("geheim"), "{failure}");
+    assert!(failure.contains("/there returned 500") && !failure.contains("geheim"), "{failure}");
     fs::remove_file(&token).unwrap();
     assert!(source.failure().await.contains("read secret"));
 }
@@ -232,16 +232,16 @@ async fn an_older_signed_body_does_not_come_back_not_even_after_a_restart() {
     publish(&two);
     source.artifact().await;
     publish(&one);
-    assert!(source.failure().await.contains("podstead.dev/serial is 1, older than the accepted 2"));
+    assert!(source.failure().await.contains("podstead.dev/serial is 1, lower than the accepted 2"));
     publish(&other_two);
-    assert!(source.failure().await.contains("is 2 as in the accepted body"));
+    assert!(source.failure().await.contains("is 2, as in the accepted body"));
     let unordered = String::from_utf8(pod("three")).unwrap();
     publish(&unordered);
-    assert!(source.failure().await.contains("there is no podstead.dev/serial"));
+    assert!(source.failure().await.contains("podstead.dev/serial is missing"));
     publish(&one);
     drop(source);
     let mut source = Following::start(keys.options(&server, state.path()));
-    assert!(source.failure().await.contains("older than the accepted 2"));
+    assert!(source.failure().await.contains("lower than the accepted 2"));
     drop(source);
     let allowed = HttpOptions { allow_rollback: true, ..keys.options(&server, state.path()) };
     assert_eq!(Following::start(allowed).body().await, one);

@@ -57,14 +57,14 @@ survives! {
     a_body_without_length_that_is_cut_now_and_then: Answer::Turns((0..200).map(|turn| raw(match turn % 2 {
         0 => "HTTP/1.1 200 OK\r\n\r\napiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Pod\n",
         _ => "HTTP/1.1 200 OK\r\n\r\napiVersion: v1\nkind: Pod\n",
-    })).collect()), "two of them are not the same";
-    a_server_error: Answer::Bytes(bytes("500 Internal Server Error", "", b"apiVersion kind")), "answered 500";
-    a_gateway_error: Answer::Bytes(bytes("502 Bad Gateway", "content-type: text/html\r\n", b"<html>")), "answered 502";
-    not_found: Answer::Bytes(bytes("404 Not Found", "", b"")), "answered 404";
+    })).collect()), "two responses differ";
+    a_server_error: Answer::Bytes(bytes("500 Internal Server Error", "", b"apiVersion kind")), "returned 500";
+    a_gateway_error: Answer::Bytes(bytes("502 Bad Gateway", "content-type: text/html\r\n", b"<html>")), "returned 502";
+    not_found: Answer::Bytes(bytes("404 Not Found", "", b"")), "returned 404";
     unauthorized: Answer::Bytes(bytes("401 Unauthorized", "", b"")), "credentials are missing";
-    no_content: raw("HTTP/1.1 204 No Content\r\n\r\n"), "answered 204";
-    a_part: Answer::Bytes(bytes("206 Partial Content", "content-range: bytes 0-3/9\r\n", &pod("two"))), "answered 206";
-    not_modified_though_nobody_asked: raw("HTTP/1.1 304 Not Modified\r\n\r\n"), "answered 304";
+    no_content: raw("HTTP/1.1 204 No Content\r\n\r\n"), "returned 204";
+    a_part: Answer::Bytes(bytes("206 Partial Content", "content-range: bytes 0-3/9\r\n", &pod("two"))), "returned 206";
+    not_modified_though_nobody_asked: raw("HTTP/1.1 304 Not Modified\r\n\r\n"), "returned 304";
     an_unknown_encoding: ok("content-encoding: br\r\n", &pod("two")), "\"br\"";
     gzip_that_is_none: ok("content-encoding: gzip\r\n", &pod("two")), "gzip";
     half_a_gzip_stream: ok("content-encoding: gzip\r\n", &gzip(&pod("two"))[..60]), "gzip";
@@ -72,7 +72,7 @@ survives! {
     a_length_above_the_limit: raw("HTTP/1.1 200 OK\r\ncontent-length: 10485761\r\n\r\n"), "larger than 10485760";
     a_body_without_end: Answer::Endless(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec(), [b"10000\r\n".as_slice(), &[b'a'; 65536], b"\r\n"].concat()), "larger than 10485760";
     a_redirect_loop: raw("HTTP/1.1 302 Found\r\nlocation: /loop\r\ncontent-length: 0\r\n\r\n"), "more than 10 redirects";
-    a_redirect_to_nowhere: raw("HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n"), "redirect to nowhere";
+    a_redirect_to_nowhere: raw("HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n"), "redirect without a location";
     a_redirect_to_a_file: raw("HTTP/1.1 302 Found\r\nlocation: file:///etc/hostname\r\ncontent-length: 0\r\n\r\n"), "scheme \"file\"";
     a_closed_connection: raw(""), "cut off";
     something_that_is_not_http: raw("SSH-2.0-OpenSSH_9.2\r\n\r\n"), "cut off";
@@ -88,7 +88,7 @@ async fn stalls(bad: Answer) {
     // A machine that is busy may not answer in so little time.
     while matches!(source.next().await, SourceReport::Failed(_)) {}
     server.serve("/m.yaml", bad);
-    assert!(source.failure().await.contains("stopped answering"));
+    assert!(source.failure().await.contains("stopped responding"));
     server.wait_for(3);
     source.silent();
     server.serve("/m.yaml", ok("", &pod("one")));
@@ -112,7 +112,7 @@ async fn no_server_at_all_and_then_one() {
     let address = free.local_addr().unwrap();
     drop(free);
     let mut source = Following::start(options(&format!("http://{address}/m.yaml"), state.path()));
-    assert!(source.failure().await.contains("no connection to 127.0.0.1"));
+    assert!(source.failure().await.contains("cannot connect to 127.0.0.1"));
     server.serve("/m.yaml", ok("", &pod("one")));
     let mut source = Following::start(options(&server.url("/m.yaml"), state.path()));
     assert!(source.body().await.contains("one"));

@@ -229,7 +229,7 @@ fn a_key_whose_time_is_over_signs_nothing_new_whatever_the_clock_of_the_host_say
     assert!(judge(&begun, judged_at(boot, None, Some(stated))).is_ok());
     let error = judge(&begun, boot).unwrap_err().to_string();
     assert!(
-        error.contains("only from 2025-02-01T00:00:00Z on, and it is 1970-01-01T00:00:00Z (is the host's clock right?)"),
+        error.contains("not valid before 2025-02-01T00:00:00Z, and it is 1970-01-01T00:00:00Z (check the host's clock)"),
         "{error}"
     );
 }

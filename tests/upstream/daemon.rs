@@ -100,7 +100,7 @@ fn a_server_that_is_not_there_or_knows_nobody_keeps_no_pod_from_running_and_a_ne
     };
     status_says(&host, "node.pem");
     fs::write(host.path("node.pem"), first.pem).unwrap();
-    status_says(&host, "answers 401");
+    status_says(&host, "returned 401");
     fs::write(host.path("node.pem"), second.pem).unwrap();
     wait_for_phase(&server, "Running");
     host.remove_manifest("web.yaml");

@@ -56,15 +56,15 @@ mod tests {
         let away = UpstreamStatus {
             connected: false,
             mirrors: 1,
-            watch_error: Some("no connection to api.lan: refused".into()),
-            problems: vec!["shop/web-edge: the mirror is not created: the API server answers 404: no namespace".into()],
+            watch_error: Some("cannot connect to api.lan: refused".into()),
+            problems: vec!["shop/web-edge: cannot create mirror pod: the API server returned 404: no namespace".into()],
             ..well
         };
         assert_eq!(
             text(&away),
-            "cluster https://api.lan/\n  not connected for 60s, node registered, mirrors 1/3\n  no connection to api.lan: refused\n      \
+            "cluster https://api.lan/\n  not connected for 60s, node registered, mirrors 1/3\n  cannot connect to api.lan: refused\n      \
              pods keep running; mirror pods are updated when the cluster responds\n  \
-             shop/web-edge: the mirror is not created: the API server answers 404: no namespace\n"
+             shop/web-edge: cannot create mirror pod: the API server returned 404: no namespace\n"
         );
     }
 }

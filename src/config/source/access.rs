@@ -1,4 +1,4 @@
-//! How http and git reach their servers: credentials, headers, proxy, TLS. Pure.
+//! Server access of http and git sources: credentials, headers, proxy, TLS. Pure.
 
 use super::written::{WrittenAuth, WrittenHeader};
 use crate::config::ConfigError;
@@ -9,7 +9,7 @@ use reqwest::Url;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What http and git have in common.
+/// Common fields of http and git.
 pub(super) struct AccessFields<'a> {
     pub(super) auth: Option<&'a WrittenAuth>,
     pub(super) headers: &'a BTreeMap<String, WrittenHeader>,
@@ -41,16 +41,16 @@ impl AccessFields<'_> {
         let file = |name: &str, path: Option<&PathBuf>| path.map(|path| check.file(&format!("{field}.{name}"), path)).transpose();
         let tls = [("caFile", self.ca_file), ("clientCertFile", self.client_cert_file), ("clientKeyFile", self.client_key_file)];
         if let Some((name, _)) = tls.iter().find(|(_, path)| !secure && path.is_some()) {
-            return Err(check.invalid(&format!("{field}.{name}"), "has no meaning without https".into()));
+            return Err(check.invalid(&format!("{field}.{name}"), "requires https".into()));
         }
         let certificate = file("clientCertFile", self.client_cert_file)?;
         let key = file("clientKeyFile", self.client_key_file)?;
         if certificate.is_none() && key.is_some() {
-            return Err(check.invalid(&format!("{field}.clientKeyFile"), "needs clientCertFile".into()));
+            return Err(check.invalid(&format!("{field}.clientKeyFile"), "requires clientCertFile".into()));
         }
         let proxy = self.proxy.map(|proxy| web_url(check, &format!("{field}.proxy"), proxy)).transpose()?;
         if proxy.is_none() && self.proxy_auth.is_some() {
-            return Err(check.invalid(&format!("{field}.proxyAuth"), "needs proxy".into()));
+            return Err(check.invalid(&format!("{field}.proxyAuth"), "requires proxy".into()));
         }
         let named = |name: &str, written: &WrittenAuth| auth(check, &format!("{field}.{name}"), written);
         Ok(HttpAccess {
@@ -91,7 +91,9 @@ fn auth(check: &Check<'_>, field: &str, written: &WrittenAuth) -> Result<AuthFil
         (Some(token), None, None, None) => Ok(AuthFiles::Token(file("tokenFile", token)?)),
         (None, Some(name), None, Some(password)) => {
             if name.is_empty() || name.contains([':', '\n']) {
-                return Err(check.invalid(&format!("{field}.username"), "is empty or has a character that it cannot have".into()));
+                return Err(
+                    check.invalid(&format!("{field}.username"), "must not be empty or contain a colon or a line break".into())
+                );
             }
             let password_file = file("passwordFile", password)?;
             Ok(AuthFiles::Password { username: Username::Written(name.clone()), password_file })
@@ -100,23 +102,23 @@ fn auth(check: &Check<'_>, field: &str, written: &WrittenAuth) -> Result<AuthFil
             username: Username::File(file("usernameFile", name)?),
             password_file: file("passwordFile", password)?,
         }),
-        _ => Err(check.invalid(field, "must have tokenFile alone, or passwordFile with one of username and usernameFile".into())),
+        _ => Err(check.invalid(field, "must have either tokenFile, or passwordFile and one of username and usernameFile".into())),
     }
 }
 
-/// A URL that can be asked, without credentials.
+/// Parses an http or https URL without credentials.
 pub(super) fn web_url(check: &Check<'_>, field: &str, text: &str) -> Result<Url, ConfigError> {
     let bad = |message: String| check.invalid(field, message);
-    let url: Url = text.parse().map_err(|error| bad(format!("is no URL: {error}")))?;
+    let url: Url = text.parse().map_err(|error| bad(format!("is not a URL: {error}")))?;
     match url.scheme() {
         "http" | "https" => {}
-        other => return Err(bad(format!("has scheme {other:?}, not http or https"))),
+        other => return Err(bad(format!("has scheme {other:?}, must be http or https"))),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("has credentials in it: they belong into files, see auth and proxyAuth".into()));
+        return Err(bad("must not contain credentials; put them into files and name these in auth or proxyAuth".into()));
     }
     if url.fragment().is_some() {
-        return Err(bad("has a fragment, which no server sees".into()));
+        return Err(bad("must not have a fragment".into()));
     }
     Ok(url)
 }

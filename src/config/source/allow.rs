@@ -1,4 +1,4 @@
-//! What the pods of a source may use. Pure.
+//! Permissions of the pods of a source. Pure.
 //!
 //! Without `allow`, everything: whoever may configure a source may trust it. With it, access to the host is what it names and no more;
 //! `namespaces` and `images` restrict where they are given.
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenAllow {
-    /// Privileged containers. They can do everything on the host: with this, the other fields keep nobody out. Default: false.
+    /// Privileged containers. They have full access to the host, so with this the other fields restrict nothing. Default: false.
     #[serde(default)]
     pub privileged: bool,
     /// Pods on the host's network. Default: false.
@@ -30,7 +30,7 @@ pub struct WrittenAllow {
     /// Pods with the host's shared memory and semaphores. Default: false.
     #[serde(default, rename = "hostIPC")]
     pub host_ipc: bool,
-    /// Containers without a filter of system calls (`seccompProfile: Unconfined`), without an AppArmor profile, or with
+    /// Containers without a seccomp filter (`seccompProfile: Unconfined`), without an AppArmor profile, or with
     /// `procMount: Unmasked`. Default: false.
     #[serde(default)]
     pub unconfined: bool,
@@ -43,37 +43,37 @@ pub struct WrittenAllow {
     /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
-    /// Ports of the host that may lead to pods (`hostPort`, `portMappings` of a network): numbers and ranges such as `8000-8099`. Pods on
-    /// the host's network are not asked for them. Default: none.
+    /// Host ports that pods may use (`hostPort`, `portMappings` of a network): numbers and ranges such as `8000-8099`. Not checked for pods
+    /// on the host's network. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_ports: Vec<WrittenPorts>,
-    /// Networks of CNI plugins that pods may be connected to by annotation, by name; `*` for all. Default: none.
+    /// CNI networks that pods may join by annotation, by name; `*` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<String>,
-    /// Hosts that probes and hooks may name (`httpGet.host`, `tcpSocket.host`), which are connected to from the host's network; `*` for all.
-    /// Pods on the host's network may name any. Default: none.
+    /// Hosts that probes and hooks may connect to from the host's network (`httpGet.host`, `tcpSocket.host`); `*` for all.
+    /// Not checked for pods on the host's network. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probe_hosts: Vec<String>,
     /// AppArmor profiles of the host (`Localhost`), by name; `*` for all. With `unconfined`, all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub app_armor_profiles: Vec<String>,
-    /// Seccomp profiles of the host (`Localhost`), by file as manifests name it; `*` for all. With `unconfined`, all. Default: none.
+    /// Seccomp profiles of the host (`Localhost`), by file name as in manifests; `*` for all. With `unconfined`, all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seccomp_profiles: Vec<String>,
-    /// Sysctls of `allowedUnsafeSysctls` that pods may set: names, or beginnings with a final `*`. Default: none.
+    /// Sysctls of `allowedUnsafeSysctls` that pods may set: names, or prefixes with a trailing `*`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sysctls: Vec<String>,
     /// Priority classes that begin with `system-`; `system-node-critical` protects from the OOM killer. `*` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priority_classes: Vec<String>,
-    /// Paths of the host that `hostPath` volumes may be at or below. Default: none.
+    /// Host paths that `hostPath` volumes may be at or below. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_paths: Vec<WrittenHostPath>,
-    /// Namespaces that objects may be in. An object without a namespace is in `default` if that is one of them, else in the first one.
-    /// Default: one, named as the source.
+    /// Namespaces that objects may be in. An object without a namespace is put in `default` if that is one of them, else in the first one.
+    /// Default: one, named like the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// Images: what ends in `/` is the beginning of names, anything else one repository, with its tag or digest if given.
+    /// Images: an entry that ends in `/` is a prefix of image names, any other entry is one repository, with its tag or digest if given.
     /// Names are compared in full: `nginx` is `docker.io/library/nginx`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
@@ -85,12 +85,12 @@ pub struct WrittenAllow {
 pub struct WrittenHostPath {
     /// Absolute.
     pub path: PathBuf,
-    /// Only where every container mounts it with `readOnly: true`, and then with all that is mounted below it. Default: false.
+    /// Every container has to mount it with `readOnly: true`; what is mounted below it is read-only, too. Default: false.
     #[serde(default)]
     pub read_only: bool,
 }
 
-/// What of the host a volume may be, by one rule.
+/// Host path that a volume may use, by one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPathBounds {
     /// The path that the volume is at or below, links included.
@@ -99,7 +99,7 @@ pub struct HostPathBounds {
     pub read_only: bool,
 }
 
-/// What the pods of a source may use, valid.
+/// Permissions of the pods of a source, valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     written: WrittenAllow,
@@ -122,7 +122,7 @@ impl Allow {
         for (index, capability) in written.capabilities.iter().enumerate() {
             let name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
             if capability.is_empty() || !capability.chars().all(name) || capability.starts_with("CAP_") {
-                let message = format!("{capability:?} is not the name of a capability without CAP_, such as NET_ADMIN");
+                let message = format!("{capability:?} is not the name of a capability, without CAP_, such as NET_ADMIN");
                 return Err(check.invalid(&format!("{field}.capabilities[{index}]"), message));
             }
         }
@@ -150,42 +150,42 @@ impl Allow {
         self.written.clone()
     }
 
-    /// Whether there may be claims.
+    /// Reports whether PersistentVolumeClaims are allowed.
     pub fn persistent_volumes(&self) -> bool {
         self.written.persistent_volumes
     }
 
-    /// Whether containers may be privileged.
+    /// Reports whether containers may be privileged.
     pub fn privileged(&self) -> bool {
         self.written.privileged
     }
 
-    /// Whether pods may be on the host's network.
+    /// Reports whether pods may be on the host's network.
     pub fn host_network(&self) -> bool {
         self.written.host_network
     }
 
-    /// Whether pods may see the host's processes.
+    /// Reports whether pods may see the host's processes.
     pub fn host_pid(&self) -> bool {
         self.written.host_pid
     }
 
-    /// Whether pods may use the host's IPC.
+    /// Reports whether pods may use the host's IPC.
     pub fn host_ipc(&self) -> bool {
         self.written.host_ipc
     }
 
-    /// Whether containers may be without a filter of system calls, or with an unmasked `/proc`.
+    /// Reports whether containers may have no seccomp filter or an unmasked `/proc`.
     pub fn unconfined(&self) -> bool {
         self.written.unconfined
     }
 
-    /// Whether a container may have this capability (`CAP_NET_ADMIN`) although it is none of the default ones.
+    /// Reports whether a container may have this capability (`CAP_NET_ADMIN`), which is not one of the default ones.
     pub fn capability(&self, name: &str) -> bool {
         self.capabilities.contains(name) || self.capabilities.contains("CAP_ALL")
     }
 
-    /// Whether a volume may be at this path of the host. `read_only`: every container mounts it so.
+    /// Reports whether a volume may use this host path. `read_only`: every container mounts it read-only.
     pub fn host_path(&self, path: &Path, read_only: bool) -> bool {
         // What is not clean is refused elsewhere too; here it must not match by its beginning.
         let rules = || self.written.host_paths.iter().filter(|rule| read_only || !rule.read_only);
@@ -201,12 +201,12 @@ impl Allow {
         Some(HostPathBounds { prefix: path, read_only })
     }
 
-    /// Whether containers may have this device.
+    /// Reports whether containers may have this device.
     pub fn device(&self, device: &DeviceName) -> bool {
         self.written.devices.iter().any(|allowed| *allowed == device.kind || *allowed == device.to_string())
     }
 
-    /// Whether an object may be in this namespace.
+    /// Reports whether an object may be in this namespace.
     pub fn namespace(&self, namespace: &str) -> bool {
         match &self.written.namespaces {
             Some(allowed) => allowed.iter().any(|allowed| allowed == namespace),
@@ -228,7 +228,7 @@ impl Allow {
         }
     }
 
-    /// Tells if a container may run this image. True for a text that is no image name, which validation refuses.
+    /// Reports whether a container may run this image. True for a text that is no image name, which validation refuses.
     pub fn image(&self, image: &str) -> bool {
         self.images.as_ref().is_none_or(|patterns| patterns.match_image(image))
     }

@@ -63,37 +63,37 @@ impl Channels {
         })
     }
 
-    /// Tells if a port of the host may lead to a pod.
+    /// Reports whether a port of the host may lead to a pod.
     pub fn host_port(&self, port: u16) -> bool {
         self.host_ports.iter().any(|range| range.contains(&port))
     }
 
-    /// Tells if a pod may be connected to this network of CNI plugins.
+    /// Reports whether a pod may be connected to this network of CNI plugins.
     pub fn network(&self, name: &str) -> bool {
         self.networks.contain(name)
     }
 
-    /// Tells if a probe or hook may name this host.
+    /// Reports whether a probe or hook may name this host.
     pub fn probe_host(&self, host: &str) -> bool {
         self.probe_hosts.contain(&normalised(host))
     }
 
-    /// Tells if a container may have this AppArmor profile of the host.
+    /// Reports whether a container may have this AppArmor profile of the host.
     pub fn app_armor_profile(&self, name: &str) -> bool {
         self.app_armor_profiles.contain(name)
     }
 
-    /// Tells if a container may have this file as its seccomp profile.
+    /// Reports whether a container may have this file as its seccomp profile.
     pub fn seccomp_profile(&self, file: &str) -> bool {
         self.seccomp_profiles.contain(file)
     }
 
-    /// Tells if a pod may set this sysctl, which is none of the safe ones; dots separate its parts.
+    /// Reports whether a pod may set this sysctl, which is none of the safe ones; dots separate its parts.
     pub fn sysctl(&self, name: &str) -> bool {
         self.sysctls.allow(name)
     }
 
-    /// Tells if a pod may have this priority class.
+    /// Reports whether a pod may have this priority class.
     pub fn priority_class(&self, name: &str) -> bool {
         self.priority_classes.contain(name)
     }

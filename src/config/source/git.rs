@@ -26,10 +26,10 @@ pub(super) fn git_place(check: &Check<'_>, field: &str, written: &WrittenGit) ->
         client_key_file: written.client_key_file.as_ref(),
     };
     if let Some(name) = fields.first_written().filter(|_| !matches!(url, RemoteUrl::Http(_))) {
-        return Err(check.invalid(&format!("{field}.{name}"), "is for http and https only".into()));
+        return Err(check.invalid(&format!("{field}.{name}"), "is only for http and https".into()));
     }
     if written.ssh.is_some() && !matches!(url, RemoteUrl::Ssh(_)) {
-        return Err(check.invalid(&format!("{field}.ssh"), "is for ssh only".into()));
+        return Err(check.invalid(&format!("{field}.ssh"), "is only for ssh".into()));
     }
     let ssh = written.ssh.as_ref().map(|ssh| {
         let file = |name: &str, path: &Path| check.file(&format!("{field}.ssh.{name}"), path);
@@ -56,7 +56,7 @@ fn git_reference(check: &Check<'_>, field: &str, written: &WrittenGit) -> Result
     let Some((name, value)) = written.next() else { return Ok(Follow::DefaultBranch) };
     let bad = |message: String| check.invalid(&format!("{field}.{name}"), message);
     if let Some((other, _)) = written.next() {
-        return Err(check.invalid(&format!("{field}.{other}"), format!("and {name} exclude each other")));
+        return Err(check.invalid(&format!("{field}.{other}"), format!("cannot be set together with {name}")));
     }
     let is_ref = !value.is_empty()
         && !value.starts_with(['-', '/', '.'])
@@ -70,14 +70,14 @@ fn git_reference(check: &Check<'_>, field: &str, written: &WrittenGit) -> Result
         "tag" if is_ref => Ok(Follow::Tag(value.clone())),
         "semver" => match value.parse() {
             Ok(range) => Ok(Follow::Semver(range)),
-            Err(error) => Err(bad(format!("{value:?} is no range of versions such as \">=1.2, <2\": {error}"))),
+            Err(error) => Err(bad(format!("{value:?} is not a version range such as \">=1.2, <2\": {error}"))),
         },
-        "commit" if value.len() == 64 => Err(bad("repositories with SHA-256 are not supported".to_owned())),
+        "commit" if value.len() == 64 => Err(bad("SHA-256 commit ids are not supported".to_owned())),
         "commit" => match value.parse() {
             Ok(id) => Ok(Follow::Commit(id)),
-            Err(error) => Err(bad(format!("{value:?} is no commit: {error}"))),
+            Err(error) => Err(bad(format!("{value:?} is not a commit id: {error}"))),
         },
-        _ => Err(bad(format!("{value:?} is no {name}"))),
+        _ => Err(bad(format!("{value:?} is not a {name} name"))),
     }
 }
 
@@ -86,6 +86,6 @@ fn git_path(check: &Check<'_>, field: &str, path: &str) -> Result<String, Config
     let clean = |part: &str| !matches!(part, "" | "." | ".." | ".git") && !part.contains(char::is_control);
     match path.is_empty() || path == "." || path.split('/').all(clean) {
         true => Ok(if path == "." { String::new() } else { path.to_owned() }),
-        false => Err(check.invalid(field, format!("{path:?} is no path below the repository's root"))),
+        false => Err(check.invalid(field, format!("{path:?} is not a path below the repository's root"))),
     }
 }

@@ -21,14 +21,14 @@ impl ImagePatterns {
     pub(super) fn resolve(check: &Check<'_>, field: &str, written: &[String]) -> Result<Self, ConfigError> {
         let pattern = |(index, text): (usize, &String)| {
             ImagePattern::parse(text).ok_or_else(|| {
-                let message = format!("{text:?} is not (the beginning of) the name of an image");
+                let message = format!("{text:?} is not an image name, nor the beginning of one");
                 check.invalid(&format!("{field}[{index}]"), message)
             })
         };
         written.iter().enumerate().map(pattern).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Tells if a pattern matches. True for a text that is no image name, which validation refuses.
+    /// Reports whether a pattern matches. True for a text that is no image name, which validation refuses.
     pub(super) fn match_image(&self, image: &str) -> bool {
         image.parse::<Reference>().map_or(true, |reference| self.0.iter().any(|pattern| pattern.matches(&reference)))
     }

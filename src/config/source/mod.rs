@@ -1,4 +1,4 @@
-//! Places that manifests come from, resolved: every value is set and valid.
+//! Sources, resolved: every value is set and valid.
 
 mod access;
 mod allow;
@@ -40,23 +40,23 @@ use std::time::Duration;
 pub struct SourceConfig {
     /// Unique name; names the directory of its last good objects.
     pub name: SourceId,
-    /// What kind of place.
+    /// Its kind and location.
     pub place: SourcePlace,
-    /// What it delivers must be signed; `None` for a place that is trusted as it is.
+    /// Required signers; `None` if no signature is required.
     pub signature: Option<SignatureRequirement>,
     /// Older revisions than the last accepted one are accepted, too.
     pub allow_rollback: bool,
     /// Earlier accepted revisions that are kept.
     pub history_limit: usize,
-    /// What its pods may use; `None` for everything.
+    /// Permissions of its pods; `None` for all.
     pub allow: Option<Arc<Allow>>,
-    /// Demands on its pods.
+    /// Requirements for its pods.
     pub requirements: Arc<Requirements>,
     /// Objects of it that pods of other sources may use, where that needs permission.
     pub share: Vec<Share>,
     /// Variables that are replaced in its manifests; `None` for none.
     pub substitute: Option<Arc<Substitution>>,
-    /// Which of its files count, and which of two with one object.
+    /// Its layers.
     pub layers: Arc<Layers>,
 }
 
@@ -67,7 +67,7 @@ pub enum SourcePlace {
     Directory {
         /// Absolute path.
         path: PathBuf,
-        /// How often it is listed although nothing was told about it.
+        /// Interval of listings without an event.
         relist_interval: Duration,
     },
     /// One document of manifests at a URL.
@@ -92,9 +92,9 @@ pub struct HttpPlace {
 /// A git repository that is asked from time to time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitPlace {
-    /// Where it is.
+    /// URL of the repository.
     pub url: RemoteUrl,
-    /// What of it.
+    /// Reference to follow.
     pub follow: Follow,
     /// Directory or file in the repository, without a slash at either end; empty for its root.
     pub path: String,
@@ -108,7 +108,7 @@ pub struct GitPlace {
     pub ssh: Option<SshAccess>,
 }
 
-/// How a repository is reached over ssh.
+/// Keys for ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshAccess {
     /// Private key.
@@ -127,7 +127,7 @@ impl SourcePlace {
         }
     }
 
-    /// Where it reads from, as other hosts may name it.
+    /// URL by which other hosts may name it.
     pub fn url(&self) -> Option<String> {
         match self {
             Self::Directory { .. } => None,

@@ -1,4 +1,4 @@
-//! The configuration that an accepted set was judged by, as it is kept beside the set. Pure.
+//! The configuration that an accepted set was checked with, as it is kept beside the set. Pure.
 
 use super::Allow;
 use super::allow::WrittenAllow;
@@ -38,8 +38,8 @@ impl PolicyRecord {
         Self(serde_json::to_value(Written::of(allow, requirements)).unwrap_or_default())
     }
 
-    /// Tells if the configuration is the recorded one. Fields that are not in the record have their defaults; a record with a field that this
-    /// version does not know is of another configuration.
+    /// Reports whether the configuration is the recorded one. Fields that are not in the record have their defaults; a record with a field
+    /// that this version does not know is of another configuration.
     pub fn is_of(&self, allow: Option<&Allow>, requirements: &Requirements) -> bool {
         Written::deserialize(&self.0).is_ok_and(|written| written == Written::of(allow, requirements))
     }

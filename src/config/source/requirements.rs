@@ -1,4 +1,4 @@
-//! Demands on the pods of a source, whatever they may use: a level of the Pod Security Standards (`podSecurity`), and demands that the standards
+//! Requirements for the pods of a source: a level of the Pod Security Standards (`podSecurity`), and those that the standards
 //! lack (`require`). Pure.
 
 use super::images::ImagePatterns;
@@ -18,9 +18,9 @@ const LIMITS: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenPodSecurity {
-    /// The level.
+    /// Level.
     pub level: Level,
-    /// The release of Kubernetes whose rules count, such as `v1.34`. Default: latest.
+    /// Kubernetes release that the rules are taken from, such as `v1.34`. Default: latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -29,20 +29,20 @@ pub struct WrittenPodSecurity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenRequire {
-    /// Pods have users of their own: `hostUsers: false`. Default: false.
+    /// Pods must have a user namespace: `hostUsers: false`. Default: false.
     #[serde(default)]
     pub user_namespace: bool,
-    /// Resources of which every container has a limit, its own or for `cpu` and `memory` its pod's: `cpu`, `memory`, `ephemeral-storage`.
-    /// Default: none.
+    /// Resources that every container must have a limit of, its own or for `cpu` and `memory` its pod's: `cpu`, `memory`,
+    /// `ephemeral-storage`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
-    /// Images are named by digest (`nginx@sha256:...`). Default: false.
+    /// Images must be referenced by digest (`nginx@sha256:...`). Default: false.
     #[serde(default)]
     pub image_digest: bool,
-    /// Images that may run, as in `allow.images`. Default: all.
+    /// Images that pods must use, as in `allow.images`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
-    /// Containers do not write to their image: `readOnlyRootFilesystem: true`. Default: false.
+    /// Containers must have a read-only root filesystem: `readOnlyRootFilesystem: true`. Default: false.
     #[serde(default)]
     pub read_only_root_filesystem: bool,
 }
@@ -68,7 +68,7 @@ pub(super) fn level_or_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     deserializer.deserialize_any(LevelOrFields).map(Some)
 }
 
-/// Demands on the pods of a source, valid.
+/// Requirements for the pods of a source, valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     level: Level,
@@ -96,7 +96,7 @@ impl Requirements {
         let require = require.cloned().unwrap_or_default();
         for (index, name) in require.limits.iter().enumerate() {
             if !LIMITS.contains(&name.as_str()) {
-                let message = format!("{name:?} is none of {}", LIMITS.join(", "));
+                let message = format!("{name:?} is not one of {}", LIMITS.join(", "));
                 return Err(check.invalid(&format!("{field}.require.limits[{index}]"), message));
             }
         }
@@ -122,7 +122,7 @@ impl Requirements {
         self.version
     }
 
-    /// Tells if pods have to have users of their own.
+    /// Reports whether pods must have a user namespace.
     pub fn user_namespace(&self) -> bool {
         self.require.user_namespace
     }
@@ -132,17 +132,17 @@ impl Requirements {
         &self.require.limits
     }
 
-    /// Tells if an image has to be named by digest and is not. False for a text that is no image name, which validation refuses.
+    /// Reports whether an image has to be named by digest and is not. False for a text that is no image name, which validation refuses.
     pub fn lacks_digest(&self, image: &str) -> bool {
         self.require.image_digest && image.parse::<Reference>().is_ok_and(|reference| reference.digest().is_none())
     }
 
-    /// Tells if a container may run this image. True for a text that is no image name, which validation refuses.
+    /// Reports whether a container may run this image. True for a text that is no image name, which validation refuses.
     pub fn image(&self, image: &str) -> bool {
         self.images.as_ref().is_none_or(|patterns| patterns.match_image(image))
     }
 
-    /// Tells if containers may not write to their image.
+    /// Reports whether containers must have a read-only root filesystem.
     pub fn read_only_root_filesystem(&self) -> bool {
         self.require.read_only_root_filesystem
     }
@@ -206,7 +206,7 @@ mod tests {
             ("{podSecurity: {level: baseline, versoin: v1.34}}", "unknown field"),
             ("{podSecurity: {level: baseline, version: '1.34'}}", "s.podSecurity.version: \"1.34\" must be latest or a release"),
             ("{podSecurity: 3}", "expected privileged, baseline or restricted, or {level, version}"),
-            ("{require: {limits: [memory, gpu]}}", "s.require.limits[1]: \"gpu\" is none of cpu, ephemeral-storage, memory"),
+            ("{require: {limits: [memory, gpu]}}", "s.require.limits[1]: \"gpu\" is not one of cpu, ephemeral-storage, memory"),
             ("{require: {images: ['a b']}}", "s.require.images[0]"),
             ("{require: {userNamespaces: true}}", "unknown field"),
         ] {

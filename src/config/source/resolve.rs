@@ -54,11 +54,11 @@ pub(in crate::config) fn sources(
     let resolve = |(index, written): (usize, &WrittenSource)| {
         let field = format!("sources[{index}]");
         if !is_label(&written.name) {
-            let message = format!("{:?} is not a lower-case name of letters, digits and '-', at most 63", written.name);
+            let message = format!("{:?} is not a source name: must be at most 63 lower-case letters, digits and '-'", written.name);
             return Err(check.invalid(&format!("{field}.name"), message));
         }
         if !names.insert(written.name.clone()) {
-            let message = format!("{:?} is the name of an earlier source", written.name);
+            let message = format!("duplicate source name {:?}", written.name);
             return Err(check.invalid(&format!("{field}.name"), message));
         }
         source(check, &field, &expanded(check, &field, written, variables)?, variables)
@@ -92,12 +92,12 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
     Ok(written)
 }
 
-/// Which files of an expanded source count.
+/// Resolves the layers of an expanded source.
 fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlace) -> Result<Layers, ConfigError> {
     match place {
         SourcePlace::Git(_) | SourcePlace::Directory { .. } => {}
         SourcePlace::Http(_) if written.is_empty() => {}
-        SourcePlace::Http(_) => return Err(check.invalid(field, "is for directories and git: a URL has one document".to_owned())),
+        SourcePlace::Http(_) => return Err(check.invalid(field, "is only for directories and git".to_owned())),
     }
     if written.len() > MAX_LAYERS {
         return Err(check.invalid(field, format!("has more than {MAX_LAYERS} entries")));
@@ -132,14 +132,14 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         }
         (None, Some(http), None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
         (None, None, Some(git)) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
-        (None, None, None) => return Err(check.invalid(field, "has no place: set directory, http or git".into())),
-        _ => return Err(check.invalid(field, "has more than one place: set one of directory, http and git".into())),
+        (None, None, None) => return Err(check.invalid(field, "must have one of directory, http and git".into())),
+        _ => return Err(check.invalid(field, "must have only one of directory, http and git".into())),
     };
     let default_namespace = match &place {
         SourcePlace::Directory { .. } => {
             let unfit = [("requireSignature", require_signature.is_some()), ("allowRollback", allow_rollback.is_some())];
             if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
-                let message = "is for http and git: who may write into a directory is told by its permissions".to_owned();
+                let message = "is only for http and git; for directories, file permissions decide who may write".to_owned();
                 return Err(check.invalid(&format!("{field}.{name}"), message));
             }
             ""
@@ -182,7 +182,7 @@ fn signature(
     let WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace } = written;
     let namespace = namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
     if namespace.is_empty() || namespace.contains(|character: char| character.is_whitespace() || ",\"".contains(character)) {
-        return Err(check.invalid(&format!("{field}.namespace"), format!("{namespace:?} is no namespace of signatures")));
+        return Err(check.invalid(&format!("{field}.namespace"), format!("{namespace:?} is not a signature namespace")));
     }
     let file =
         |name: &str, path: &Option<PathBuf>| path.as_deref().map(|path| check.file(&format!("{field}.{name}"), path)).transpose();
@@ -198,7 +198,7 @@ fn signature(
         return Err(check.invalid(&format!("{field}.openpgpKeyringFile"), missing.to_owned()));
     }
     if allowed_signers_file.is_none() && openpgp_keyring_file.is_none() {
-        return Err(check.invalid(field, "names nobody: set allowedSignersFile, openpgpKeyringFile or both".to_owned()));
+        return Err(check.invalid(field, "must have allowedSignersFile, openpgpKeyringFile or both".to_owned()));
     }
     Ok(requirement)
 }

@@ -1,4 +1,4 @@
-//! What a source shares with others. Pure; [`crate::pod::sharing`] decides by it.
+//! Objects that a source shares with others. Pure; [`crate::pod::sharing`] decides by it.
 
 use super::SourceConfig;
 use crate::config::ConfigError;
@@ -17,7 +17,7 @@ pub struct WrittenShare {
     /// ConfigMaps by name; `*` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
-    /// Secrets by name, those that images are pulled with included; `*` for all. Default: none.
+    /// Secrets by name, image pull secrets included; `*` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
     /// PersistentVolumeClaims by name; `*` for all. Default: none.
@@ -34,7 +34,7 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
         let WrittenShare { with, config_maps, secrets, persistent_volume_claims, subdomains } = written;
         let field = format!("{field}[{index}]");
         if with.is_empty() {
-            return Err(check.invalid(&format!("{field}.with"), "names no source".to_owned()));
+            return Err(check.invalid(&format!("{field}.with"), "must name a source".to_owned()));
         }
         let names = |name: &str, written: &[String], is_name: fn(&str) -> bool| {
             if let Some((index, name_of_object)) = written.iter().enumerate().find(|(_, name)| *name != "*" && !is_name(name)) {
@@ -52,16 +52,17 @@ pub(super) fn shares(check: &Check<'_>, field: &str, written: &[WrittenShare]) -
         };
         let Share { with: _, config_maps, secrets, persistent_volume_claims, subdomains } = &share;
         if [config_maps, secrets, persistent_volume_claims, subdomains].into_iter().all(SharedNames::is_empty) {
-            return Err(
-                check.invalid(&field, "shares nothing: name configMaps, secrets, persistentVolumeClaims or subdomains".to_owned())
-            );
+            return Err(check.invalid(
+                &field,
+                "must have at least one of configMaps, secrets, persistentVolumeClaims and subdomains".to_owned(),
+            ));
         }
         Ok(share)
     };
     written.iter().enumerate().map(share).collect()
 }
 
-/// Refuses shares with sources that are not there, or with the source itself.
+/// Refuses shares with sources that do not exist, or with the source itself.
 pub(super) fn check_names(check: &Check<'_>, sources: &[SourceConfig]) -> Result<(), ConfigError> {
     let names: BTreeSet<&SourceId> = sources.iter().map(|source| &source.name).collect();
     for (index, source) in sources.iter().enumerate() {
@@ -91,7 +92,7 @@ pub(super) fn to_written(share: &Share) -> WrittenShare {
     }
 }
 
-/// Which of these sources reaches what of which other one.
+/// Returns the sharing rules between these sources.
 pub fn sharing(sources: &[SourceConfig]) -> Sharing {
     let of = |source: &SourceConfig| SharingSource {
         id: source.name.clone(),
@@ -144,10 +145,10 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_field() {
         for (share, expected) in [
-            ("{with: [], secrets: [a]}", "sources[0].share[0].with: names no source"),
+            ("{with: [], secrets: [a]}", "sources[0].share[0].with: must name a source"),
             ("{with: [base], secrets: [a]}", "sources[0].share[0].with: \"base\" is the source itself"),
             ("{with: [apps, none], secrets: [a]}", "sources[0].share[0].with: no source \"none\" is configured"),
-            ("{with: [apps]}", "sources[0].share[0]: shares nothing"),
+            ("{with: [apps]}", "sources[0].share[0]: must have at least one of"),
             ("{with: [apps], secrets: [a*]}", "sources[0].share[0].secrets[0]: \"a*\" is neither"),
             ("{with: [apps], subdomains: [a.b]}", "sources[0].share[0].subdomains[0]: \"a.b\" is neither"),
         ] {

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSource {
-    /// Unique: a lower-case RFC 1123 label. The first source that has a pod of a name wins; those with `allow` come last.
+    /// Unique name: a lower-case RFC 1123 label. If several sources have a pod of the same name, the first one wins; those with `allow`
+    /// come last.
     pub name: String,
     /// A directory or a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,33 +28,34 @@ pub struct WrittenSource {
     /// A git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<WrittenGit>,
-    /// Accept only what is signed. Default: accept all. For http and git.
+    /// Accept only signed revisions. Default: accept all. For http and git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_signature: Option<WrittenSignature>,
-    /// Accept older revisions than the last accepted one. Default: false. For http and git.
+    /// Accept revisions that are older than the last accepted one. Default: false. For http and git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_rollback: Option<bool>,
-    /// Earlier accepted revisions that are kept, 0 to 100. Default: 5.
+    /// Number of earlier accepted revisions to keep, 0 to 100. Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<usize>,
-    /// What its pods may use. With it, objects of other sources are out of reach unless they are shared. Default: everything.
+    /// Permissions of its pods. With it, its pods cannot use objects of other sources unless these are shared. Default: everything is
+    /// allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<WrittenAllow>,
-    /// The level of the Pod Security Standards that its pods keep to: `privileged`, `baseline` or `restricted`, or these fields. Default:
+    /// Level of the Pod Security Standards that its pods must meet: `privileged`, `baseline` or `restricted`, or these fields. Default:
     /// privileged.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "level_or_fields")]
     pub pod_security: Option<WrittenPodSecurity>,
-    /// Further demands on its pods. Default: nothing.
+    /// Further requirements for its pods. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<WrittenRequire>,
-    /// Objects of it that pods of other sources may use, where one of both sources has `allow`. Default: none.
+    /// Objects of this source that pods of other sources may use; needed where one of the two sources has `allow`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share: Vec<WrittenShare>,
-    /// Names of variables that are replaced in its manifests. Default: none.
+    /// Names of variables to substitute in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
-    /// Directories or files in it that this host uses, the most general one first; a later one's object replaces an earlier one's. Default:
-    /// all files. For directories and git.
+    /// Directories or files of the source that this host uses, base first; an object of a later one replaces that of an earlier one.
+    /// Default: all files. For directories and git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
 }
@@ -64,7 +66,7 @@ pub struct WrittenSource {
 pub struct WrittenDirectory {
     /// Absolute path.
     pub path: PathBuf,
-    /// Seconds between listings that nothing asked for, 1 to 86400. Default: 20.
+    /// Seconds between full listings, in addition to inotify events, 1 to 86400. Default: 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relist_interval_seconds: Option<u64>,
 }
@@ -73,30 +75,30 @@ pub struct WrittenDirectory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenHttp {
-    /// http or https, without credentials.
+    /// URL, http or https, without credentials.
     pub url: String,
-    /// Seconds between polls, within a tenth, 1 to 86400. Default: 20.
+    /// Seconds between polls, varied by up to 10%, 1 to 86400. Default: 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u64>,
-    /// Seconds for one poll as a whole, 1 to 3600. Default: 10.
+    /// Time limit of a poll in seconds, 1 to 3600. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// A token, or a user name and a password. Default: none.
+    /// Credentials: a token, or a user name and a password. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<WrittenAuth>,
-    /// Further headers by name, with a value or a list of values. Default: none.
+    /// Additional headers by name, with a value or a list of values. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, WrittenHeader>,
-    /// File with further headers, a line `Name: value` each. Default: none.
+    /// File with additional headers, one `Name: value` per line. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers_file: Option<PathBuf>,
-    /// URL of an http or https proxy, without credentials; not used for localhost. Default: what the daemon's environment names.
+    /// URL of an http or https proxy, without credentials; not used for localhost. Default: that of the daemon's environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
-    /// Who podstead is to that proxy: a token, or a user name and a password. Default: nobody.
+    /// Credentials for the proxy: a token, or a user name and a password. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_auth: Option<WrittenAuth>,
-    /// PEM file with the only certificate authorities to trust. Default: those of the host.
+    /// PEM file with the certificate authorities to trust instead of those of the host. Default: those of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
     /// PEM file with a client certificate. Default: none.
@@ -113,16 +115,16 @@ pub struct WrittenHttp {
 pub struct WrittenGit {
     /// `https://`, `http://`, `ssh://`, `git://`, `file://`, `user@host:path` or an absolute path.
     pub url: String,
-    /// The tip of this branch. Default: the repository's own default branch.
+    /// Branch to follow. Default: the repository's default branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// This tag.
+    /// Tag to follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// The highest tag in this range of versions.
+    /// Version range; the tag with the highest version in it is followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semver: Option<String>,
-    /// This commit and no other.
+    /// Commit to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Directory or file in the repository. Default: its root.
@@ -131,10 +133,10 @@ pub struct WrittenGit {
     /// Seconds between polls, 1 to 86400. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u64>,
-    /// Seconds for connecting, for a list of references as a whole, and for silence while objects come, 1 to 3600. Default: 60.
+    /// Time limit in seconds for connecting, for listing references, and for a pause while objects are received, 1 to 3600. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// For http and https. Default: none.
+    /// As for http. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<WrittenAuth>,
     /// As for http.
@@ -158,7 +160,7 @@ pub struct WrittenGit {
     /// As for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_key_file: Option<PathBuf>,
-    /// For ssh.
+    /// Keys for ssh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<WrittenSsh>,
 }
@@ -176,7 +178,7 @@ pub struct WrittenAuth {
     /// File with the user name; needs `passwordFile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username_file: Option<PathBuf>,
-    /// File with the password; a final line end does not belong to it.
+    /// File with the password; a trailing line break is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
 }
@@ -195,9 +197,9 @@ pub enum WrittenHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSsh {
-    /// Private key.
+    /// File with the private key.
     pub key_file: PathBuf,
-    /// Keys of the servers, as in ssh's `known_hosts`.
+    /// File with the host keys of the servers, in the format of ssh's `known_hosts`.
     pub known_hosts_file: PathBuf,
 }
 
@@ -205,13 +207,13 @@ pub struct WrittenSsh {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSignature {
-    /// Who may sign with SSH keys, in the form of ssh's `allowed_signers`. One of the files at least has to be set.
+    /// File with the SSH keys that may sign, in the format of ssh's `allowed_signers`. At least one of the two files must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_signers_file: Option<PathBuf>,
-    /// Who may sign with OpenPGP keys, as `gpg --export` writes them. Needs a build with the feature openpgp.
+    /// File with the OpenPGP keys that may sign, as `gpg --export` writes them. Needs a build with the feature openpgp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openpgp_keyring_file: Option<PathBuf>,
-    /// What SSH signatures must be for. Default: `git` for git, `podstead` for http.
+    /// Namespace of SSH signatures. Default: `git` for git, `podstead` for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }

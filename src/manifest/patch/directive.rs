@@ -6,7 +6,7 @@ use crate::manifest::fault::{Fault, code, quoted};
 use crate::manifest::node::{Entry, Node, Value};
 use crate::manifest::schema::{Struct, Type};
 
-/// Says that a mapping or list takes the place of what is there, or that it goes.
+/// Directive that a mapping or list replaces the existing one, or deletes it.
 pub(super) const PATCH: &str = "$patch";
 pub(super) const REPLACE: &str = "replace";
 pub(super) const DELETE: &str = "delete";
@@ -25,7 +25,7 @@ pub(super) fn deletion_of(key: &str) -> Option<&str> {
     key.strip_prefix(DELETION)
 }
 
-/// Whether a key is none of a field.
+/// Reports whether a key is a directive and not a field.
 pub(super) fn is_directive(key: &str) -> bool {
     key == PATCH || key == RETAIN_KEYS || order_of(key).is_some() || deletion_of(key).is_some()
 }
@@ -77,8 +77,11 @@ fn stripped_fields(entries: &[Entry], structure: &'static Struct, path: &str, at
             if is_primitive && matches!(entry.value.value, Value::List(_)) {
                 continue;
             }
-            let message =
-                if is_primitive { "expected a list".to_owned() } else { format!("{} is no list of plain values", quoted(field)) };
+            let message = if is_primitive {
+                "expected a list".to_owned()
+            } else {
+                format!("{} is not a list of plain values", quoted(field))
+            };
             faults.push(Fault::at(code::INVALID_VALUE, key_at, message).field(join(path, key)));
         } else {
             let ty = structure.field(key).map_or(&Type::Any, |field| &field.ty);
@@ -112,7 +115,7 @@ fn list_of(structure: &'static Struct, field: &str) -> Option<&'static Type> {
 fn check_patch(entry: &Entry, path: &str, at: u32, faults: &mut Vec<Fault>) {
     if !matches!(entry.value.as_str(), Some(REPLACE | DELETE)) {
         let fault = Fault::at(code::INVALID_VALUE, entry.value.at.unwrap_or(at), "expected replace or delete");
-        faults.push(fault.field(join(path, PATCH)).hint("mappings are merged without a word of their own"));
+        faults.push(fault.field(join(path, PATCH)).hint("to merge a mapping, leave $patch out"));
     }
 }
 
@@ -126,11 +129,11 @@ fn check_strings(entry: &Entry, path: &str, at: u32, faults: &mut Vec<Fault>) {
 fn check_order(entry: &Entry, structure: &'static Struct, field: &str, path: &str, at: u32, faults: &mut Vec<Fault>) {
     let mut tell = |message: String| faults.push(Fault::at(code::INVALID_VALUE, at, message).field(join(path, &entry.key)));
     if list_of(structure, field).is_none() {
-        return tell(format!("{} is no list", quoted(field)));
+        return tell(format!("{} is not a list", quoted(field)));
     }
     let Value::List(items) = &entry.value.value else { return tell("expected a list".to_owned()) };
     match rule_of(structure.name, field) {
-        ListRule::Replace => tell(format!("{} is replaced as a whole: write it in the order that it shall have", quoted(field))),
+        ListRule::Replace => tell(format!("{} is replaced as a whole; write it in the wanted order", quoted(field))),
         ListRule::Union => {}
         ListRule::ByKey(key) => {
             if !items.iter().all(|item| key.is_in(item)) {
@@ -146,12 +149,13 @@ fn check_keys(items: &[Node], structure: &'static Struct, field: &str, path: &st
         let is_replacement = find(item.entries(), PATCH).is_some_and(|directive| directive.as_str() == Some(REPLACE));
         if matches!(item.value, Value::Map(_)) && !is_replacement && !key.is_in(item) {
             let fault = Fault::at(code::MISSING_FIELD, item.at.unwrap_or(at), "is required");
-            let hint = "it says which item is meant";
+            let hint = "it identifies the item";
             faults.push(fault.field(format!("{path}[{index}].{}", key.field)).hint(hint));
         }
         if is_replacement && item.entries().len() > 1 {
-            let fault = Fault::at(code::INVALID_VALUE, item.at.unwrap_or(at), "an item with $patch: replace has nothing else");
-            faults.push(fault.field(format!("{path}[{index}]")).hint("it says that the other items take the place of the list"));
+            let fault =
+                Fault::at(code::INVALID_VALUE, item.at.unwrap_or(at), "an item with $patch: replace must have no other field");
+            faults.push(fault.field(format!("{path}[{index}]")).hint("it makes the other items replace the list"));
         }
     }
 }

@@ -12,12 +12,12 @@ pub(super) struct Pointer(Vec<String>);
 impl Pointer {
     /// Reads `/spec/containers/0`; `~1` is `/` and `~0` is `~`. The whole document has no pointer here.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
-        let Some(steps) = text.strip_prefix('/') else { return Err("a path begins with /, e.g. /spec/containers/0/image") };
+        let Some(steps) = text.strip_prefix('/') else { return Err("a path must start with /, e.g. /spec/containers/0/image") };
         let step = |step: &str| {
             let escapes_are_whole = step.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
             escapes_are_whole.then(|| step.replace("~1", "/").replace("~0", "~"))
         };
-        steps.split('/').map(step).collect::<Option<_>>().map(Self).ok_or("a ~ is written ~0, and a / in a name ~1")
+        steps.split('/').map(step).collect::<Option<_>>().map(Self).ok_or("write ~ as ~0, and / in a name as ~1")
     }
 
     fn starts_with(&self, other: &Self) -> bool {
@@ -39,7 +39,7 @@ pub(super) struct Operation {
     pub(super) path: Pointer,
 }
 
-/// What an operation does at its path.
+/// Change of an operation at its path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
     Add(Node),
@@ -51,7 +51,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Whether it may add more than the patch itself holds.
+    /// Reports whether it may add more than the patch itself contains.
     pub(super) fn may_grow(&self) -> bool {
         match self {
             Self::Copy { .. } => true,
@@ -88,9 +88,9 @@ pub(super) fn apply(root: &mut Node, operation: Operation) -> Result<(), Fault> 
         Change::Test(value) => match get(root, &path.0) {
             // What is not there is null, as for Kubernetes.
             None if value.value == Value::Null => Ok(()),
-            None => Err(fail(format!("the test failed: {}", nothing_at(&path)))),
+            None => Err(fail(format!("test failed: {}", nothing_at(&path)))),
             // What is there may be secret.
-            Some(known) if !same(known, &value) => Err(fail(format!("the test failed: another value is at {path}"))),
+            Some(known) if !same(known, &value) => Err(fail(format!("test failed: {path} has another value"))),
             Some(_) => Ok(()),
         },
     }
@@ -100,7 +100,7 @@ pub(super) fn apply(root: &mut Node, operation: Operation) -> Result<(), Fault> 
 pub(super) const CODE: &str = "patch-failed";
 
 fn nothing_at(path: &Pointer) -> String {
-    format!("there is nothing at {path}")
+    format!("{path} does not exist")
 }
 
 /// The index of an item that is there.
@@ -138,12 +138,13 @@ fn add(root: &mut Node, path: &Pointer, value: Node, at: u32) -> Result<(), Stri
         }
         Value::List(items) => {
             let index = if last == "-" { Some(items.len()) } else { index(last, items.len() + 1) };
-            let index = index.ok_or_else(|| format!("{} is no place in the list of {} items", quoted(last), items.len()))?;
+            let index =
+                index.ok_or_else(|| format!("{} is not an index of the list, which has {} items", quoted(last), items.len()))?;
             items.insert(index, value);
             Ok(())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => {
-            Err(format!("what is at {} is neither a mapping nor a list", Pointer(parents.to_vec())))
+            Err(format!("{} is neither a mapping nor a list", Pointer(parents.to_vec())))
         }
     }
 }
@@ -158,7 +159,7 @@ fn remove(root: &mut Node, path: &Pointer) -> Result<Node, String> {
     removed.ok_or_else(|| nothing_at(path))
 }
 
-/// The words of the form.
+/// Returns the operand that an operation needs.
 pub(super) fn needs(op: &str) -> Option<Needs> {
     match op {
         "add" | "replace" | "test" => Some(Needs::Value),
@@ -168,7 +169,7 @@ pub(super) fn needs(op: &str) -> Option<Needs> {
     }
 }
 
-/// What an operation has beside its path.
+/// Operand of an operation in addition to its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
@@ -181,5 +182,5 @@ pub(super) const OPERATIONS: &str = "add, remove, replace, move, copy or test";
 
 /// The fault of a word that is no operation.
 pub(super) fn unknown_operation(op: &str, at: u32) -> Fault {
-    Fault::at(code::INVALID_VALUE, at, format!("{} is no operation", quoted(op))).hint(format!("write {OPERATIONS}"))
+    Fault::at(code::INVALID_VALUE, at, format!("{} is not an operation", quoted(op))).hint(format!("write {OPERATIONS}"))
 }

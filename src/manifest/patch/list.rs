@@ -51,7 +51,7 @@ pub(super) fn by_order(merged: Vec<Merged>, order: &[Node], rule: ListRule) -> V
     interleaved(without(others), without(listed))
 }
 
-/// Whether the items of a patch come in the order that it gives.
+/// Reports whether the items of a patch are in the order that it gives.
 pub(super) fn follows(patch: &[Node], order: &[Node], rule: ListRule) -> bool {
     let mut order = order.iter();
     let items = patch.iter().filter(|item| find(item.entries(), PATCH).is_none());

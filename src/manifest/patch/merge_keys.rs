@@ -1,4 +1,4 @@
-//! How lists of the API are merged: what tells their items apart.
+//! Merge keys of the lists of the API.
 //!
 //! From the API's own definition (`x-kubernetes-patch-merge-key`; `x-kubernetes-list-map-keys` where an item needs two). A list that is not
 //! here is replaced as a whole.
@@ -6,18 +6,18 @@
 use super::tree::{find, same};
 use crate::manifest::node::{Node, Value};
 
-/// How a list is merged.
+/// Merge strategy of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListRule {
     /// The patch's list takes its place.
     Replace,
-    /// Values that are not there yet are added.
+    /// Missing values are added.
     Union,
-    /// Items are told apart by their keys.
+    /// Items are identified by their keys.
     ByKey(MergeKey),
 }
 
-/// What tells the items of a list apart.
+/// Merge key of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MergeKey {
     /// Every item has it.
@@ -25,7 +25,7 @@ pub(super) struct MergeKey {
     second: Option<Second>,
 }
 
-/// Tells items apart that have the same first key.
+/// Identifies items that have the same first key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Second {
     field: &'static str,
@@ -62,7 +62,7 @@ const fn by_two(field: &'static str, second: &'static str, default: Option<&'sta
     MergeKey { field, second: Some(Second { field: second, default }) }
 }
 
-/// How the list `field` of `structure` is merged.
+/// Returns the merge strategy of the list `field` of `structure`.
 pub(super) fn rule_of(structure: &str, field: &str) -> ListRule {
     if (structure, field) == ("ObjectMeta", "finalizers") {
         return ListRule::Union;
@@ -72,8 +72,8 @@ pub(super) fn rule_of(structure: &str, field: &str) -> ListRule {
 }
 
 impl MergeKey {
-    /// Which of `items` a patch's item means. Where several have the same first key and the patch's item does not say the second one, it is
-    /// the one with the default.
+    /// Returns the index of the item that a patch's item refers to. If several have the same first key and the patch's item has no second
+    /// one, it is the one with the default.
     pub(super) fn position<'a>(self, items: impl Iterator<Item = &'a Node>, wanted: &Node) -> Option<usize> {
         let first = find(wanted.entries(), self.field)?;
         let has_first = |item: &Node| find(item.entries(), self.field).is_some_and(|value| same(value, first));

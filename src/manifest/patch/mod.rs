@@ -1,7 +1,7 @@
 //! Changes of objects that other documents hold: `kind: Patch`.
 //!
 //! In: a document, and the trees of the objects that it is for. Out: the changed trees, whose nodes know which patch wrote them. What is
-//! wrong with a patch is told at its own place.
+//! wrong with a patch is reported at its own place.
 
 mod directive;
 mod json;
@@ -39,7 +39,7 @@ pub struct Patch {
     origin: Origin,
     target: Target,
     change: Change,
-    /// What the places of the nodes in `change` mean.
+    /// Positions that the nodes in `change` refer to.
     places: Vec<Position>,
 }
 
@@ -50,7 +50,7 @@ enum Change {
 }
 
 impl fmt::Debug for Patch {
-    /// What it writes is not shown: it may be for a Secret.
+    /// Without its content, which may be for a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Patch {} of {} at {}", self.key.name, self.target, self.origin)
     }
@@ -62,12 +62,12 @@ impl Patch {
         &self.key
     }
 
-    /// Where it is written.
+    /// File and position of its manifest.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What it changes.
+    /// Its target.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -78,16 +78,16 @@ impl Patch {
 pub(super) struct Patched {
     /// `None` when a patch removed the object.
     pub(super) node: Option<Node>,
-    /// What the places in it mean.
+    /// Positions that its nodes refer to.
     pub(super) table: Vec<Place>,
-    /// Where the tree itself begins in the table.
+    /// Index of the tree's own position in the table.
     pub(super) at: u32,
 }
 
-/// Why an object cannot be patched.
+/// Reason why an object cannot be patched.
 #[derive(Debug)]
 pub(super) struct PatchFault {
-    /// Which patch failed.
+    /// Index of the failed patch.
     pub(super) patch: usize,
     pub(super) fault: Fault,
     pub(super) position: Position,

@@ -1,4 +1,4 @@
-//! A `Patch` document to a [`Patch`], with everything that is wrong with it told at its place.
+//! A `Patch` document to a [`Patch`], with each of its problems reported at its place.
 
 use super::directive;
 use super::json::{self, Needs, Operation, Pointer};
@@ -53,14 +53,14 @@ const fn field(name: &'static str, ty: Type, required: bool) -> Field {
     Field { name, ty, required }
 }
 
-/// What a document says, as far as it can be told.
+/// Content of a patch document, as far as it is valid.
 #[derive(Debug)]
 pub(in crate::manifest) struct Reading {
     /// Its identity; `None` where it has no name.
     pub(in crate::manifest) key: Option<ObjectKey>,
-    /// What it would change; `None` where that cannot be told.
+    /// Its target; `None` if it is not valid.
     pub(in crate::manifest) target: Option<Target>,
-    /// What is wrong with it, in no order. Their fields have `prefix`.
+    /// Its problems, in no order. Their fields have `prefix`.
     pub(in crate::manifest) faults: Vec<Fault>,
     change: Option<Change>,
 }
@@ -101,7 +101,7 @@ pub(in crate::manifest) fn read(node: &Node, prefix: &str, at: u32, places: Plac
         }
         (None, Some(entry)) => operations(&entry.value, &path("json"), &mut faults),
         (None, None) => {
-            let fault = Fault::at(code::MISSING_FIELD, at, "a patch says in strategicMerge or json what it changes");
+            let fault = Fault::at(code::MISSING_FIELD, at, "a patch must have strategicMerge or json");
             faults.push(fault.field(prefix));
             None
         }
@@ -130,7 +130,7 @@ impl Reading {
     }
 }
 
-/// What a target says. `Err(None)`: the walk over the document told what is wrong.
+/// Parses a target. `Err(None)`: the schema check has reported the problem.
 fn target(node: &Node, path: &str, at: u32) -> Result<Target, Option<Fault>> {
     let Value::Map(_) = node.value else { return Err(None) };
     let text = |name: &str| match find(node.entries(), name) {
@@ -153,13 +153,13 @@ fn target(node: &Node, path: &str, at: u32) -> Result<Target, Option<Fault>> {
     if let Some(name) = name {
         let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '*');
         if name.is_empty() || !name.chars().all(allowed) || name.contains(".*") {
-            let hint = "a name, in which * stands for any text (web-*); regular expressions are not known";
-            return Err(fault("name", format!("{} is no name", quoted(name)), hint));
+            let hint = "write a name, in which * matches any text (web-*); regular expressions are not supported";
+            return Err(fault("name", format!("{} is not a name", quoted(name)), hint));
         }
     }
     let namespace = text("namespace")?;
     if namespace.is_some_and(|namespace| namespace.is_empty() || namespace.contains('*')) {
-        return Err(fault("namespace", "is no namespace".to_owned(), "leave it out for objects of any namespace"));
+        return Err(fault("namespace", "is not a namespace".to_owned(), "omit it to patch objects of all namespaces"));
     }
     let selector = text("labelSelector")?;
     let labels = LabelSelector::parse(selector.unwrap_or_default())
@@ -226,7 +226,7 @@ fn operation(item: &Node, path: &str, at: u32, faults: &mut Vec<Fault>) -> Optio
         [("value", value.is_some(), needs == Needs::Value), ("from", item.entry("from").is_some(), needs == Needs::From)]
     {
         if is_there != is_wanted {
-            let message = if is_wanted { format!("{op} needs a {name}") } else { format!("{op} has no {name}") };
+            let message = if is_wanted { format!("{op} requires a {name}") } else { format!("{op} must not have a {name}") };
             faults.push(Fault::at(code::INVALID_VALUE, place(name), message).field(format!("{path}.{name}")));
         }
     }

@@ -1,7 +1,7 @@
 //! Strategic merge: the Kubernetes rules for laying a part of an object over an object, as `kubectl patch --type=strategic` has them.
 //!
-//! Mappings are merged, null takes a field out, lists are merged where the API names what tells their items apart and are replaced
-//! elsewhere. Two differences, both where Kubernetes would mix up two items: ports are told apart by port and protocol, and spread
+//! Mappings are merged, null removes a field, lists are merged where the API names the keys of their items and are replaced
+//! elsewhere. Two differences, both where Kubernetes would mix up two items: ports are identified by port and protocol, and spread
 //! constraints by topology key and what happens when they cannot be met.
 
 use super::directive::{self, DELETE, PATCH, REPLACE, RETAIN_KEYS};
@@ -93,7 +93,7 @@ fn set_order(
     if let Some(patched) = &patched
         && !list::follows(patched, &order_items, rule)
     {
-        let message = format!("the items of {field} are not in the order that {} gives", quoted(&order.key));
+        let message = format!("the items of {field} are not in the order of {}", quoted(&order.key));
         return Err(Fault::at(code::INVALID_VALUE, order.key_at.unwrap_or_default(), message).field(order.key));
     }
     let known = take(original, field);
@@ -175,7 +175,7 @@ fn retain(original: &mut Vec<Entry>, patch: &[Entry], directive: &Entry) -> Resu
     let is_kept = |key: &str| kept.iter().any(|node| node.as_str() == Some(key));
     for entry in patch.iter().filter(|entry| entry.value.value != Value::Null && !directive::is_directive(&entry.key)) {
         if !is_kept(&entry.key) {
-            let message = format!("the patch has {}, which {RETAIN_KEYS} does not name", quoted(&entry.key));
+            let message = format!("the patch has {}, which is not in {RETAIN_KEYS}", quoted(&entry.key));
             return Err(Fault::at(code::INVALID_VALUE, entry.key_at.unwrap_or_default(), message).field(RETAIN_KEYS));
         }
     }
@@ -188,8 +188,8 @@ fn unknown_directive(entry: &Entry) -> Fault {
     Fault::at(code::INVALID_VALUE, at, "write replace or delete").field(PATCH)
 }
 
-/// What a part of a patch adds where there is nothing to merge it with: without directives and nulls. `None` for an item that is to be
-/// deleted.
+/// Returns the part of a patch to add where there is nothing to merge it with: without directives and nulls. `None` for an item that is to
+/// be deleted.
 fn added(mut node: Node) -> Option<Node> {
     match node.value {
         Value::Map(entries) => {

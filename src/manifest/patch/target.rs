@@ -1,10 +1,10 @@
-//! Which objects a patch changes.
+//! Selection of the objects that a patch changes.
 
 use crate::manifest::{LabelSelector, ObjectKey};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Which objects a patch changes: all that have everything that it names.
+/// Selector of the objects that a patch changes: all its conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// `Pod`, `ConfigMap`, `Secret` or `PersistentVolumeClaim`.
@@ -18,7 +18,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether an object of this identity can be meant. Its labels count as well: see [`Target::selects_labels`].
+    /// Reports whether the selector matches this identity. Labels are matched separately: see [`Target::selects_labels`].
     pub fn selects(&self, key: &ObjectKey) -> bool {
         let ObjectKey { kind, namespace, name } = key;
         kind == self.kind
@@ -26,12 +26,12 @@ impl Target {
             && self.name.as_ref().is_none_or(|pattern| matches(pattern, name))
     }
 
-    /// Whether an object with these labels can be meant. Those that count are in its own document, without patches.
+    /// Reports whether the selector matches these labels: those of the object's own document, without patches.
     pub fn selects_labels(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         self.labels.matches(labels)
     }
 
-    /// Whether it names one object, which has to be there, and not some that may be.
+    /// Reports whether it names exactly one object, which must exist.
     pub fn is_definite(&self) -> bool {
         self.label_selector.is_none() && self.name.as_ref().is_some_and(|name| !name.contains('*'))
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Whether `name` is what `pattern` says, in which `*` stands for any text.
+/// Reports whether `name` matches `pattern`, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(head) else { return false };

@@ -13,13 +13,13 @@ pub(super) fn find_mut<'a>(entries: &'a mut [Entry], key: &str) -> Option<&'a mu
     entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
 }
 
-/// Takes a key out.
+/// Removes a key.
 pub(super) fn take(entries: &mut Vec<Entry>, key: &str) -> Option<Entry> {
     let at = entries.iter().position(|entry| entry.key == key)?;
     Some(entries.remove(at))
 }
 
-/// Puts an entry in, in the place of one with the same key.
+/// Inserts an entry, replacing one with the same key.
 pub(super) fn put(entries: &mut Vec<Entry>, entry: Entry) {
     match entries.iter_mut().find(|known| known.key == entry.key) {
         Some(known) => *known = entry,
@@ -50,7 +50,7 @@ pub(super) fn without_nulls(mut node: Node) -> Node {
 /// Stands where a node is taken out for a moment.
 pub(super) const NOTHING: Node = Node { at: None, value: Value::Null };
 
-/// Whether two trees say the same, wherever they are written: numbers by value, mappings in any order.
+/// Reports whether two trees are equal: numbers by value, mappings in any order.
 pub(super) fn same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {
         (Value::Null, Value::Null) => true,
@@ -85,7 +85,7 @@ fn same_number(one: &Number, other: &Number) -> bool {
     }
 }
 
-/// Whether a tree has no more than so many values and keys, and no more levels.
+/// Reports whether a tree stays within these numbers of values and keys, and of levels.
 pub(super) fn fits(node: &Node, max_nodes: u32, max_depth: u32) -> bool {
     fn count(node: &Node, left: &mut u32, depth: u32) -> Option<()> {
         *left = left.checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! The walk: one object against its structure, all faults at once, places of all fields noted.
+//! Check of one object against its structure: reports all faults at once and records the positions of all fields.
 
 use super::literal::{self, Objection};
 use super::suggest::{Ancestor, suggest};
@@ -9,16 +9,16 @@ use crate::manifest::places::Places;
 use crate::manifest::positions::{PathHash, PositionMapBuilder};
 use std::fmt::Write as _;
 
-/// What the walk found.
+/// Result of the check.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Checked {
     /// Everything that is wrong.
     pub(in crate::manifest) faults: Vec<Fault>,
-    /// Where the fields are.
+    /// Positions of the fields.
     pub(in crate::manifest) positions: PositionMapBuilder,
 }
 
-/// Whether an object has to be there as a whole.
+/// Completeness of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::manifest) enum Extent {
     /// Every required field is there.
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
         }
         match (&node.value, ty) {
             (Value::Unsupported(what), _) => {
-                self.report(code::UNSUPPORTED_YAML, here, format!("{what} cannot be used"), None);
+                self.report(code::UNSUPPORTED_YAML, here, format!("{what} is not supported"), None);
             }
             (Value::Map(entries), Type::Object(structure)) => self.object(entries, structure, path, node.at.unwrap_or(at)),
             (Value::Map(entries), Type::Map(inner)) => self.entries(entries, inner, path, at),
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
             Some(first) => format!(", first in line {}", self.places.place(first).position.line),
             None => String::new(),
         };
-        let message = format!("the key {} is there twice{first}", quoted(&entry.key));
+        let message = format!("duplicate key {}{first}", quoted(&entry.key));
         self.report(code::DUPLICATE_KEY, at, message, Some("keep one of the two".to_owned()));
     }
 

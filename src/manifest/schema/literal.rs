@@ -1,6 +1,6 @@
 //! Strings with a syntax of their own: quantities, times, base64. Each check answers with what is wrong and what to write.
 
-/// What is wrong with a literal, and perhaps what to write.
+/// Problem of a literal, and a remedy if there is one.
 pub(super) type Objection = (String, Option<String>);
 
 /// Suffixes of quantities.
@@ -17,7 +17,7 @@ pub(super) fn quantity(text: &str) -> Result<(), Objection> {
     }
     let hint = (is_number && !text.starts_with('-')).then(|| corrected_suffix(suffix)).flatten();
     let hint = hint.map(|suffixes| suffixes.iter().map(|suffix| format!("{number}{suffix}")).collect::<Vec<_>>().join(" or "));
-    let hint = hint.unwrap_or_else(|| "a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, without a blank".to_owned());
+    let hint = hint.unwrap_or_else(|| "write a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, without a blank".to_owned());
     Err((format!("{} is not a quantity", crate::manifest::fault::quoted(text)), Some(hint)))
 }
 
@@ -27,7 +27,7 @@ fn is_exponent(suffix: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What people write for `Mi` and its like.
+/// Returns the suffixes that a misspelt one may stand for.
 fn corrected_suffix(suffix: &str) -> Option<&'static [&'static str]> {
     let suffix = suffix.trim().to_ascii_lowercase();
     match suffix.strip_suffix('b').or(suffix.strip_suffix("byte")).or(suffix.strip_suffix("bytes")).unwrap_or(&suffix) {
@@ -59,7 +59,7 @@ pub(super) fn time(text: &str) -> Result<(), Objection> {
 
 /// Standard base64 with padding. Line breaks do not count.
 pub(super) fn base64(text: &str) -> Result<(), Objection> {
-    let objection = |reason: String| Err((format!("not base64: {reason}"), Some("plain text goes into stringData".to_owned())));
+    let objection = |reason: String| Err((format!("not base64: {reason}"), Some("put plain text into stringData".to_owned())));
     let (mut length, mut padding, mut last) = (0_usize, 0_usize, 0);
     for character in text.chars() {
         let value = match character {
@@ -73,10 +73,10 @@ pub(super) fn base64(text: &str) -> Result<(), Objection> {
                 padding += 1;
                 continue;
             }
-            other => return objection(format!("the character {other:?} does not belong to it")),
+            other => return objection(format!("invalid character {other:?}")),
         };
         if padding > 0 {
-            return objection("text follows the padding".to_owned());
+            return objection("there is text after the padding".to_owned());
         }
         (length, last) = (length + 1, value);
     }
@@ -84,13 +84,13 @@ pub(super) fn base64(text: &str) -> Result<(), Objection> {
         0 => (0, 0),
         2 => (2, 0b1111),
         3 => (1, 0b11),
-        _ => return objection("a character is missing or too many".to_owned()),
+        _ => return objection("its length is not possible".to_owned()),
     };
     if padding != expected_padding {
-        return objection(format!("it ends with {padding} `=` where {expected_padding} belong"));
+        return objection(format!("it ends with {padding} `=` instead of {expected_padding}"));
     }
     if last & unused_bits != 0 {
-        return objection("its last character has bits that mean nothing".to_owned());
+        return objection("its last character has unused bits set".to_owned());
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(quantity("512MB").unwrap_err().1.unwrap(), "512M or 512Mi");
         assert_eq!(quantity("1 gib").unwrap_err().1.unwrap(), "1Gi");
         assert_eq!(quantity("10K").unwrap_err().1.unwrap(), "10k or 10Ki");
-        assert!(quantity("ten").unwrap_err().1.unwrap().starts_with("a number and one of"));
+        assert!(quantity("ten").unwrap_err().1.unwrap().starts_with("write a number with one of"));
     }
 
     #[test]

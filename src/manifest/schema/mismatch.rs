@@ -1,4 +1,4 @@
-//! A value of the wrong type, said with what was found, what belongs there and how to mend it.
+//! Messages for values of the wrong type: the value found, the expected type and the remedy.
 
 use super::Type;
 use crate::manifest::fault::quoted;
@@ -9,7 +9,7 @@ pub(super) fn explain(node: &Node, ty: &Type, raw: Option<&str>) -> (String, Opt
     (format!("expected {}, found {}", expected(ty), found(node, raw)), hint(node, ty, raw))
 }
 
-/// What belongs into a field of that type.
+/// Describes the expected value of a type.
 fn expected(ty: &Type) -> &'static str {
     match ty {
         Type::Str => "a string",
@@ -25,17 +25,17 @@ fn expected(ty: &Type) -> &'static str {
     }
 }
 
-/// What stands there.
+/// Describes the value that was found.
 pub(in crate::manifest) fn found(node: &Node, raw: Option<&str>) -> String {
     match &node.value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(value) => match raw {
-            Some(raw) if raw != value.to_string() => format!("the boolean {value} (that is what unquoted {raw} means)"),
+            Some(raw) if raw != value.to_string() => format!("the boolean {value} (YAML reads unquoted {raw} as a boolean)"),
             Some(_) | None => format!("the boolean {value}"),
         },
         Value::Number(number) => match raw {
             Some(raw) if raw.bytes().all(|byte| byte.is_ascii_digit()) && !raw.starts_with('0') => format!("the number {raw}"),
-            Some(raw) if raw != number.to_string() => format!("the number {number} (that is what unquoted {raw} means)"),
+            Some(raw) if raw != number.to_string() => format!("the number {number} (YAML reads unquoted {raw} as a number)"),
             Some(_) | None => format!("the number {number}"),
         },
         Value::String(text) => format!("the string {}", quoted(text)),
@@ -56,12 +56,14 @@ fn hint(node: &Node, ty: &Type, raw: Option<&str>) -> Option<String> {
         (Type::Str, Value::Null) => Some("write \"\" for an empty string, or remove it".to_owned()),
         (_, Value::Null) => Some("remove it, or give it a value".to_owned()),
         (Type::Bool, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Some("without quotes: true".to_owned()),
-            "false" | "no" | "off" | "0" => Some("without quotes: false".to_owned()),
+            "true" | "yes" | "on" | "1" => Some("write true without quotes".to_owned()),
+            "false" | "no" | "off" | "0" => Some("write false without quotes".to_owned()),
             _ => None,
         },
         (Type::Bool, Value::Number(_)) => Some("write true or false".to_owned()),
-        (Type::Int32 | Type::Int64, Value::String(text)) if text.parse::<i64>().is_ok() => Some(format!("without quotes: {text}")),
+        (Type::Int32 | Type::Int64, Value::String(text)) if text.parse::<i64>().is_ok() => {
+            Some(format!("write {text} without quotes"))
+        }
         (Type::Int32 | Type::Int64 | Type::IntOrString, Value::Number(_)) => Some(limits(ty).to_owned()),
         (Type::List(inner), Value::Map(_)) => Some(match inner {
             Type::Object(_) => "begin each item with `- `".to_owned(),

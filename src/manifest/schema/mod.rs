@@ -1,4 +1,4 @@
-//! What fields a Pod, ConfigMap or Secret may have and of what type: a table made from k8s-openapi's schema, the walk that
+//! Fields and types of Pod, ConfigMap and Secret: a table made from k8s-openapi's schema, the walk that
 //! holds a document against it, and the hints for what does not fit.
 
 mod check;
@@ -26,13 +26,13 @@ pub struct Struct {
 pub struct Field {
     /// As written in a manifest.
     pub name: &'static str,
-    /// What may stand there.
+    /// Its type.
     pub ty: Type,
     /// The API refuses an object without it.
     pub required: bool,
 }
 
-/// What may stand in a field.
+/// Type of a field.
 #[derive(Debug)]
 pub enum Type {
     /// A string.

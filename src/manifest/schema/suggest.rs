@@ -1,4 +1,4 @@
-//! What the author of an unknown field may have meant.
+//! Suggestions for unknown fields.
 
 use super::{Struct, Type};
 
@@ -10,7 +10,7 @@ pub(super) struct Ancestor {
     pub(super) depth: usize,
 }
 
-/// What to say.
+/// A suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suggestion {
     /// The hint; `{ancestor}` paths are already in it.
@@ -36,17 +36,17 @@ const FOREIGN_WORDS: &[(&str, &str, &str)] = &[
     ("Container", "volumes", "list volumes under spec.volumes and mount them with `volumeMounts`"),
     ("ContainerPort", "port", "Kubernetes calls it `containerPort`"),
     ("ContainerPort", "targetPort", "Kubernetes calls it `containerPort`"),
-    ("Pod", "template", "a Pod has no template: move what is under template to the top"),
+    ("Pod", "template", "a Pod has no template; move its content to the top"),
     ("PodSpec", "image", "write it under containers[]"),
-    ("PodSpec", "replicas", "each Pod is one; write a manifest for each"),
-    ("PodSpec", "selector", "a Pod needs none"),
-    ("PodSpec", "template", "a Pod has no template: move what is under template.spec to spec"),
+    ("PodSpec", "replicas", "a Pod has no replicas; write one manifest per Pod"),
+    ("PodSpec", "selector", "a Pod has no selector"),
+    ("PodSpec", "template", "a Pod has no template; move the content of template.spec to spec"),
     ("ResourceRequirements", "cpu", "write it under limits or requests"),
     ("ResourceRequirements", "memory", "write it under limits or requests"),
     ("VolumeMount", "path", "Kubernetes calls it `mountPath`"),
 ];
 
-/// A hint for `name`, which the last of `ancestors` does not have. `path` tells the path of an ancestor.
+/// A hint for `name`, which the last of `ancestors` does not have. `path` is the path of an ancestor.
 pub(super) fn suggest(name: &str, ancestors: &[Ancestor], path: impl Fn(&Ancestor) -> String) -> Option<Suggestion> {
     let (here, above) = ancestors.split_last()?;
     let elsewhere = |hint: String| Some(Suggestion { hint, field: None });
@@ -61,7 +61,7 @@ pub(super) fn suggest(name: &str, ancestors: &[Ancestor], path: impl Fn(&Ancesto
     if let Some(ancestor) = above.iter().rev().find(|ancestor| ancestor.structure.field(name).is_some()) {
         return elsewhere(match path(ancestor).as_str() {
             "" => format!("\"{name}\" belongs at the top of the object"),
-            path => format!("\"{name}\" belongs to {path}: look at the indentation"),
+            path => format!("\"{name}\" belongs to {path}; check the indentation"),
         });
     }
     let below = children_with(name, here.structure);
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_field_of_another_level_is_told_its_level() {
         let container = [&table::POD, &table::POD_SPEC, &table::CONTAINER];
-        assert_eq!(hint("hostNetwork", &container).unwrap(), "\"hostNetwork\" belongs to PodSpec: look at the indentation");
+        assert_eq!(hint("hostNetwork", &container).unwrap(), "\"hostNetwork\" belongs to PodSpec; check the indentation");
         assert_eq!(hint("runAsUser", &container).unwrap(), "\"runAsUser\" belongs under securityContext");
         assert_eq!(hint("metadata", &container).unwrap(), "\"metadata\" belongs at the top of the object");
         assert_eq!(hint("containerPort", &container).unwrap(), "\"containerPort\" belongs under ports[]");

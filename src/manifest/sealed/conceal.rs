@@ -1,4 +1,4 @@
-//! Documents that stay closed where that is only noted: what is encrypted is stood in for, so that the rest can be judged.
+//! Placeholders for encrypted values, so that the rest of a document can be checked without a key.
 
 use super::MARK;
 use crate::manifest::node::{Node, Value};
@@ -28,7 +28,7 @@ pub(in crate::manifest) fn conceal(node: &mut Node) -> bool {
     !holds_sealed(node)
 }
 
-/// Whether an object that is neither a Secret nor a patch of Secrets has sealed values.
+/// Reports whether an object that is neither a Secret nor a patch of Secrets has sealed values.
 pub(in crate::manifest) fn holds_sealed_beside_secrets(node: &mut Node) -> bool {
     let beside_metadata = |object: &Node| match &object.value {
         Value::Map(entries) => entries.iter().any(|entry| entry.key != MARK && holds_sealed(&entry.value)),
@@ -62,7 +62,7 @@ fn objects(node: &mut Node) -> Vec<(&mut Node, bool)> {
     }
 }
 
-/// Whether what is in the object is kept as a Secret is: it is one, or a patch of Secrets, which itself is not kept on disk.
+/// Reports whether the object is protected like a Secret: it is one, or a patch of Secrets, which itself is not kept on disk.
 fn is_kept_secret(node: &Node) -> bool {
     match kind(node) {
         Some("Secret") => true,

@@ -26,19 +26,19 @@ const RULES: [(&str, RuleKind); 6] = [
     ("encrypted_comment_regex", RuleKind::Comments),
 ];
 
-/// What SOPS says of a document.
+/// Metadata that SOPS adds to a document.
 #[derive(Debug)]
 pub(super) struct Metadata<'a> {
     /// Its data key, wrapped for one age recipient each.
     pub(super) wrapped: Vec<Wrapped<'a>>,
-    /// Which values are encrypted.
+    /// Rule that selects the encrypted values.
     pub(super) rule: Rule,
     /// The MAC is over what is encrypted, not over what is in clear.
     pub(super) is_of_sealed_only: bool,
     /// The sealed MAC.
     pub(super) mac: &'a str,
     pub(super) mac_at: Option<u32>,
-    /// When it was encrypted: the place that the MAC is sealed for.
+    /// Time of encryption: additional data of the encrypted MAC.
     pub(super) last_modified: &'a str,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Metadata<'a> {
         let rule = match (rules.next(), rules.next()) {
             (None, _) => Rule::usual(),
             (Some((kind, text)), None) => Rule::new(kind, text)?,
-            (Some(_), Some(_)) => return Err(SopsError::Metadata("it has more than one rule of what is encrypted")),
+            (Some(_), Some(_)) => return Err(SopsError::Metadata("it has more than one encryption rule")),
         };
         Ok(Self {
             wrapped: wrapped(node)?,
@@ -85,7 +85,7 @@ fn wrapped(metadata: &Node) -> Result<Vec<Wrapped<'_>>, SopsError> {
         let text = |name| recipient.entry(name).and_then(|entry| entry.value.as_str());
         Some(Wrapped { recipient: text("recipient")?, file: text("enc")? })
     });
-    wrapped.collect::<Option<_>>().ok_or(SopsError::Metadata("an age recipient has no key"))
+    wrapped.collect::<Option<_>>().ok_or(SopsError::Metadata("an age recipient has no encrypted data key"))
 }
 
 /// The items of a list; none for anything else.

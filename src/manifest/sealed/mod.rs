@@ -17,12 +17,12 @@ use metadata::Metadata;
 use std::collections::HashMap;
 use walk::{Counted, Walk};
 
-/// The mapping that tells an encrypted document.
+/// The mapping that marks an encrypted document.
 pub(super) const MARK: &str = "sops";
 /// Keys that are tried for the documents of one file, each for some tenths of a millisecond.
 const MAX_TRIED: usize = 2000;
 
-/// What is known of the encrypted documents of one file.
+/// State of the encrypted documents of one file.
 #[derive(Debug)]
 pub(super) struct Seals<'a> {
     opening: &'a Opening,
@@ -37,11 +37,11 @@ struct Group {
     key: DataKey,
     /// Over the documents that were looked at.
     mac: Mac,
-    /// What it should be.
+    /// The expected MAC.
     expected: String,
 }
 
-/// How a document stands.
+/// Result of opening a document.
 #[derive(Debug)]
 pub(super) enum Opened {
     /// It is not encrypted.
@@ -52,7 +52,7 @@ pub(super) enum Opened {
     Closed(Fault),
 }
 
-/// Whether a file may have encrypted documents.
+/// Reports whether a file may have encrypted documents.
 pub(super) fn may_be_in(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, MARK.as_bytes()).is_some()
 }
@@ -62,7 +62,7 @@ impl<'a> Seals<'a> {
         Self { opening, groups: HashMap::new(), tried: 0 }
     }
 
-    /// Takes a document into its MAC, if it can be opened. What is wrong with it is told when it is opened.
+    /// Adds a document to its MAC, if it can be opened. Its problems are reported when it is opened.
     pub(super) fn look(&mut self, mut node: Node) {
         let Some((_, metadata)) = take_metadata(&mut node) else { return };
         let Ok(metadata) = Metadata::of(&metadata) else { return };
@@ -105,7 +105,7 @@ impl<'a> Seals<'a> {
         Ok(Opened::Open)
     }
 
-    /// Why a document could not be looked at.
+    /// Reason why a document could not be checked.
     fn reason(&self, metadata: &Metadata<'_>) -> SopsError {
         if self.tried > MAX_TRIED {
             return SopsError::TooManyKeys;
@@ -118,7 +118,7 @@ impl<'a> Seals<'a> {
     }
 }
 
-/// Takes the metadata out, and where they are; `None` for a document that is not encrypted.
+/// Removes the metadata and returns them with their position; `None` for a document that is not encrypted.
 fn take_metadata(node: &mut Node) -> Option<(Option<u32>, Node)> {
     let Value::Map(entries) = &mut node.value else { return None };
     let index = entries.iter().position(|entry| entry.key == MARK)?;

@@ -6,10 +6,10 @@ use crate::manifest::node::{Node, Value};
 use crate::sops::{DataKey, Mac, Plain, Rule, SopsError};
 use serde_json::Number;
 
-/// Faults told of one document.
+/// Limit for the reported problems of one document.
 const MAX_FAULTS: usize = 20;
 
-/// Which values are added to the MAC.
+/// Values that are added to the MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
     All,

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, Seq
 use serde_json::Number;
 use std::fmt;
 
-/// What the text is parsed as.
+/// Language of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Yaml,
@@ -27,7 +27,7 @@ pub(super) struct Loader<'a> {
     max_nodes: u32,
     depth_left: u32,
     max_depth: u32,
-    /// Why loading stopped, when it was not the parser that stopped it.
+    /// Reason why loading stopped, if it was not a parser error.
     fault: Option<Fault>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Loader<'a> {
         Self { start, language, place, nodes_left: max_nodes, max_nodes, depth_left: max_depth, max_depth, fault: None }
     }
 
-    /// Why loading stopped.
+    /// Reason why loading stopped.
     pub(super) fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }
@@ -75,7 +75,7 @@ impl<'a> Loader<'a> {
             }
             None => {
                 let message = format!("the document expands to more than {} values", self.max_nodes);
-                Err(self.stop(message, "write it out instead of nesting aliases"))
+                Err(self.stop(message, "write the values out instead of nesting aliases"))
             }
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Loader<'a> {
                 Ok(())
             }
             None => {
-                let message = format!("lists and mappings are nested more than {} deep", self.max_depth);
+                let message = format!("lists and mappings are nested more than {} levels deep", self.max_depth);
                 Err(self.stop(message, "no field of a Pod, ConfigMap or Secret is that deep"))
             }
         }
@@ -270,7 +270,7 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
         };
         let at = at.or(self.loader.in_file(Some(place))).unwrap_or(0);
         let fault = Fault::at(code::UNSUPPORTED_YAML, at, format!("a key cannot be {found}"));
-        self.loader.fault = Some(fault.hint("keys are strings; `{{ ... }}` of a template has to be rendered or quoted"));
+        self.loader.fault = Some(fault.hint("keys must be strings; `{{ ... }}` of a template must be rendered or quoted"));
         Err(D::Error::custom("stopped"))
     }
 }
@@ -295,7 +295,7 @@ fn mark_duplicates(entries: &mut [Entry]) {
     }
 }
 
-/// Adds what `<<` brings: an entry that is written in the mapping itself wins, then the earlier of the merged mappings.
+/// Adds the entries of `<<`: an entry that is written in the mapping itself wins, then the earlier of the merged mappings.
 fn merge(entries: &mut Vec<Entry>, merged: Vec<(Key, Node)>) {
     let mut names: std::collections::HashSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
     for (key, node) in merged {

@@ -59,7 +59,7 @@ fn load_yaml(text: &str, start: usize, line: u32, limits: &Limits) -> Result<Nod
             None => first = Some(node),
             Some(_) => {
                 let fault = Fault::at(code::YAML_SYNTAX, start as u32, "text follows the end of the document");
-                return Err(fault.hint("begin each document with a line `---`"));
+                return Err(fault.hint("separate documents with a line `---`"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Where the scalar that the parser just gave stands in the text.
+//! Position of the scalar that the parser has just returned.
 //!
 //! serde gives values without places. A string without escapes is borrowed and so points into the text. Anything else (numbers,
 //! booleans, strings with escapes) stands behind the last scalar that was found, with only separators in between, so walking
@@ -103,7 +103,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// How far the text was read.
+    /// Offset up to which the text was read.
     pub(super) fn reached(&self) -> usize {
         self.next
     }

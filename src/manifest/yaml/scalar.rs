@@ -3,7 +3,7 @@
 use crate::manifest::node::Value;
 use serde_json::Number;
 
-/// What an unquoted scalar means.
+/// Returns the value of an unquoted scalar.
 pub(super) fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -30,7 +30,7 @@ pub(super) fn from_float(float: f64) -> Value {
     }
     match Number::from_f64(float) {
         Some(number) => Value::Number(number),
-        None => Value::Unsupported("a number that JSON does not have (infinity or not-a-number)".to_owned()),
+        None => Value::Unsupported("a number that JSON cannot express (infinity or not-a-number)".to_owned()),
     }
 }
 

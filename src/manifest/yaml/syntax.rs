@@ -1,23 +1,23 @@
-//! Syntax errors in words that say what to do.
+//! Syntax errors with a remedy.
 
 use crate::manifest::fault::{Fault, code};
 
-/// What libyaml says, and what its author most often has to do.
+/// Messages of libyaml, and their most frequent remedies.
 const HINTS: &[(&str, &str)] = &[
     (
         "mapping values are not allowed",
-        "a value with `: ` in it needs quotes; otherwise look at the indentation of this line and the one before",
+        "a value with `: ` in it needs quotes; otherwise check the indentation of this line and the one before",
     ),
     (
         "did not find expected key",
-        "look at the indentation of this line and the ones before; text behind a closing quote is not allowed",
+        "check the indentation of this line and the ones before; text after a closing quote is not allowed",
     ),
-    ("did not find expected '-' indicator", "the items of a list begin with `- ` in the same column"),
+    ("did not find expected '-' indicator", "the items of a list must begin with `- ` in the same column"),
     ("did not find expected ',' or", "a `[` or `{` is not closed, or a comma is missing"),
-    ("could not find expected ':'", "a line without `key: value` here; text over several lines needs `|` or quotes"),
+    ("could not find expected ':'", "expected `key: value`; text over several lines needs `|` or quotes"),
     ("found unexpected end of stream", "a quote is not closed, or the file is cut off"),
     ("found unexpected document indicator", "a quote is not closed before the next `---`"),
-    ("block sequence entries are not allowed", "a list begins on a line of its own"),
+    ("block sequence entries are not allowed", "a list must begin on its own line"),
     ("did not find expected node content", "a value is missing, or a `[` or `{` is not closed"),
     ("unknown anchor", "define it with `&name` earlier in the same document"),
     ("found undefined tag handle", "remove the tag"),
@@ -36,7 +36,7 @@ pub(super) fn yaml_fault(error: &serde_yaml::Error, text: &str, start: usize, li
     }
     let wrong = text.as_bytes().get(at).copied();
     let (message, hint) = match (problem.contains("cannot start any token") || problem.contains("a tab character"), wrong) {
-        (true, Some(b'\t')) => ("a tab cannot indent".to_owned(), Some("indent with spaces")),
+        (true, Some(b'\t')) => ("tabs are not allowed for indentation".to_owned(), Some("indent with spaces")),
         (true, Some(byte @ (b'@' | b'`' | b'%'))) => {
             (format!("a value cannot begin with `{}`", char::from(byte)), Some("quote the value"))
         }

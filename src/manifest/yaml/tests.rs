@@ -92,7 +92,7 @@ fn aliases_repeat_and_tags_of_programs_are_refused() {
     assert_eq!(read("a: !secret {b: c}\nd: 1"), r#"{"a":<the tag !secret>,"d":1}"#);
     assert_eq!(read("a: !!binary YQ=="), r#"{"a":<the tag !!binary>}"#);
     assert_eq!(read("a: !!binary |\n  YQ=="), r#"{"a":<the tag !!binary>}"#);
-    assert_eq!(read("a: .inf"), r#"{"a":<a number that JSON does not have (infinity or not-a-number)>}"#);
+    assert_eq!(read("a: .inf"), r#"{"a":<a number that JSON cannot express (infinity or not-a-number)>}"#);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn json_is_read_as_json() {
 #[test]
 fn syntax_errors_have_a_place_and_a_hint() {
     for (text, at, message, hint) in [
-        ("a: 1\n\tb: 2", 5, "a tab cannot indent", "spaces"),
+        ("a: 1\n\tb: 2", 5, "tabs are not allowed for indentation", "spaces"),
         ("a: b: c", 4, "mapping values are not allowed in this context", "quotes"),
         ("a: @x", 3, "a value cannot begin with `@`", "quote"),
         ("a: \"x\nb: 1", 10, "found unexpected end of stream while scanning a quoted scalar that begins in line 7", "not closed"),

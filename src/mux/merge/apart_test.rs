@@ -114,7 +114,7 @@ fn restricted_source_leaves_host_ports_to_others() {
         assert_eq!(short(&bench.apply(with_port("r", "evil", 8080))), ["Add r evil 1 u1"]);
         let applied = bench.apply(with_port("a", "web", 8080));
         assert_eq!(short(&applied), ["Remove r evil 1 u1", "Add a web 1 u2"], "{sources:?}");
-        assert!(applied.conflicts[0].to_string().contains("port 8080/TCP of the host belongs to the pod of source a"));
+        assert!(applied.conflicts[0].to_string().contains("host port 8080/TCP is used by the pod of source a"));
         assert_eq!(short(&bench.apply(with_port("a", "web", 8081))), ["Add r evil 1 u3", "Update a web 1 u2"]);
     }
     let mut open = bench(&["a", "b"], Vec::new());

@@ -1,4 +1,4 @@
-//! Two manifests that want the same thing.
+//! Conflicts between two manifests.
 
 use crate::manifest::Origin;
 use crate::pod::host_ports::HostPort;
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Claimant {
     /// The source that delivers it.
     pub source: SourceId,
-    /// Where it is written.
+    /// File and position of its manifest.
     pub origin: Origin,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Claimant {
     }
 }
 
-/// What two manifests have in common that only one may have.
+/// Property that only one manifest may have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConflictKind {
     /// Name and namespace.
@@ -36,7 +36,7 @@ pub enum ConflictKind {
 pub struct Conflict {
     /// The loser's full name.
     pub full_name: PodFullName,
-    /// What they share.
+    /// The property that they share.
     pub kind: ConflictKind,
     /// The manifest that is used.
     pub winner: Claimant,
@@ -49,18 +49,18 @@ impl fmt::Display for Conflict {
         match &self.kind {
             ConflictKind::SameName => write!(
                 f,
-                "pod {} of {} is not used: {} has precedence and a pod of the same name",
+                "pod {} of {} is ignored: {} takes precedence and has a pod of the same name",
                 self.full_name, self.loser, self.winner
             ),
             ConflictKind::SameHostPort(port) => write!(
                 f,
-                "pod {} of {} is not used: port {port} of the host belongs to the pod of {}, whose source has no allow",
+                "pod {} of {} is ignored: host port {port} is used by the pod of {}, whose source has no allow and takes precedence",
                 self.full_name, self.loser, self.winner
             ),
             ConflictKind::SameUid(uid) => {
                 write!(
                     f,
-                    "pod {} of {} is not used: its metadata.uid {uid} belongs to the pod of {}",
+                    "pod {} of {} is ignored: its metadata.uid {uid} is used by the pod of {}",
                     self.full_name, self.loser, self.winner
                 )
             }

@@ -1,6 +1,7 @@
-//! The merge: what every source wants, compared with what the sync loop was told. **Pure**: time and new UIDs are arguments.
+//! The merge: the wanted pods of every source, compared with those that were sent to the sync loop. **Pure**: time and new UIDs are
+//! arguments.
 //!
-//! Level-triggered: each SET leads to one comparison of the whole wanted state with the whole told state, so that no order of SETs can
+//! Level-triggered: each SET leads to one comparison of the whole wanted state with the whole sent state, so that no order of SETs can
 //! leave anything behind. Unchanged pods are the same `Arc` in both and cost one comparison of pointers.
 
 mod conflict;
@@ -32,7 +33,7 @@ use target::{Claim, Claims, Target, outranks};
 /// Makes UIDs; [`PodUid::random`] in the product.
 pub type NewUid<'a> = &'a mut dyn FnMut() -> PodUid;
 
-/// What one SET led to.
+/// Result of one SET.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// Operations in the order in which they shall be acted on.
@@ -45,14 +46,14 @@ pub struct Applied {
     pub object_conflicts: Vec<ObjectConflict>,
 }
 
-/// What a source delivered.
+/// Last SET of a source.
 #[derive(Debug)]
 struct Delivery {
     claims: Claims,
     objects: objects::Own,
 }
 
-/// A pod that the sync loop was told of.
+/// A pod that the sync loop knows.
 #[derive(Clone, Debug)]
 struct Told {
     desired: Arc<DesiredPod>,
@@ -69,14 +70,14 @@ pub struct Merge {
     formerly_restricted: BTreeSet<SourceId>,
     /// The last SET of each source that delivered.
     delivered: BTreeMap<SourceId, Arc<Delivery>>,
-    /// ConfigMaps and Secrets as they were told.
+    /// ConfigMaps and Secrets as they were sent.
     objects: Arc<Objects>,
     told: BTreeMap<PodFullName, Told>,
     /// Pods found in records at start that no SET has claimed so far.
     adoptable: BTreeMap<PodFullName, Arc<DesiredPod>>,
     /// Other incarnations found at start under a name that has a newer one, to be removed once all sources are ready.
     superseded: Vec<Arc<DesiredPod>>,
-    /// Finished pods to be made anew once all sources are ready.
+    /// Finished pods to be created again once all sources are ready.
     recreate: BTreeSet<PodUid>,
 }
 
@@ -103,12 +104,12 @@ impl Merge {
         }
     }
 
-    /// Whether every configured source has delivered a SET (kubelet rule B5), that is: whether removals may be emitted.
+    /// Reports whether every configured source has delivered a SET (kubelet rule B5), so that removals may be emitted.
     pub fn sources_ready(&self) -> bool {
         self.sharing.order().all(|source| self.delivered.contains_key(source))
     }
 
-    /// The pods that the sync loop was told of and not told to remove.
+    /// The pods that the sync loop knows.
     pub fn desired(&self) -> impl Iterator<Item = &Arc<DesiredPod>> {
         self.told.values().map(|told| &told.desired)
     }
@@ -135,7 +136,7 @@ impl Merge {
         &self.objects
     }
 
-    /// Joins the objects of all sources anew.
+    /// Joins the objects of all sources again.
     fn compare_objects(&mut self, turn: &mut Turn) {
         let of = |source: &SourceId| self.delivered.get(source).map(|delivery| &delivery.objects);
         let (objects, conflicts) = objects::union(&self.sharing, of);
@@ -148,7 +149,7 @@ impl Merge {
     }
 
     /// Replaces the configured sources. What a source that is not among them wanted is not wanted any more; it is
-    /// removed when all sources are ready, the new ones included. A removed source that was never heard counts as heard: its ADD is empty.
+    /// removed when all sources are ready, the new ones included. A removed source that never sent a SET counts as ready: its ADD is empty.
     pub fn configure(&mut self, sources: impl Into<Sharing>, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
         let sharing: Sharing = sources.into();
         let stays = |source: &SourceId| sharing.order().any(|known| known == source);
@@ -173,7 +174,7 @@ impl Merge {
     }
 
     /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
-    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the wish is kept.
+    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the request is kept.
     pub fn recreate(&mut self, uid: &PodUid, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
         if self.told.values().any(|told| told.desired.uid == *uid) {
             self.recreate.insert(uid.clone());
@@ -181,7 +182,7 @@ impl Merge {
         self.compare(now, new_uid).into_applied()
     }
 
-    /// Compares what is wanted with what was told, and makes them equal as far as that is allowed now.
+    /// Compares the wanted with the sent state, and makes them equal as far as that is allowed now.
     fn compare(&mut self, now: Timestamp, new_uid: NewUid<'_>) -> Turn {
         let ready = self.sources_ready();
         let deliveries: Vec<Arc<Delivery>> =
@@ -257,7 +258,7 @@ impl Merge {
         }
     }
 
-    /// Brings one wanted pod into the told state.
+    /// Updates the sent state with one wanted pod.
     fn grant(&mut self, full_name: &PodFullName, claim: &Claim, ready: bool, now: Timestamp, new_uid: NewUid<'_>, turn: &mut Turn) {
         let fixed = claim.fixed_uid();
         let is_replaced = self.told.get(full_name).is_some_and(|told| self.is_replaced(&told.desired.source, &claim.source));
@@ -299,7 +300,7 @@ impl Merge {
         self.told.insert(full_name.clone(), Told { desired, claim: claim.clone() });
     }
 
-    /// A pod found at start whose manifest is refused now goes on as its record has it.
+    /// A pod found at start whose manifest is refused now continues with its recorded manifest.
     fn keep_known(&mut self, full_name: &PodFullName, claimant: &SourceId, turn: &mut Turn) {
         if self.adoptable.get(full_name).is_none_or(|known| self.is_reserved(known, claimant)) {
             return;
@@ -311,12 +312,12 @@ impl Merge {
     }
 
     /// A pod found at start whose own source goes before `claimant` and has not delivered yet is left for that source: else it would
-    /// change to the claimant's version and back, with two restarts, whenever the sources are heard in another order.
+    /// change to the claimant's version and back, with two restarts, whenever the sources report in another order.
     fn is_reserved(&self, known: &DesiredPod, claimant: &SourceId) -> bool {
         self.sharing.rank(&known.source) < self.sharing.rank(claimant) && !self.delivered.contains_key(&known.source)
     }
 
-    /// Whether the pod that is there may not become one of `claimant`, because of what its volumes hold: it is replaced by another incarnation.
+    /// Reports whether the pod must be replaced by a new incarnation for `claimant`, because its volumes belong to another source.
     /// A source that is not configured any more may have been renamed, and what it left is its successor's.
     fn is_replaced(&self, known: &SourceId, claimant: &SourceId) -> bool {
         let was_unrestricted = !self.formerly_restricted.contains(known) && self.sharing.rank(known) == usize::MAX;
@@ -334,7 +335,7 @@ impl Merge {
     }
 }
 
-/// Whether the sync loop has to hear of it. The position inside the file is left out: an edit further up would else touch every pod
+/// Reports whether the sync loop needs an update. The position inside the file is left out: an edit further up would else touch every pod
 /// below it.
 fn claim_differs(old: &Claim, new: &Claim) -> bool {
     let Claim { source, revision: _, origin, pod } = old;
@@ -353,12 +354,12 @@ struct Turn {
     delivered: Option<SourceId>,
     objects: Option<Arc<Objects>>,
     object_conflicts: Vec<ObjectConflict>,
-    /// Objects that differ from what was told.
+    /// Objects that differ from the sent ones.
     changed: Vec<ObjectName>,
 }
 
 impl Turn {
-    /// Lets the first SET of `source` be heard even if it adds nothing.
+    /// Sends the first SET of `source` even if it adds nothing.
     fn announce(&mut self, source: SourceId) {
         self.announced = Some(source);
     }

@@ -26,7 +26,7 @@ pub struct ObjectConflict {
 impl fmt::Display for ObjectConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, winner, loser } = self;
-        write!(f, "{name} of source {loser} is not used: source {winner} has precedence and one of the same name")
+        write!(f, "{name} of source {loser} is ignored: source {winner} takes precedence and has one of the same name")
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         set
     }
 
-    /// What the view says, by name.
+    /// Content of the view, by name.
     fn seen(bench: &Bench) -> Vec<String> {
         let text = |object: &Object| object.text("text").unwrap().unwrap().to_owned();
         bench.merge.objects().iter().map(|(name, held)| format!("{}={}@{}", name.name, text(&held.object), held.source)).collect()
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(seen(&bench), ["m=of-a@a", "n=of-b@b"]);
         assert_eq!(
             both.object_conflicts.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["ConfigMap default/m of source b is not used: source a has precedence and one of the same name"]
+            ["ConfigMap default/m of source b is ignored: source a takes precedence and has one of the same name"]
         );
         let gone = bench.apply(with_objects("a", "1", &[]));
         assert_eq!((seen(&bench), gone.object_conflicts), (vec!["m=of-b@b".to_owned(), "n=of-b@b".to_owned()], Vec::new()));

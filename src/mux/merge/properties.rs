@@ -1,4 +1,4 @@
-//! What holds for every sequence of SETs.
+//! Properties of every sequence of SETs.
 
 use super::tests::{Bench, set, short, source};
 use super::*;
@@ -84,7 +84,7 @@ fn union(steps: &[Step]) -> BTreeMap<String, (String, SourceId)> {
     wanted
 }
 
-/// Ends a sequence with a SET of each source, so that all were heard.
+/// Ends a sequence with a SET of each source, so that all are ready.
 fn heard_all(mut steps: Vec<Step>, last: [BTreeMap<usize, usize>; 3]) -> Vec<Step> {
     steps.extend(last.into_iter().enumerate());
     steps

@@ -1,4 +1,4 @@
-//! What all sources want together: one claim per full name and, where manifests fix UIDs, one name per UID.
+//! Union of all sources: one claim per full name and, where manifests fix UIDs, one name per UID.
 
 use super::conflict::{Claimant, Conflict, ConflictKind};
 use crate::manifest::Origin;
@@ -95,7 +95,7 @@ pub(super) fn union<'a>(
     target
 }
 
-/// Whether `other` is a restricted source that gives way to the unrestricted `one`.
+/// Reports whether `other` is a restricted source that gives way to the unrestricted `one`.
 pub(super) fn outranks(sharing: &Sharing, one: &SourceId, other: &SourceId) -> bool {
     !sharing.is_restricted(one) && sharing.is_restricted(other)
 }
@@ -129,7 +129,7 @@ fn winners<'a>(
 }
 
 impl<'a> Target<'a> {
-    /// Takes pods of restricted sources out that want a port of the host which a pod of an unrestricted source has.
+    /// Removes pods of restricted sources that want a host port which a pod of an unrestricted source has.
     fn free_host_ports(&mut self, sharing: &Sharing) {
         if !sharing.restricts_any() {
             return;

@@ -38,7 +38,7 @@ fn pod(name: &str, text: &str) -> Pod {
     pod
 }
 
-/// What one pod of an operation is, in short: `op source name text uid`.
+/// Operations in short form: `op source name text uid`.
 pub(super) fn short(applied: &Applied) -> Vec<String> {
     let lines = applied.updates.iter().flat_map(|update| {
         let empty = update.pods.is_empty().then(|| format!("{:?} {} -", update.op, update.source));
@@ -91,7 +91,7 @@ impl Bench {
         short(&self.turn(|merge, now, new_uid| merge.recreate(&PodUid::new(uid), now, new_uid)))
     }
 
-    /// What a restarted daemon would read from the pod records.
+    /// Pod records that a restarted daemon would read.
     pub(super) fn records(&self) -> Vec<DesiredPod> {
         self.merge.desired().map(|desired| DesiredPod::clone(desired)).collect()
     }

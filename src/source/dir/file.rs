@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Everything that the kernel changes when a file's content changes. The change time cannot be set back by `touch` or `cp -p`.
+/// File attributes that the kernel changes with a file's content. `touch` and `cp -p` cannot set the change time back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -37,7 +37,7 @@ impl Stamp {
     }
 }
 
-/// What stands at a path.
+/// Kind of file at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A regular file, symlinks followed.
@@ -46,7 +46,7 @@ pub(super) enum Seen {
     Directory,
     /// Nothing.
     Absent,
-    /// Something that cannot be read as a manifest, with the reason.
+    /// A file that cannot be read as a manifest, with the reason.
     Unusable(String),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn look(directory: BorrowedFd<'_>, name: &Path) -> Seen {
         Ok(stat) => seen(&stat),
         // A symlink that leads nowhere is not an absence: what it stood for is only out of reach.
         Err(Errno::NOENT) => match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Seen::Unusable("symlink leads to nothing".to_owned()),
+            Ok(_) => Seen::Unusable("is a dangling symlink".to_owned()),
             Err(Errno::NOENT) => Seen::Absent,
             Err(errno) => Seen::Unusable(io::Error::from(errno).to_string()),
         },
@@ -75,16 +75,16 @@ fn seen(stat: &Stat) -> Seen {
     }
 }
 
-/// What reading led to.
+/// Result of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// The whole content, and the stamp that belongs to it.
+    /// The whole content and its stamp.
     Whole(Arc<[u8]>, Stamp),
-    /// It was written to meanwhile.
+    /// The file was written to while it was read.
     Unstable,
-    /// It went away meanwhile.
+    /// The file was removed while it was read.
     Absent,
-    /// It cannot be read, with the reason.
+    /// The file cannot be read, with the reason.
     Unusable(String),
 }
 
@@ -107,7 +107,7 @@ fn read_open(file: &File, max_bytes: u64) -> io::Result<Reading> {
         Seen::Directory | Seen::Absent => return Ok(Reading::Unstable),
     };
     if before.size > max_bytes {
-        return Ok(Reading::Unusable(format!("has {} bytes, more than the {max_bytes} that a manifest may have", before.size)));
+        return Ok(Reading::Unusable(format!("has {} bytes; a manifest may have at most {max_bytes}", before.size)));
     }
     let mut content = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0).saturating_add(1));
     // One byte more than there should be shows that it grew.
@@ -159,7 +159,7 @@ mod tests {
             ("fifo", "FIFO"),
             ("socket", "socket"),
             ("device", "device"),
-            ("dangling", "leads to nothing"),
+            ("dangling", "is a dangling symlink"),
             ("loop", "symbolic links"),
         ] {
             let Seen::Unusable(reason) = look(fd.as_fd(), Path::new(name)) else { panic!("{name}") };

@@ -16,22 +16,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// A pass may take at most one part in so many of the time, so that a storm of events in a large directory leaves the host to others.
+/// Share of the time that passes may take, as one in so many: a storm of events in a large directory must not load the host.
 const REST_PER_PASS: u32 = 4;
 
 /// No rest is longer, however large the directory.
 const MAX_REST: Duration = Duration::from_secs(1);
 
-/// How much longer than usual a lasting storm may put off a pass.
+/// Factor by which a lasting storm of events may extend the delay of a pass.
 const STORM_GROWTH: u32 = 16;
 
-/// How long a pass that may have missed something is left unreported.
+/// Longest time for which passes that may have missed files are not reported.
 const INCOMPLETE: Duration = Duration::from_secs(1);
 
 /// Looks at the path from one attempt to get inotify to the next.
 const LOOKS_WHILE_BLIND: u32 = 10;
 
-/// The receiver of reports is gone: nobody wants them any more.
+/// The receiver of reports is gone.
 struct Unwanted;
 
 /// Follows one path in a thread of its own.
@@ -57,7 +57,7 @@ impl Follower {
         Self { scope, options, hints, caches: Caches::new(), reporter }
     }
 
-    /// Runs until [`Hints::stop`] or until nobody receives reports any more.
+    /// Runs until [`Hints::stop`], or until the receiver of reports is dropped.
     pub(super) fn run(mut self) {
         let mut watch = Watch::set(&self.scope, &self.scope.spots_or_root(), &self.hints);
         let mut timing = Timing::new(&self.options);
@@ -98,7 +98,7 @@ impl Follower {
         }
     }
 
-    /// Waits until a pass is due; `None` when the source is not wanted any more.
+    /// Waits until a pass is due; `None` when the source was stopped.
     fn wait(&self, watch: &Watch, timing: &Timing, next: Instant) -> Option<Wake> {
         loop {
             let look = Instant::now() + self.options.look;
@@ -114,14 +114,14 @@ impl Follower {
     }
 }
 
-/// When to do the next pass.
+/// Schedule of the passes.
 #[derive(Debug)]
 struct Timing {
     /// The longest time that events may put a pass off, at present.
     storm: Duration,
     /// The earliest time for a pass.
     not_before: Instant,
-    /// Since when passes were not reported because they were overtaken or incomplete.
+    /// Time since which passes were not reported because they were overtaken or incomplete.
     unreported: Option<Instant>,
     /// Time to the next attempt at a file that is being changed.
     retry: Duration,
@@ -136,7 +136,7 @@ impl Timing {
         self.not_before = Instant::now() + (duration * REST_PER_PASS).min(MAX_REST);
     }
 
-    /// Whether a pass that began then may be left unreported, if passes before it were not for longer than `at_most`.
+    /// Reports whether this pass may stay unreported: unreported passes began less than `at_most` ago.
     fn may_wait(&mut self, began: Instant, at_most: Duration) -> bool {
         self.unreported.get_or_insert(began).elapsed() < at_most
     }
@@ -170,7 +170,7 @@ impl Timing {
     }
 }
 
-/// Says what changed, and only that.
+/// Reports changes only.
 struct Reporter {
     id: SourceId,
     reports: mpsc::Sender<(SourceId, SourceReport)>,
@@ -206,14 +206,14 @@ impl Reporter {
         if self.degraded.as_deref() != blind {
             self.degraded = blind.map(str::to_owned);
             let text = blind.map(|reason| {
-                format!("changes are seen late, because inotify cannot be had: {reason} (see fs.inotify.max_user_watches and max_user_instances)")
+                format!("inotify is not available: {reason}; polling for changes instead (raise fs.inotify.max_user_watches or max_user_instances)")
             });
             self.send(SourceReport::Degraded(text))?;
         }
         Ok(())
     }
 
-    /// Passes on who waits for what was reported.
+    /// Sends the inquiries that wait for the reported pass.
     fn answer(&self, asked: Asked) -> Result<(), Unwanted> {
         asked.into_reports().try_for_each(|report| self.send(report))
     }

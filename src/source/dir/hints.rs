@@ -1,4 +1,4 @@
-//! What events tell, reduced to a few words: when to look next, and who is writing.
+//! Summary of inotify events: when the next pass is due, and which files are being written.
 //!
 //! Any number of events fits in here: the thread that receives them never waits, and nothing can be lost, because what is looked at is
 //! the directory and not the events.
@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long after its last write a file without a close event still counts as being written: it may be a slow copy, and it may be a
+/// Time after the last write for which a file without a close event counts as being written: it may be a slow copy, or a
 /// program that keeps its file open for ever.
 const WRITER_PAUSE: Duration = Duration::from_secs(2);
 
@@ -21,12 +21,12 @@ const CREATION_PAUSE: Duration = Duration::from_millis(100);
 /// Names that may be open for writing at once; more are read as they come.
 const MAX_WRITERS: usize = 4096;
 
-/// What one event says.
+/// Summary of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// Something is as it will stay: closed after writing, renamed, removed, or unknown events were lost.
+    /// A change is complete: a file was closed after writing, renamed or removed, or unknown events were lost.
     Changed {
-        /// The name that nobody writes to any more.
+        /// The file that is no longer written to.
         name: Option<OsString>,
     },
     /// A name appeared; more may follow.
@@ -47,7 +47,7 @@ struct State {
     changed: Option<(Instant, Instant)>,
     created: Option<Instant>,
     writers: HashMap<OsString, Instant>,
-    /// Those who wait for the next pass.
+    /// Inquiries that wait for the next pass.
     asked: Asked,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct Hints {
     news: Condvar,
 }
 
-/// Why the follower woke up.
+/// Reason why the follower woke up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// The source is not wanted any more.
+    /// The source was stopped.
     Stop,
     /// Events say that something changed, and have been silent since.
     Calm,
@@ -83,7 +83,7 @@ impl Hints {
         self.news.notify_all();
     }
 
-    /// Takes an event in.
+    /// Records an event.
     pub(super) fn add(&self, hint: Hint, now: Instant) {
         let mut state = self.lock();
         match hint {
@@ -136,7 +136,7 @@ impl Hints {
         }
     }
 
-    /// Asks for a pass, whatever events say; `asked` wait for what comes of it.
+    /// Requests a pass; `asked` are the inquiries that wait for its result.
     pub(super) fn wish(&self, asked: Asked, now: Instant) {
         let mut state = self.lock();
         state.asked.join(asked);
@@ -145,12 +145,12 @@ impl Hints {
         self.news.notify_all();
     }
 
-    /// Those who wait for a pass that has not begun yet.
+    /// Removes and returns the inquiries that wait for a pass that has not begun yet.
     pub(super) fn take_asked(&self) -> Asked {
         std::mem::take(&mut self.lock().asked)
     }
 
-    /// Begins a pass: everything told so far will be seen by it. Returns whether the watch has to be set anew, and who is writing.
+    /// Begins a pass, which covers all events so far. Returns whether the watch has to be set up again, and which files are being written.
     pub(super) fn begin_pass(&self, now: Instant) -> (bool, Witness) {
         let mut state = self.lock();
         state.changed = None;
@@ -160,7 +160,7 @@ impl Hints {
         (std::mem::take(&mut state.rearm), Witness { watching: true, being_written })
     }
 
-    /// Whether something changed since the pass began.
+    /// Reports whether something changed since the pass began.
     pub(super) fn overtaken(&self) -> bool {
         self.lock().changed.is_some()
     }
@@ -172,7 +172,7 @@ impl State {
         self.changed = Some((first, now));
     }
 
-    /// When the next pass is due because of events.
+    /// Time at which the next pass is due because of events.
     fn due(&self, quiet: Duration, storm: Duration) -> Option<Instant> {
         let changed = self.changed.map(|(first, last)| (last + quiet).min(first + storm));
         let created = self.created.map(|first| first + CREATION_PAUSE);
@@ -189,7 +189,7 @@ mod tests {
     const QUIET: Duration = Duration::from_millis(5);
     const STORM: Duration = Duration::from_millis(250);
 
-    /// Takes in events at given milliseconds and says when a pass is due.
+    /// Handles events at given milliseconds and returns when a pass is due.
     fn due(events: &[(u64, Hint)]) -> Option<u128> {
         let (hints, start) = (Hints::default(), Instant::now());
         for (at, hint) in events {

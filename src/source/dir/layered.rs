@@ -1,4 +1,4 @@
-//! One pass over all directories of a source with layers: what each gives, put together.
+//! One pass over all directories of a source with layers.
 
 use super::file::{self, Seen};
 use super::listing::{self, Cache, Pass, Witness};
@@ -13,10 +13,10 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-/// What is known of the files of each directory, by its prefix.
+/// Known files of each directory, by its prefix.
 pub(super) type Caches = BTreeMap<PathBuf, Cache>;
 
-/// Reads what `scope` leads to; `spots` is what it says now. A layer that is not there is empty, one that cannot be read is a failure.
+/// Reads the directories of `scope`, which are now `spots`. A missing layer is empty, one that cannot be read is a failure.
 pub(super) fn pass(
     scope: &Scope,
     spots: &[Spot],
@@ -31,7 +31,7 @@ pub(super) fn pass(
     let fail = |errno| DirectoryError::List { path: root.clone(), source: io::Error::from(errno) };
     match file::look(CWD, root) {
         Seen::Directory => {}
-        Seen::File(_) => return Err(unusable(root, "is a file, and the layers are below it".to_owned())),
+        Seen::File(_) => return Err(unusable(root, "is a file; a source with layers needs a directory".to_owned())),
         Seen::Absent => return Err(DirectoryError::Absent(root.clone())),
         Seen::Unusable(reason) => return Err(unusable(root, reason)),
     }
@@ -75,7 +75,7 @@ fn unusable(path: &Path, reason: String) -> DirectoryError {
     DirectoryError::Unusable { path: path.to_owned(), reason }
 }
 
-/// What holds for the pass as a whole.
+/// Combined result of all directories.
 struct Whole {
     moved: bool,
     unstable: bool,

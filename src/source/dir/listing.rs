@@ -19,13 +19,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// last change, another change may bear the same stamp, so the file is read again although its stamp did not change.
 pub(super) const STAMP_RESOLUTION: Duration = Duration::from_secs(2);
 
-/// What one file costs in memory beside its content, roughly.
+/// Approximate memory of one file in addition to its content.
 const FILE_OVERHEAD: u64 = 512;
 
-/// What is known of one file from earlier passes.
+/// State of one file from earlier passes.
 #[derive(Clone, Debug)]
 struct Known {
-    /// What was read, `None` if it was not a readable file.
+    /// Stamp of the content that was read, `None` if it was not a readable file.
     stamp: Option<Stamp>,
     /// The stamp would be another one if the content had changed since.
     conclusive: bool,
@@ -38,13 +38,13 @@ impl Known {
         Self { stamp: Some(stamp), conclusive, hash: ContentHash::of_bytes(&content), content: Ok(content) }
     }
 
-    /// Without a stamp, so that every pass tries again: what the disk refuses now it may give later.
+    /// Without a stamp, so that every pass tries to read the file again.
     fn unusable(reason: String) -> Self {
         Self { stamp: None, conclusive: true, hash: ContentHash::of_failure(&reason), content: Err(reason) }
     }
 }
 
-/// What was read so far, by name.
+/// Files that were read so far, by name.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     files: BTreeMap<String, Known>,
@@ -55,13 +55,13 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Takes note that an artifact was reported.
+    /// Records that an artifact was reported.
     pub(super) fn note_reported(&mut self, artifact: &Artifact) {
         self.reported = Some(artifact.files.keys().cloned().collect());
     }
 }
 
-/// Which files events speak for: those may be read the moment after an event, others only when they have been left alone for a while.
+/// Coverage by inotify events: a covered file may be read right after an event, any other one only when it was not changed for a while.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Witness {
     /// Events of the directory are received.
@@ -71,7 +71,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// What it says of a directory whose files it knows with this prefix.
+    /// Restricts it to the directory with this prefix.
     pub(super) fn below(&self, prefix: &Path) -> Self {
         let name = |name: &OsString| {
             let name = Path::new(name);
@@ -81,12 +81,12 @@ impl Witness {
     }
 }
 
-/// What a pass found.
+/// Result of a pass.
 #[derive(Debug)]
 pub(super) struct Pass {
     /// The whole content.
     pub(super) artifact: Artifact,
-    /// What was opened.
+    /// Identity of the directory or file that was opened.
     pub(super) identity: Identity,
     /// Something else was opened than was there when the paths were looked at.
     pub(super) moved: bool,
@@ -100,14 +100,14 @@ pub(super) struct Pass {
     pub(super) read: usize,
 }
 
-/// Whether a file of this name in a directory is a manifest: not hidden, and `.yaml`, `.yml` or `.json` in any case. Kubelet rule A3
-/// takes any name; editors' backups (`web.yaml~`, `web.yaml.orig`) would then be second copies of the same pods.
+/// Reports whether a file of this name in a directory is a manifest: not hidden, and `.yaml`, `.yml` or `.json` in any case. Kubelet rule
+/// A3 takes any name; editors' backups (`web.yaml~`, `web.yaml.orig`) would then be second copies of the same pods.
 pub(super) fn is_manifest(name: &OsStr) -> bool {
     let extension = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
     !name.as_bytes().starts_with(b".") && ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// Reads what stands at `path`.
+/// Reads the directory or file at `path`.
 pub(super) fn pass(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
     match file::look(CWD, path) {
         Seen::Directory => pass_directory(path, options, cache, witness, &|_| true),
@@ -117,7 +117,7 @@ pub(super) fn pass(path: &Path, options: &DirectoryOptions, cache: &mut Cache, w
     }
 }
 
-/// Reads the manifests that are directly in a directory and that `counts` says yes to.
+/// Reads the manifests directly in a directory for which `counts` returns true.
 pub(super) fn pass_directory(
     path: &Path,
     options: &DirectoryOptions,
@@ -166,7 +166,7 @@ fn key(name: &OsStr) -> String {
     name.to_str().map_or_else(|| name.as_bytes().escape_ascii().to_string(), str::to_owned)
 }
 
-/// A pass under way.
+/// State of a running pass.
 struct Turn<'a> {
     directory: BorrowedFd<'a>,
     options: &'a DirectoryOptions,
@@ -189,7 +189,7 @@ impl<'a> Turn<'a> {
         Self { directory, options, cache, witness, now, files, left, awaited, bytes: 0, read: 0 }
     }
 
-    /// Takes one file in. `witnessed`: events tell when somebody writes to it.
+    /// Reads one file. `witnessed`: inotify events report writes to it.
     fn take(&mut self, name: &Path, witnessed: bool) {
         let file_name = name.file_name().unwrap_or(name.as_os_str());
         let key = key(name.as_os_str());
@@ -231,13 +231,13 @@ impl<'a> Turn<'a> {
         self.files.insert(key, known);
     }
 
-    /// Lets a file that is being changed count as it was before, if that does not go on for ever.
+    /// Keeps the earlier content of a file that is being changed, for a limited time.
     fn leave(&mut self, key: String) {
         let since = self.cache.left.get(&key).copied().unwrap_or_else(Instant::now);
         self.left.insert(key.clone(), since);
         if since.elapsed() > self.options.patience {
             let seconds = self.options.patience.as_secs();
-            self.keep(key, Known::unusable(format!("has been written to for more than {seconds} s without a pause")));
+            self.keep(key, Known::unusable(format!("has been written to continuously for more than {seconds} s")));
         } else if let Some(known) = self.cache.files.get(&key).cloned() {
             self.keep(key, Known { conclusive: false, ..known });
         } else {
@@ -313,7 +313,7 @@ mod tests {
             self.cache.note_reported(&artifact);
         }
 
-        /// Says that these files are being written.
+        /// Marks these files as being written.
         fn writing(&mut self, names: &[&str]) {
             self.witness.being_written = names.iter().map(|name| OsString::from(*name)).collect();
         }

@@ -4,13 +4,13 @@
 //! events cannot tell (mounts, symlinks that lead elsewhere, network file systems) is found by a cheap look at the path every
 //! [`DirectoryOptions::look`] and a whole pass every [`DirectoryOptions::relist`]. A pass reads only files whose stamp changed.
 //!
-//! What counts (kubelet rules A1 to A10, but for promise P2):
+//! Rules (kubelet rules A1 to A10, except for promise P2):
 //! * Files directly in the directory whose name does not begin with a dot and ends in `.yaml`, `.yml` or `.json`; a path that names a
 //!   single file takes any name. Symlinks are followed; subdirectories are not entered; FIFOs, sockets and devices are refused.
-//! * A file that somebody is writing to counts as it was before, until the writer closes it.
-//! * With layers, the directories of these are read, below one path: a layer that is not there is empty, and the path itself has to be there.
-//! * A directory that cannot be listed, or is not there, is a failure. Whether an empty one is a statement is told by its
-//!   [`Place`](super::Place).
+//! * A file that is being written keeps its earlier content until the writer closes it.
+//! * With layers, the directories of these are read, below one path: a missing layer is empty, and the path itself must exist.
+//! * A directory that cannot be listed, or does not exist, is a failure. An empty one removes pods only if it is the same
+//!   [`Place`](super::Place) as before.
 //!
 //! One thread per source does all the looking, because a file system may hang; it holds the files' content, within
 //! [`DirectoryOptions::max_total_bytes`].
@@ -35,20 +35,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// How a directory is followed.
+/// Options for following a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryOptions {
     /// Time between two passes when no event comes (kubelet's `fileCheckFrequency`).
     pub relist: Duration,
-    /// Time between two looks at the path itself, and between two passes when inotify cannot be had.
+    /// Time between two checks of the path itself, and between two passes when inotify is not available.
     pub look: Duration,
-    /// How long nothing may happen after an event before the directory is read.
+    /// Quiet time after an event before the directory is read.
     pub quiet: Duration,
     /// The longest time that a storm of events may put off a pass; grows to sixteen times that while the storm lasts.
     pub storm: Duration,
-    /// How long a file that no event speaks for must have been left alone before it is read.
+    /// Time for which a file that events do not cover must be unchanged before it is read.
     pub settle: Duration,
-    /// How long a file may be written to without a pause before that is called a failure.
+    /// Time for which a file may be written to continuously before that is a failure.
     pub patience: Duration,
     /// The size of the largest file that is read (kubelet rule A4).
     pub max_file_bytes: u64,
@@ -74,18 +74,18 @@ impl Default for DirectoryOptions {
     }
 }
 
-/// Why a directory cannot be read.
+/// Errors of reading a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// Nothing stands at the path.
+    /// Nothing exists at the path.
     #[error("{0} does not exist")]
     Absent(PathBuf),
-    /// Something else stands there.
+    /// The path is neither a directory nor a regular file.
     #[error("{path} {reason}")]
     Unusable {
         /// The path.
         path: PathBuf,
-        /// What stands there.
+        /// The kind of file.
         reason: String,
     },
     /// The directory is there and cannot be listed.
@@ -93,12 +93,12 @@ pub enum DirectoryError {
     List {
         /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
-    /// More than can be held in memory.
-    #[error("{path} holds more than {max_bytes} bytes of manifests")]
+    /// The manifests exceed the memory limit.
+    #[error("{path} has more than {max_bytes} bytes of manifests")]
     TooMuch {
         /// The path.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! Which directory it is, whatever its path.
+//! Identity of a directory, independent of its path.
 
 use crate::source::Place;
 use rustix::fs::{AtFlags, StatxFlags};
@@ -13,19 +13,19 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Of what stands at `path`, symlinks followed; `None` if it cannot be told.
+    /// Identity of the file at `path`, symlinks followed; `None` if it cannot be determined.
     pub(super) fn at(path: &Path) -> Option<Self> {
         rustix::fs::stat(path).ok().map(|stat| Self { device: stat.st_dev, inode: stat.st_ino })
     }
 
-    /// Of an open file.
+    /// Identity of an open file.
     pub(super) fn of(file: BorrowedFd<'_>) -> rustix::io::Result<Self> {
         rustix::fs::fstat(file).map(|stat| Self { device: stat.st_dev, inode: stat.st_ino })
     }
 }
 
-/// The place of an open directory. Device and inode alone do not tell a directory from its successor: ext4 gives the inode of a removed
-/// directory to the next one that is made. The time of birth does, where the file system knows it.
+/// The place of an open directory. Device and inode alone do not distinguish a directory from its successor: ext4 gives the inode of a
+/// removed directory to the next one that is made. The time of birth does, where the file system knows it.
 pub(super) fn place_of(directory: BorrowedFd<'_>) -> rustix::io::Result<Place> {
     let stat = rustix::fs::statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)?;
     let (major, minor, inode) = (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);

@@ -1,4 +1,4 @@
-//! Which directories are read: the path itself, or, below it, those of the layers.
+//! The directories to read: the path itself, or those of the layers below it.
 
 use super::DirectoryError;
 use super::file::{self, Seen};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// Directories that one source may read.
 const MAX_DIRECTORIES: usize = 1024;
 
-/// Where a source looks.
+/// Directories of a source.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     pub(super) root: PathBuf,
     pub(super) layers: Arc<Layers>,
 }
 
-/// A path that is read and watched, and what stands there.
+/// A path that is read and watched, and the identity of the file there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) path: PathBuf,
@@ -37,13 +37,13 @@ impl Spot {
         Self { path, prefix, identity }
     }
 
-    /// Whether something else stands there now.
+    /// Reports whether the path leads to another file now.
     fn moved(&self) -> bool {
         Identity::at(&self.path) != self.identity
     }
 }
 
-/// Whether something else stands at one of these paths than did.
+/// Reports whether one of these paths leads to another file than before.
 pub(super) fn any_moved(spots: &[Spot]) -> bool {
     spots.iter().any(Spot::moved)
 }
@@ -71,7 +71,7 @@ impl Scope {
         Ok([root].into_iter().chain(spots.into_values()).collect())
     }
 
-    /// The same, or the path alone when they cannot be told.
+    /// Like [`Self::spots`], or only the path when the directories cannot be listed.
     pub(super) fn spots_or_root(&self) -> Vec<Spot> {
         self.spots().unwrap_or_else(|_| vec![Spot::at(self.root.clone(), PathBuf::new())])
     }
@@ -80,7 +80,7 @@ impl Scope {
         let path = if prefix.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&prefix) };
         spots.insert(prefix.clone(), Spot::at(path, prefix));
         if spots.len() > MAX_DIRECTORIES {
-            let reason = format!("has more than {MAX_DIRECTORIES} directories of manifests");
+            let reason = format!("has more than {MAX_DIRECTORIES} directories in its layers");
             return Err(DirectoryError::Unusable { path: self.root.clone(), reason });
         }
         Ok(())

@@ -12,12 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A watch of paths and of their parent directories, which tell of the paths' own coming and going.
+/// Watch of paths and of their parent directories, which report when the paths themselves are created or removed.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// What the paths were when the watch was set; the first one is the source's own.
+    /// The paths when the watch was set; the first one is the source's own.
     pub(super) spots: Vec<Spot>,
-    /// Why changes inside the paths are not told.
+    /// Reason why inotify does not report changes inside the paths.
     pub(super) blind: Option<String>,
     pub(super) set_at: Instant,
     /// Held for its `Drop`, which ends the watch.
@@ -62,13 +62,13 @@ impl Watch {
         Self { spots, blind, set_at, _watcher: Some(watcher) }
     }
 
-    /// What the source's own path was.
+    /// Identity of the source's own path.
     pub(super) fn root(&self) -> Option<Identity> {
         self.spots.first().and_then(|spot| spot.identity)
     }
 }
 
-/// What an event says about `targets`. Where they are `deep`, directories in them may be targets as well.
+/// Converts an event about `targets` to hints. With `deep`, directories in them may be targets as well.
 fn hints_of(targets: &[Spot], deep: bool, event: notify::Result<Event>) -> Vec<Hint> {
     match event {
         Ok(event) if !event.need_rescan() => {

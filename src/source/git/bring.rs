@@ -1,4 +1,4 @@
-//! Bringing here what a revision needs, and getting around whatever happened to the copy on disk.
+//! Fetches the objects of a revision, and replaces the copy on disk when it is damaged.
 //!
 //! * Where any revision may follow, only the commit and its files are fetched (`deepen 1`), as a difference to what is here.
 //! * Where the revision has to descend from the last accepted one, so much of its history comes that this can be told: usually the last
@@ -20,22 +20,22 @@ use std::time::Duration;
 /// last one is git's own word for all of it.
 const DEPTHS: [u32; 3] = [64, 1024, i32::MAX.unsigned_abs()];
 
-/// However slowly it comes: a server that sends a byte now and then must not keep a source from asking again.
+/// Limit of one fetch: a server that sends a byte now and then must not block the source for ever.
 const LONGEST_FETCH: Duration = Duration::from_secs(3600);
 
-/// What is to be brought, where from and where to.
+/// One fetch: remote, local store, target and rules.
 pub(super) struct Bringing<'a> {
     pub(super) remote: &'a Remote,
     pub(super) store: &'a Store,
     pub(super) target: &'a Target,
     pub(super) floor: &'a Floor,
-    /// Whether the names of tags count only if they are signed.
+    /// True if tag names are trusted only when they are signed.
     pub(super) signed_names: bool,
     /// Bytes of one pack.
     pub(super) limit: u64,
 }
 
-/// Brings what is missing and lets `judge` look at it.
+/// Fetches missing objects and passes them to `judge`.
 pub(super) async fn bring<T: Send + 'static>(
     bringing: Bringing<'_>,
     session: Option<Session>,
@@ -46,7 +46,7 @@ pub(super) async fn bring<T: Send + 'static>(
         other => return other,
     };
     let damage = error_chain(&damage).to_string();
-    tracing::warn!(error = %damage, "a fresh copy of the repository is fetched");
+    tracing::warn!(error = %damage, "local copy of the repository is damaged; fetching a fresh copy");
     let store = bringing.store.clone();
     let fresh = blocking(move || store.fresh()).await?;
     let judged = match bringing.brought_to(&fresh, None, judge).await {
@@ -59,15 +59,15 @@ pub(super) async fn bring<T: Send + 'static>(
     judged
 }
 
-/// What is here.
+/// State of the local copy.
 struct Here {
     /// Complete commits.
     commits: Vec<ObjectId>,
     /// Commits without their parents.
     shallow: BTreeSet<ObjectId>,
-    /// Whether the target is one of the complete commits.
+    /// True if the target is one of the complete commits.
     complete: bool,
-    /// Whether it can be told here if the target descends from the accepted commit.
+    /// True if the local history is enough for the ancestor check.
     lineage: bool,
 }
 
@@ -93,7 +93,7 @@ impl Bringing<'_> {
         blocking(move || judge(&copy.objects(&copy.state()?.shallow)?)).await
     }
 
-    /// The commit that the target has to descend from.
+    /// Returns the commit that the target must descend from.
     fn ancestor(&self) -> Option<ObjectId> {
         let ancestor = match self.floor {
             Floor::None => None,
@@ -135,12 +135,12 @@ impl Bringing<'_> {
             Ok(fetched) => fetched,
             Err(_) => Err(GitError::Unreachable {
                 location: self.remote.location().to_owned(),
-                reason: format!("a fetch took longer than {} s", LONGEST_FETCH.as_secs()),
+                reason: format!("the fetch took longer than {} s", LONGEST_FETCH.as_secs()),
             }),
         };
         let received = receiver.name.await;
         let boundaries = fetched?;
-        let name = received.map_err(|error| GitError::Setup(format!("receiving a pack failed: {error}")))??;
+        let name = received.map_err(|error| GitError::Setup(format!("receive a pack: {error}")))??;
         let mut shallow: BTreeSet<ObjectId> = fetch.shallow.into_iter().chain(boundaries.shallow).collect();
         boundaries.unshallow.iter().for_each(|id| {
             shallow.remove(id);

@@ -1,96 +1,96 @@
-//! What can go wrong, and what a person does about it.
+//! Errors of a git source.
 
 use super::protocol::{ObjectId, ProtocolError};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why nothing new was delivered. Never holds a secret.
+/// Reason why nothing new was delivered. Never contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// The server does not answer.
-    #[error("{location} is not reachable: {reason}")]
+    #[error("cannot fetch from {location}: {reason}")]
     Unreachable {
         /// The URL.
         location: String,
-        /// What the network said.
+        /// The network error.
         reason: String,
     },
-    /// It went silent.
-    #[error("{location} sent nothing for {} s", .after.as_secs())]
+    /// The server timed out.
+    #[error("{location} timed out after {} s", .after.as_secs())]
     Silent {
         /// The URL.
         location: String,
-        /// How long was waited.
+        /// The time limit.
         after: Duration,
     },
-    /// It cannot answer now.
-    #[error("{location} cannot answer now: {reason}")]
+    /// The server is temporarily unavailable.
+    #[error("{location} is temporarily unavailable: {reason}")]
     Busy {
         /// The URL.
         location: String,
-        /// What it said.
+        /// The server's message.
         reason: String,
-        /// How long it wants to be left alone.
+        /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,
     },
-    /// The connection is not to be trusted.
-    #[error("{location}: no secure connection: {reason}")]
+    /// The TLS connection failed.
+    #[error("TLS connection to {location} failed: {reason}")]
     Tls {
         /// The URL.
         location: String,
-        /// What the TLS library said.
+        /// The TLS library's error.
         reason: String,
     },
-    /// The server wants to know who asks, or does not believe it.
-    #[error("{location} refuses access: {reason}; look at the source's auth, client certificate or ssh.keyFile")]
+    /// The server denied access.
+    #[error("{location} denied access: {reason}; check the source's auth, client certificate or ssh.keyFile")]
     Authentication {
         /// The URL.
         location: String,
-        /// What the server said.
+        /// The server's message.
         reason: String,
     },
-    /// The server is not the one that is known by this name.
-    #[error("{location}: the server's key is not the one in ssh.knownHostsFile, or not in it: {reason}")]
+    /// The server's host key is unknown or differs.
+    #[error("host key of {location} differs from the one in ssh.knownHostsFile, or is not in it: {reason}")]
     HostKey {
         /// The URL.
         location: String,
-        /// What ssh said.
+        /// The error message of ssh.
         reason: String,
     },
-    /// There is no such repository, or it is not shown to us.
-    #[error("{location} is not found: {reason}; is the URL right, and may these credentials see it?")]
+    /// The repository does not exist, or the credentials do not give access to it.
+    #[error("repository {location} not found: {reason}; check the URL and the permissions of the credentials")]
     NotFound {
         /// The URL.
         location: String,
-        /// What the server said.
+        /// The server's message.
         reason: String,
     },
-    /// What answers is no git server: a captive portal, a proxy, a page to log in.
-    #[error("{location} does not answer as a git server: {reason}")]
+    /// The response is not that of a git server: a captive portal, a proxy, a login page.
+    #[error("{location} did not answer like a git server: {reason}")]
     NotGit {
         /// The URL.
         location: String,
-        /// What it said instead.
+        /// The difference.
         reason: String,
     },
-    /// The server says why it does not do what it was asked for.
-    #[error("{location} refuses: {reason}")]
+    /// The server refused the request with a reason.
+    #[error("{location} refused the request: {reason}")]
     Refused {
         /// The URL.
         location: String,
-        /// Its words.
+        /// The server's message.
         reason: String,
     },
-    /// A branch or tag was deleted or never was.
+    /// A branch or tag does not exist.
     #[error("the repository has no {0}")]
     NoReference(String),
     /// The reference does not lead to a commit.
     #[error("{0} is not a commit")]
     NotACommit(ObjectId),
-    /// The commit has nothing there. Not an emptiness: somebody may have renamed a directory.
+    /// The path does not exist in the commit. This is not treated as empty, because a directory may have been renamed.
     #[error(
-        "commit {commit} has no {path}; to remove the pods, leave the directory in the repository without manifests (a .gitkeep in it)"
+        "commit {commit} has no {path}; to remove all pods, keep the directory in the repository without manifests (with a .gitkeep)"
     )]
     NoPath {
         /// The commit.
@@ -98,48 +98,48 @@ pub enum GitError {
         /// The path in the repository.
         path: String,
     },
-    /// Something stands at the path that holds no manifests.
+    /// The path cannot hold manifests.
     #[error("commit {commit}: {path} {reason}")]
     BadPath {
         /// The commit.
         commit: ObjectId,
         /// The path in the repository.
         path: String,
-        /// What it is.
+        /// The kind of entry.
         reason: String,
     },
-    /// More than is taken.
+    /// A limit is exceeded.
     #[error("{0}")]
     Limit(String),
     /// The revision may not be used: not signed by the right key, or older than what is in force.
     #[error("refused: {0}")]
     Rejected(String),
-    /// Objects that should be here cannot be read. A copy of ours is then fetched anew.
+    /// Local objects cannot be read. A copy of a remote repository is then fetched again.
     #[error("the repository at {path} is damaged")]
     Damaged {
-        /// Where it lies.
+        /// Path of the repository.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         #[source]
         source: DamageError,
     },
-    /// The copy is damaged, and no fresh one can be had.
-    #[error("{damage}; no fresh copy can be fetched")]
+    /// The copy is damaged, and a fresh one could not be fetched.
+    #[error("{damage}; fetching a fresh copy failed")]
     NotHealed {
-        /// What is wrong with the copy.
+        /// The damage of the copy.
         damage: String,
-        /// Why there is no other.
+        /// Reason why fetching failed.
         #[source]
         source: Box<GitError>,
     },
-    /// The disk does not do what it should.
+    /// An I/O operation failed.
     #[error("{what} {path}")]
     Disk {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -148,7 +148,7 @@ pub enum GitError {
     Setup(String),
 }
 
-/// What is wrong with a repository on disk.
+/// Damage of a repository on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum DamageError {
     /// libgit2 cannot read it.
@@ -169,7 +169,7 @@ impl From<git2::Error> for DamageError {
 }
 
 impl GitError {
-    /// Whether it is about what a revision holds, and not about the way to it.
+    /// Reports whether the content of the revision is the cause, not the connection or the disk.
     pub(super) fn is_of_the_revision(&self) -> bool {
         matches!(self, Self::Rejected(_) | Self::NoPath { .. } | Self::BadPath { .. } | Self::NotACommit(_))
     }
@@ -215,7 +215,7 @@ impl GitError {
     }
 }
 
-/// The most of somebody else's words that is shown.
+/// Longest foreign message that is shown, in characters.
 const SHOWN: usize = 400;
 
 fn end_of(words: String) -> String {

@@ -1,7 +1,7 @@
-//! That a source does not go back: whoever controls the server, or forces a push by mistake, cannot bring an older revision back.
+//! Ancestor check: a compromised server or a mistaken force push cannot bring an older revision back.
 //!
-//! What was delivered last is recorded with what was followed then. When the configuration follows something else, that is a decision of
-//! whoever wrote it, and what it names may be anything.
+//! The last delivered revision is recorded with the reference that was followed. When the configuration follows another one, that is a
+//! decision of whoever wrote it, and what it names may be anything.
 
 use super::error::GitError;
 use super::protocol::ObjectId;
@@ -16,7 +16,7 @@ use std::path::Path;
 const FILE: &str = "followed.json";
 const VERSION: u32 = 1;
 
-/// What was delivered last.
+/// Record of the last delivered revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Followed {
     version: u32,
@@ -26,7 +26,7 @@ pub(super) struct Followed {
     pub(super) commit: ObjectId,
     /// Its version, where versions are followed.
     pub(super) semver: Option<String>,
-    /// When it says that it was signed; only of signatures that were verified.
+    /// Time of signature that it states; only of verified signatures.
     pub(super) signed_at: Option<Timestamp>,
 }
 
@@ -44,7 +44,7 @@ impl Followed {
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the record of what was followed cannot be read");
+                tracing::warn!(path = %path.display(), %error, "ignoring the record of the last fetched revision: it cannot be read");
                 None
             }
         }
@@ -63,7 +63,7 @@ impl Followed {
     }
 }
 
-/// What a revision has to be.
+/// Requirement for the next revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Floor {
     /// Anything.

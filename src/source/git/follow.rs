@@ -1,4 +1,4 @@
-//! One poll after the other: where the reference points, what is missing here, whether it may be used, what it holds.
+//! Polling a repository: resolve the reference, fetch missing objects, verify the revision, read its files.
 
 use super::bring::{Bringing, bring};
 use super::error::GitError;
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long an earlier incarnation of the source may take to let go of the directory.
+/// Time that an earlier instance of the source has to release the directory.
 const HANDOVER: Duration = Duration::from_secs(10);
 const HANDOVER_STEP: Duration = Duration::from_millis(100);
 
@@ -25,17 +25,17 @@ const HANDOVER_STEP: Duration = Duration::from_millis(100);
 pub(super) struct Follower {
     options: GitOptions,
     place: Place,
-    /// What is followed, in words; another one is another decision.
+    /// Repository and reference as text, compared with the record.
     what: String,
     followed: Option<Followed>,
     accepted: Option<ObjectId>,
-    /// What was delivered in this run.
+    /// Target that was delivered in this run.
     delivered: Option<Target>,
-    /// What is not fetched again, because it was too much.
+    /// Target that is not fetched again because it exceeded a limit.
     too_much: Option<(Target, String)>,
 }
 
-/// Where the repository is.
+/// Location of the repository.
 enum Place {
     Remote { remote: Box<Remote>, store: Option<Store> },
     Local(PathBuf),
@@ -66,7 +66,7 @@ impl Follower {
         let Judged { commit, summary, files, signature } = judged;
         let signed_at = signature.as_ref().map(|signature| signature.signed_at);
         if let Some(signature) = signature {
-            tracing::info!(revision = %commit, signer = %signature.signer, "signed");
+            tracing::info!(revision = %commit, signer = %signature.signer, "signature verified");
         }
         let followed = Followed::new(self.what.clone(), commit, target.version.as_ref(), signed_at);
         self.record(followed, commit).await?;
@@ -74,7 +74,7 @@ impl Follower {
         Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, commit: Some(summary), files }))
     }
 
-    /// Where the reference points now.
+    /// Resolves the reference.
     async fn locate(&mut self) -> Result<(Target, Option<Session>), GitError> {
         let follow = &self.options.follow;
         match &mut self.place {
@@ -160,7 +160,7 @@ impl Follower {
                 }
                 // A copy that cannot be made smaller is as useful as before.
                 if let Some(Err(error)) = store.map(|store| store.compact(commit)) {
-                    tracing::warn!(error = %error_chain(&error), "compact the copy of the repository");
+                    tracing::warn!(error = %error_chain(&error), "cannot compact the local copy of the repository");
                 }
                 Ok(())
             })
@@ -196,7 +196,7 @@ fn judge_in_place(path: &Path, target: &Target, rules: &Rules) -> Result<Judged,
     judge(&objects, target, rules, Timestamp::now())
 }
 
-/// Takes the source's directory.
+/// Locks the source's directory.
 async fn taken(directory: &Path) -> Result<Store, GitError> {
     let deadline = tokio::time::Instant::now() + HANDOVER;
     loop {
@@ -211,12 +211,12 @@ async fn taken(directory: &Path) -> Result<Store, GitError> {
     }
 }
 
-/// Runs what blocks where it may.
+/// Runs blocking work on the blocking pool.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, GitError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(GitError::Setup(format!("reading the repository failed: {error}"))),
+        Err(error) => Err(GitError::Setup(format!("read the repository: {error}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a revision may be used, and what it holds. Blocks.
+//! Verification of a revision, and reading its files. Blocks.
 
 use super::error::GitError;
 use super::floor::Floor;
@@ -10,19 +10,19 @@ use crate::source::{CommitSummary, FileContent, SignatureRequirement};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// What a revision is held to.
+/// Rules that a revision must meet.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) trust: Option<SignatureRequirement>,
     pub(super) floor: Floor,
-    /// When the last accepted revision says that it was signed.
+    /// Time of signature that the last accepted revision states.
     pub(super) last_signed_at: Option<Timestamp>,
     /// The directory or file in the repository.
     pub(super) path: String,
     pub(super) limits: ReadLimits,
 }
 
-/// A revision that may be used.
+/// A verified revision.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) commit: ObjectId,
@@ -31,7 +31,7 @@ pub(super) struct Judged {
     pub(super) signature: Option<Signature>,
 }
 
-/// Judges what `target` leads to.
+/// Verifies the revision of `target` and reads its files.
 pub(super) fn judge(objects: &Objects, target: &Target, rules: &Rules, now: Timestamp) -> Result<Judged, GitError> {
     let peeled = objects.peel(target.id)?;
     let signature = match &rules.trust {
@@ -60,7 +60,7 @@ fn check_floor(
                 return match &target.version {
                     Some(version) if version >= lowest => Ok(()),
                     Some(version) => Err(GitError::Rejected(format!(
-                        "the highest version in the range is {version} now, and {lowest} was accepted before; {TO_GO_BACK}"
+                        "the highest version in the range is {version}, lower than {lowest}, which was accepted before; {TO_GO_BACK}"
                     ))),
                     None => Ok(()),
                 };
@@ -72,9 +72,9 @@ fn check_floor(
         return Ok(());
     }
     Err(GitError::Rejected(format!(
-        "commit {} is no descendant of {of}, the last accepted one (the history was rewritten, or goes back); {TO_GO_BACK}",
+        "commit {} is not a descendant of {of}, the last accepted commit (the history was rewritten or reset); {TO_GO_BACK}",
         peeled.commit
     )))
 }
 
-const TO_GO_BACK: &str = "to go back, set allowRollback, or name the commit in the configuration";
+const TO_GO_BACK: &str = "to go back, set allowRollback, or set commit in the source's configuration";

@@ -1,24 +1,24 @@
 //! Manifests in a git repository.
 //!
 //! In: where the repository is and what of it is followed ([`GitOptions`]). Out: an artifact for each commit whose manifests were read
-//! wholly. A poll asks where the reference points: over HTTP one small request. When it points elsewhere than before, what is missing is
-//! fetched into a copy on disk, the commit is judged (signature, descent), and its files are read straight from the object database.
+//! completely. A poll asks where the reference points: over HTTP one small request. When it points elsewhere than before, missing objects
+//! are fetched into a copy on disk, the commit is checked (signature, descent), and its files are read straight from the object database.
 //!
 //! ```text
-//! select    which reference            pure
+//! select    choice of the reference    pure
 //! remote    ssh, http, git's server    protocol: bytes of the conversation, pure
-//! bring     what is missing comes here
+//! bring     fetches missing objects
 //! objects   copy on disk, files of a commit, descent
-//! judge     floor: not back            verify: whose signature
-//! follow    one poll after the other
+//! judge     floor: no older commit     verify: signature
+//! follow    poll loop
 //! ```
 //!
-//! * A branch or tag that is gone, a path that the commit lacks, a repository that cannot be read: failures, which change nothing
-//!   (promise P2). A path that is there without manifests is emptiness.
+//! * A missing branch or tag, a path that the commit lacks, an unreadable repository: failures, which change nothing
+//!   (promise P2). An existing path without manifests is an empty artifact.
 //! * A commit that does not descend from the last accepted one is refused, unless the configuration allows it or follows something else
 //!   than before.
 //! * Submodules, symlinks and pointers of Git LFS are errors of the files that they stand for; other files count.
-//! * The copy is a cache. Whatever cannot be read of it is fetched anew; a repository on this host is read in place.
+//! * The copy is a cache. Objects of it that cannot be read are fetched again; a repository on this host is read in place.
 
 mod bring;
 mod error;

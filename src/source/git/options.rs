@@ -1,4 +1,4 @@
-//! What a git source is told.
+//! Options of a git source.
 
 use super::objects::ReadLimits;
 use super::remote::{RemoteUrl, SshOptions};
@@ -8,12 +8,12 @@ use crate::source::{Revision, SignatureRequirement};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a git source is told.
+/// Options of a git source.
 #[derive(Clone, Debug)]
 pub struct GitOptions {
-    /// Where the repository is.
+    /// URL of the repository.
     pub url: RemoteUrl,
-    /// What of it is followed.
+    /// Reference to follow.
     pub follow: Follow,
     /// The directory or file in the repository, as [`repository_path`] makes it; empty for all of it.
     pub path: String,
@@ -25,11 +25,11 @@ pub struct GitOptions {
     pub interval: Duration,
     /// For connecting, for a list of references as a whole, and for silence while a pack comes.
     pub timeout: Duration,
-    /// How much is fetched at once, and read.
+    /// Limits for fetching and reading.
     pub limits: GitLimits,
-    /// Whose signature a commit or tag needs; `None` for nobody's.
+    /// Signers of commits and tags; `None` if no signature is required.
     pub trust: Option<SignatureRequirement>,
-    /// Whether a revision may be used that does not follow from the last accepted one.
+    /// True if a revision may be used that is not a descendant of the last accepted one.
     pub allow_rollback: bool,
     /// The revision of the last good set.
     pub last_accepted: Option<Revision>,
@@ -37,12 +37,12 @@ pub struct GitOptions {
     pub store: PathBuf,
 }
 
-/// How much is taken.
+/// Limits of a git source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GitLimits {
     /// Size of one pack as it comes over the network.
     pub max_fetch_bytes: u64,
-    /// What is read of a commit.
+    /// Limits for reading a commit.
     pub read: ReadLimits,
 }
 
@@ -52,9 +52,9 @@ impl Default for GitLimits {
     }
 }
 
-/// A path that leads out of the repository, or nowhere.
+/// Path with an empty, `.` or `..` component, or with a control character.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no path in a repository: components are separated by one /, and none is . or ..")]
+#[error("{0:?} is not a valid path in a repository: it must not have empty components, . or .., or control characters")]
 pub struct BadRepositoryPath(String);
 
 /// A path in the repository without slashes at its ends; `.` and `/` mean the whole repository.

@@ -1,11 +1,11 @@
-//! What is followed: a branch, a tag, the highest version, one commit. [pure]
+//! The reference to follow: a branch, a tag, the highest version, one commit. [pure]
 
 use super::error::GitError;
 use super::protocol::{ObjectId, Reference};
 use semver::{Version, VersionReq};
 use std::fmt;
 
-/// What is followed.
+/// Reference to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// The branch that the repository calls its own (`HEAD`).
@@ -20,12 +20,12 @@ pub enum Follow {
     Commit(ObjectId),
 }
 
-/// What it is at this moment.
+/// Object that the reference points at now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// The full name of the reference; `None` for a commit that is named itself.
     pub(super) reference: Option<String>,
-    /// What the reference points at: a commit, or the object of an annotated tag.
+    /// The commit, or the object of an annotated tag.
     pub(super) id: ObjectId,
     /// The version, where versions are followed.
     pub(super) version: Option<Version>,

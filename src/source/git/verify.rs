@@ -1,4 +1,4 @@
-//! Whose signature a revision has.
+//! Verification of the signature of a revision.
 
 use super::error::GitError;
 use super::objects::{Objects, Peeled};
@@ -13,9 +13,9 @@ use jiff::Timestamp;
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
     pub(super) signer: Signer,
-    /// When the signer says that it was made.
+    /// Time of signature that the signer states.
     pub(super) signed_at: Timestamp,
-    /// Whether what was signed includes the name of the tag that is followed.
+    /// True if the signed data includes the name of the followed tag.
     pub(super) names_the_tag: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn verify(
     }
 }
 
-/// Whose signatures count, and when they are looked at.
+/// Trusted signers, and the times for the validity check.
 struct Signers {
     trusted: Trusted,
     last: Option<Timestamp>,
@@ -65,15 +65,15 @@ impl Signers {
         let signer = signer.map_err(|error| error.to_string())?;
         let names_the_tag = match (&parts.kind, tag) {
             (ObjectKind::Tag { name, .. }, Some((wanted, _))) if Some(name.as_str()) != wanted => {
-                return Err(format!("it was signed under the name {name:?}"));
+                return Err(format!("the signature is for the tag name {name:?}"));
             }
             (ObjectKind::Tag { target, .. }, Some((_, next))) if *target != next.to_string() => {
-                return Err("it was signed for another object".to_owned());
+                return Err("the signature is for another object".to_owned());
             }
             (ObjectKind::Tag { .. }, Some(_)) => true,
             (ObjectKind::Commit, None) => false,
             (ObjectKind::Tag { .. }, None) | (ObjectKind::Commit, Some(_)) => {
-                return Err("it is of another kind than it should be".to_owned());
+                return Err("unexpected object type".to_owned());
             }
         };
         Ok(Signature { signer, signed_at: parts.stated_at, names_the_tag })

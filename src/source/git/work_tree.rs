@@ -19,7 +19,7 @@ pub struct WorkTree {
     remotes: Vec<String>,
 }
 
-/// Why a working tree cannot be read.
+/// Reason why a working tree cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkTreeError {
     /// A directory or file cannot be read.
@@ -32,7 +32,7 @@ pub enum WorkTreeError {
         source: io::Error,
     },
     /// More than a source reads of a commit.
-    #[error("{path} has more than {limit}")]
+    #[error("limit reached at {path}: more than {limit}")]
     Limit {
         /// The path.
         path: PathBuf,
@@ -56,7 +56,7 @@ impl WorkTree {
         Some(Self { root, remotes })
     }
 
-    /// Whether one of its remotes is the repository at `url`.
+    /// Reports whether one of its remotes is the repository at `url`.
     pub fn is_clone_of(&self, url: &str) -> bool {
         let is_same = |remote: &String| same_repository(remote, url) || is_same_path(&self.root, remote, url);
         self.remotes.iter().any(is_same)
@@ -128,12 +128,12 @@ impl Reading<'_> {
         let failed = |source| WorkTreeError::Read { path: path.to_owned(), source };
         let size = fs::metadata(path).map_err(failed)?.len();
         if size > self.limits.max_file_bytes {
-            let reason = format!("has {size} bytes, more than the {} that a manifest may have", self.limits.max_file_bytes);
+            let reason = format!("has {size} bytes; a manifest may have at most {}", self.limits.max_file_bytes);
             return self.add(path, name, Err(reason));
         }
         self.bytes += size;
         if self.bytes > self.limits.max_total_bytes {
-            return Err(limit(path, format!("{} bytes of manifests before it", self.limits.max_total_bytes)));
+            return Err(limit(path, format!("{} bytes of manifests", self.limits.max_total_bytes)));
         }
         let content = fs::read(path).map_err(failed)?;
         let content = if is_lfs_pointer(&content) { Err(IS_LFS.to_owned()) } else { Ok(content.into()) };
@@ -142,7 +142,7 @@ impl Reading<'_> {
 
     fn add(&mut self, path: &Path, name: String, content: FileContent) -> Result<(), WorkTreeError> {
         if self.files.len() >= self.limits.max_files {
-            return Err(limit(path, format!("{} manifests before it", self.limits.max_files)));
+            return Err(limit(path, format!("{} manifests", self.limits.max_files)));
         }
         self.files.insert(name, content);
         Ok(())

@@ -65,7 +65,7 @@ pub(super) async fn body(
             _ => return Err(PollError::Http(again.unwanted())),
         };
         if again != body {
-            return Err(refuse("says nothing of its length, and two of them are not the same".into()));
+            return Err(refuse("declares no length, and two responses differ".into()));
         }
     }
     Ok(Answered::Body(body, validators))
@@ -86,7 +86,7 @@ pub(super) async fn signature(client: &HttpClient, urls: Vec<Url>, timeout: Dura
     }
 }
 
-/// How to ask whether the answer changed; nothing where the answer could have changed within the resolution of its stamp (RFC 9110,
+/// Returns the validators of a response; none if it could have changed within the resolution of its stamp (RFC 9110,
 /// 8.8.2.2; servers make entity tags of times, too).
 fn validators_of(answer: &HttpAnswer) -> Validators {
     let header = |name: HeaderName| answer.header(name).map(str::to_owned);

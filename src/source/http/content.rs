@@ -1,28 +1,28 @@
-//! Whether an answer can hold manifests at all. **Pure**.
+//! Check whether a response can contain manifests at all. **Pure**.
 //!
-//! What the manifests say is for the intake to judge. This is about answers that are something else: a login page, an error in words, the
+//! The intake validates the manifests. This check is about responses that are something else: a login page, an error message, the
 //! listing of a directory. They say nothing about what shall run.
 
-/// Types that are never manifests. Others are believed: servers name YAML in many ways, and not at all.
+/// Types that are never manifests. Others are accepted: servers name YAML in many ways, or send no type at all.
 const REFUSED_TYPES: &[&str] = &["audio/", "font/", "image/", "multipart/", "video/", "application/pdf", "application/zip"];
 
-/// What is wrong with an answer of this `Content-Type` and body, in words that follow "the answer"; `None` for nothing.
+/// Returns the problem with a response of this `Content-Type` and body, as text after "response from URL"; `None` if there is none.
 pub(super) fn problem(content_type: Option<&str>, body: &[u8]) -> Option<String> {
     let essence = content_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     let page = matches!(essence.as_str(), "text/html" | "application/xhtml+xml");
     if page || begins_with_markup(body) {
-        return Some("is a web page, no manifests: is there a login page or a captive portal in between?".to_owned());
+        return Some("is a web page, not manifests (login page or captive portal?)".to_owned());
     }
     if REFUSED_TYPES.iter().any(|refused| essence.starts_with(refused)) {
-        return Some(format!("has type {essence:?}, which no manifests have"));
+        return Some(format!("has content type {essence:?}, which is not one of manifests"));
     }
     if body.iter().all(u8::is_ascii_whitespace) {
-        return Some("is empty; that nothing shall run is said by a List without items".to_owned());
+        return Some("is empty; to run no pods, serve a List without items".to_owned());
     }
     // Every object has both, and every list of objects. Without them it is not worth the attempt.
     let has = |word: &str| memchr::memmem::find(body, word.as_bytes()).is_some();
     if !has("apiVersion") || !has("kind") {
-        return Some("has no Kubernetes objects in it (no apiVersion and kind)".to_owned());
+        return Some("contains no Kubernetes objects (no apiVersion and kind)".to_owned());
     }
     None
 }

@@ -1,4 +1,4 @@
-//! Why a poll of a URL led to nothing.
+//! Errors of polls of a URL.
 
 use super::serial::SerialError;
 use crate::source::SignersError;
@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a poll failed. The same words for the same reason.
+/// Reason why a poll failed. The same text for the same reason.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PollError {
     /// No good answer.
@@ -18,11 +18,11 @@ pub(super) enum PollError {
     #[error("refused: no signature")]
     NoSignature(#[source] HttpError),
     /// The body cannot be what it should be.
-    #[error("the answer of {url} {reason}")]
+    #[error("response from {url} {reason}")]
     Content {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// It is not known who may sign.
@@ -33,26 +33,26 @@ pub(super) enum PollError {
     Signature {
         /// Of what.
         url: String,
-        /// What does not hold.
+        /// The failed check.
         #[source]
         source: TrustError,
     },
-    /// It is older than what was accepted, or that cannot be told.
+    /// The body is older than the accepted one, or their order is unknown.
     #[error("refused: {0}")]
     Serial(SerialError),
     /// The serial cannot be made durable.
-    #[error("remember what was fetched in {}", path.display())]
+    #[error("record the fetched body in {}", path.display())]
     Memory {
         /// The file.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
 }
 
 impl PollError {
-    /// How long the server wants to be left alone.
+    /// Returns the delay that the server asked for.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Http(error) | Self::NoSignature(error) => error.retry_after(),

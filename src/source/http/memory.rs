@@ -1,4 +1,4 @@
-//! What was fetched last, on disk: the body, the validators of a conditional request, signature and serial.
+//! The last fetched body on disk, with its validators for conditional requests, signature and serial.
 //!
 //! Written when another body was found good, before it is reported. After a start an answer "not modified" then means this body, which is
 //! reported again: whether the daemon ended before it was accepted does not matter, and what is wrong in it is told again. When the file
@@ -27,7 +27,7 @@ const PURPOSE: &str = "podstead fetched bodies at rest 1";
 /// A body, and a line that is far smaller.
 const MAX_BYTES: u64 = super::MAX_BODY + (1 << 20);
 
-/// What was fetched.
+/// A fetched body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
     pub(super) body: Bytes,
@@ -37,7 +37,7 @@ pub(super) struct Fetched {
     pub(super) serial: Option<u64>,
 }
 
-/// What a conditional request is made with.
+/// Validators of a conditional request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Validators {
@@ -69,7 +69,7 @@ pub(super) fn path(state: &Path) -> PathBuf {
 }
 
 fn cipher(key: &MachineKey) -> io::Result<LessSafeKey> {
-    let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("no cipher"))?;
+    let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("set up the cipher"))?;
     Ok(LessSafeKey::new(key))
 }
 
@@ -96,7 +96,7 @@ pub(super) fn load(state: &Path, url: &Url, key: &MachineKey) -> Option<Fetched>
 pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched) -> io::Result<()> {
     let Fetched { body, validators, signature, serial } = fetched;
     let mut nonce = [0; NONCE_LEN];
-    SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no randomness"))?;
+    SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("get random bytes"))?;
     let (signature, binary_signature) = match signature.clone().map(String::from_utf8) {
         Some(Ok(text)) => (Some(text), None),
         Some(Err(error)) => (None, Some(STANDARD.encode(error.as_bytes()))),
@@ -107,7 +107,7 @@ pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched)
     text.extend_from_slice(body);
     cipher(key)?
         .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(url.as_str()), &mut text)
-        .map_err(|_| io::Error::other("seal what was fetched"))?;
+        .map_err(|_| io::Error::other("encrypt the fetched body"))?;
     let bytes = [FORMAT, &nonce, &text].concat();
     if !path(state).try_exists()? {
         atomic_file::make_directories(state, 0o700)?;

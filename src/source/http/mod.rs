@@ -1,18 +1,18 @@
-//! Manifests at a URL: one document, or several, asked for from time to time.
+//! Manifests at a URL: one or several documents, polled.
 //!
-//! The body is one file of manifests: a Pod, a List, or documents between `---` lines, YAML or JSON. Rules A11 to A15 of the kubelet, but
-//! for promise P2:
-//! * Only a whole answer with status 200 whose body can hold manifests counts. Everything else (no connection, another status, an empty
-//!   or half body, a login page, another encoding than was asked for) is a failure and leaves the last good set in force. That nothing
-//!   shall run is said by a `List` without items.
-//! * A body whose end is told by the end of the connection alone counts when a second answer is the same.
+//! The body is one file of manifests: a Pod, a List, or documents between `---` lines, YAML or JSON. Rules A11 to A15 of the kubelet,
+//! except for promise P2:
+//! * Only a complete response with status 200 whose body can hold manifests counts. Everything else (no connection, another status, an
+//!   empty or partial body, a login page, another encoding than was requested) is a failure and leaves the last good set in force. To run
+//!   nothing, a server sends a `List` without items.
+//! * A body without a length, which ends with the connection, counts only if a second response is the same.
 //! * Unchanged polls cost one conditional request. Its validators outlive the daemon together with the body that they belong to, so also
 //!   the first poll after a start is conditional. They are not used where two changes within a second would look the same.
 //! * Where signatures are required, `<url>.sig` (for OpenPGP also `<url>.asc`) must hold one over exactly this body ([`crate::trust`]).
 //! * A body with a serial ([`serial`]) is refused when it is older than the last one, see there.
 //!
-//! In: [`HttpOptions`], wishes. Out: artifacts of one file, [`FILE`]. One task, spawned by whoever runs the source; on disk one file in the
-//! source's state directory ([`memory`]).
+//! In: [`HttpOptions`], requests to poll. Out: artifacts of one file, [`FILE`]. One task, spawned by whoever runs the source; on disk one
+//! file in the source's state directory ([`memory`]).
 
 mod ask;
 mod content;
@@ -40,7 +40,7 @@ pub const FILE: &str = "body";
 /// The largest body, on the wire and unpacked (kubelet rule A11).
 pub const MAX_BODY: u64 = 10 << 20;
 
-/// How a URL is followed.
+/// Options for following a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpOptions {
     /// http or https.
@@ -51,13 +51,13 @@ pub struct HttpOptions {
     pub timeout: Duration,
     /// Credentials, proxy, TLS.
     pub access: HttpAccess,
-    /// Who must have signed; `None` for anybody.
+    /// Required signers; `None` if no signature is required.
     pub signature: Option<SignatureRequirement>,
     /// Bodies with an older serial, or without the serial that they had, are accepted.
     pub allow_rollback: bool,
     /// Directory of the source's own state; made when it is needed.
     pub state: PathBuf,
-    /// What that state is sealed with: bodies may hold Secrets.
+    /// Key that encrypts this state, because bodies may contain Secrets.
     pub machine_key: MachineKey,
 }
 

@@ -1,4 +1,4 @@
-//! One poll: ask, judge, remember, tell.
+//! One poll: request, verify, record, report.
 
 use super::ask::{self, Answered};
 use super::error::PollError;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Body and signature are two requests, and the body may be replaced between them: then another look helps.
 const LOOKS: usize = 2;
 
-/// What is known of the body that was found good last.
+/// The last good body.
 #[derive(Debug)]
 enum Known {
     /// Not looked for on disk yet.
@@ -93,7 +93,7 @@ impl HttpPlace {
         }
     }
 
-    /// Whether a body from the disk fulfils what the configuration wants now.
+    /// Reports whether a body from the disk meets the present configuration.
     fn vouched_for(&self, fetched: &Fetched) -> bool {
         let HttpOptions { url, signature: required, .. } = &*self.options;
         match (required, &fetched.signature) {
@@ -188,7 +188,7 @@ impl PollError {
         match serial {
             Some(_) => Err(self),
             None => {
-                tracing::warn!(error = %error_chain(&self), "the next start has to ask unconditionally");
+                tracing::warn!(error = %error_chain(&self), "cannot record the fetched body; the next start fetches it again");
                 Ok(())
             }
         }

@@ -13,20 +13,20 @@
 /// The name that the number stands under.
 pub(super) const NAME: &str = "podstead.dev/serial";
 
-/// Why the order of two bodies cannot be told, or is the wrong one.
+/// Reason why the order of two bodies is unknown, or the wrong one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SerialError {
     /// Something else than a number.
     #[error("{NAME} at byte {0} is not followed by a colon and a whole number")]
     Malformed(usize),
-    /// Which of them?
-    #[error("{NAME} is both {0} and {1}")]
+    /// The body has two different serials.
+    #[error("{NAME} has two values, {0} and {1}")]
     Ambiguous(u64, u64),
     /// None where one is needed.
     #[error("{}", missing(*.0))]
     Missing(Option<u64>),
     /// Older.
-    #[error("{NAME} is {found}, older than the accepted {accepted} (allowRollback: true accepts it)")]
+    #[error("{NAME} is {found}, lower than the accepted {accepted} (to accept it, set allowRollback: true)")]
     Older {
         /// Of this body.
         found: u64,
@@ -34,16 +34,16 @@ pub(super) enum SerialError {
         accepted: u64,
     },
     /// As old, and another one.
-    #[error("{NAME} is {0} as in the accepted body, which is another one: raise it with each change")]
+    #[error("{NAME} is {0}, as in the accepted body, but the content differs; raise it with each change")]
     Same(u64),
 }
 
 fn missing(accepted: Option<u64>) -> String {
     match accepted {
-        Some(accepted) => format!("there is no {NAME}, and the accepted body has {accepted} (allowRollback: true accepts it)"),
-        None => format!(
-            "there is no {NAME}, which a signed body needs so that an older one cannot come back (or set allowRollback: true)"
-        ),
+        Some(accepted) => {
+            format!("{NAME} is missing, and the accepted body has {accepted} (to accept it, set allowRollback: true)")
+        }
+        None => format!("{NAME} is missing; a signed body needs it against replay of an older one (or set allowRollback: true)"),
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn find(body: &[u8]) -> Result<Option<u64>, SerialError> {
     Ok(found)
 }
 
-/// What stands behind the name: `": "42"` and such.
+/// Parses the number after the name, such as `": "42"`.
 fn number(rest: &[u8]) -> Option<u64> {
     let after = |text: &'_ [u8], optional: &[u8]| text.iter().position(|byte| !optional.contains(byte)).unwrap_or(text.len());
     let rest = &rest[after(rest, b"\"' \t")..];
@@ -74,16 +74,16 @@ fn number(rest: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
-/// What was accepted last.
+/// The last accepted body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     /// Its serial.
     pub(super) serial: Option<u64>,
-    /// Whether it is this very body.
+    /// True if it has the same bytes.
     pub(super) same_body: bool,
 }
 
-/// Whether a body with serial `found` may follow what was accepted. `needed`: it must have one even if nothing was accepted.
+/// Checks that a body with serial `found` may follow the accepted one. `needed`: it must have a serial even if nothing was accepted.
 pub(super) fn may_follow(found: Option<u64>, accepted: Option<Accepted>, needed: bool) -> Result<(), SerialError> {
     let last = accepted.and_then(|accepted| accepted.serial);
     match (found, last) {

@@ -7,7 +7,7 @@ use crate::trust::{Signer, judged_at};
 use jiff::Timestamp;
 use reqwest::Url;
 
-/// Where the signature of what lies at `url` may lie, in the order in which it is looked for: the path with `.sig` behind it, the query
+/// Returns the URLs of the signature of `url`, in the order in which they are tried: the path with `.sig` appended, the query
 /// as it is; `.asc`, which gpg makes with `--armor`, where OpenPGP signatures count.
 pub(super) fn urls_of(url: &Url, required: &SignatureRequirement) -> Vec<Url> {
     let beside = |suffix: &str| {
@@ -19,8 +19,8 @@ pub(super) fn urls_of(url: &Url, required: &SignatureRequirement) -> Vec<Url> {
     std::iter::once(beside(".sig")).chain(openpgp).collect()
 }
 
-/// Who signed `body`. Reads the files of signers anew. There is no time in a detached SSH signature, so the host's clock counts; one of
-/// OpenPGP has it.
+/// Verifies the signature of `body` and returns its signer. Reads the signers' files again. A detached SSH signature has no time, so the
+/// host's clock counts; one of OpenPGP has it.
 pub(super) fn check(
     required: &SignatureRequirement,
     url: &Url,

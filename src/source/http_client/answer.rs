@@ -27,7 +27,7 @@ impl HttpAnswer {
         self.is_led
     }
 
-    /// Where the redirects led; may hold secrets.
+    /// URL after redirects; may contain secrets.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -47,7 +47,7 @@ impl HttpAnswer {
         self.headers().get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// How long the server wants to be left alone, if it says so.
+    /// Returns the delay that the server asked for, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         poll::retry_after(self.header(RETRY_AFTER)?, self.header(DATE))
     }
@@ -57,7 +57,7 @@ impl HttpAnswer {
         HttpError::status(&self.url, self.status(), self.retry_after())
     }
 
-    /// Whether the end of the body is told by something else than the end of the connection, so that half of it would be noticed.
+    /// Reports whether the response declares its length or is chunked, so that a truncated body is detected.
     pub fn tells_its_end(&self) -> bool {
         let chunked = self.headers().get_all(TRANSFER_ENCODING).iter().any(|value| value.as_bytes().ends_with(b"chunked"));
         chunked || self.headers().contains_key(CONTENT_LENGTH)
@@ -97,10 +97,10 @@ pub fn decoded(body: Bytes, encoding: Option<&str>, limit: u64) -> Result<Bytes,
         Some("gzip" | "x-gzip") => {
             let mut plain = Vec::new();
             let read = MultiGzDecoder::new(body.as_ref()).take(limit + 1).read_to_end(&mut plain);
-            read.map_err(|error| Some(format!("is no whole gzip stream: {error}")))?;
+            read.map_err(|error| Some(format!("is not a complete gzip stream: {error}")))?;
             if plain.len() as u64 > limit { Err(None) } else { Ok(plain.into()) }
         }
-        Some(other) => Err(Some(format!("is encoded as {other:?}, which was not asked for"))),
+        Some(other) => Err(Some(format!("has content encoding {other:?}, which was not requested"))),
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
     fn half_a_stream_and_unknown_encodings_are_errors() {
         let whole = gzip(b"kind: Pod");
         let half = Bytes::copy_from_slice(&whole[..whole.len() - 9]);
-        assert!(decoded(half, Some("gzip"), 100).unwrap_err().unwrap().contains("no whole gzip"));
+        assert!(decoded(half, Some("gzip"), 100).unwrap_err().unwrap().contains("not a complete gzip"));
         assert!(decoded(Bytes::from_static(b"x"), Some("br"), 100).unwrap_err().unwrap().contains("\"br\""));
         assert_eq!(decoded(Bytes::from_static(b"x"), Some("identity"), 100).unwrap(), "x");
     }

@@ -13,7 +13,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A little less than what servers keep idle connections for, so that no request meets one that is being closed.
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 
-/// Everything that the kernel changes when a file's content changes; `None` for a file that is not there.
+/// Everything that the kernel changes when a file's content changes; `None` for a missing file.
 type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 /// Clients of one state of the files.
@@ -21,7 +21,7 @@ type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 pub(super) struct Built {
     /// For the configured origin.
     pub(super) own: Client,
-    /// Where the origin may lead.
+    /// Addresses that redirects may lead to.
     pub(super) guard: Arc<AddressGuard>,
     /// For where redirects lead: without the client certificate, behind the guard.
     bare: OnceLock<Client>,
@@ -29,7 +29,7 @@ pub(super) struct Built {
 }
 
 impl Built {
-    /// Reads the files. `url` tells whether TLS is needed from the start.
+    /// Reads the files. `url` determines whether TLS is needed from the start.
     pub(super) fn new(access: &HttpAccess, url: &Url) -> Result<Self, HttpError> {
         outbound::install_provider();
         // Before they are read: what changes meanwhile is then found to have changed.
@@ -130,5 +130,5 @@ fn client_without_authorities(access: &HttpAccess, resolver: Option<GuardedResol
 
 fn setup(error: reqwest::Error) -> HttpError {
     let text = crate::telemetry::error_chain(&error.without_url()).to_string();
-    HttpError::Setup(format!("{text} (a host without certificate authorities needs ca-certificates or caFile)"))
+    HttpError::Setup(format!("{text} (if the host has no certificate authorities, install ca-certificates or set caFile)"))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, told so that a person knows where to look.
+//! Errors of HTTP requests.
 
 use super::shown;
 use crate::outbound::{Failure, ForbiddenAddress, TlsFileError};
@@ -6,7 +6,7 @@ use crate::source::credentials::CredentialsError;
 use reqwest::Url;
 use std::time::Duration;
 
-/// Why there is no good answer.
+/// Reason why there is no usable response.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// A file with credentials cannot be used.
@@ -23,43 +23,43 @@ pub enum HttpError {
     OnTheWay {
         /// Host and port.
         host: String,
-        /// What happened.
+        /// The failure.
         failure: Failure,
     },
     /// A redirect that is not followed.
     #[error("{url}: {reason}")]
     Redirect {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// Why it is not followed.
+        /// Reason why it is not followed.
         reason: String,
     },
     /// Another status than was asked for.
-    #[error("{url} answered {status}{hint}")]
+    #[error("{url} returned {status}{hint}")]
     Status {
-        /// What was asked for.
+        /// The URL.
         url: String,
         /// Code and its usual words.
         status: reqwest::StatusCode,
-        /// What may help, in brackets after a space.
+        /// Advice in parentheses, with a leading space.
         hint: &'static str,
-        /// How long the server wants to be left alone.
+        /// Delay that the server asked for, if it did.
         retry_after: Option<Duration>,
     },
     /// A body that is larger than it may be.
-    #[error("the answer of {url} is larger than {limit} bytes")]
+    #[error("response from {url} is larger than {limit} bytes")]
     TooLarge {
-        /// What was asked for.
+        /// The URL.
         url: String,
         /// In bytes.
         limit: u64,
     },
-    /// A body in a form that nobody asked for.
-    #[error("the answer of {url} {reason}")]
+    /// Body with a content encoding that was not requested.
+    #[error("response from {url} {reason}")]
     Encoding {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -77,7 +77,7 @@ impl HttpError {
         Self::OnTheWay { host: authority(url), failure: Failure::Forbidden(error) }
     }
 
-    /// How long the server wants to be left alone, if it said so.
+    /// Returns the delay that the server asked for, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
@@ -89,8 +89,8 @@ impl HttpError {
     pub(super) fn status(url: &Url, status: reqwest::StatusCode, retry_after: Option<Duration>) -> Self {
         let hint = match status.as_u16() {
             401 => " (the credentials are missing, wrong or expired)",
-            403 => " (the credentials do not allow it)",
-            407 => " (the proxy wants credentials)",
+            403 => " (the credentials lack the permission)",
+            407 => " (the proxy requires credentials)",
             _ => "",
         };
         Self::Status { url: shown(url), status, hint, retry_after }

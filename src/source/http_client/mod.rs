@@ -1,6 +1,6 @@
 //! The HTTP client of sources: reqwest over rustls with ring, HTTP/1.1, the system's resolver.
 //!
-//! * Certificates are loaded once per client, so the client is made anew when one of its files changes.
+//! * Certificates are loaded once per client, so the client is rebuilt when one of its files changes.
 //! * Redirects are followed here and not by reqwest: credentials, configured headers and the client certificate go to the configured
 //!   origin (scheme, host and port) and to no other, nor there again after another one; nothing leads from https to http, nor to addresses
 //!   of this host or its link unless the origin itself is there.
@@ -28,14 +28,14 @@ use tokio::time::Instant;
 /// As browsers and Go's client do.
 const MAX_REDIRECTS: usize = 10;
 
-/// How a source reaches its servers.
+/// Credentials, proxy and TLS settings of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpAccess {
     /// Sent to the configured origin.
     pub credentials: CredentialFiles,
     /// An http or https proxy, without credentials. `None`: what the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
     pub proxy: Option<Url>,
-    /// Sent to that proxy, and to nobody else.
+    /// Sent to that proxy only.
     pub proxy_auth: Option<AuthFiles>,
     /// PEM file with the only certificate authorities to trust. `None`: those of the host.
     pub ca_file: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct HttpAccess {
 pub struct HttpRequest {
     /// GET or POST.
     pub method: Method,
-    /// Where to.
+    /// The URL.
     pub url: Url,
     /// Beside the credentials, which are added to these; sent to every host on the way.
     pub headers: HeaderMap,
@@ -132,7 +132,7 @@ impl HttpClient {
     }
 }
 
-/// Where an answer leads; `None` if it is the answer.
+/// Returns the target of a redirect; `None` for any other response.
 fn redirect(method: &Method, url: &Url, status: StatusCode, headers: &HeaderMap) -> Result<Option<Url>, HttpError> {
     let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let of_get = matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);
@@ -141,15 +141,15 @@ fn redirect(method: &Method, url: &Url, status: StatusCode, headers: &HeaderMap)
     }
     let refused = |reason: String| HttpError::Redirect { url: shown(url), reason };
     if of_get && *method != Method::GET {
-        return Err(refused(format!("a {status} redirect of a {method}")));
+        return Err(refused(format!("redirect of a {method} request with {status} is not followed")));
     }
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-    let location = location.ok_or_else(|| refused("a redirect to nowhere".into()))?;
-    let next = url.join(location).map_err(|_| refused("a redirect to something that is no URL".into()))?;
+    let location = location.ok_or_else(|| refused("redirect without a location".into()))?;
+    let next = url.join(location).map_err(|_| refused("redirect to an invalid URL".into()))?;
     match (url.scheme(), next.scheme()) {
         ("http", "http" | "https") | ("https", "https") => Ok(Some(next)),
-        (_, "http") => Err(refused(format!("a redirect from https to http ({})", shown(&next)))),
-        (_, other) => Err(refused(format!("a redirect to a URL of scheme {other:?}"))),
+        (_, "http") => Err(refused(format!("redirect from https to http is not followed ({})", shown(&next)))),
+        (_, other) => Err(refused(format!("redirect to a URL with scheme {other:?} is not followed"))),
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(get("http://a/x", 301, "https://b/"), Ok(Some("https://b/".into())));
         assert_eq!(get("https://a/x", 200, "z"), Ok(None));
         assert_eq!(get("https://a/x", 304, "z"), Ok(None));
-        assert!(get("https://a/x", 302, "http://a/x?token=t").unwrap_err().ends_with("to http (http://a/x)"));
+        assert!(get("https://a/x", 302, "http://a/x?token=t").unwrap_err().ends_with("to http is not followed (http://a/x)"));
         assert!(get("https://a/x", 302, "file:///etc/passwd").is_err());
         assert!(lead(Method::GET, "https://a/x", 302, None).is_err());
         assert!(lead(Method::POST, "https://a/x", 302, Some("/y")).is_err());

@@ -1,4 +1,4 @@
-//! Which repository a payload is about. **Pure**.
+//! Repository of a webhook payload. **Pure**.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Addresses of one repository that are looked at.
 const MAX_URLS: usize = 16;
 
-/// What GitHub, Gitea, Forgejo, GitLab and Bitbucket have in common: an object of the repository with its addresses. Everything else in a
+/// Common part of the payloads of GitHub, Gitea, Forgejo, GitLab and Bitbucket: the repository with its addresses. Everything else in a
 /// payload is skipped without being kept.
 #[derive(Deserialize)]
 struct Payload {

@@ -1,4 +1,4 @@
-//! Whether two addresses are of the same repository. **Pure**.
+//! Comparison of repository addresses. **Pure**.
 
 /// Compares host and path: `https://git.lan/a/b.git`, `git@git.lan:a/b` and `ssh://git@git.lan:2222/a/b/` are the same repository. Ports
 /// differ between protocols of one host, and so does nothing else.

@@ -34,7 +34,7 @@ const CONNECTION_LIMIT: Duration = Duration::from_secs(15);
 /// Time to the next attempt to listen, and to accept.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Where to listen, and what senders must know.
+/// Address to listen at, and the shared secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookOptions {
     /// Address and port; 0 for any port.
@@ -43,15 +43,15 @@ pub struct WebhookOptions {
     pub secret_file: PathBuf,
 }
 
-/// Listens and wakes sources for ever. An address that cannot be had is tried again; `listening` is told when it could.
+/// Listens and wakes sources for ever. If the address cannot be bound, it tries again; `listening` is called when it succeeds.
 pub async fn serve(options: WebhookOptions, wakers: Wakers, listening: impl FnOnce(SocketAddr) + Send) -> Infallible {
     let address = options.listen;
     let listener = tcp_listener::listen(address, RETRY, |error| {
-        tracing::warn!(%address, %error, "the webhook cannot listen yet; it is tried again");
+        tracing::warn!(%address, %error, "webhook cannot listen; retrying");
     })
     .await;
     if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, "webhook listens");
+        tracing::info!(%address, "webhook is listening");
         listening(address);
     }
     let hook = Arc::new(Hook { options, wakers, complained: AtomicBool::new(false) });
@@ -68,7 +68,7 @@ pub async fn serve(options: WebhookOptions, wakers: Wakers, listening: impl FnOn
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "the webhook cannot accept a connection");
+                tracing::warn!(%error, "webhook cannot accept a connection");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -92,7 +92,7 @@ impl Hook {
         server.timer(TokioTimer::new()).header_read_timeout(CONNECTION_LIMIT).max_buf_size(MAX_HEAD).keep_alive(false);
         let served = tokio::time::timeout(CONNECTION_LIMIT, server.serve_connection(TokioIo::new(stream), service)).await;
         if let Ok(Err(error)) = served {
-            tracing::debug!(%peer, error = %error_chain(&error), "webhook connection broke");
+            tracing::debug!(%peer, error = %error_chain(&error), "webhook connection failed");
         }
     }
 
@@ -120,12 +120,12 @@ impl Hook {
     /// Wakes what the request names; says what.
     async fn take(&self, request: Request<Incoming>) -> Result<String, Refusal> {
         if request.method() != Method::POST {
-            return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is possible".into()));
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is supported".into()));
         }
         let (head, body) = request.into_parts();
         let body = Limited::new(body, MAX_BODY).collect().await;
         let body =
-            body.map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is cut off, or larger than {MAX_BODY} bytes")))?;
+            body.map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is incomplete or larger than {MAX_BODY} bytes")))?;
         let body = body.to_bytes();
         let path = self.options.secret_file.clone();
         let secret = tokio::task::spawn_blocking(move || Secret::read(&path)).await;
@@ -133,10 +133,10 @@ impl Hook {
             Ok(Ok(secret)) => secret,
             // Not the sender's concern where it lies.
             Ok(Err(error)) => {
-                tracing::error!(error = %error_chain(&error), "the webhook has no secret");
-                return Err((StatusCode::INTERNAL_SERVER_ERROR, "the webhook is not set up".into()));
+                tracing::error!(error = %error_chain(&error), "cannot read the webhook secret");
+                return Err((StatusCode::INTERNAL_SERVER_ERROR, "the webhook secret cannot be read on the host".into()));
             }
-            Err(_) => return Err((StatusCode::INTERNAL_SERVER_ERROR, "the webhook is not set up".into())),
+            Err(_) => return Err((StatusCode::INTERNAL_SERVER_ERROR, "the webhook secret cannot be read on the host".into())),
         };
         // Before anything else is told, such as which sources there are.
         verify(&signatures(&head.headers), &body, &secret).map_err(|error| (StatusCode::UNAUTHORIZED, error.to_string()))?;
@@ -146,11 +146,11 @@ impl Hook {
         match head.uri.path().trim_matches('/').split('/').collect::<Vec<_>>().as_slice() {
             [""] => self.wake_readers_of(&body),
             ["sources", name] => {
-                let waker = self.wakers.get(name).ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such source".to_owned()))?;
+                let waker = self.wakers.get(name).ok_or_else(|| (StatusCode::NOT_FOUND, "source not found".to_owned()))?;
                 waker.wake();
-                Ok(format!("source {name} is woken"))
+                Ok(format!("triggered source {name}"))
             }
-            _ => Err((StatusCode::NOT_FOUND, "the path is / or /sources/NAME".into())),
+            _ => Err((StatusCode::NOT_FOUND, "unknown path: use / or /sources/NAME".into())),
         }
     }
 
@@ -158,11 +158,11 @@ impl Hook {
         let urls = repository_urls(body);
         let woken = self.wakers.with_url(|url| urls.iter().any(|pushed| same_repository(pushed, url)));
         if woken.is_empty() {
-            return Err((StatusCode::NOT_FOUND, "no source reads from the repository of this payload".into()));
+            return Err((StatusCode::NOT_FOUND, "no source follows the repository of this payload".into()));
         }
         woken.iter().for_each(|(_, waker)| waker.wake());
         let names: Vec<_> = woken.iter().map(|(name, _)| name.as_str()).collect();
-        Ok(format!("woken: {}", names.join(", ")))
+        Ok(format!("triggered sources: {}", names.join(", ")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether the sender of a request knows the shared secret. **Pure**.
+//! Authentication of webhook requests by a shared secret. **Pure**.
 //!
 //! GitHub, Gitea, Forgejo and others sign the body with HMAC-SHA256 and the secret; GitLab sends the secret itself. Both are compared in a
 //! time that does not depend on where they differ.
@@ -11,7 +11,7 @@ use ring::hmac;
 pub struct SignatureHeaders<'a> {
     /// `X-Hub-Signature-256`: GitHub, and Gitea, Forgejo and Bitbucket in its manner. `sha256=` and hexadecimal digits.
     pub hub: Option<&'a [u8]>,
-    /// `X-Podstead-Signature`: whoever else; the same form.
+    /// `X-Podstead-Signature`: any other sender; the same form.
     pub generic: Option<&'a [u8]>,
     /// `X-Gitea-Signature` or `X-Forgejo-Signature`: hexadecimal digits.
     pub gitea: Option<&'a [u8]>,
@@ -19,14 +19,14 @@ pub struct SignatureHeaders<'a> {
     pub gitlab: Option<&'a [u8]>,
 }
 
-/// Why a request is not believed.
+/// Reason why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
     /// None of the headers is there.
     #[error("the request is not signed")]
     Unsigned,
     /// The first of them that is there does not prove it.
-    #[error("the signature of the request is wrong")]
+    #[error("the signature of the request does not match")]
     Wrong,
 }
 

@@ -1,4 +1,4 @@
-//! One attempt to accept an artifact: judge, decide, make durable. Blocks.
+//! One attempt to accept an artifact: check, decide, write to disk. Blocks.
 
 use crate::pod::SourceId;
 use crate::source::Artifact;
@@ -10,7 +10,7 @@ use crate::store::{CheckContext, Set, UndeltaStore, check};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Where the result goes.
+/// Files of a source on disk.
 #[derive(Clone, Debug)]
 pub(super) struct Shelf {
     pub(super) last_good: LastGood,
@@ -18,12 +18,12 @@ pub(super) struct Shelf {
     pub(super) history_limit: usize,
 }
 
-/// What came of it.
+/// Result of an attempt.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Durable, to be handed on.
+    /// Accepted and on disk; to be passed on.
     Accepted { store: UndeltaStore, set: Box<Set>, stamp: Box<Stamp> },
-    /// Nothing usable is there, and it is not where the last good set was read from: nobody can tell whether it was emptied.
+    /// Empty, and read from another location than the last good set, so that it may be a missing mount.
     Held,
     /// Nothing of it is for this host.
     NotForThisHost(NoLayer),
@@ -31,16 +31,16 @@ pub(super) enum Outcome {
     NotWritten(LastGoodError),
 }
 
-/// Whether an emptiness is believed.
+/// Treatment of an empty artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Emptiness {
-    /// Only of the place that the last good set was read from.
+    /// Accepted only from the location of the last good set.
     OfTheSamePlace,
-    /// Somebody said that it is meant.
+    /// Accepted, because an operator asked for it.
     Meant,
 }
 
-/// Judges what of `artifact` is for this host on top of `store`, and makes the result durable.
+/// Checks the part of `artifact` for this host on top of `store`, and writes the result to disk.
 pub(super) fn attempt(
     source: &SourceId,
     store: &UndeltaStore,
@@ -109,8 +109,8 @@ pub(super) fn put_in_force(
     Ok(stamp)
 }
 
-/// Whether everything that is in force would go because something else stands where it was read from: a mount point without its mount,
-/// a directory made anew (promise P2). Files that cannot be used are no statement either, and must not make the other place the one
+/// Reports whether all objects in force would go because another directory is at the path: a mount point without its mount,
+/// a newly created directory (promise P2). Files that cannot be used are no statement either, and must not make the other place the one
 /// whose emptiness is believed.
 fn is_doubtful(store: &UndeltaStore, next: &UndeltaStore, in_force: Option<&Stamp>, artifact: &Artifact) -> bool {
     let elsewhere = artifact.place.is_some() && in_force.is_some_and(|stamp| stamp.place != artifact.place);

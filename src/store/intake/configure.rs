@@ -12,7 +12,7 @@ use crate::telemetry::events::EventRecorder;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// What is wished, and who waits until it counts.
+/// Requests to change the configuration, with a channel for the confirmation.
 #[derive(Debug)]
 pub(super) enum Configure {
     /// Other sources, in order of precedence.
@@ -21,7 +21,7 @@ pub(super) enum Configure {
     Opening { opening: Arc<Opening>, done: oneshot::Sender<()> },
 }
 
-/// How the sources are replaced.
+/// Handle to replace the sources.
 #[derive(Clone, Debug)]
 pub struct IntakeConfigurator(mpsc::Sender<Configure>);
 
@@ -47,7 +47,7 @@ impl IntakeConfigurator {
     }
 }
 
-/// What desks are made with, and where wishes for others come in.
+/// Common settings of the sources, and the channel of requests to replace them.
 #[derive(Debug)]
 pub(super) struct Configuration {
     paths: Paths,
@@ -84,7 +84,7 @@ impl Configuration {
         IntakeConfigurator(self.sender.clone())
     }
 
-    /// The next wish. Cancel-safe; never ends, because a sender is kept here.
+    /// Receives the next request. Cancel-safe; never ends, because a sender is kept here.
     pub(super) async fn next(&mut self) -> Configure {
         match self.wishes.recv().await {
             Some(wish) => wish,
@@ -94,7 +94,7 @@ impl Configuration {
 }
 
 impl Intake {
-    /// Fulfils a wish.
+    /// Carries out a request.
     pub(super) async fn configure(&mut self, wish: Configure, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         let done = match wish {
             Configure::Sources { sources, done } => {
@@ -152,11 +152,11 @@ impl Intake {
         match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
             Ok(Ok(forgotten)) => {
                 for source in forgotten {
-                    tracing::info!(%source, "source is not configured any more, its last good set is removed");
+                    tracing::info!(%source, "source is no longer configured: removed its last good set");
                 }
             }
-            Ok(Err(error)) => tracing::warn!(%error, "look for last good sets of other sources"),
-            Err(error) => tracing::error!(%error, "look for last good sets of other sources"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot remove the last good sets of sources that are no longer configured"),
+            Err(error) => tracing::error!(%error, "cannot remove the last good sets of sources that are no longer configured"),
         }
     }
 }

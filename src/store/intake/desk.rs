@@ -1,4 +1,4 @@
-//! Everything about one source.
+//! State of one source.
 
 use super::attempt::{Emptiness, Outcome, Shelf, attempt};
 use super::told::Told;
@@ -23,16 +23,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// How things stand between what a source says and what is in force.
+/// Relation between the reports of a source and the set in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Standing {
-    /// What it last said is in force, or it has not said anything yet. Entered by an accepted artifact.
+    /// The last report is in force, or there was none yet. Entered by an accepted artifact.
     InForce,
-    /// It cannot be read, or nothing in it is for this host. Entered by a failure, left by an artifact or a recovery.
+    /// The source cannot be read, or has nothing for this host. Entered by a failure, left by an artifact or a recovery.
     Failing(String),
-    /// It is empty, and that is not believed. Left by another artifact, by a failure or by [`Desk::prune`].
+    /// The source is empty, but may not be meant to be. Left by another artifact, by a failure or by [`Desk::prune`].
     Held,
-    /// What it said could not be made durable. Tried again at the given time.
+    /// The last report could not be written to disk. Retried at the given time.
     NotWritten(String, Instant),
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Desk {
     pub(super) in_force: Option<Stamp>,
     /// The source stays at what is in force.
     pub(super) hold: Option<Hold>,
-    /// What the mux was given last, and when.
+    /// Revision that was last passed to the mux, and the time.
     applied: Option<(Revision, Timestamp)>,
     /// Number of pods in force.
     pods: usize,
-    /// What the source last delivered.
+    /// Last artifact of the source.
     latest: Option<Arc<Artifact>>,
     fetched_at: Option<Timestamp>,
     standing: Standing,
@@ -91,7 +91,7 @@ impl Desk {
         &self.source.id
     }
 
-    /// Whether its files are judged as those of `source`: with the same layers and variables, and allowed to use the same.
+    /// Reports whether its files are checked like those of `source`: with the same layers, variables and permissions.
     pub(super) fn judges_as(&self, source: &IntakeSource) -> bool {
         let IntakeSource { id: _, kind: _, location: _, history_limit: _, allow, requirements, substitute, layers } = &self.source;
         *allow == source.allow
@@ -100,7 +100,7 @@ impl Desk {
             && *layers == source.layers
     }
 
-    /// Takes note of another description of the same source.
+    /// Updates the description of the source.
     pub(super) fn describe(&mut self, source: IntakeSource) {
         if self.source != source {
             self.shelf.history_limit = source.history_limit;
@@ -109,13 +109,14 @@ impl Desk {
         }
     }
 
-    /// Ends: the source is not configured any more.
+    /// Removes the source, which is no longer configured.
     pub(super) fn dismiss(self) {
-        self.told.good("SourceRemoved", &format!("is not configured any more: {} in force go", counted(self.pods, "pod")));
+        self.told
+            .good("SourceRemoved", &format!("source removed from the configuration: stopping its {}", counted(self.pods, "pod")));
         self.status.withdraw_source(&self.source.id);
     }
 
-    /// When the record shall be written again.
+    /// Time of the next attempt to write the record.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         match &self.standing {
             Standing::NotWritten(_, at) => Some(*at),
@@ -123,7 +124,7 @@ impl Desk {
         }
     }
 
-    /// Reads the last good set; `None` when there is none to go on with.
+    /// Reads the last good set; `None` if there is none.
     pub(super) async fn restore(&mut self) -> Option<Set> {
         let last_good = self.shelf.last_good.clone();
         let loaded = tokio::task::spawn_blocking(move || last_good.load().map_err(|error| (error, last_good.set_aside()))).await;
@@ -136,7 +137,7 @@ impl Desk {
                 in_force.map(|Record { stamp, files }| {
                     let (store, set) = self.restored(files, &stamp);
                     (self.store, self.pods) = (Arc::new(store), set.pods.len());
-                    tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "last good set");
+                    tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "restored the last good set");
                     self.in_force = Some(stamp);
                     self.tell_problems(&set);
                     set
@@ -144,16 +145,15 @@ impl Desk {
             }
             Ok(Err((error, aside))) => {
                 let fate = match aside {
-                    Ok(path) => format!("it is set aside as {}", path.display()),
-                    Err(error) => format!("it cannot be set aside either: {error}"),
+                    Ok(path) => format!("moved it aside to {}", path.display()),
+                    Err(error) => format!("moving it aside failed: {error}"),
                 };
-                let text =
-                    format!("the last good set cannot be used: {}; {fate}; what the source says next decides", error_chain(&error));
+                let text = format!("cannot read the last good set: {}; {fate}; waiting for the next revision", error_chain(&error));
                 self.told.trouble("LastGoodUnreadable", &text);
                 None
             }
             Err(panic) => {
-                self.told.trouble("LastGoodUnreadable", &format!("the last good set cannot be used: {panic}"));
+                self.told.trouble("LastGoodUnreadable", &format!("cannot read the last good set: {panic}"));
                 None
             }
         };
@@ -161,7 +161,7 @@ impl Desk {
         set
     }
 
-    /// Takes a report in; returns what is to be handed on.
+    /// Processes a report; returns the set to pass on.
     pub(super) async fn take(&mut self, report: SourceReport) -> Option<Set> {
         let set = match report {
             SourceReport::Artifact(artifact) => {
@@ -179,7 +179,7 @@ impl Desk {
             SourceReport::Degraded(degraded) => {
                 match &degraded {
                     Some(text) => self.told.trouble("SourceDegraded", text),
-                    None => self.told.good("SourceRecovered", "changes are seen at once again"),
+                    None => self.told.good("SourceRecovered", "changes are detected immediately again"),
                 }
                 self.degraded = degraded;
                 None
@@ -193,33 +193,33 @@ impl Desk {
         set
     }
 
-    /// What came of everything that was reported so far.
+    /// Result of all reports so far.
     fn verdict(&self) -> Verdict {
         Verdict {
             in_force: self.in_force.as_ref().map(|in_force| in_force.revision.clone()),
             pods: self.pods,
             error: self.standing_text().or_else(|| {
                 let Hold { kind: _, since, command } = self.hold.as_ref()?;
-                Some(format!("is held since {since} by {command:?}: podstead resume goes on"))
+                Some(format!("held since {since} by {command:?}; run podstead resume to accept new revisions"))
             }),
             refused: refused(&self.problems).len(),
         }
     }
 
-    /// Tries once more what could not be written.
+    /// Retries to write the record.
     pub(super) async fn try_again(&mut self) -> Option<Set> {
         let set = self.accept_latest().await;
         self.publish();
         set
     }
 
-    /// The mux has what is in force.
+    /// Records that the mux has the set in force.
     pub(super) fn handed_on(&mut self, revision: Revision) {
         self.applied = Some((revision, Timestamp::now()));
         self.publish();
     }
 
-    /// Takes the source for empty if its emptiness is in doubt; returns how many pods that removes.
+    /// Accepts the source as empty if that is in doubt; returns the number of pods that this removes.
     pub(super) async fn prune(&mut self) -> (Option<Set>, Result<usize, PruneError>) {
         if self.hold.is_some() {
             return (None, Err(PruneError::Held(self.id().clone())));
@@ -249,7 +249,7 @@ impl Desk {
         if self.hold.is_some() {
             // It can be read; whether what it says can be used is asked when it is resumed.
             if self.standing != Standing::InForce {
-                self.told.good("SourceRecovered", "is read again");
+                self.told.good("SourceRecovered", "source can be read again");
                 self.standing = Standing::InForce;
             }
             return None;
@@ -260,7 +260,7 @@ impl Desk {
         }
     }
 
-    /// Judges with other keys what could not be opened with those before.
+    /// Checks documents again, with other keys, that could not be decrypted.
     pub(super) async fn open_with(&mut self, opening: Arc<Opening>) -> Option<Set> {
         self.check = Arc::new(CheckContext { opening, ..CheckContext::clone(&self.check) });
         let store = self.store.without_judgements(|problem| problem.code == CLOSED)?;
@@ -276,7 +276,7 @@ impl Desk {
         }
     }
 
-    /// Takes in what was last read while the source was held. A place that cannot be read by now is as unreadable as it was.
+    /// Accepts the artifact that was read while the source was held. A source that fails meanwhile keeps failing.
     pub(super) async fn accept_what_was_held_back(&mut self) -> Option<Set> {
         let standing = std::mem::replace(&mut self.standing, Standing::InForce);
         let set = self.accept_latest().await;
@@ -286,7 +286,7 @@ impl Desk {
         set
     }
 
-    /// Tries to put an artifact in force.
+    /// Attempts to put an artifact in force.
     async fn accept(&mut self, artifact: Arc<Artifact>, emptiness: Emptiness) -> Option<Set> {
         let (id, store, in_force) = (self.id().clone(), self.store.clone(), self.in_force.clone());
         let (check, shelf, content) = (self.check.clone(), self.shelf.clone(), artifact.clone());
@@ -297,11 +297,11 @@ impl Desk {
             Ok(Outcome::Accepted { store, set, stamp }) => {
                 match emptiness {
                     Emptiness::OfTheSamePlace if self.standing != Standing::InForce => {
-                        self.told.good("SourceRecovered", "is read again")
+                        self.told.good("SourceRecovered", "source can be read again")
                     }
                     Emptiness::OfTheSamePlace => {}
                     Emptiness::Meant => {
-                        self.told.good("SourcePruned", &format!("is taken for empty, with {} in force", counted(self.pods, "pod")))
+                        self.told.good("SourcePruned", &format!("source pruned: stopping its {}", counted(self.pods, "pod")))
                     }
                 }
                 self.put_in_force(store, *stamp, &set);
@@ -330,7 +330,7 @@ impl Desk {
 
     pub(super) fn put_in_force(&mut self, store: UndeltaStore, stamp: Stamp, set: &Set) {
         self.standing = Standing::InForce;
-        tracing::info!(source = %self.id(), revision = %stamp.revision, pods = set.pods.len(), problems = set.problems.len(), "accepted");
+        tracing::info!(source = %self.id(), revision = %stamp.revision, pods = set.pods.len(), problems = set.problems.len(), "revision accepted");
         self.store = Arc::new(store);
         self.in_force = Some(stamp);
         self.pods = set.pods.len();
@@ -344,7 +344,7 @@ impl Desk {
         });
     }
 
-    /// The accepted set without objects that the configuration does not allow any more: that is the will of whoever changed it. An object that
+    /// The accepted set without objects that the configuration does not allow any more: whoever changed it wants that. An object that
     /// only rules of a newer podstead refuse is reported and stays.
     pub(super) fn restored(&self, files: KeptFiles, stamp: &Stamp) -> (UndeltaStore, Set) {
         let all = UndeltaStore::restore(relocate(files, self.check.allow.as_deref()));
@@ -361,7 +361,7 @@ impl Desk {
         }
     }
 
-    /// What is wrong, what podstead does about it and what can be done.
+    /// Describes the failure, its effect and the remedy.
     fn standing_text(&self) -> Option<String> {
         let Self { source: IntakeSource { location, .. }, pods, .. } = self;
         let revision = self.in_force.as_ref().map_or("", |in_force| in_force.revision.0.as_str());

@@ -1,7 +1,7 @@
 //! The task between the sources and the mux: reports in, durable SETs out.
 //!
 //! It owns the undelta store and the last good record of every source. What it hands on is on disk before (promise P3). A report that
-//! fails, or an emptiness that may be a missing mount, leaves the last good set in force and is told (promise P2). A source that people
+//! fails, or an emptiness that may be a missing mount, leaves the last good set in force and is reported (promise P2). A source that people
 //! hold (`podstead suspend`, `rollback`) stays at what is in force, whatever it reports.
 //!
 //! In: `(SourceId, SourceReport)` from all sources, wishes of [`IntakeHandle`]. Out: [`Set`]s for [`crate::mux::run`], the state of each
@@ -52,13 +52,13 @@ pub struct IntakeSource {
     pub location: String,
     /// Earlier accepted revisions that are kept.
     pub history_limit: usize,
-    /// What its pods may use; `None` for everything.
+    /// Permissions of its pods; `None` for all.
     pub allow: Option<Arc<Allow>>,
-    /// Demands on its pods.
+    /// Requirements for its pods.
     pub requirements: Arc<Requirements>,
     /// Variables that are replaced in its manifests.
     pub substitute: Option<Arc<Substitution>>,
-    /// Which of its files count.
+    /// Its layers.
     pub layers: Arc<Layers>,
 }
 
@@ -99,7 +99,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Gives a set to the mux, and tells when it went.
+    /// Passes a set to the mux, and records the time.
     async fn hand_on(&mut self, set: Set, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         let (source, revision) = (set.source.clone(), set.revision.clone());
         sets.send(set).await.map_err(|_| Unwanted)?;
@@ -109,7 +109,7 @@ impl Intake {
         Ok(())
     }
 
-    /// How the sources are replaced.
+    /// Returns the handle to replace the sources.
     pub fn configurator(&self) -> IntakeConfigurator {
         self.configuration.handle()
     }
@@ -122,7 +122,7 @@ impl Intake {
 /// Nobody receives SETs any more.
 struct Unwanted;
 
-/// Runs until all senders of `reports` are gone or nobody receives `sets`.
+/// Runs until all senders of `reports`, or the receiver of `sets`, are dropped.
 ///
 /// `reports` needs no more than one place per source. With `sets` of bound 1, sources are held back while the mux is busy.
 pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, SourceReport)>, sets: mpsc::Sender<Set>) {

@@ -1,4 +1,4 @@
-//! What people ask of the intake, and how the answer comes back.
+//! Operator commands for the intake, and their results.
 
 use super::REQUESTS;
 use crate::pod::SourceId;
@@ -7,14 +7,14 @@ use crate::source::{PruneError, SourceControl};
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-/// A wish about one source.
+/// A command for one source.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) source: SourceId,
     pub(super) wish: Wish,
 }
 
-/// What is wished, and where the answer goes.
+/// A command with a channel for its result.
 #[derive(Debug)]
 pub(super) enum Wish {
     Prune(oneshot::Sender<Result<usize, PruneError>>),
@@ -26,7 +26,7 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    /// Says that there is no such source.
+    /// Answers that the source does not exist.
     pub(super) fn refuse(self, source: SourceId) {
         let unknown = || RevisionError::UnknownSource(source.clone());
         // An error means that nobody waits for the answer any more.
@@ -41,7 +41,7 @@ impl Wish {
     }
 }
 
-/// How people say what a source cannot (`podstead sync --prune`, `rollback` and so on).
+/// Handle for operator commands (`podstead sync --prune`, `rollback` and so on).
 #[derive(Clone, Debug)]
 pub struct IntakeHandle {
     requests: mpsc::Sender<Request>,

@@ -1,4 +1,4 @@
-//! What a desk does with revisions that were accepted before.
+//! Commands on revisions that were accepted before.
 
 use super::attempt::{Shelf, put_in_force};
 use super::desk::Desk;
@@ -12,7 +12,7 @@ use crate::telemetry::error_chain;
 use jiff::Timestamp;
 
 impl Desk {
-    /// Does what is asked; returns what is to be handed on.
+    /// Carries out a command; returns the set to pass on.
     pub(super) async fn fulfil(&mut self, wish: Wish) -> Option<Set> {
         // An answer that cannot be sent: nobody waits for it any more. What was done stays done.
         match wish {
@@ -55,7 +55,7 @@ impl Desk {
         }
         let hold = Hold { kind: HoldKind::Suspended, since: Timestamp::now(), command };
         self.save_hold(Some(hold.clone())).await?;
-        self.told.good("SourceSuspended", &format!("stays at what is in force until podstead resume {}", self.id()));
+        self.told.good("SourceSuspended", &format!("source suspended; run podstead resume {} to accept new revisions", self.id()));
         self.publish();
         Ok(hold)
     }
@@ -65,7 +65,7 @@ impl Desk {
         if let Err(error) = self.save_hold(None).await {
             return (None, Err(error));
         }
-        self.told.good("SourceResumed", &format!("is not {} any more", hold.kind.word()));
+        self.told.good("SourceResumed", &format!("source resumed; it was {}", hold.kind.word()));
         let before = self.record_in_force();
         let set = self.accept_what_was_held_back().await;
         self.publish();
@@ -110,7 +110,7 @@ impl Desk {
             })
         });
         let stamp = written.await.map_err(|reason| RevisionError::NotWritten { id: id.clone(), reason })?;
-        let text = format!("revision {} is in force again and stays until podstead resume {id}", stamp.revision);
+        let text = format!("rolled back to revision {}; run podstead resume {id} to accept new revisions", stamp.revision);
         self.told.good("SourceRolledBack", &text);
         let done =
             RolledBack { revision: stamp.revision.clone(), pods: set.pods.len(), before: in_force.revision, hold: hold.clone() };
@@ -141,7 +141,7 @@ impl Desk {
         Ok(RevisionDiff { from: entry(&from, is_in_force), to: entry(&in_force, true), objects })
     }
 
-    /// The record that `wanted` means.
+    /// Finds the record that `wanted` names.
     async fn find(&self, in_force: &Stamp, wanted: Option<String>) -> Result<Record, RevisionError> {
         let mut records = self.earlier(Some(in_force.number)).await?;
         // One that cannot be read must not let another one be taken for the one before.
@@ -167,13 +167,13 @@ impl Desk {
         read.map_err(|reason| RevisionError::Unreadable { id: self.id().clone(), reason })
     }
 
-    /// What is in force, as it is on disk.
+    /// The record in force, as on disk.
     fn record_in_force(&self) -> Option<Record> {
         let files: KeptFiles = self.store.kept();
         self.in_force.clone().map(|stamp| Record { stamp, files })
     }
 
-    /// Lets the disk take its time. The error is fit for a message.
+    /// Runs blocking I/O. The error is text for a message.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shelf) -> Result<T, LastGoodError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Telling each distinct problem once, however often it is met.
+//! Events of a source: each distinct problem is recorded once.
 
 use crate::manifest::{ObjectKey, Problem, Severity};
 use crate::pod::SourceId;
@@ -6,10 +6,10 @@ use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Problems told one by one per revision; the rest is counted, and shown by `podstead validate`.
+/// Problems that are recorded one by one per revision; the rest is counted, and shown by `podstead validate`.
 const MAX_TOLD: usize = 50;
 
-/// What was told about one source.
+/// Problems that were recorded for one source.
 #[derive(Debug)]
 pub(super) struct Told {
     subject: Subject,
@@ -23,12 +23,12 @@ impl Told {
         Self { subject: Subject::Source(source.clone()), source, events, problems: HashSet::new() }
     }
 
-    /// Tells what is new among `problems`, and forgets what is mended. `stays` tells of objects that go on in an earlier version.
+    /// Records the new ones of `problems`, and forgets those that are fixed. `stays` is true for objects that stay in an earlier version.
     pub(super) fn problems(&mut self, problems: &[Problem], stays: impl Fn(&ObjectKey) -> bool) {
         let new: Vec<&Problem> = problems.iter().filter(|problem| !self.problems.contains(problem)).collect();
         for problem in new.iter().take(MAX_TOLD) {
             let goes_on = problem.severity == Severity::Error && problem.object.as_ref().is_some_and(&stays);
-            let text = if goes_on { format!("{problem}; its last good version stays") } else { problem.to_string() };
+            let text = if goes_on { format!("{problem}; keeping its last good version") } else { problem.to_string() };
             match problem.severity {
                 Severity::Error => tracing::error!(source = %self.source, "{text}"),
                 Severity::Warning => tracing::warn!(source = %self.source, "{text}"),
@@ -39,18 +39,18 @@ impl Told {
             self.trouble("FailedValidation", &format!("{} more problems, see podstead validate", new.len() - MAX_TOLD));
         }
         if problems.is_empty() && !self.problems.is_empty() {
-            self.good("Validated", "all problems of its manifests are mended");
+            self.good("Validated", "all problems of its manifests are fixed");
         }
         self.problems = problems.iter().cloned().collect();
     }
 
-    /// Tells something that a person should look at.
+    /// Records a warning.
     pub(super) fn trouble(&self, reason: &str, text: &str) {
         tracing::warn!(source = %self.source, reason, "{text}");
         self.events.record(&self.subject, EventType::Warning, reason, text);
     }
 
-    /// Tells that something is as it should be.
+    /// Records normal operation.
     pub(super) fn good(&self, reason: &str, text: &str) {
         tracing::info!(source = %self.source, reason, "{text}");
         self.events.record(&self.subject, EventType::Normal, reason, text);

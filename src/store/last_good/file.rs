@@ -24,7 +24,7 @@ pub(super) fn encode(state: &State, source: &SourceId) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What [`encode`] wrote for the same source; `path` is named in errors.
+/// Parses the output of [`encode`] for the same source; `path` is named in errors.
 pub(super) fn decode(bytes: &[u8], path: &Path, source: &SourceId) -> Result<State, LastGoodError> {
     let path = path.to_owned();
     let parse = |source| LastGoodError::Parse { path: path.clone(), source };

@@ -1,4 +1,4 @@
-//! What was accepted from each source, on disk: what a start without network, directory or repository begins with (promise P3), and the
+//! The accepted set of each source on disk, with which the daemon starts without network, directory or repository (promise P3), and the
 //! revisions before it.
 //!
 //! ```text
@@ -47,43 +47,43 @@ const VERSION: u32 = 2;
 /// Unreadable records that are kept; the last one is overwritten.
 const MAX_SET_ASIDE: u32 = 9;
 
-/// Everything that has to survive about one source.
+/// Durable state of one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The source stays at what is in force.
+    /// The hold of the source, if it is held.
     pub hold: Option<Hold>,
-    /// What is in force; `None` before anything was accepted.
+    /// The record in force; `None` before anything was accepted.
     pub in_force: Option<Record>,
 }
 
-/// What was accepted.
+/// An accepted set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What it is called, and when it came.
+    /// Its revision and time.
     pub stamp: Stamp,
     /// The objects by file, those that are kept from earlier revisions included.
     pub files: KeptFiles,
 }
 
-/// What tells accepted sets apart.
+/// Identity of an accepted set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Counts what was put in force, from 1; never used twice.
     pub number: u64,
     /// The revision that the objects were read from.
     pub revision: Revision,
-    /// What it was read from.
+    /// Location that it was read from.
     pub place: Option<Place>,
-    /// When it was accepted.
+    /// Time at which it was accepted.
     pub accepted_at: Timestamp,
-    /// The number whose content it has, where somebody went back.
+    /// Number of the revision whose content it has, after a rollback.
     pub restored_from: Option<u64>,
-    /// The revision that was accepted last from the source itself, where somebody went back: what comes next must not be older than it.
+    /// Revision that was accepted last from the source itself, after a rollback: the next one must not be older.
     pub newest: Option<Revision>,
-    /// The configuration that its objects were judged by; `None` where a version of podstead accepted it that kept no record of it.
+    /// Configuration that its objects were checked with; `None` if the version of podstead that accepted it kept no record of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
-    /// How much of the revision was accepted.
+    /// Result of accepting the revision.
     #[serde(default)]
     pub state: RevisionState,
     /// The refused objects, at most [`MAX_REFUSED`](crate::source::history::MAX_REFUSED).
@@ -101,7 +101,7 @@ impl Stamp {
     }
 }
 
-/// Why a last good set cannot be used or kept.
+/// Errors of reading or writing a last good set.
 #[derive(Debug, thiserror::Error)]
 pub enum LastGoodError {
     /// The file is there and cannot be read.
@@ -109,16 +109,16 @@ pub enum LastGoodError {
     Read {
         /// The record.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
     /// The file is not what was written.
-    #[error("{path} is no record of a last good set")]
+    #[error("{path} is not a valid record of a last good set")]
     Parse {
         /// The record.
         path: PathBuf,
-        /// Where it differs.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
@@ -146,7 +146,7 @@ pub enum LastGoodError {
     Write {
         /// The record.
         path: PathBuf,
-        /// What the disk said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -181,7 +181,7 @@ impl LastGood {
         written.map_err(|source| LastGoodError::Write { path: self.path(), source })
     }
 
-    /// `None` for a file that is not there.
+    /// `None` for a missing file.
     fn read(&self, path: &Path) -> Result<Option<State>, LastGoodError> {
         match fs::read(path) {
             Ok(bytes) => file::decode(&bytes, path, &self.source).map(|state| Some(self.opened(state))),
@@ -202,11 +202,11 @@ impl LastGood {
         file::encode(&sealed, &self.source)
     }
 
-    /// The state with its Secrets opened. Those that cannot be are left out and told: the pods beside them count.
+    /// The state with its Secrets decrypted. Those that cannot be decrypted are left out and reported; the pods beside them count.
     fn opened(&self, mut state: State) -> State {
         let Some(record) = state.in_force.as_mut().filter(|record| has_secrets(&record.files)) else { return state };
         let key = MachineKey::load(&self.machine_key, credentials().as_deref()).unwrap_or_else(|error| {
-            tracing::error!(source = %self.source, error = %error_chain(&error), "no machine key");
+            tracing::error!(source = %self.source, error = %error_chain(&error), "cannot load the machine key");
             None
         });
         // Without the key that they were sealed with, any key opens none of them.
@@ -215,8 +215,8 @@ impl LastGood {
             let (files, lost) = sealer.open(std::mem::take(&mut record.files));
             record.files = files;
             for ObjectKey { kind, namespace, name } in lost {
-                tracing::error!(source = %self.source, "{kind} {namespace}/{name} cannot be opened, since the machine key is another one: \
-                    what uses it waits until the source delivers it again");
+                tracing::error!(source = %self.source, "{kind} {namespace}/{name} cannot be decrypted, because the machine key changed: \
+                    pods that use it wait until the source delivers it again");
             }
         }
         state

@@ -1,4 +1,4 @@
-//! The step from what is in force to something else, which keeps the former.
+//! Replacing the set in force while keeping earlier ones.
 
 use super::{LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
 use crate::sys::atomic_file;
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 pub struct Unreadable {
     /// Its number.
     pub number: u64,
-    /// Why.
+    /// The reason.
     pub error: LastGoodError,
 }
 
-/// One thing that is done on disk. After each of them a start finds the state before or the state after.
+/// One step on disk. A start after any of them finds the state before or the state after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Gives the file in force its name among the earlier revisions as well.
+    /// Links the file in force to its name among the earlier revisions as well.
     Archive(u64),
     /// Puts the new state in force.
     Replace,
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Prune(u64),
 }
 
-/// What has to be done, in this order, when `superseded` goes out of force, `archived` is kept already, and `limit` earlier revisions
+/// Returns the steps, in order, when `superseded` goes out of force, `archived` are kept already, and `limit` earlier revisions
 /// shall be kept. A number above `superseded` is left from a file in force that was lost; it stays for people to look at.
 pub(super) fn steps(superseded: Option<u64>, archived: &BTreeSet<u64>, limit: usize) -> Vec<Step> {
     let kept: BTreeSet<u64> = archived.iter().copied().chain(superseded.filter(|_| limit > 0)).collect();
@@ -51,7 +51,7 @@ impl LastGood {
                 (_, Ok(())) => {}
                 // The new state is in force: what is too much is removed by the next one.
                 (Step::Prune(number), Err(error)) => {
-                    tracing::warn!(source = %self.source, number, %error, "remove an earlier revision");
+                    tracing::warn!(source = %self.source, number, %error, "cannot remove an old revision");
                 }
                 (Step::Archive(_) | Step::Replace, Err(source)) => return Err(LastGoodError::Write { path, source }),
             }
@@ -73,7 +73,7 @@ impl LastGood {
         Ok(newest + 1)
     }
 
-    /// Earlier revisions, newest first. What cannot be read is told, not left out.
+    /// Earlier revisions, newest first. Unreadable ones are reported, not left out.
     pub fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, LastGoodError> {
         let mut found = Vec::new();
         // A crash between two steps leaves the one in force there as well.

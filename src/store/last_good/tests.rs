@@ -104,8 +104,8 @@ fn a_record_that_cannot_be_used_says_why_and_can_be_set_aside() {
     let whole = fs::read_to_string(last_good.path()).unwrap();
     let replaced = |from: &str, to: &str| whole.replacen(from, to, 1).into_bytes();
     let bad = [
-        (Vec::new(), "no record"),
-        (vec![0; 4096], "no record"),
+        (Vec::new(), "not a valid record"),
+        (vec![0; 4096], "not a valid record"),
         (whole.as_bytes()[..whole.len() / 2].to_vec(), "is damaged"),
         (replaced("\"version\":2", "\"version\":3"), "version 3"),
         (replaced("\"source\":\"manifests\"", "\"source\":\"other\""), "source other"),

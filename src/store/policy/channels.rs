@@ -1,4 +1,4 @@
-//! A pod's use of the ways to the host that [`Channels`] names.
+//! Checks of a pod's host ports, networks, probe hosts, profiles, sysctls and priority classes against [`Channels`].
 
 use super::{containers_of, violation};
 use crate::config::{Allow, Channels};
@@ -12,7 +12,7 @@ const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.i
 /// Priority classes of Kubernetes itself begin so.
 const SYSTEM_CLASS: &str = "system-";
 
-/// Reports the ways that a pod, defaulted or as written, uses and may not.
+/// Returns the violations of a pod, defaulted or as written.
 pub(in crate::store) fn of_pod(pod: &Pod, allow: &Allow) -> Vec<FieldProblem> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let channels = allow.channels();
@@ -58,7 +58,7 @@ fn networks(pod: &Pod, channels: &Channels, found: &mut Vec<FieldProblem>) {
             found.push(violation(&field, format!("the network {name:?}"), "networks"));
         }
         for port in ports.iter().filter(|port| !channels.host_port(port.host_port)) {
-            found.push(violation(&field, format!("port {} of the host", port.host_port), "hostPorts"));
+            found.push(violation(&field, format!("host port {}", port.host_port), "hostPorts"));
         }
     }
 }
@@ -67,7 +67,7 @@ fn ports(container: &Container, field: &str, channels: &Channels, found: &mut Ve
     for (index, port) in container.ports.iter().flatten().enumerate() {
         let Some(number) = port.host_port.filter(|number| *number != 0) else { continue };
         if !u16::try_from(number).is_ok_and(|number| channels.host_port(number)) {
-            found.push(violation(&format!("{field}.ports[{index}].hostPort"), format!("port {number} of the host"), "hostPorts"));
+            found.push(violation(&format!("{field}.ports[{index}].hostPort"), format!("host port {number}"), "hostPorts"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Judges an object by the rules of its source: the rights that it may use (`allow`) and the demands on it (`podSecurity`, `require`).
+//! Checks an object against the rules of its source: permissions (`allow`) and requirements (`podSecurity`, `require`).
 //! **Pure**.
 //!
 //! `reach_test` holds the rules of `allow` against the table of supported fields, so that no field that reaches the host is without one.
@@ -21,10 +21,10 @@ use crate::pod::{FieldProblem, Pod, cdi};
 use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
 use std::path::Path;
 
-/// Word for [`FieldProblem::code`].
+/// Value of [`FieldProblem::code`].
 const CODE: &str = "not-allowed";
 
-/// What an object that has nothing but a namespace uses and may not.
+/// Returns the violations of an object for which only the namespace matters.
 pub(super) fn of_namespace(namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
     let refused = || violation("metadata.namespace", format!("namespace {namespace:?}"), "namespaces");
     (!allow.namespace(namespace)).then(refused).into_iter().collect()
@@ -102,7 +102,7 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
             continue;
         }
         let field = format!("spec.volumes[{index}].hostPath.path");
-        let mut problem = violation(&field, format!("path {:?} of the host", host_path.path), "hostPaths");
+        let mut problem = violation(&field, format!("host path {:?}", host_path.path), "hostPaths");
         if allow.host_path(path, true) {
             problem.message.push_str(" for writing");
             problem.hint = Some("mount it with readOnly: true in every container".to_owned());
@@ -114,8 +114,8 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
 
 /// A volume that may only be read, and gets mounts of the host that could be written to.
 fn connected(field: &str, path: &str) -> FieldProblem {
-    let mut problem = violation(field, format!("path {path:?} of the host with mountPropagation"), "hostPaths");
-    problem.hint = Some("leave mountPropagation out: what is mounted there later would be writable".to_owned());
+    let mut problem = violation(field, format!("host path {path:?} with mountPropagation"), "hostPaths");
+    problem.hint = Some("remove mountPropagation: file systems mounted there later would be writable".to_owned());
     problem
 }
 
@@ -156,7 +156,7 @@ fn of_container(pod: &Pod, container: &Container, field: &str, allow: &Allow) ->
     }
     if seccomp == SeccompProfile::Unconfined {
         let place = place(own.is_some_and(|own| own.seccomp_profile.is_some()));
-        let what = "a container without a filter of system calls".to_owned();
+        let what = "a container without a seccomp filter".to_owned();
         found.push(violation(&format!("{place}.seccompProfile.type"), what, "unconfined"));
     }
     if unmasked_proc {
@@ -171,7 +171,7 @@ fn violation(field: &str, what: String, allow: &str) -> FieldProblem {
         code: CODE.to_owned(),
         field: field.to_owned(),
         message: format!("this source may not use {what}"),
-        hint: Some(format!("leave it out, or allow it: allow.{allow} of the source in podstead's configuration")),
+        hint: Some(format!("remove it, or permit it with allow.{allow} of the source in podstead's configuration")),
     }
 }
 
@@ -212,7 +212,7 @@ pub(in crate::store) mod tests {
         }
     }
 
-    /// What is not allowed, as `line field`.
+    /// Returns violations as `line field`.
     pub(super) fn violations(allow: &str, text: &str) -> Vec<String> {
         let checked = checked(allow, text);
         let found: Vec<String> = checked
@@ -315,10 +315,7 @@ spec:
                          hostPaths: [{path: /, readOnly: true}], namespaces: [kube-system]}";
         assert_eq!(violations(read_only, GREEDY), ["28 spec.volumes[0].hostPath.path"]);
         let problem = checked(read_only, GREEDY).problems[0].to_string();
-        assert!(
-            problem.contains("may not use path \"/srv/data\" of the host for writing (mount it with readOnly: true"),
-            "{problem}"
-        );
+        assert!(problem.contains("may not use host path \"/srv/data\" for writing (mount it with readOnly: true"), "{problem}");
     }
 
     #[test]
@@ -347,7 +344,7 @@ spec:
         let checked = checked("{namespaces: [default]}", text);
         assert_eq!((checked.accepted.len(), checked.problems.len()), (1, 1));
         let problem = checked.problems[0].to_string();
-        let hint = "leave it out, or allow it: allow.namespaces of the source in podstead's configuration";
+        let hint = "remove it, or permit it with allow.namespaces of the source in podstead's configuration";
         assert_eq!(
             problem,
             format!("p.yaml:5:14: error[not-allowed]: metadata.namespace: this source may not use namespace \"x\" ({hint})")

@@ -32,7 +32,7 @@ const CONTAINERS: &[&str] = &["spec.containers[]", "spec.initContainers[]"];
 const PROBES: &[&str] = &["livenessProbe", "readinessProbe", "startupProbe"];
 const HOOKS: &[&str] = &["lifecycle.postStart", "lifecycle.preStop"];
 
-/// Why a field of this kind reaches nobody else.
+/// Reason why a field of this kind affects nothing outside the pod.
 const STRUCTURE: &str = "what counts are the fields below it";
 const NAMES: &str = "names of the pod; sources are kept apart by namespace";
 const INSIDE: &str = "processes in the container";
@@ -329,7 +329,7 @@ fn every_field_that_reaches_the_host_is_refused_unless_its_key_allows_it() {
     }
     for (key, text) in samples {
         let problems: Vec<String> = checked_by("allow: {}", &text).problems.iter().map(ToString::to_string).collect();
-        let names_key = |problem: &String| problem.contains(&format!("allow it: allow.{key} of the source"));
+        let names_key = |problem: &String| problem.contains(&format!("permit it with allow.{key} of the source"));
         assert!(problems.iter().any(names_key), "{key} does not refuse\n{text}{problems:#?}");
         assert!(is_key(&key), "{key}");
     }
@@ -337,7 +337,7 @@ fn every_field_that_reaches_the_host_is_refused_unless_its_key_allows_it() {
     assert_eq!(violations("{}", &modest), [""; 0]);
 }
 
-/// Tells if `allow` has such a field, of whatever type.
+/// Reports whether `allow` has such a field, of any type.
 fn is_key(key: &str) -> bool {
     let text = format!(
         "apiVersion: podstead.dev/v1alpha1\nkind: Config\nsources: [{{name: a, directory: {{path: /a}}, allow: {{{key}: {{no: type}}}}}}]\n"

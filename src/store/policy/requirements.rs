@@ -1,4 +1,4 @@
-//! Demands of a source on its pods: a level of the Pod Security Standards, and those of `require`.
+//! Requirements of a source for its pods: a level of the Pod Security Standards, and those of `require`.
 
 use super::containers_of;
 use crate::config::Requirements;
@@ -13,29 +13,29 @@ const POD_SECURITY: &str = "pod-security";
 /// The same for `require`.
 const REQUIRED: &str = "required-by-source";
 
-/// Reports the demands that a pod, defaulted or as written, does not meet.
+/// Returns the requirements that a pod, defaulted or as written, does not meet.
 pub(in crate::store) fn of_pod(pod: &Pod, requirements: &Requirements) -> Vec<FieldProblem> {
     let mut found = of_level(pod, requirements);
     let Some(spec) = &pod.spec else { return found };
     if requirements.user_namespace() && spec.host_users != Some(false) {
-        let message = "pods of this source have to have users of their own".to_owned();
+        let message = "pods of this source must have a user namespace".to_owned();
         found.push(required("spec.hostUsers", message, "set it to false", "userNamespace"));
     }
     of_images(pod, spec, requirements, &mut found);
     for (field, container) in containers_of(pod) {
         for name in requirements.limits().iter().filter(|name| effective_limit(pod, container, name).is_none()) {
-            let message = format!("containers of this source have to have a limit of {name}");
+            let message = format!("containers of this source must have a limit of {name}");
             found.push(required(&format!("{field}.resources.limits[{name}]"), message, "set it", "limits"));
         }
         let context = container.security_context.as_ref();
         let is_read_only = context.and_then(|context| context.read_only_root_filesystem) == Some(true);
         if requirements.read_only_root_filesystem() && !is_read_only {
             let field = format!("{field}.securityContext.readOnlyRootFilesystem");
-            let message = "containers of this source may not write to their image".to_owned();
+            let message = "containers of this source must have a read-only root filesystem".to_owned();
             found.push(required(
                 &field,
                 message,
-                "set it to true, and mount an emptyDir where they write",
+                "set it to true and mount an emptyDir where the container writes",
                 "readOnlyRootFilesystem",
             ));
         }
@@ -69,11 +69,11 @@ fn of_images(pod: &Pod, spec: &PodSpec, requirements: &Requirements, found: &mut
     });
     for (field, image) in of_containers.chain(of_volumes) {
         if requirements.lacks_digest(image) {
-            let message = format!("images of this source have to be named by digest, and {image:?} is not");
+            let message = format!("images of this source must be referenced by digest, but {image:?} is not");
             found.push(required(&field, message, "write name@sha256:...", "imageDigest"));
         }
         if !requirements.image(image) {
-            let message = format!("{image:?} is none of the images that pods of this source have to use");
+            let message = format!("{image:?} is not one of the images that pods of this source must use");
             found.push(required(&field, message, "use one of them", "images"));
         }
     }
@@ -85,7 +85,7 @@ fn required(field: &str, message: String, fix: &str, key: &str) -> FieldProblem 
         code: REQUIRED.to_owned(),
         field: field.to_owned(),
         message,
-        hint: Some(format!("{fix}: require.{key} of the source in podstead's configuration")),
+        hint: Some(format!("{fix}; required by require.{key} of the source in podstead's configuration")),
     }
 }
 
@@ -147,33 +147,33 @@ spec:
         for (rules, expected) in [
             (
                 "userNamespace: true",
-                &["p.yaml:5:1: error[required-by-source]: spec.hostUsers: pods of this source have to have users of their own"][..],
+                &["p.yaml:5:1: error[required-by-source]: spec.hostUsers: pods of this source must have a user namespace"][..],
             ),
             (
                 "limits: [memory, cpu]",
                 &[
-                    "p.yaml:10:44: error[required-by-source]: spec.initContainers[0].resources.limits[cpu]: containers of this source have to have a limit of cpu",
-                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source have to have a limit of memory",
-                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[cpu]: containers of this source have to have a limit of cpu",
+                    "p.yaml:10:44: error[required-by-source]: spec.initContainers[0].resources.limits[cpu]: containers of this source must have a limit of cpu",
+                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source must have a limit of memory",
+                    "p.yaml:14:5: error[required-by-source]: spec.containers[0].resources.limits[cpu]: containers of this source must have a limit of cpu",
                 ],
             ),
             (
                 "imageDigest: true",
                 &[
-                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: images of this source have to be named by digest, and \"nginx\" is not",
-                    "p.yaml:22:18: error[required-by-source]: spec.volumes[0].image.reference: images of this source have to be named by digest, and \"registry.lan/v\" is not",
+                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: images of this source must be referenced by digest, but \"nginx\" is not",
+                    "p.yaml:22:18: error[required-by-source]: spec.volumes[0].image.reference: images of this source must be referenced by digest, but \"registry.lan/v\" is not",
                 ],
             ),
             (
                 "images: [registry.lan/]",
                 &[
-                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: \"nginx\" is none of the images that pods of this source have to use",
+                    "p.yaml:15:12: error[required-by-source]: spec.containers[0].image: \"nginx\" is not one of the images that pods of this source must use",
                 ],
             ),
             (
                 "readOnlyRootFilesystem: true",
                 &[
-                    "p.yaml:16:5: error[required-by-source]: spec.containers[0].securityContext.readOnlyRootFilesystem: containers of this source may not write to their image",
+                    "p.yaml:16:5: error[required-by-source]: spec.containers[0].securityContext.readOnlyRootFilesystem: containers of this source must have a read-only root filesystem",
                 ],
             ),
         ] {
@@ -182,7 +182,10 @@ spec:
             for (line, expected) in found.iter().zip(expected) {
                 let key = rules.split(':').next().unwrap();
                 assert!(line.starts_with(&format!("{expected} (")), "{line}\n{expected}");
-                assert!(line.ends_with(&format!(": require.{key} of the source in podstead's configuration)")), "{line}");
+                assert!(
+                    line.ends_with(&format!("; required by require.{key} of the source in podstead's configuration)")),
+                    "{line}"
+                );
             }
         }
     }

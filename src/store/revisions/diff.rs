@@ -1,4 +1,4 @@
-//! What is different between two accepted sets, field by field.
+//! Difference between two accepted sets, field by field.
 
 use crate::manifest::ObjectKey;
 use crate::source::history::{Change, FieldChange, ObjectChange};
@@ -109,7 +109,7 @@ fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     (named.len() == items.len()).then_some(named)
 }
 
-/// Takes the content out of a change of a secret. Names of its keys stay.
+/// Removes the content from a change of a secret. Names of its keys stay.
 fn redact(change: &mut FieldChange) {
     let is_content = ["data", "stringData"]
         .iter()

@@ -1,4 +1,4 @@
-//! Accepted revisions as people see them: which one is meant, and what is different. **Pure**.
+//! Accepted revisions for operators: selection and differences. **Pure**.
 
 mod diff;
 mod select;
@@ -33,7 +33,7 @@ pub(super) fn refused(problems: &[Problem]) -> Vec<RefusedObject> {
         .collect()
 }
 
-/// As [`refused`], with the state of the revision; `unchanged` tells whether it left every object as it was. Fit for the disk: bounded, and
+/// As [`refused`], with the state of the revision; `unchanged`: it left every object as it was. Fit for the disk: bounded, and
 /// without words about the content of Secrets.
 pub(super) fn outcome(problems: &[Problem], unchanged: impl FnOnce() -> bool) -> (RevisionState, Vec<RefusedObject>) {
     let mut refused = refused(problems);

@@ -1,4 +1,4 @@
-//! Which revision is meant.
+//! Selection of a revision.
 
 use crate::pod::SourceId;
 use crate::source::history::RevisionError;
@@ -77,9 +77,9 @@ mod tests {
         assert_eq!(selected("abcd9"), Ok(9), "what is in force can be named as well");
         assert_eq!(selected("sha256:abcd99"), Ok(9));
         assert_eq!(selected("x"), Ok(2), "a whole revision may be short");
-        assert!(selected("abcd").unwrap_err().contains("several kept revisions"));
+        assert!(selected("abcd").unwrap_err().contains("several revisions of source"));
         for unknown in ["bee", "5", "", "beef78"] {
-            assert!(selected(unknown).unwrap_err().contains("no kept revision"), "{unknown}");
+            assert!(selected(unknown).unwrap_err().contains("has no revision"), "{unknown}");
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(selected(&stamp(3, "revert"), &[broken(2), stamp(1, "good")], None), Ok(1));
         assert_eq!(selected(&stamp(3, "revert"), &[broken(2), stamp(1, "good")], Some("2")), Ok(2), "one that is named is meant");
         let nothing = selected(&stamp(3, "revert"), &[broken(2), broken(1)], None).unwrap_err();
-        assert!(nothing.contains("has refused objects; name the one that you want"), "{nothing}");
+        assert!(nothing.contains("has refused objects; name one"), "{nothing}");
     }
 
     #[test]
@@ -102,6 +102,6 @@ mod tests {
         let restored = Stamp { restored_from: Some(2), ..stamp(6, "b") };
         assert_eq!(selected(&restored, &stamps, None), Ok(1));
         let first = Stamp { restored_from: Some(1), ..stamp(7, "a") };
-        assert!(selected(&first, &stamps, None).unwrap_err().contains("no earlier revision"));
+        assert!(selected(&first, &stamps, None).unwrap_err().contains("has no revision before"));
     }
 }

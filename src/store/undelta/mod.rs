@@ -1,19 +1,19 @@
-//! What one source holds, object by object, through all that can be wrong with its files. **Pure**.
+//! Content of one source, object by object, tolerant of broken files. **Pure**.
 //!
 //! As client-go's undelta store, every change pushes the whole content. Unlike the kubelet's, a failure is not an absence (promise P2):
 //!
-//! * An object that is refused, a file that cannot be read or told apart, or that was truncated to nothing: what it gave before stays.
+//! * An object that is refused, a file that cannot be read or parsed, or that was truncated to nothing: what it gave before stays.
 //! * An object is gone when its file is gone, or is good and does not hold it any more. When in the same revision some file *becomes*
 //!   unreadable, the object may have moved into it, and stays until that file can be read.
-//! * An object with `immutable: true` whose data differ: the earlier version stays, as an API server refuses the change. It can go, and come
-//!   back otherwise in a later revision.
-//! * Two files with one object: that of the later layer gives it, and in one layer the first in lexical order; it goes on giving it while
-//!   it is broken there. Where a later layer never had a good version, that of the earlier layer is used.
-//! * A patch changes objects of its own layer and of earlier ones, up to the layer that has the object anew, in order of layers, files
+//! * An object with `immutable: true` whose data differ: the earlier version stays, as an API server refuses the change. It can go, and
+//!   come back otherwise in a later revision.
+//! * Two files with one object: that of the later layer gives it, and in one layer the first in lexical order; it continues to give it
+//!   while it is broken there. Where a later layer never had a good version, that of the earlier layer is used.
+//! * A patch changes objects of its own layer and of earlier ones, up to the layer that defines the object again, in order of layers, files
 //!   and documents. The file of the object gives the result. When a patch is refused, cannot be read or does not fit, the objects that it
-//!   is for, or changed before, keep their last good version; one that has none is not there until the patch is mended.
+//!   is for, or changed before, keep their last good version; one that has none does not exist until the patch is corrected.
 //!
-//! Only files whose bytes or patches changed are judged again (promise P6).
+//! Only files whose bytes or patches changed are checked again (promise P6).
 
 mod patching;
 mod share;
@@ -38,15 +38,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How a file is judged: [`check`](super::check::check) in the product.
+/// Checks a file: [`check`](super::check::check) in the product.
 pub type Judge<'a> = &'a dyn Fn(&str, &[u8], &PatchesByObject) -> Checked;
 
-/// What is kept on disk of one file.
+/// State of one file on disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// What it gives.
+    /// Its objects.
     pub objects: Vec<Accepted>,
-    /// Any other object may be in it as well: it could not be read, or not be told apart.
+    /// Any other object may be in it as well: it could not be read or parsed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unclear: bool,
     /// Its layer: an object of a higher one replaces the same of a lower one. 0 where the source has no layers.
@@ -73,7 +73,7 @@ pub fn in_use(files: &KeptFiles) -> BTreeMap<&ObjectKey, &Accepted> {
     objects
 }
 
-/// What is kept on disk, by file.
+/// State on disk, by file.
 pub type KeptFiles = BTreeMap<String, KeptFile>;
 
 /// The content of one source. A value: applying an artifact makes another one, which replaces it once it is durable.
@@ -84,7 +84,7 @@ pub struct UndeltaStore {
 }
 
 impl UndeltaStore {
-    /// The content that was accepted before a restart. Every file is judged again when it is read.
+    /// The content that was accepted before a restart. Every file is checked again when it is read.
     pub fn restore(files: KeptFiles) -> Self {
         let files = files.into_iter().map(|(name, file)| (name, Arc::new(Share::restored(file)))).collect();
         Self { files, layers: Arc::default() }
@@ -111,13 +111,13 @@ impl UndeltaStore {
         (self, refused)
     }
 
-    /// What has to be kept on disk to restore it.
+    /// Returns the state to write to disk.
     pub fn kept(&self) -> KeptFiles {
         let files = self.files.iter().map(|(name, share)| (name.clone(), share.kept()));
         files.filter(|(_, file)| !file.objects.is_empty() || file.unclear || !file.changes.is_empty()).collect()
     }
 
-    /// Whether [`UndeltaStore::kept`] of both is the same.
+    /// Reports whether [`UndeltaStore::kept`] of both is the same.
     pub fn keeps_the_same_as(&self, other: &UndeltaStore) -> bool {
         self.kept() == other.kept()
     }
@@ -127,17 +127,17 @@ impl UndeltaStore {
         self.files.values().flat_map(|share| share.objects())
     }
 
-    /// Whether it gives no object at all.
+    /// Reports whether it has no objects.
     pub fn is_empty(&self) -> bool {
         self.files.values().all(|share| share.objects().is_empty())
     }
 
-    /// Whether nothing in it was read from files as they are now: there are none, or all that is in force is kept from before.
+    /// Reports whether no object comes from the present files: there are none, or all objects are kept from before.
     pub fn reads_nothing(&self) -> bool {
         !self.files.values().any(|share| share.gives_anew())
     }
 
-    /// The same content, with the files that have such a problem to be judged anew; `None` when none has.
+    /// The same content, with the files that have such a problem to be checked again; `None` when none has.
     pub fn without_judgements(&self, is_such: impl Fn(&Problem) -> bool) -> Option<Self> {
         let mut next = self.clone();
         let mut any = false;
@@ -170,7 +170,7 @@ impl UndeltaStore {
         next
     }
 
-    /// Takes changes of immutable objects back.
+    /// Reverts changes of immutable objects.
     fn keep_immutable(&mut self, before: &UndeltaStore) {
         let fixed = before.claims().into_values().map(|(winner, _)| winner).filter(|object| object.object.is_immutable());
         let claims = self.claims();
@@ -242,7 +242,7 @@ impl UndeltaStore {
         files.into_iter()
     }
 
-    /// Objects in use that `next` has nowhere.
+    /// Objects in use that are missing from `next`.
     fn orphans(&self, next: &UndeltaStore) -> Vec<Accepted> {
         let present: BTreeSet<&ObjectKey> =
             next.files.values().flat_map(|share| share.objects()).map(|object| &object.key).collect();

@@ -1,4 +1,4 @@
-//! Patches among the files of a source, judged as the daemon judges them.
+//! Patches among the files of a source, applied as the daemon applies them.
 
 use super::tests::artifact;
 use super::*;
@@ -131,8 +131,7 @@ fn a_patch_without_a_target_is_an_error_if_it_names_one_object() {
         problems(&apply(&in_layers(), &[("base/web", &web), ("hosts/p", &text)]))
     };
     let missing = problem("{kind: Pod, name: web-edge}");
-    let expected =
-        "hosts/p:1:1: error[patch-without-target]: target: there is no Pod */web-edge in the patch's layer or an earlier one";
+    let expected = "hosts/p:1:1: error[patch-without-target]: target: no Pod */web-edge in the patch's layer or an earlier one";
     assert!(missing[0].starts_with(expected), "{missing:?}");
     assert!(problem("{kind: Pod, name: 'x*'}")[0].contains("warning[patch-without-target]"));
     assert!(problem("{kind: Pod, labelSelector: gpu}")[0].contains("warning[patch-without-target]"));

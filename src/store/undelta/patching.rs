@@ -1,4 +1,4 @@
-//! Patches among the files of one source: which are for which objects, and what stays as it is because of one.
+//! Patches among the files of one source: their objects, and objects that they keep from changing.
 
 use super::share::Share;
 use super::{Judge, UndeltaStore};
@@ -23,7 +23,7 @@ struct Twice {
 }
 
 impl UndeltaStore {
-    /// Judges the files again whose objects have other patches than those that they were judged with.
+    /// Checks those files again whose objects have other patches than at their last check.
     pub(super) fn patch(&mut self, before: &UndeltaStore, artifact: &Artifact, judge: Judge<'_>) {
         let (patches, _) = self.patches();
         let layers = self.layers_of_objects();
@@ -158,7 +158,7 @@ impl UndeltaStore {
 }
 
 impl Share {
-    /// `share`, which was judged with whatever patches, or the share with these ones.
+    /// `share` if it was checked with these patches, else a new share with them.
     fn next_patched(
         share: &Arc<Share>,
         before: Option<&Arc<Share>>,
@@ -219,8 +219,8 @@ impl Twice {
 /// A patch that names one object misses it; one for any that fit may find none on this host.
 fn without_target(patch: &Patch) -> Problem {
     let severity = if patch.target().is_definite() { Severity::Error } else { Severity::Warning };
-    let message = format!("there is no {} in the patch's layer or an earlier one", patch.target());
-    let hint = "name the object as it is written, without the name of the host";
+    let message = format!("no {} in the patch's layer or an earlier one", patch.target());
+    let hint = "use the object's name as written in its manifest, without the node's name";
     problem(patch, severity, PATCH_WITHOUT_TARGET, "target", message, hint)
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every sequence of artifacts.
+//! Properties of every sequence of artifacts.
 
 use super::tests::{artifact, judge, pods};
 use super::*;

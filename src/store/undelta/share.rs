@@ -1,4 +1,4 @@
-//! What one file gives.
+//! Objects of one file.
 
 use super::{Judge, KeptFile};
 use crate::manifest::{ObjectKey, Patch, PatchesByObject, Problem, Severity, Target, Touch};
@@ -7,22 +7,22 @@ use crate::store::check::{Accepted, Checked};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Whether the file says all that it says.
+/// Readability of a file.
 #[derive(Clone, Debug, PartialEq)]
 enum Clarity {
-    /// Every object in it can be told by its key.
+    /// Every object in it is known by its key.
     Clear,
-    /// It cannot be read, or something in it cannot be told: any object may be meant.
+    /// It cannot be read, or a part of it cannot be parsed: it may contain any object.
     Unclear,
 }
 
-/// What one file gives: what is good in it, and what is kept because it is not.
+/// Objects of one file: the good ones, and kept versions of those that are not.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
-    /// The content that was judged; `None` when it is known from disk only.
+    /// Content that was checked; `None` when it is known from disk only.
     content: Option<FileContent>,
     objects: Vec<Accepted>,
-    /// How many of them are good in `content`.
+    /// Number of objects that are good in `content`; they come first.
     good: usize,
     problems: Vec<Problem>,
     /// Keys of objects in it that are refused.
@@ -30,19 +30,19 @@ pub(super) struct Share {
     clarity: Clarity,
     /// See [`KeptFile::layer`].
     layer: usize,
-    /// The patches that it was judged with.
+    /// Patches that it was checked with.
     patches: PatchesByObject,
     /// The patches in it.
     pub(super) given_patches: Vec<Arc<Patch>>,
-    /// What the patches in it are for that are refused.
+    /// Targets of the refused patches in it.
     pub(super) broken_patches: Vec<Target>,
     /// Keys of objects in it that a patch takes away.
     removed: Vec<ObjectKey>,
-    /// Which patches were for which objects in it.
+    /// Pairs of patches and objects that they are for.
     pub(super) touched: Vec<Touch>,
     /// See [`KeptFile::changes`].
     pub(super) changes: BTreeSet<ObjectKey>,
-    /// Some of what it gives is not what was read, because of a patch of another file: it has to be judged again whatever happens.
+    /// Some of what it gives is not what was read, because of a patch of another file: it has to be checked again in any case.
     is_overridden: bool,
 }
 
@@ -68,7 +68,7 @@ impl Share {
         }
     }
 
-    /// The share of the file with this content and these patches, after `before`. Without `patches`, those that it was judged with before
+    /// The share of the file with this content and these patches, after `before`. Without `patches`, those that it was checked with before
     /// are good enough.
     pub(super) fn next(
         before: Option<&Arc<Share>>,
@@ -139,12 +139,12 @@ impl Share {
         }
     }
 
-    /// The same content of the file will be judged again.
+    /// Marks the same content of the file to be checked again.
     pub(super) fn forget_judgement(&mut self) {
         self.content = None;
     }
 
-    /// What is kept of it on disk.
+    /// Returns its state for the disk.
     pub(super) fn kept(&self) -> KeptFile {
         KeptFile { objects: self.objects.clone(), unclear: self.is_unclear(), layer: self.layer, changes: self.changes.clone() }
     }
@@ -154,12 +154,12 @@ impl Share {
         self.layer
     }
 
-    /// What it gives, good objects first.
+    /// Returns its objects, good ones first.
     pub(super) fn objects(&self) -> &[Accepted] {
         &self.objects
     }
 
-    /// Takes objects out, as if they had never been accepted.
+    /// Removes objects, as if they had never been accepted.
     pub(super) fn take_out(&mut self, is_refused: &dyn Fn(&Accepted) -> bool) -> Vec<Accepted> {
         self.good = self.objects.iter().take(self.good).filter(|object| !is_refused(object)).count();
         let (refused, stays) = std::mem::take(&mut self.objects).into_iter().partition(|object| is_refused(object));
@@ -167,7 +167,7 @@ impl Share {
         refused
     }
 
-    /// Whether anything that it gives is read from the file as it is now.
+    /// Reports whether any object comes from the present file.
     pub(super) fn gives_anew(&self) -> bool {
         self.good > 0
     }
@@ -196,7 +196,7 @@ impl Share {
         &self.problems
     }
 
-    /// Whether it holds this object, refused.
+    /// Reports whether this object is refused in it.
     pub(super) fn names_broken(&self, key: &ObjectKey) -> bool {
         self.broken.contains(key)
     }
@@ -218,10 +218,10 @@ impl Share {
             position: None,
             field: String::new(),
             message: format!(
-                "{kind} {namespace}/{object_name} is gone from {} and may have moved here: it stays",
+                "{kind} {namespace}/{object_name} is gone from {} and may have moved into this file, which has errors: keeping it",
                 object.origin.file
             ),
-            hint: Some("mend this file, or remove it".to_owned()),
+            hint: Some("fix or remove this file".to_owned()),
             object: Some(object.key.clone()),
         });
         self.objects.push(object);
@@ -229,7 +229,7 @@ impl Share {
 }
 
 impl Share {
-    /// Takes the change of an immutable object back: `fixed` is what it was.
+    /// Reverts the change of an immutable object: `fixed` is its accepted version.
     pub(super) fn keep_immutable(&mut self, fixed: Accepted) {
         let Some(object) = self.objects.iter_mut().find(|object| object.key == fixed.key) else { return };
         let ObjectKey { kind, namespace, name } = &object.key;
@@ -239,7 +239,7 @@ impl Share {
             file: object.origin.file.clone(),
             position: Some(object.origin.position),
             field: String::new(),
-            message: format!("{kind} {namespace}/{name} is immutable and its data differ: the earlier version stays"),
+            message: format!("{kind} {namespace}/{name} is immutable, but its data changed: keeping the earlier version"),
             hint: Some("give the new version another name".to_owned()),
             object: Some(object.key.clone()),
         });
@@ -247,8 +247,8 @@ impl Share {
     }
 }
 
-const EMPTY_HINT: &str = "what it held stays; remove the file, or leave a comment in it, to remove its pods";
-const UNREADABLE_HINT: &str = "what it held stays until it can be read or is removed";
+const EMPTY_HINT: &str = "keeping its objects; to remove them, remove the file or leave only a comment in it";
+const UNREADABLE_HINT: &str = "keeping its objects until the file can be read or is removed";
 
 /// Nothing at all: what a truncated file, or one that a power cut emptied, looks like.
 fn is_blank(bytes: &[u8]) -> bool {

@@ -121,7 +121,7 @@ fn an_object_that_stays_because_it_may_have_moved_is_told() {
     let problem = set(&store).problems.remove(0).to_string();
     assert_eq!(
         problem,
-        "b: warning[kept-object]: Pod default/p is gone from a and may have moved here: it stays (mend this file, or remove it)"
+        "b: warning[kept-object]: Pod default/p is gone from a and may have moved into this file, which has errors: keeping it (fix or remove this file)"
     );
 }
 

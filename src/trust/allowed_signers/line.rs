@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 const WHITE: [char; 3] = [' ', '\t', '\r'];
 
-/// A key, whose it is, and what it may do.
+/// A key, its owner and its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     principals: String,
@@ -19,7 +19,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The signer, if this line allows `namespace` at `at`.
+    /// Returns the signer, if this line allows `namespace` at `at`.
     pub(super) fn judge(&self, namespace: &str, at: Timestamp) -> Result<Signer, TrustError> {
         let (key, principal) = (self.key.fingerprint(), self.principals.clone());
         let Options { namespaces, valid_after, valid_before } = &self.options;
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, String> {
         return Err(format!("key type {:?}: {reason}", shown(name.as_bytes())));
     }
     if !is_key_type(name) || encoded.is_empty() {
-        return Err("the line has no key (principals, options, key type and key, in this order)".to_owned());
+        return Err("the line has no key (expected principals, options, key type and key, in this order)".to_owned());
     }
     let blob = STANDARD.decode(encoded).map_err(|_| "the key is not base64".to_owned())?;
     let key = PublicKey::parse(&blob).map_err(|fault| match fault {
@@ -60,7 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, String> {
     // The blob was parsed: it begins with its type's length and name.
     let inner = blob.get(4..).unwrap_or_default();
     if !inner.starts_with(name.as_bytes()) || blob.get(..4) != Some(&(name.len() as u32).to_be_bytes()) {
-        return Err(format!("the line says it is {:?}, and the key is of another type", shown(name.as_bytes())));
+        return Err(format!("the line says key type {:?}, but the key has another type", shown(name.as_bytes())));
     }
     Ok(Some(Line { principals, key, options }))
 }
@@ -68,11 +68,11 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, String> {
 /// The first word, which may stand in quotation marks, and the rest.
 fn principals(text: &str) -> Result<(String, &str), String> {
     let (principals, rest) = match text.strip_prefix('"') {
-        Some(quoted) => quoted.split_once('"').ok_or("the quotation mark before the principals has no second one")?,
+        Some(quoted) => quoted.split_once('"').ok_or("the principals have no closing quotation mark")?,
         None => word(text),
     };
     if principals.split(',').any(str::is_empty) || principals.chars().any(char::is_control) {
-        return Err("a principal is empty or holds a control character".to_owned());
+        return Err("a principal is empty or contains a control character".to_owned());
     }
     Ok((principals.to_owned(), rest.trim_start_matches(WHITE)))
 }
@@ -83,7 +83,7 @@ fn word(text: &str) -> (&str, &str) {
     (word, rest.trim_start_matches(WHITE))
 }
 
-/// Whether a word is the type of a key rather than a list of options; no option begins like this.
+/// Reports whether a word is a key type and not a list of options; no option begins like this.
 fn is_key_type(word: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-"].iter().any(|prefix| word.starts_with(prefix))
 }

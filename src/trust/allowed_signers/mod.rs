@@ -1,7 +1,7 @@
 //! The file of allowed signers: "ALLOWED SIGNERS" of ssh-keygen(1), the one that git's `gpg.ssh.allowedSignersFile` names.
 //!
 //! Stricter than OpenSSH, which passes over lines that it does not understand: a file with such a line is refused as a whole, with the
-//! line's number, so that a key that somebody relies on is never silently absent.
+//! line's number, so that a trusted key is never silently absent.
 
 mod line;
 mod option;
@@ -15,21 +15,21 @@ use std::fmt;
 
 /// Bytes of the file.
 const MAX_SIZE: usize = 1 << 20;
-/// Faulty lines that are told.
+/// Problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Who may sign, what for, and when.
+/// Keys that may sign, with namespaces and validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedSigners {
     lines: Vec<Line>,
 }
 
-/// What is wrong with a line.
+/// Problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SignersProblem {
     /// The line, from 1; 0 for the file as a whole.
     pub line: u32,
-    /// What is wrong: lower case, no final period.
+    /// Message in lower case, without a final period.
     pub message: String,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for SignersProblem {
 }
 
 impl AllowedSigners {
-    /// Reads a file; on any fault, says all of them (the first 20) and gives nothing.
+    /// Parses a file; on any fault, returns all of them (the first 20).
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<SignersProblem>> {
         let whole = |message: String| vec![SignersProblem { line: 0, message }];
         if bytes.len() > MAX_SIZE {
@@ -63,12 +63,12 @@ impl AllowedSigners {
         }
         match (problems.is_empty(), lines.is_empty()) {
             (false, _) => Err(problems),
-            (true, true) => Err(whole("the file has no key: nothing could be accepted".to_owned())),
+            (true, true) => Err(whole("the file has no keys".to_owned())),
             (true, false) => Ok(Self { lines }),
         }
     }
 
-    /// Whose key it is, if it may sign for `namespace` at `at`. Where several lines have the key, one that allows it is enough.
+    /// Returns the owner of the key, if it may sign for `namespace` at `at`. If several lines have the key, one that allows it is enough.
     pub(super) fn signer(&self, key: &PublicKey, namespace: &str, at: Timestamp) -> Result<Signer, TrustError> {
         let mut refusal = None;
         for line in self.lines.iter().filter(|line| line.key == *key) {
@@ -141,7 +141,7 @@ mod tests {
         let early = at("2024-12-31T23:59:59Z").unwrap_err();
         assert!(matches!(early, TrustError::NotYetValid { .. }), "{early}");
         let late = at("2025-12-31T23:59:01Z").unwrap_err();
-        assert!(late.to_string().contains("was valid only until 2025-12-31T23:59:00Z, and it is 2025-12-31T23:59:01Z"), "{late}");
+        assert!(late.to_string().contains("expired at 2025-12-31T23:59:00Z, and it is 2025-12-31T23:59:01Z"), "{late}");
     }
 
     #[test]
@@ -170,14 +170,17 @@ mod tests {
             (format!("ann namespaces=\"git {good}"), "quotation mark"),
             (format!("ann namespaces=\"git\"x {good}"), "comma"),
             (format!("ann namespaces=\"\" {good}"), "empty"),
-            (format!("ann namespaces=\"git\",namespaces=\"git\" {good}"), "twice"),
+            (format!("ann namespaces=\"git\",namespaces=\"git\" {good}"), "duplicate option"),
             (format!("ann valid-after=\"2025\" {good}"), "YYYYMMDD"),
             (format!("ann valid-after=\"20251301\" {good}"), "YYYYMMDD"),
-            (format!("ann valid-after=\"20250101\",valid-before=\"20250101\" {good}"), "ends before it begins"),
+            (
+                format!("ann valid-after=\"20250101\",valid-before=\"20250101\" {good}"),
+                "valid-before is not later than valid-after",
+            ),
             ("ann ssh-ed25519".to_owned(), "no key"),
             ("ann ssh-ed25519 A*".to_owned(), "base64"),
-            ("ann ssh-ed25519 AAAA".to_owned(), "cut short"),
-            (good.replace("ssh-ed25519", "ann ssh-rsa"), "says it is \"ssh-rsa\""),
+            ("ann ssh-ed25519 AAAA".to_owned(), "truncated"),
+            (good.replace("ssh-ed25519", "ann ssh-rsa"), "says key type \"ssh-rsa\""),
             ("ann ecdsa-sha2-nistp521 AAAA".to_owned(), "P-521"),
             ("ann ssh-ed25519-cert-v01@openssh.com AAAA".to_owned(), "certificates"),
             (format!(", {good}"), "principal"),

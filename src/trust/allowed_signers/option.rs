@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// What a line restricts.
+/// Restrictions of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// A list of patterns; `None`: all namespaces.
@@ -25,16 +25,19 @@ pub(super) fn parse(text: &str) -> Result<(Options, &str), String> {
         let (name, after) = rest.split_at(end);
         let name = name.to_ascii_lowercase();
         if name == "cert-authority" {
-            return Err("certificate authorities are not supported: list the keys themselves".to_owned());
+            return Err("certificate authorities are not supported; list the keys themselves".to_owned());
         }
         if !["namespaces", "valid-after", "valid-before"].contains(&name.as_str()) {
             if after.is_empty() {
-                return Err("the line has no key (principals, options, key type and key, in this order)".to_owned());
+                return Err("the line has no key (expected principals, options, key type and key, in this order)".to_owned());
             }
-            return Err(format!("unknown option {:?}; known are namespaces, valid-after and valid-before", shown(name.as_bytes())));
+            return Err(format!(
+                "unknown option {:?}; supported are namespaces, valid-after and valid-before",
+                shown(name.as_bytes())
+            ));
         }
         let (value, after) = quoted(&name, after)?;
-        let twice = || format!("{name} is given twice");
+        let twice = || format!("duplicate option {name}");
         match name.as_str() {
             "namespaces" if value.split(',').any(|pattern| pattern.trim_start_matches('!').is_empty()) => {
                 return Err("namespaces has an empty pattern".to_owned());
@@ -49,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<(Options, &str), String> {
                 if let (Some(from), Some(until)) = (options.valid_after, options.valid_before)
                     && until <= from
                 {
-                    return Err("the key's time ends before it begins".to_owned());
+                    return Err("valid-before is not later than valid-after".to_owned());
                 }
                 return Ok((options, after));
             }
@@ -60,7 +63,7 @@ pub(super) fn parse(text: &str) -> Result<(Options, &str), String> {
 
 /// The value after `=`, in quotation marks, in which `\"` is a quotation mark.
 fn quoted<'a>(name: &str, text: &'a str) -> Result<(String, &'a str), String> {
-    let inner = text.strip_prefix("=\"").ok_or_else(|| format!("the value of {name} must stand in quotation marks"))?;
+    let inner = text.strip_prefix("=\"").ok_or_else(|| format!("the value of {name} must be in quotation marks"))?;
     let mut value = String::new();
     let mut chars = inner.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -70,7 +73,7 @@ fn quoted<'a>(name: &str, text: &'a str) -> Result<(String, &'a str), String> {
             c => value.push(c),
         }
     }
-    Err(format!("the value of {name} has no second quotation mark"))
+    Err(format!("the value of {name} has no closing quotation mark"))
 }
 
 /// `YYYYMMDD`, `YYYYMMDDHHMM` or `YYYYMMDDHHMMSS`, with or without a final `Z`. OpenSSH takes a time without it for local; here it is
@@ -78,7 +81,7 @@ fn quoted<'a>(name: &str, text: &'a str) -> Result<(String, &'a str), String> {
 fn time(text: &str) -> Result<Timestamp, String> {
     let bad = || {
         let text = shown(text.as_bytes());
-        format!("{text:?} is no time of the form YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with Z for UTC")
+        format!("{text:?} is not a time of the form YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with Z for UTC")
     };
     let digits = text.strip_suffix(['Z', 'z']).unwrap_or(text);
     if ![8, 12, 14].contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

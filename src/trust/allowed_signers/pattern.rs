@@ -1,6 +1,6 @@
 //! Lists of patterns as ssh_config(5) has them: `git,deploy-?,!deploy-x`.
 
-/// Whether `text` matches one pattern of the list and none that is negated by `!`.
+/// Reports whether `text` matches one pattern of the list and none that is negated by `!`.
 pub(super) fn list_matches(list: &str, text: &str) -> bool {
     let mut found = false;
     for pattern in list.split(',') {

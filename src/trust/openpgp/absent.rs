@@ -1,4 +1,4 @@
-//! What there is of OpenPGP in a build without it.
+//! Stubs for a build without OpenPGP.
 
 use super::KeyringProblem;
 use crate::trust::{NOT_BUILT_IN, Signer, TrustError};
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 pub enum Keyring {}
 
 impl Keyring {
-    /// Says that this build reads no keyrings.
+    /// Fails, because this build reads no keyrings.
     pub fn parse(_: &[u8]) -> Result<Self, KeyringProblem> {
         Err(KeyringProblem(NOT_BUILT_IN.to_owned()))
     }

@@ -16,23 +16,24 @@ pub(super) fn removed(text: &[u8], kind: &str) -> Result<Vec<Vec<u8>>, &'static 
             continue;
         }
         let Some(found) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(DASHES)) else {
-            return Err("something other than a block of OpenPGP armour stands in it");
+            return Err("it contains something other than OpenPGP armour");
         };
         if found == b"PRIVATE KEY BLOCK" {
             return Err(SECRET);
         }
         if found != kind.as_bytes() {
-            return Err("it has a block of OpenPGP armour of another kind");
+            return Err("it contains OpenPGP armour of another type");
         }
         blocks.push(block(&mut lines, kind)?);
     }
     Ok(blocks)
 }
 
-/// Why a keyring with private keys is not taken.
-pub(super) const SECRET: &str = "it holds private keys: they do not belong on this host, export the public ones with gpg --export";
+/// Error for a keyring with private keys.
+pub(super) const SECRET: &str =
+    "it contains private keys, which must not be on this host; export the public keys with gpg --export";
 
-/// What stands between the first and the last line.
+/// Decodes the lines between the first and the last one.
 fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, kind: &str) -> Result<Vec<u8>, &'static str> {
     let end = format!("-----END PGP {kind}-----");
     let mut encoded = Vec::new();
@@ -49,12 +50,12 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, kind: &str) -> Result<V
             }
         }
         match line.strip_prefix(b"=") {
-            _ if is_at_checksum => return Err("its armour goes on after the checksum"),
+            _ if is_at_checksum => return Err("its armour has data after the checksum"),
             Some(_) => is_at_checksum = true,
             None => encoded.extend_from_slice(line),
         }
     }
-    Err("its armour does not end")
+    Err("its armour has no end line")
 }
 
 #[cfg(test)]
@@ -80,12 +81,12 @@ mod tests {
     fn what_is_not_wholly_armour_is_refused() {
         let good = text("\nQUJD\n");
         for (bad, word) in [
-            (good.replace("-----END PGP SIGNATURE-----\n", ""), "does not end"),
+            (good.replace("-----END PGP SIGNATURE-----\n", ""), "has no end line"),
             (good.replace("-----BEGIN", "----BEGIN"), "something other"),
             (format!("{good}x\n"), "something other"),
             (good.replace("QUJD", "QU*D"), "base64"),
             (good.replace("QUJD", "QUJD\n=abcd\nQUJD"), "after the checksum"),
-            (good.replace("SIGNATURE", "MESSAGE"), "another kind"),
+            (good.replace("SIGNATURE", "MESSAGE"), "another type"),
             (good.replace("SIGNATURE", "PRIVATE KEY BLOCK"), "private keys"),
         ] {
             let problem = removed(bad.as_bytes(), KIND).unwrap_err();

@@ -1,4 +1,4 @@
-//! A key with all that its owner says about it: names, subkeys, ends, revocations (RFC 9580, 10.1). What others say is not kept.
+//! A key with its owner's statements: names, subkeys, expiry, revocations (RFC 9580, 10.1). Statements of others are not kept.
 
 use super::key::PublicKey;
 use super::signature::{
@@ -43,7 +43,7 @@ struct Subkey {
     has_obscure_revocation: bool,
 }
 
-/// What a signature packet follows, and so is about.
+/// Subject of a signature packet: the packet that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     Key,
@@ -55,7 +55,7 @@ pub(super) enum About {
     Nothing,
 }
 
-/// What the owner says of the key as a whole.
+/// Statements of the owner about the key as a whole.
 struct Standing {
     principal: String,
     may_sign: Option<bool>,
@@ -108,7 +108,7 @@ impl Certificate {
         }
     }
 
-    /// Whose `signature` is, if it says to be by a key of this certificate that may sign at `at`; `None` if it says to be by another one.
+    /// Returns the signer of `signature`, if it names a key of this certificate that may sign at `at`; `None` if it names another key.
     pub(super) fn signer(&self, signature: &Signature, at: Timestamp) -> Option<Result<(Signer, &PublicKey), TrustError>> {
         if signature.is_by(&self.primary) {
             return Some(self.may_sign(None, at).map(|signer| (signer, &self.primary)));
@@ -149,7 +149,7 @@ impl Certificate {
             return Err(unusable(&subkey.key, "is a subkey that is not for signing"));
         }
         if !newest.has_back_signature(&self.primary, &subkey.key) {
-            return Err(unusable(&subkey.key, "is a subkey that has not signed that it belongs to its key"));
+            return Err(unusable(&subkey.key, "is a subkey without a signature that binds it to its primary key"));
         }
         check_end(&subkey.key, end(&subkey.key, newest), signer, at)
     }
@@ -213,7 +213,7 @@ fn newest<'a>(
     newest.ok_or(why)
 }
 
-/// Whether a revocation counts: the owner made it, or it is of a kind that cannot be verified. Then the side to err on is this one.
+/// Reports whether a revocation counts: the owner made it, or it cannot be verified, which is treated as revoked to be safe.
 fn holds(revocation: &Signature, primary: &PublicKey, signed: &[&[u8]]) -> bool {
     !matches!(revocation.verify(primary, signed), Err(TrustError::Mismatch { .. }))
 }

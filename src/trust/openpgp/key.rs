@@ -39,7 +39,7 @@ impl Hash {
             3 => Err("RIPEMD-160"),
             11 => Err("SHA-224"),
             12 | 14 => Err("SHA-3"),
-            _ => Err("of an unknown number"),
+            _ => Err("unknown"),
         }
     }
 
@@ -72,17 +72,17 @@ enum Kind {
     P384(Vec<u8>),
     /// With the algorithm: the same arithmetic is in two of them.
     Ed25519(u8, Vec<u8>),
-    /// What cannot be verified with, and why.
+    /// A key that cannot verify, with the reason.
     Other(&'static str),
 }
 
 impl PublicKey {
     /// Parses the body of a packet. A key of another algorithm is one that verifies nothing; a file may well have some to encrypt to.
     pub(super) fn parse(body: &[u8]) -> Result<Self, &'static str> {
-        const SHORT: &str = "a key in it is cut short";
+        const SHORT: &str = "it has a truncated key";
         let (&version, rest) = body.split_first().ok_or(SHORT)?;
         if version != 4 {
-            return Err("it has a key of another version than 4");
+            return Err("it has a key with a version other than 4");
         }
         let (created, rest) = rest.split_at_checked(4).ok_or(SHORT)?;
         let (&algorithm, material) = rest.split_first().ok_or(SHORT)?;
@@ -114,9 +114,9 @@ impl PublicKey {
 
     /// Verifies the value of a signature, in its algorithm's own form, over `message`.
     pub(super) fn verify(&self, algorithm: u8, hash: Hash, message: &[u8], value: &[u8]) -> Result<(), TrustError> {
-        const MALFORMED: TrustError = TrustError::MalformedSignature { fault: "its innermost part is cut short or too long" };
+        const MALFORMED: TrustError = TrustError::MalformedSignature { fault: "its value is truncated or too long" };
         let refused = |name: &str, reason| TrustError::Algorithm { what: "algorithm", name: name.to_owned(), reason };
-        let of_another_key = || refused(&format!("number {algorithm}"), "it is not one of the signing key's");
+        let of_another_key = || refused(&format!("number {algorithm}"), "it does not belong to the signing key");
         let verdict = match &self.kind {
             Kind::Rsa { modulus, exponent } => {
                 matches!(algorithm, RSA | RSA_SIGN_ONLY).then_some(()).ok_or_else(of_another_key)?;
@@ -133,7 +133,7 @@ impl PublicKey {
                 let (parameters, width) = match (&self.kind, hash) {
                     (Kind::P256(_), Hash::Sha256) => (&signature::ECDSA_P256_SHA256_FIXED, 32),
                     (Kind::P384(_), Hash::Sha384) => (&signature::ECDSA_P384_SHA384_FIXED, 48),
-                    _ => return Err(refused("ECDSA", "it goes with SHA-256 on P-256 and with SHA-384 on P-384 only")),
+                    _ => return Err(refused("ECDSA", "it is supported only with SHA-256 on P-256 and with SHA-384 on P-384")),
                 };
                 let value = two_integers(value, width).ok_or(MALFORMED)?;
                 UnparsedPublicKey::new(parameters, point).verify(message, &value)
@@ -167,7 +167,7 @@ fn kind(algorithm: u8, material: &[u8]) -> Option<Kind> {
             let (modulus, rest) = integer(material)?;
             let (exponent, _) = integer(rest)?;
             if !RSA_BYTES.contains(&modulus.len()) || modulus.len() == *RSA_BYTES.start() && modulus[0] < 0x80 {
-                return Some(Kind::Other("is an RSA key of other than 2048 to 8192 bits"));
+                return Some(Kind::Other("is an RSA key that does not have 2048 to 8192 bits"));
             }
             Kind::Rsa { modulus: modulus.to_vec(), exponent: exponent.to_vec() }
         }
@@ -180,12 +180,12 @@ fn kind(algorithm: u8, material: &[u8]) -> Option<Kind> {
                 (ECDSA, OID_P384) => Kind::P384(point.to_vec()),
                 // 0x40 says that the point is in its own form.
                 (EDDSA, OID_ED25519) if point.len() == 33 && point[0] == 0x40 => Kind::Ed25519(EDDSA, point[1..].to_vec()),
-                _ => Kind::Other("is on a curve that is not supported: Ed25519, P-256 and P-384 are"),
+                _ => Kind::Other("uses an unsupported curve; supported are Ed25519, P-256 and P-384"),
             }
         }
         ED25519 => Kind::Ed25519(ED25519, material.get(..32)?.to_vec()),
-        17 => Kind::Other("is a DSA key, which is not supported: use Ed25519"),
-        _ => Kind::Other("is of an algorithm that is not supported: use Ed25519"),
+        17 => Kind::Other("is a DSA key, which is not supported; use Ed25519"),
+        _ => Kind::Other("uses an unsupported algorithm; use Ed25519"),
     })
 }
 

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 const MAX_SIZE: usize = 4 << 20;
 /// Bytes of a signature; that of the largest RSA key has about 2 KiB in armour.
 const MAX_SIGNATURE: usize = 16 << 10;
-/// Where a file of gpg's own says so.
+/// Magic bytes of gpg's keybox files.
 const KEYBOX: &[u8] = b"KBXf";
 
 /// Keys that may sign.
@@ -29,7 +29,7 @@ impl Keyring {
             return Err(KeyringProblem(format!("it is larger than {MAX_SIZE} bytes")));
         }
         if bytes.get(8..12) == Some(KEYBOX) {
-            return Err(problem("it is a keybox of gpg: export the keys with gpg --export"));
+            return Err(problem("it is a keybox of gpg; export the keys with gpg --export"));
         }
         let blocks = match bytes.first() {
             Some(0x80..) => vec![bytes.to_vec()],
@@ -44,7 +44,7 @@ impl Keyring {
             keyring.revoke(&body);
         }
         match keyring.certificates.is_empty() {
-            true => Err(problem("it has no key: nothing could be accepted")),
+            true => Err(problem("it has no keys")),
             false => Ok(keyring),
         }
     }
@@ -82,9 +82,9 @@ impl Keyring {
                         Err(_) => About::Nothing,
                     };
                 }
-                (USER_ID | USER_ATTRIBUTE | PUBLIC_SUBKEY, None) => return Err("it does not begin with a key"),
+                (USER_ID | USER_ATTRIBUTE | PUBLIC_SUBKEY, None) => return Err("it does not start with a key"),
                 // Encrypted, compressed and literal content, and what announces it.
-                (1 | 3 | 4 | 8 | 9 | 11 | 18 | 20, _) => return Err("it holds something other than keys"),
+                (1 | 3 | 4 | 8 | 9 | 11 | 18 | 20, _) => return Err("it contains something other than keys"),
                 // Marks of other programs.
                 _ => {}
             }
@@ -92,7 +92,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// Where the certificate with this primary key is. The same key may come again, with more that its owner says of it.
+    /// Index of the certificate with this primary key. The same key may occur again, with further statements of its owner.
     fn certificate(&mut self, primary: PublicKey) -> usize {
         match self.certificates.iter().position(|known| *known.primary() == primary) {
             Some(index) => index,
@@ -115,17 +115,17 @@ impl Keyring {
     /// and the time that the signature says it was made at.
     pub fn verify(&self, signed: &[u8], signature: &[u8], at: Timestamp) -> Result<Signer, TrustError> {
         let signature = detached(signature)?;
-        let made = signature.says.created.ok_or(TrustError::MalformedSignature { fault: "it does not say when it was made" })?;
+        let made = signature.says.created.ok_or(TrustError::MalformedSignature { fault: "it has no creation time" })?;
         signature.hash()?;
         let at = at.max(made);
         let mut refusal = None;
         for found in self.certificates.iter().filter_map(|certificate| certificate.signer(&signature, at)) {
-            // Whose it would be comes before whether it is genuine: keys of strangers do not reach the arithmetic.
+            // Check that the signer is allowed before verifying the signature: unknown keys do not reach the cryptography.
             let judged = found.and_then(|(signer, key)| {
                 signature.verify(key, &[signed])?;
                 match signature.lasts_until() {
                     Some(until) if at >= until => Err(TrustError::SignatureExpired { until, at }),
-                    _ if made < key.created => Err(super::certificate::unusable(key, "is younger than the signature")),
+                    _ if made < key.created => Err(super::certificate::unusable(key, "was created after the signature")),
                     Some(_) | None => Ok(signer),
                 }
             });
@@ -136,7 +136,7 @@ impl Keyring {
         }
         let unknown = || match signature.issuer() {
             Some(issuer) => TrustError::NotInKeyring { issuer },
-            None => TrustError::MalformedSignature { fault: "it does not say by which key it was made" },
+            None => TrustError::MalformedSignature { fault: "it does not name the signing key" },
         };
         Err(refusal.unwrap_or_else(unknown))
     }
@@ -158,7 +158,7 @@ fn detached(bytes: &[u8]) -> Result<Signature, TrustError> {
             let signature = Signature::parse(body).map_err(malformed)?;
             match signature.kind {
                 DOCUMENT => Ok(signature),
-                _ => Err(malformed("it is not one over a document: sign with gpg --detach-sign, not in text mode")),
+                _ => Err(malformed("it is not a signature of a binary document; sign with gpg --detach-sign, not in text mode")),
             }
         }
         _ => Err(malformed("it is not exactly one signature")),

@@ -1,12 +1,12 @@
-//! Signatures of OpenPGP (`gpg --detach-sign`, `git commit -S`), judged against a keyring. Only with the cargo feature `openpgp` can any be
-//! verified; without it, that is said.
+//! Signatures of OpenPGP (`gpg --detach-sign`, `git commit -S`), verified against a keyring. Only with the cargo feature `openpgp` can any
+//! be verified; without it, that is said.
 //!
 //! In: the bytes of a keyring and of a signature. Out: the [`Signer`](super::Signer), or why not. The formats (RFC 9580, keys and
 //! signatures of version 4) are read here, the arithmetic is `ring`'s.
 //!
-//! As gpg and git judge it: a key counts when its owner says so with a valid self-signature, has not revoked it and it has not ended; a
-//! subkey when it is bound for signing, has signed that it belongs to its key, has not ended and is not revoked. Whether a key is trusted
-//! by others does not count: that it is in the file does. Stricter: SHA-1, MD5 and what else is weaker than SHA-256 is refused
+//! As in gpg and git: a key is valid if it has a valid self-signature, is not revoked and not expired; a
+//! subkey if it is bound for signing, has a back signature, is not expired and not revoked. Trust signatures of
+//! others do not matter: a key is trusted because it is in the file. Stricter: SHA-1, MD5 and everything weaker than SHA-256 is refused
 //! everywhere, also in self-signatures; a revocation counts whatever its reason, and also where it cannot be verified.
 
 #[cfg(not(feature = "openpgp"))]
@@ -31,16 +31,16 @@ pub use absent::Keyring;
 #[cfg(feature = "openpgp")]
 pub use keyring::Keyring;
 
-/// Where a signature in armour begins.
+/// First line of an armoured signature.
 pub(super) const BEGIN: &[u8] = b"-----BEGIN PGP SIGNATURE-----";
 
-/// Whether these bytes would be an OpenPGP signature, in armour or binary.
+/// Reports whether these bytes look like an OpenPGP signature, armoured or binary.
 pub(super) fn is_signature(bytes: &[u8]) -> bool {
     // The first bit of each packet is set, which no text begins with.
     bytes.starts_with(BEGIN) || bytes.first().is_some_and(|first| *first >= 0x80)
 }
 
-/// Why a file is no keyring.
+/// Problem with a keyring file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct KeyringProblem(pub(super) String);

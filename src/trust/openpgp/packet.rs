@@ -15,7 +15,7 @@ pub(super) const USER_ID: u8 = 13;
 pub(super) const PUBLIC_SUBKEY: u8 = 14;
 pub(super) const USER_ATTRIBUTE: u8 = 17;
 
-const SHORT: &str = "it is cut short";
+const SHORT: &str = "it is truncated";
 
 /// All packets, to the last byte.
 pub(super) fn packets(mut bytes: &[u8]) -> Result<Vec<Packet<'_>>, &'static str> {
@@ -36,7 +36,7 @@ pub(super) fn packets(mut bytes: &[u8]) -> Result<Vec<Packet<'_>>, &'static str>
                 let (length, rest) = rest.split_at_checked(width).ok_or(SHORT)?;
                 (header >> 2 & 0xf, number(length), rest)
             }
-            _ => return Err("it is not made of OpenPGP packets"),
+            _ => return Err("it does not consist of OpenPGP packets"),
         };
         let (body, after) = rest.split_at_checked(length).ok_or(SHORT)?;
         packets.push(Packet { tag, body });
@@ -48,7 +48,7 @@ pub(super) fn packets(mut bytes: &[u8]) -> Result<Vec<Packet<'_>>, &'static str>
 fn new_length(bytes: &[u8]) -> Result<(usize, &[u8]), &'static str> {
     match length(bytes) {
         Some(found) => Ok(found),
-        None if matches!(bytes.first(), Some(224..=254)) => Err("it has a packet in parts"),
+        None if matches!(bytes.first(), Some(224..=254)) => Err("it has a packet with partial lengths"),
         None => Err(SHORT),
     }
 }
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn what_has_no_length_or_comes_in_parts_is_refused() {
         assert_eq!(packets(&[0x83 | 2 << 2, 0]), Err("it has a packet without a length"));
-        assert_eq!(packets(&[0xc2, 224, 0]), Err("it has a packet in parts"));
-        assert_eq!(packets(b"text"), Err("it is not made of OpenPGP packets"));
+        assert_eq!(packets(&[0xc2, 224, 0]), Err("it has a packet with partial lengths"));
+        assert_eq!(packets(b"text"), Err("it does not consist of OpenPGP packets"));
         assert_eq!(packets(&[0xc2]), Err(SHORT));
     }
 

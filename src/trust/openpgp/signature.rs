@@ -29,13 +29,13 @@ pub(super) struct Signature {
     pub(super) says: Says,
 }
 
-/// What the subpackets say. From those that are not hashed comes only what proves itself: whose it is, and the back signature.
+/// Content of the subpackets. Of those that are not hashed, only the issuer and the back signature are read, which are verified otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Says {
     pub(super) created: Option<Timestamp>,
-    /// After which time it does not count any more.
+    /// Time from its creation until it expires.
     pub(super) lasts: Option<SignedDuration>,
-    /// After which time from its own creation the key does not count any more.
+    /// Time from the key's creation until the key expires.
     pub(super) key_lasts: Option<SignedDuration>,
     issuer: Option<[u8; 8]>,
     issuer_fingerprint: Option<[u8; 20]>,
@@ -51,10 +51,10 @@ pub(super) struct Says {
 impl Signature {
     /// Parses the body of a packet.
     pub(super) fn parse(body: &[u8]) -> Result<Self, &'static str> {
-        const SHORT: &str = "it is cut short";
+        const SHORT: &str = "it is truncated";
         match body.first() {
             Some(4) => {}
-            Some(_) => return Err("it is of another version than 4"),
+            Some(_) => return Err("its version is not 4"),
             None => return Err(SHORT),
         }
         let [_, kind, algorithm, hash, high, low, ref rest @ ..] = *body else { return Err(SHORT) };
@@ -70,7 +70,7 @@ impl Signature {
         Ok(Self { kind, algorithm, hash, hashed: body[..6 + length].to_vec(), value: value.to_vec(), says })
     }
 
-    /// Whether it says to be made by this key, or does not say by which.
+    /// Reports whether it names this key as its issuer, or names none.
     pub(super) fn is_by(&self, key: &PublicKey) -> bool {
         match (self.says.issuer_fingerprint, self.says.issuer) {
             (Some(fingerprint), _) => fingerprint == key.fingerprint_bytes(),
@@ -89,41 +89,41 @@ impl Signature {
         self.says.issuer_fingerprint
     }
 
-    /// Whether the key that it is about may sign; `None` where that is not said.
+    /// Reports whether the key that it is about may sign; `None` if it has no key flags.
     pub(super) fn may_sign(&self) -> Option<bool> {
         self.says.flags.map(|flags| flags & MAY_SIGN != 0)
     }
 
     /// The hash, or why it is not taken.
     pub(super) fn hash(&self) -> Result<Hash, TrustError> {
-        let reason = "only SHA-256, SHA-384 and SHA-512 are taken";
+        let reason = "only SHA-256, SHA-384 and SHA-512 are supported";
         Hash::numbered(self.hash).map_err(|name| TrustError::Algorithm { what: "hash", name: name.to_owned(), reason })
     }
 
-    /// Whether `key` made it over these bytes, and it says nothing that is not understood.
+    /// Verifies that `key` made it over these bytes, and that it has no unknown critical subpacket.
     pub(super) fn verify(&self, key: &PublicKey, signed: &[&[u8]]) -> Result<(), TrustError> {
         let hash = self.hash()?;
         if self.says.has_unknown_demand {
-            return Err(TrustError::MalformedSignature { fault: "it has a critical subpacket that is not understood" });
+            return Err(TrustError::MalformedSignature { fault: "it has an unknown critical subpacket" });
         }
         let length = u32::try_from(self.hashed.len()).unwrap_or(u32::MAX);
         let message = [&signed.concat()[..], &self.hashed, &[4, 0xff], &length.to_be_bytes()].concat();
         key.verify(self.algorithm, hash, &message, &self.value)
     }
 
-    /// When it was made, if it is a statement of `key` about itself that holds.
+    /// Time of creation, if it is a valid self-signature of `key`.
     pub(super) fn stated_by(&self, key: &PublicKey, signed: &[&[u8]]) -> Result<Timestamp, TrustError> {
         self.verify(key, signed)?;
-        self.says.created.ok_or(TrustError::MalformedSignature { fault: "it does not say when it was made" })
+        self.says.created.ok_or(TrustError::MalformedSignature { fault: "it has no creation time" })
     }
 
-    /// Whether the subkey agrees to belong to `primary`, so that nobody passes another's subkey for one of their own.
+    /// Reports whether the subkey has signed that it belongs to `primary`, so that another owner's subkey cannot be claimed.
     pub(super) fn has_back_signature(&self, primary: &PublicKey, subkey: &PublicKey) -> bool {
         let Some(back) = self.says.embedded.as_deref().and_then(|body| Self::parse(body).ok()) else { return false };
         back.kind == BACK_SIGNATURE && back.verify(subkey, &[primary.framed(), subkey.framed()]).is_ok()
     }
 
-    /// Whether it counts at `at`.
+    /// Returns the time when it expires.
     pub(super) fn lasts_until(&self) -> Option<Timestamp> {
         self.says.created.zip(self.says.lasts).map(|(created, lasts)| later(created, lasts))
     }

@@ -12,7 +12,7 @@ const TEXT: &[u8] = b"kind: Pod\n";
 /// A key pair and the body of its packet.
 struct Key(Ed25519KeyPair, Vec<u8>);
 
-/// What a signature says beside its creation, and how.
+/// Content of a signature in addition to its creation time.
 #[derive(Clone, Copy)]
 struct Made<'a> {
     kind: u8,
@@ -125,8 +125,8 @@ fn weak_hashes_text_mode_and_unknown_demands_are_refused() {
         (Made { hash: 3, ..DOCUMENT }, "RIPEMD-160"),
         (Made { kind: 1, ..DOCUMENT }, "text mode"),
         (Made { hashed: &[&[2, 0x80 | 20, 0]], ..DOCUMENT }, "critical"),
-        (Made { hashed: &[&[5, 3, 0, 0, 0, 5]], ..DOCUMENT }, "valid only until"),
-        (Made { at: BORN - 1, ..DOCUMENT }, "younger"),
+        (Made { hashed: &[&[5, 3, 0, 0, 0, 5]], ..DOCUMENT }, "the signature expired at"),
+        (Made { at: BORN - 1, ..DOCUMENT }, "created after"),
     ] {
         let error = judge(&plain(&ann), &signature(&ann, made, &[TEXT], &[])).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
@@ -195,8 +195,8 @@ fn a_subkey_must_be_bound_for_signing_and_agree_to_it() {
     let good = subkey(&ann, &sub, MAY_SIGN, &back(&ann, &sub));
     assert_eq!(judge(&ring(good.clone()), &document(&sub)).unwrap(), "Ann");
     for (subkey, word) in [
-        (subkey(&ann, &sub, MAY_SIGN, &[]), "has not signed that it belongs"),
-        (subkey(&ann, &sub, MAY_SIGN, &back(&ann, &key(4))), "has not signed that it belongs"),
+        (subkey(&ann, &sub, MAY_SIGN, &[]), "without a signature that binds it"),
+        (subkey(&ann, &sub, MAY_SIGN, &back(&ann, &key(4))), "without a signature that binds it"),
         (subkey(&ann, &sub, &[2, 27, 12], &back(&ann, &sub)), "not for signing"),
         (subkey(&ann, &sub, &[2, 30, 1], &back(&ann, &sub)), "not for signing"),
         (subkey(&key(5), &sub, MAY_SIGN, &back(&ann, &sub)), "no valid self-signature"),
@@ -226,11 +226,11 @@ fn what_is_no_keyring_says_what_it_is() {
         (b"# nobody\n".to_vec(), "no key"),
         (b"ann@example.org ssh-ed25519 AAAA\n".to_vec(), "something other"),
         (packet(5, &ann.1), "private keys"),
-        (packet(13, b"Ann"), "does not begin with a key"),
+        (packet(13, b"Ann"), "does not start with a key"),
         ([plain(&ann), packet(8, b"x")].concat(), "something other than keys"),
-        (packet(6, &[6]), "another version than 4"),
-        (packet(6, &[4, 0, 0, 0, 0]), "cut short"),
-        (plain(&ann)[..60].to_vec(), "cut short"),
+        (packet(6, &[6]), "a version other than 4"),
+        (packet(6, &[4, 0, 0, 0, 0]), "truncated"),
+        (plain(&ann)[..60].to_vec(), "truncated"),
         (b"\0\0\0\x20\x01\x01\0\x02KBXf".to_vec(), "gpg --export"),
         (vec![0x99; (4 << 20) + 1], "larger"),
     ] {
@@ -247,10 +247,10 @@ fn what_is_not_one_signature_is_refused() {
     for (bytes, word) in [
         ([one.clone(), one.clone()].concat(), "exactly one"),
         (packet(6, &ann.1), "exactly one"),
-        (one[..one.len() - 1].to_vec(), "cut short"),
-        (packet(2, &[3; 20]), "another version than 4"),
+        (one[..one.len() - 1].to_vec(), "truncated"),
+        (packet(2, &[3; 20]), "its version is not 4"),
         (vec![0x88; (16 << 10) + 1], "larger"),
-        (b"-----BEGIN PGP MESSAGE-----\n".to_vec(), "another kind"),
+        (b"-----BEGIN PGP MESSAGE-----\n".to_vec(), "another type"),
     ] {
         let error = ring.verify(TEXT, &bytes, Timestamp::UNIX_EPOCH).unwrap_err().to_string();
         assert!(error.contains(word), "{error}: {word}");

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// A certificate with its chain and key has less.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// Why a plugin gave nothing.
+/// Reason why a plugin returned no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// It cannot be run.
@@ -24,7 +24,7 @@ pub enum ExecError {
     Run {
         /// The command.
         command: String,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
@@ -33,12 +33,12 @@ pub enum ExecError {
     Failed {
         /// The command.
         command: String,
-        /// What it did; nothing of its output, which may be a secret.
+        /// The failure, without its output, which may be a secret.
         what: String,
     },
 }
 
-/// What a plugin gave.
+/// Credentials of a plugin.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) token: Option<Secret>,
@@ -89,25 +89,25 @@ pub(super) async fn ask(plugin: &ExecPlugin) -> Result<Given, ExecError> {
         }
         child.wait().await.map(Some)
     };
-    let status = tokio::time::timeout(TIMEOUT, work).await.map_err(|_| failed("does not end in time".to_owned()))?;
+    let status = tokio::time::timeout(TIMEOUT, work).await.map_err(|_| failed("timed out".to_owned()))?;
     match status.map_err(cannot_run)? {
-        None => return Err(failed(format!("prints more than {MAX_BYTES} bytes"))),
-        Some(status) if !status.success() => return Err(failed(format!("ended with {status}"))),
+        None => return Err(failed(format!("printed more than {MAX_BYTES} bytes"))),
+        Some(status) if !status.success() => return Err(failed(format!("failed with {status}"))),
         Some(_) => {}
     }
     let credential: Credential =
-        serde_json::from_slice(&output).map_err(|_| failed("prints something that is no ExecCredential".to_owned()))?;
+        serde_json::from_slice(&output).map_err(|_| failed("did not print an ExecCredential".to_owned()))?;
     if credential.kind != "ExecCredential" || credential.api_version != plugin.api_version {
-        return Err(failed(format!("prints no ExecCredential of {}", plugin.api_version)));
+        return Err(failed(format!("did not print an ExecCredential of {}", plugin.api_version)));
     }
-    let status = credential.status.ok_or_else(|| failed("prints an ExecCredential without status".to_owned()))?;
+    let status = credential.status.ok_or_else(|| failed("printed an ExecCredential without status".to_owned()))?;
     let certificate = match (status.client_certificate_data, status.client_key_data) {
         (Some(certificate), Some(key)) => Some(Secret::new(format!("{certificate}\n{key}"))),
         (None, None) => None,
-        _ => return Err(failed("prints a certificate without its key, or a key alone".to_owned())),
+        _ => return Err(failed("printed only one of certificate and key".to_owned())),
     };
     if status.token.is_none() && certificate.is_none() {
-        return Err(failed("prints neither a token nor a certificate".to_owned()));
+        return Err(failed("printed neither a token nor a certificate".to_owned()));
     }
     Ok(Given { token: status.token.map(Secret::new), certificate, expires: status.expiration_timestamp })
 }
@@ -138,9 +138,9 @@ mod tests {
     #[tokio::test]
     async fn a_plugin_that_fails_is_named_without_what_it_printed() {
         for (script, expected) in [
-            ("echo s3cret; exit 3", "ended with exit status: 3"),
-            ("echo s3cret", "no ExecCredential"),
-            (r#"echo '{"apiVersion":"v9","kind":"ExecCredential"}'"#, "no ExecCredential of"),
+            ("echo s3cret; exit 3", "failed with exit status: 3"),
+            ("echo s3cret", "did not print an ExecCredential"),
+            (r#"echo '{"apiVersion":"v9","kind":"ExecCredential"}'"#, "did not print an ExecCredential of"),
             (r#"echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{}}'"#, "neither a token"),
         ] {
             let error = run(script).await.unwrap_err();

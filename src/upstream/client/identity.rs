@@ -1,4 +1,4 @@
-//! Who this host is to the server, made of files and of what a plugin says, and whether it still counts.
+//! Credentials of this host for the API server, from files and an exec plugin, and their validity.
 
 use super::exec::{self, ExecError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError, Material};
@@ -14,13 +14,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 /// Time after which a peer that does not answer to the kernel is gone: half-open connections end.
 const TCP_SILENCE: Duration = Duration::from_secs(30);
-/// What a plugin gave is asked for anew that long before it expires.
+/// Time before the expiry of a plugin's credentials at which they are renewed.
 const EARLY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
 
-/// Everything that the kernel changes when a file's content changes; `None` for a file that is not there.
+/// Everything that the kernel changes when a file's content changes; `None` for a missing file.
 type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
-/// Why this host has no identity.
+/// Errors of loading credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The kubeconfig.
@@ -33,7 +33,7 @@ pub enum IdentityError {
     #[error(transparent)]
     Tls(#[from] TlsFileError),
     /// Text in the kubeconfig, or from the plugin, that is no certificate.
-    #[error("{0} is no certificate with its key in PEM form")]
+    #[error("{0} is not valid PEM")]
     Pem(&'static str),
     /// The plugin.
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads everything anew, and asks the plugin if there is one.
+    /// Reads all files again, and runs the plugin if there is one.
     pub(super) async fn load(path: &Path, context: Option<&str>) -> Result<Self, IdentityError> {
         outbound::install_provider();
         let before = stamp(path);
@@ -99,7 +99,8 @@ impl Identity {
         let of_plugin = given.as_ref().and_then(|given| given.certificate.as_ref());
         let of_plugin = of_plugin
             .map(|pem| {
-                reqwest::Identity::from_pem(pem.expose().as_bytes()).map_err(|_| IdentityError::Pem("what the plugin gives"))
+                reqwest::Identity::from_pem(pem.expose().as_bytes())
+                    .map_err(|_| IdentityError::Pem("the certificate of the exec plugin"))
             })
             .transpose()?;
         if let Some(pair) = of_plugin.or(pair) {
@@ -133,7 +134,7 @@ impl Identity {
     }
 }
 
-/// Whether no proxy could reach it: as Go's clients see it.
+/// Reports whether the server is on a loopback address, which is not reached through a proxy, as in Go's clients.
 fn is_loopback(server: &Url) -> bool {
     let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,7 +1,7 @@
-//! A kubeconfig: which server, whom to trust, who this host is.
+//! Parser of kubeconfigs: server, certificate authorities, credentials.
 //!
 //! The format is kubectl's, so fields that do not matter here are passed over; a field that says something about the connection and that
-//! podstead does not do is an error, lest it connects otherwise than was meant.
+//! podstead does not do is an error, so that it never connects in another way than intended.
 
 use crate::outbound::Secret;
 use base64::Engine as _;
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Larger ones are none.
+/// Largest size of a kubeconfig.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a kubeconfig cannot be used.
+/// Reason why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     /// It cannot be read.
@@ -23,30 +23,30 @@ pub enum KubeconfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
-    /// It is not what it has to be.
+    /// It is not valid.
     #[error("kubeconfig {}: {message}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
 }
 
-/// Something that lies in a file of its own, or in the kubeconfig itself.
+/// Data in a separate file, or in the kubeconfig itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Material {
-    /// In this file.
+    /// Path of the file.
     File(PathBuf),
-    /// Here.
+    /// The data.
     Inline(Secret),
 }
 
-/// A command that says who this host is.
+/// Command that returns credentials for this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecPlugin {
     /// `client.authentication.k8s.io/v1` or `v1beta1`.
@@ -59,7 +59,7 @@ pub struct ExecPlugin {
     pub environment: BTreeMap<String, String>,
 }
 
-/// What one context of a kubeconfig says.
+/// One context of a kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubeconfig {
     /// The API server.
@@ -175,8 +175,8 @@ impl Kubeconfig {
         let bad = |message: String| unusable(path, message);
         // What the parser says may quote a value, and values here are secrets: only the place is told.
         let written: Written = serde_yaml::from_slice(bytes).map_err(|error| match error.location() {
-            Some(at) => bad(format!("is no kubeconfig at line {}, column {}", at.line(), at.column())),
-            None => bad("is no kubeconfig".to_owned()),
+            Some(at) => bad(format!("is not valid at line {}, column {}", at.line(), at.column())),
+            None => bad("is not valid".to_owned()),
         })?;
         let wanted = context.unwrap_or(&written.current_context);
         if wanted.is_empty() {
@@ -206,15 +206,15 @@ impl Kubeconfig {
             proxy_url,
         } = cluster;
         if insecure_skip_tls_verify {
-            return Err("has insecure-skip-tls-verify: name the server's authority in certificate-authority".to_owned());
+            return Err("insecure-skip-tls-verify is not supported; set certificate-authority".to_owned());
         }
         if tls_server_name.is_some() {
-            return Err("has tls-server-name, which podstead does not do: name the server as its certificate does".to_owned());
+            return Err("tls-server-name is not supported; set server to the name in its certificate".to_owned());
         }
-        let url = |field: &str, text: &str| text.parse::<Url>().map_err(|error| format!("{field} is no URL: {error}"));
+        let url = |field: &str, text: &str| text.parse::<Url>().map_err(|error| format!("{field} is not a URL: {error}"));
         let server = url("server", &server)?;
         if server.scheme() != "https" {
-            return Err(format!("server is {}, not https", server.scheme()));
+            return Err(format!("server has scheme {}, must be https", server.scheme()));
         }
         let WrittenUser {
             client_certificate,
@@ -229,12 +229,12 @@ impl Kubeconfig {
             impersonated,
         } = user;
         let unknown = [
-            ("username", username.is_some(), "API servers know no passwords any more"),
-            ("auth-provider", auth_provider.is_some(), "kubectl does not know it any more either: use exec"),
-            ("as", impersonated.is_some(), "a host speaks for itself"),
+            ("username", username.is_some(), "API servers no longer accept passwords"),
+            ("auth-provider", auth_provider.is_some(), "use exec"),
+            ("as", impersonated.is_some(), "a host cannot impersonate another user"),
         ];
         if let Some((field, _, why)) = unknown.into_iter().find(|(_, is_there, _)| *is_there) {
-            return Err(format!("has {field}: {why}"));
+            return Err(format!("{field} is not supported: {why}"));
         }
         let material = |field: &str, file: Option<PathBuf>, data: Option<String>| match (file, data) {
             // As kubectl: what is inline counts.
@@ -255,7 +255,7 @@ impl Kubeconfig {
             token_file.map(|file| Material::File(directory.join(file))).or(token.map(|token| Material::Inline(Secret::new(token))));
         let exec = exec.map(|written| exec_plugin(written, directory)).transpose()?;
         if certificate.is_none() && token.is_none() && exec.is_none() {
-            return Err("has no client certificate, token or exec plugin: the server would not know this host".to_owned());
+            return Err("has no client certificate, token or exec plugin".to_owned());
         }
         Ok(Self {
             server,
@@ -272,7 +272,7 @@ impl Kubeconfig {
         self.secrets().into_iter().filter_map(Material::file).collect()
     }
 
-    /// Whether there is a secret in the kubeconfig itself.
+    /// Reports whether the kubeconfig itself contains a secret.
     pub fn has_secrets(&self) -> bool {
         let in_proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.password().is_some());
         let of_plugin = self.exec.as_ref().is_some_and(|plugin| !plugin.environment.is_empty());
@@ -307,10 +307,10 @@ impl Material {
 fn exec_plugin(written: WrittenExec, directory: &Path) -> Result<ExecPlugin, String> {
     let WrittenExec { api_version, command, args, env, interactive_mode } = written;
     if !matches!(api_version.as_str(), "client.authentication.k8s.io/v1" | "client.authentication.k8s.io/v1beta1") {
-        return Err(format!("exec.apiVersion is {api_version:?}, not client.authentication.k8s.io/v1 or v1beta1"));
+        return Err(format!("exec.apiVersion is {api_version:?}, must be client.authentication.k8s.io/v1 or v1beta1"));
     }
     if interactive_mode.as_deref() == Some("Always") {
-        return Err("exec.interactiveMode is Always: there is nobody to ask".to_owned());
+        return Err("exec.interactiveMode Always is not supported".to_owned());
     }
     // As kubectl: a path is relative to the kubeconfig, a bare name is looked for.
     let command = if command.contains('/') { directory.join(&command).display().to_string() } else { command };
@@ -319,8 +319,8 @@ fn exec_plugin(written: WrittenExec, directory: &Path) -> Result<ExecPlugin, Str
 }
 
 fn inline(field: &str, data: &str) -> Result<Material, String> {
-    let bytes = BASE64_STANDARD.decode(data.trim()).map_err(|_| format!("{field} is no base64"))?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("{field} is no PEM"))?;
+    let bytes = BASE64_STANDARD.decode(data.trim()).map_err(|_| format!("{field} is not base64"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{field} is not PEM"))?;
     Ok(Material::Inline(Secret::new(text)))
 }
 
@@ -369,12 +369,12 @@ mod tests {
     fn what_would_connect_otherwise_than_was_meant_is_refused() {
         let server = "server: 'https://api.lan'";
         for (cluster, user, expected) in [
-            ("server: 'http://api.lan'", "token: t", "not https"),
+            ("server: 'http://api.lan'", "token: t", "must be https"),
             ("server: 'https://api.lan', insecure-skip-tls-verify: true", "token: t", "insecure-skip-tls-verify"),
             ("server: 'https://api.lan', tls-server-name: x", "token: t", "tls-server-name"),
-            ("server: 'https://api.lan', certificate-authority-data: '%'", "token: t", "certificate-authority-data is no base64"),
+            ("server: 'https://api.lan', certificate-authority-data: '%'", "token: t", "certificate-authority-data is not base64"),
             (server, "", "no client certificate, token or exec plugin"),
-            (server, "username: a", "has username"),
+            (server, "username: a", "username is not supported"),
             (server, "client-key: k", "without client-certificate"),
             (server, "exec: {apiVersion: v2, command: x}", "exec.apiVersion"),
         ] {

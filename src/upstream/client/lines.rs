@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// What came and is not yet a whole line.
+/// Buffer of received data that is not yet a whole line.
 #[derive(Debug)]
 pub(super) struct Lines {
     buffer: VecDeque<u8>,

@@ -29,16 +29,16 @@ use std::time::Duration;
 const MAX_OBJECT: usize = 4 << 20;
 /// A page of a list.
 const MAX_LIST: usize = 8 << 20;
-/// A refusal. What is longer is not read, and the code alone is told.
+/// Limit for the body of an error response. A longer one is not read; only its code is reported.
 const MAX_REFUSAL: usize = 64 << 10;
 /// An object once it is read is a few times as large as its text.
 const MAX_OBJECT_WEIGHT: usize = 8 << 20;
 /// A page of a list, in the same way.
 const MAX_LIST_WEIGHT: usize = 24 << 20;
-/// What nobody here reads of pods, and is most of them.
+/// Fields of pods that are not read; they are most of a pod's size.
 const UNREAD_OF_PODS: &[&str] = &["managedFields", "spec"];
 
-/// How long a server is waited for.
+/// Time limits of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// With a whole request, answer included.
@@ -67,7 +67,7 @@ pub struct HttpCluster {
 #[derive(Debug, Default)]
 struct Current {
     identity: Option<Arc<Identity>>,
-    /// Why it could not be read again, as it was told.
+    /// Error of the last reload, as it was reported.
     told: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl HttpCluster {
         Self { patience, ..self }
     }
 
-    /// The identity of now: made anew if a file changed or it is about to expire.
+    /// The current identity, created again if a file changed or it is about to expire.
     async fn identity(&self) -> Result<Arc<Identity>, ApiError> {
         let mut current = self.current.lock().await;
         if let Some(identity) = current.identity.as_ref()
@@ -103,7 +103,7 @@ impl HttpCluster {
                 match current.identity.clone() {
                     Some(identity) if !identity.is_expired() => {
                         if current.told.as_ref() != Some(&why) {
-                            tracing::warn!(error = %why, "the identity for the cluster cannot be read again; the earlier one is used");
+                            tracing::warn!(error = %why, "cannot reload the credentials for the cluster; using the previous ones");
                             current.told = Some(why);
                         }
                         Ok(identity)
@@ -114,7 +114,7 @@ impl HttpCluster {
         }
     }
 
-    /// What the server does not know any more is not used again.
+    /// Drops credentials that the server has rejected.
     async fn forget(&self, identity: &Arc<Identity>) {
         let mut current = self.current.lock().await;
         if current.identity.as_ref().is_some_and(|current| Arc::ptr_eq(current, identity)) {
@@ -136,7 +136,7 @@ impl HttpCluster {
         let mut builder = identity.client.request(method, url).header(ACCEPT, "application/json");
         if let Some(token) = identity.token.as_ref() {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
-                .map_err(|_| ApiError::Credentials("the token has characters that no header can have".to_owned()))?;
+                .map_err(|_| ApiError::Credentials("the token has characters that are not allowed in a header".to_owned()))?;
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
         }
@@ -210,14 +210,14 @@ impl Cluster for HttpCluster {
         let response = self.start(&request, Some(self.patience.request)).await?;
         let host = response.url().host_str().unwrap_or_default().to_owned();
         let (bytes, weight) = limits(&request);
-        let strange = |what: String| ApiError::Unreachable(format!("{host} answers with {what}"));
+        let strange = |what: String| ApiError::Unreachable(format!("invalid response from {host}: {what}"));
         let body = read(response, &host, bytes).await?.ok_or_else(|| strange(format!("more than {bytes} bytes")))?;
         parse(&body, weight, unread(&request)).map_err(|error| strange(error.to_string()))
     }
 
     async fn watch(&self, request: ApiRequest) -> Result<Box<dyn Watch>, ApiError> {
         let started = tokio::time::timeout(self.patience.watch_start, self.start(&request, None)).await;
-        let response = started.map_err(|_| ApiError::Unreachable("the watch is not answered in time".to_owned()))??;
+        let response = started.map_err(|_| ApiError::Unreachable("the watch request timed out".to_owned()))??;
         let host = response.url().host_str().unwrap_or_default().to_owned();
         Ok(Box::new(HttpWatch { response, host, lines: Lines::new(MAX_OBJECT), silence: self.patience.watch_silence }))
     }
@@ -238,13 +238,13 @@ struct HttpWatch {
 impl HttpWatch {
     async fn next_line(&mut self) -> Result<Option<Vec<u8>>, ApiError> {
         loop {
-            let too_long = |()| ApiError::Unreachable(format!("{} sends an event of more than {MAX_OBJECT} bytes", self.host));
+            let too_long = |()| ApiError::Unreachable(format!("{} sent a watch event of more than {MAX_OBJECT} bytes", self.host));
             if let Some(line) = self.lines.take().map_err(too_long)? {
                 return Ok(Some(line));
             }
             // Nothing is taken out of the connection before the chunk is whole: cancel-safe.
             match tokio::time::timeout(self.silence, self.response.chunk()).await {
-                Err(_) => return Err(ApiError::Unreachable(format!("{} is silent", self.host))),
+                Err(_) => return Err(ApiError::Unreachable(format!("the watch of {} timed out", self.host))),
                 Ok(Err(error)) => return Err(unreachable(&self.host, &error)),
                 Ok(Ok(None)) => return Ok(None),
                 Ok(Ok(Some(chunk))) => self.lines.push(&chunk),
@@ -266,14 +266,14 @@ impl Watch for HttpWatch {
 fn event_of(line: &[u8]) -> Result<WatchEvent, ApiError> {
     // Only pods are watched.
     let mut event = parse(line, MAX_OBJECT_WEIGHT, UNREAD_OF_PODS)
-        .map_err(|error: TreeError| ApiError::Unreachable(format!("an event of the watch is {error}")))?;
+        .map_err(|error: TreeError| ApiError::Unreachable(format!("invalid watch event: {error}")))?;
     let object = event["object"].take();
     let kind = match event["type"].as_str() {
         Some("ADDED" | "MODIFIED") => WatchKind::Present,
         Some("DELETED") => WatchKind::Deleted,
         Some("BOOKMARK") => WatchKind::Bookmark,
         Some("ERROR") => return Err(ApiError::of_status(500, &object, None)),
-        Some(_) | None => return Err(ApiError::Unreachable("an event of the watch is of no known type".to_owned())),
+        Some(_) | None => return Err(ApiError::Unreachable("invalid watch event: unknown type".to_owned())),
     };
     Ok(WatchEvent { kind, object })
 }

@@ -48,7 +48,7 @@ pub fn at_creation(settings: &NodeSettings, facts: &HostFacts) -> BTreeMap<Strin
     wanted(settings, facts).into_iter().filter(|(key, _)| is_free(key)).collect()
 }
 
-/// What gives the Node the labels of this host; labels of others stay.
+/// Returns the patches that set the labels of this host on the Node; labels of others stay.
 pub fn patches(settings: &NodeSettings, facts: &HostFacts, node: &Value) -> LabelPatches {
     let has = |key: &str, value: &str| node["metadata"]["labels"].get(key).and_then(Value::as_str) == Some(value);
     let missing = wanted(settings, facts).into_iter().filter(|(key, value)| !has(key, value));
@@ -57,7 +57,7 @@ pub fn patches(settings: &NodeSettings, facts: &HostFacts, node: &Value) -> Labe
     LabelPatches { free: patch(free), restricted: patch(restricted) }
 }
 
-/// Whether NodeRestriction lets a node set it.
+/// Reports whether NodeRestriction lets a node set it.
 fn is_free(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
     let is_below = |domain: &str| prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));

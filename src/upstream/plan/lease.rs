@@ -1,6 +1,6 @@
-//! The Lease of the Node, and whether another agent renews it.
+//! The Lease of the Node, and detection of another agent that renews it.
 //!
-//! A kubelet's Lease says nothing but the node's name, and a kubelet keeps annotations that it finds. So what tells that somebody else
+//! A kubelet's Lease says nothing but the node's name, and a kubelet keeps annotations that it finds. So the sign that another agent
 //! renews a Lease is the time of renewal itself: it is one that this host never wrote. The annotation [`AGENT_ANNOTATION`] tells an agent
 //! that starts whether the Lease is its own from before.
 
@@ -13,14 +13,14 @@ pub const AGENT_ANNOTATION: &str = "podstead.dev/agent";
 /// Seconds that a Lease counts after its renewal, as the kubelet's.
 pub const DURATION_SECONDS: u32 = 40;
 
-/// Whose a Lease is.
+/// Holder of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// This agent's, from this life or an earlier one.
     Own,
     /// Another agent's, which renewed it at that time.
     Other(String),
-    /// Nobody renews it.
+    /// It is not renewed.
     Nobody,
 }
 
@@ -45,12 +45,12 @@ pub fn renewed(before: Option<&Value>, node: &NodeRef, agent: &str, now: Timesta
     lease
 }
 
-/// When a Lease was renewed, as it says.
+/// Returns the renew time of a Lease.
 pub fn renew_time(lease: &Value) -> Option<&str> {
     lease["spec"]["renewTime"].as_str()
 }
 
-/// Whose the Lease is for an agent that has not written it in this life.
+/// Returns the holder of the Lease for an agent that has not written it since its start.
 pub fn holder_at_start(lease: &Value, agent: &str) -> Holder {
     if lease["metadata"]["annotations"][AGENT_ANNOTATION] == agent {
         return Holder::Own;
@@ -58,7 +58,7 @@ pub fn holder_at_start(lease: &Value, agent: &str) -> Holder {
     renew_time(lease).map_or(Holder::Nobody, |at| Holder::Other(at.to_owned()))
 }
 
-/// Whose the Lease is for an agent that wrote it with these times of renewal, the last one perhaps without having heard an answer.
+/// Returns the holder of the Lease for an agent that wrote it with these renew times, of which the last one may be unconfirmed.
 pub fn holder(lease: &Value, written: &[String]) -> Holder {
     match renew_time(lease) {
         Some(at) if !written.iter().any(|time| time == at) => Holder::Other(at.to_owned()),

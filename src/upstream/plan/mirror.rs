@@ -17,13 +17,13 @@ pub const OMITTED_ANNOTATION: &str = "podstead.dev/omitted";
 /// Priority classes that no cluster is without.
 const CLASSES_OF_EVERY_CLUSTER: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
-/// What the annotation of a pod's content says; empty for one without it, which no source delivers.
+/// Returns the content hash annotation of a pod; empty for one without it, which no source delivers.
 pub fn content_hash(pod: &Pod) -> &str {
     let annotations = pod.metadata.annotations.as_ref();
     annotations.and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH)).map_or("", String::as_str)
 }
 
-/// How much of a pod its mirror shows.
+/// Level of detail of a mirror pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// All that a mirror may have.
@@ -107,7 +107,7 @@ fn containers(spec: &mut PodSpec) -> impl Iterator<Item = (&'static str, &mut Co
     init.chain(spec.containers.iter_mut().map(|container| ("containers", container)))
 }
 
-/// Takes out what an older server may refuse.
+/// Removes fields that an older server may refuse.
 fn plain(list: &str, container: &mut Container, omitted: &mut Vec<String>) {
     let at = format!("spec.{list}[{}]", container.name);
     let mut leave_out = |field: &str, was_there: bool| {
@@ -160,7 +160,7 @@ fn bare_volume(volume: Volume, gone: &mut BTreeSet<String>, omitted: &mut Vec<St
     Some(bare)
 }
 
-/// What a projected volume has of the pod itself; `None` without any.
+/// Returns the downward API sources of a projected volume; `None` if there are none.
 fn bare_projection(projected: ProjectedVolumeSource) -> Option<ProjectedVolumeSource> {
     let of_the_pod = projected.sources.into_iter().flatten().filter_map(|source| source.downward_api);
     let sources: Vec<_> = of_the_pod

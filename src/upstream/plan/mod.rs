@@ -1,11 +1,11 @@
-//! What has to be done so that the cluster shows what runs here. **Pure**: `now` and everything observed are arguments.
+//! Plans the requests that report this host's pods to the cluster. **Pure**: `now` and everything observed are arguments.
 //!
 //! * [`mirror`]: the object that stands for a pod, without what a mirror must not carry.
 //! * [`step`]: the next request for one pod, from what is wanted and what the API server has.
 //! * [`status_patch`]: the difference of two statuses as a strategic merge patch.
 //! * [`node`]: the Node: its object, its status.
 //! * [`labels`]: the labels of the Node, and which of them a node may set.
-//! * [`lease`]: the Lease, and whether somebody else renews it.
+//! * [`lease`]: the Lease, and the detection of another agent that renews it.
 //! * [`event`]: events as the API server wants them.
 //! * [`weight`]: how much memory an answer takes.
 
@@ -27,7 +27,7 @@ use jiff::Timestamp;
 pub struct NodeRef {
     /// Its name.
     pub name: String,
-    /// Its UID: another one after it was deleted and made anew.
+    /// Its UID, which changes when it is deleted and created again.
     pub uid: String,
 }
 

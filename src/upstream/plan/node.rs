@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// An unchanged status is sent again after this, as the kubelet's: it carries the times of the last heartbeat.
 pub const STATUS_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
-/// What this host is, as of one moment.
+/// Facts about this host at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostFacts {
     /// Kernel's host name.
@@ -27,18 +27,19 @@ pub struct HostFacts {
     pub storage_bytes: u64,
     /// `status.nodeInfo`.
     pub identity: HostIdentity,
-    /// What is short.
+    /// Pressure conditions.
     pub pressure: Pressure,
-    /// What is not as it should be with podstead itself.
+    /// Problems of podstead itself.
     pub health: Health,
 }
 
-/// What keeps podstead from running pods. Messages are the same from one look to the next: each change is sent to the server.
+/// Problems that keep podstead from running pods. Messages are stable from one check to the next, because each change is sent to the
+/// server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Why the sync loop is thought to hang.
+    /// Reason why the sync loop is considered to hang.
     pub sync: Option<String>,
-    /// Why pods cannot be connected.
+    /// Reason why pods cannot be connected.
     pub network: Option<String>,
 }
 
@@ -49,7 +50,7 @@ pub struct HostIdentity {
     /// `/etc/machine-id`.
     #[serde(rename = "machineID")]
     pub machine_id: String,
-    /// What the firmware calls the machine.
+    /// The firmware's UUID of the machine.
     #[serde(rename = "systemUUID")]
     pub system_uuid: String,
     /// Of this boot.
@@ -71,7 +72,7 @@ pub struct HostIdentity {
     pub architecture: String,
 }
 
-/// What the host has too little of.
+/// Resources that are scarce on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// Memory.
@@ -82,7 +83,7 @@ pub struct Pressure {
     pub pids: bool,
 }
 
-/// What the configuration says of the Node.
+/// Settings of the Node from the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSettings {
     /// Its name.
@@ -158,7 +159,7 @@ fn fix_addresses(status: &mut Value, before: &Value) {
     }
 }
 
-/// Whether `has` holds everything of `wanted`; a map may hold more.
+/// Reports whether `has` contains everything in `wanted`; a map may contain more.
 fn contains(has: &Value, wanted: &Value) -> bool {
     match wanted {
         Value::Object(fields) => fields.iter().all(|(key, value)| match has.get(key) {
@@ -219,22 +220,28 @@ fn conditions(facts: &HostFacts, before: &Value, now: Timestamp) -> Vec<Value> {
             memory,
             "KubeletHasInsufficientMemory",
             "KubeletHasSufficientMemory",
-            "memory that is available",
+            "available memory compared with upstream.pressure.memoryAvailable",
         ),
         pressure(
             "DiskPressure",
             disk,
             "KubeletHasDiskPressure",
             "KubeletHasNoDiskPressure",
-            "space and inodes for the durable state",
+            "free disk space and inodes compared with upstream.pressure",
         ),
-        pressure("PIDPressure", pids, "KubeletHasInsufficientPID", "KubeletHasSufficientPID", "process ids that are free"),
+        pressure(
+            "PIDPressure",
+            pids,
+            "KubeletHasInsufficientPID",
+            "KubeletHasSufficientPID",
+            "free process ids compared with upstream.pressure.pidsAvailable",
+        ),
         match network {
-            None => ("NetworkUnavailable", "False", "PodNetworkReady", "pods are connected by podstead".to_owned()),
+            None => ("NetworkUnavailable", "False", "PodNetworkReady", "podstead provides the pod network".to_owned()),
             Some(trouble) => ("NetworkUnavailable", "True", "NetworkPluginNotReady", trouble.clone()),
         },
         match trouble.is_empty() {
-            true => ("Ready", "True", "KubeletReady", "podstead runs static pods; it runs no others".to_owned()),
+            true => ("Ready", "True", "KubeletReady", "podstead is ready; it runs static pods only".to_owned()),
             false => ("Ready", "False", "KubeletNotReady", trouble.join("; ")),
         },
     ];

@@ -66,7 +66,7 @@ fn observations() -> impl Strategy<Value = Option<Observed>> {
     prop::option::of(observed)
 }
 
-/// What a strategic merge patch of a status does at the server.
+/// Applies a strategic merge patch of a status like a server.
 fn merged(before: &Value, patch: &Value) -> Value {
     let mut after = before.as_object().cloned().unwrap_or_default();
     for (field, change) in patch.as_object().unwrap() {

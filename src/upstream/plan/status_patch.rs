@@ -1,7 +1,7 @@
 //! The difference between the status that a mirror has and the one that it should have, as a strategic merge patch (kubelet rule E3).
 //!
 //! Only fields of this host are compared and sent, and of these only what differs. Conditions are merged by their type, so those of others
-//! stay. A server stores less than it is sent (whole seconds, no empty fields): both sides are brought into that form first, lest the
+//! stay. A server stores less than it is sent (whole seconds, no empty fields): both sides are converted to that form first, lest the
 //! same patch is sent for ever.
 
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ const CONDITIONS: [&str; 5] = ["ContainersReady", "Initialized", "PodReadyToStar
 /// Fields that hold a time.
 const TIMES: [&str; 6] = ["finishedAt", "lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", "startTime", "startedAt"];
 
-/// What a decision needs of the status that a server has, in its [`stored_form`]: the fields that the host decides.
+/// Returns the fields of a server's status that the host decides, in their [`stored_form`].
 pub fn own_part(status: &Value) -> Value {
     let field = |name: &&str| Some(((*name).to_owned(), status.get(*name)?.clone()));
     stored_form(Value::Object(FIELDS.iter().filter_map(field).collect()))

@@ -15,7 +15,7 @@ use crate::pod::{Pod, PodFullName};
 use serde_json::Value;
 use std::fmt;
 
-/// Longest name, UID or hash that is believed: a server that follows its own rules has none that is longer.
+/// Longest accepted name, UID or hash: a server that follows its own rules has none that is longer.
 const MAX_WORD: usize = 253;
 /// Weight of a status that is remembered; that of a pod with dozens of containers is lighter.
 const MAX_STATUS: usize = 256 << 10;
@@ -29,7 +29,7 @@ pub struct Wanted<'a> {
     pub pod: &'a Pod,
     /// Its status in [`stored_form`](super::status_patch::stored_form).
     pub status: &'a Value,
-    /// How much of it the server takes.
+    /// Level of detail that the server accepts.
     pub detail: Detail,
 }
 
@@ -82,7 +82,7 @@ impl Observed {
     }
 }
 
-/// Why a pod is deleted at the API server.
+/// Reason why a pod is deleted at the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteReason {
     /// No pod of this host has its name.
@@ -98,10 +98,10 @@ pub enum DeleteReason {
 impl fmt::Display for DeleteReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Orphan => "no pod of this host has its name",
-            Self::Outdated => "it shows an earlier version of the pod",
-            Self::ForeignOwner => "it belongs to an earlier Node of this name",
-            Self::Terminating => "somebody deleted it",
+            Self::Orphan => "no pod of this host has this name",
+            Self::Outdated => "the pod has changed",
+            Self::ForeignOwner => "it belongs to an earlier Node of the same name",
+            Self::Terminating => "it was deleted at the API server",
         })
     }
 }
@@ -122,12 +122,12 @@ pub enum Step {
     Delete {
         /// The UID.
         uid: String,
-        /// Why.
+        /// The reason.
         reason: DeleteReason,
     },
 }
 
-/// How a pod and its mirror stand to each other.
+/// Relation of a pod and its mirror.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
     /// As they should.
@@ -138,7 +138,8 @@ pub enum Plan {
     Blocked,
 }
 
-/// What to do for one name. What is unwanted is deleted only if `may_remove`: at the start nobody knows yet what is wanted.
+/// Plans the next request for one name. Unwanted mirrors are deleted only if `may_remove`: at the start it is not known yet which pods are
+/// wanted.
 pub fn plan(wanted: Option<Wanted<'_>>, observed: Option<&Observed>, node: &NodeRef, may_remove: bool) -> Plan {
     let Some(observed) = observed else {
         return wanted.map_or(Plan::Settled, |wanted| {

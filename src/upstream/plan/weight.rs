@@ -1,4 +1,4 @@
-//! How much memory JSON takes, and reading it no further than that.
+//! Memory size of JSON values, and parsing within a memory limit.
 //!
 //! A text of some bytes may become a hundred times as large as a tree of values (`[{"":0},{"":0},…`). So what a server sends is bounded twice:
 //! its text where it is received, its tree here, while it grows.
@@ -17,14 +17,14 @@ const MAP: usize = 640;
 /// Bytes of each field, with the room that maps keep for more.
 const FIELD: usize = 128;
 
-/// Why there is no tree.
+/// Reason why there is no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// It is no JSON.
-    #[error("something that is no JSON")]
+    /// It is not JSON.
+    #[error("not JSON")]
     NoJson,
-    /// It weighs more than it may.
-    #[error("more than anybody here has room for")]
+    /// It is larger than the limit.
+    #[error("too large")]
     TooHeavy,
 }
 
@@ -53,7 +53,7 @@ pub fn parse(text: &[u8], most: usize, unread: &[&str]) -> Result<Value, TreeErr
     }
 }
 
-/// What reads one value.
+/// Deserializer of one value.
 #[derive(Clone, Copy)]
 struct Tree<'a> {
     /// Bytes that may still be taken; `None` after it was too much.

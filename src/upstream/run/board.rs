@@ -1,4 +1,4 @@
-//! Where the loops tell how things stand.
+//! Status that the loops publish.
 
 use crate::status::UpstreamStatus;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Board {
         self.0.subscribe()
     }
 
-    /// Changes it; readers are told only of what differs.
+    /// Changes it; readers are notified only of a difference.
     pub(super) fn update(&self, change: impl FnOnce(&mut UpstreamStatus)) {
         self.0.send_if_modified(|status| {
             let before = status.clone();

@@ -1,4 +1,4 @@
-//! What is remembered does not grow with the time for which nothing can be sent, nor with what a server tells.
+//! Memory stays bounded however long nothing can be sent, and whatever a server reports.
 
 use super::mirrors::Mirrors;
 use super::watch::{MAX_PODS, MAX_STATUSES, Observation};

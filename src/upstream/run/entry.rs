@@ -1,4 +1,4 @@
-//! What is known of one name: the pod, its mirror, and what went wrong between them. **Pure**.
+//! State of one name: the pod, its mirror, and failed requests. **Pure**.
 
 use super::pace::Pace;
 use crate::api::published::PublishedPod;
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Least time between two patches of a status: what changes faster is sent together.
 const PATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Least time between two patches that are the same: somebody there sets the status back.
+/// Least time between two patches that are the same: another client resets the status.
 const SAME_PATCH_INTERVAL: Duration = Duration::from_secs(10);
-/// A mirror that stood for this long was not taken away by somebody who does so again and again.
+/// A mirror that existed for this long was not deleted by a client that does so repeatedly.
 const STOOD: Duration = Duration::from_secs(300);
-/// Longest pause before a mirror that is taken away again and again is made anew.
+/// Longest pause before a mirror that is deleted repeatedly is created again.
 const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
 
 /// One name.
@@ -25,21 +25,21 @@ const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct Entry {
     /// The pod of this host.
     pub(super) wanted: Option<Arc<PublishedPod>>,
-    /// Since when there is none.
+    /// Time since which there is none.
     pub(super) unwanted_since: Instant,
-    /// What the server has.
+    /// The mirror at the server.
     pub(super) observed: Option<Observed>,
     /// A request is under way.
     pub(super) is_busy: bool,
-    /// Pod and mirror are as they should.
+    /// Pod and mirror match.
     pub(super) is_settled: bool,
-    /// Why not, if the server or somebody there is in the way.
+    /// Reason why not, if the server or another client prevents it.
     pub(super) problem: Option<String>,
     /// The patch that was sent last, and the version that the server had after it.
     sent: Option<(Value, Option<u64>)>,
-    /// How much of the pod the server takes.
+    /// Level of detail that the server accepts.
     pub(super) detail: Detail,
-    /// Nothing is tried before.
+    /// Earliest time of the next attempt.
     pub(super) not_before: Option<Instant>,
     pace: Pace,
     patch_after: Option<Instant>,
@@ -49,7 +49,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Of a name that nobody wants and that is nowhere.
+    /// Entry of a name that is not wanted and does not exist.
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             wanted: None,
@@ -69,12 +69,12 @@ impl Entry {
         }
     }
 
-    /// Nothing has to be remembered.
+    /// Reports whether the entry can be dropped.
     pub(super) const fn is_over(&self) -> bool {
         self.wanted.is_none() && self.observed.is_none() && !self.is_busy
     }
 
-    /// Takes what the server is seen to have, unless something later is known already.
+    /// Records the mirror seen at the server, unless a later version is known already.
     pub(super) fn observe(&mut self, seen: Observed) {
         let is_older = match (self.observed.as_ref().and_then(|known| known.version), seen.version) {
             (Some(known), Some(seen)) => seen < known,
@@ -85,21 +85,21 @@ impl Entry {
         }
     }
 
-    /// The server is seen to have it no more; only the UID that was deleted counts.
+    /// Records that the server deleted the mirror with this UID.
     pub(super) fn vanish(&mut self, uid: &str) {
         if self.observed.as_ref().is_some_and(|known| known.uid == uid) {
             self.observed = None;
         }
     }
 
-    /// It was refused, or is otherwise than was believed: the time of the next try.
+    /// Schedules the next attempt after a refusal or a conflict, and returns its time.
     pub(super) fn failed(&mut self, retry_after: Option<Duration>, random: u32, now: Instant) -> Instant {
         let at = now + self.pace.failed(retry_after, random);
         self.not_before = Some(at);
         at
     }
 
-    /// It went well.
+    /// Records a success.
     pub(super) fn succeeded(&mut self) {
         self.pace.succeeded();
         self.not_before = None;
@@ -118,7 +118,7 @@ impl Entry {
             .map(|doublings| now + Duration::from_secs(1).saturating_mul(1 << doublings).min(LONGEST_CREATE_PAUSE));
     }
 
-    /// A status was sent, and the server had that version then.
+    /// Records that a status was sent, and the server's version after it.
     pub(super) fn count_patch(&mut self, patch: Value, version: Option<u64>, now: Instant) {
         let is_same = self.sent.as_ref().is_some_and(|(sent, _)| *sent == patch);
         self.patch_after = Some(now + if is_same { SAME_PATCH_INTERVAL } else { PATCH_INTERVAL });
@@ -131,12 +131,12 @@ impl Entry {
         self.sent.as_ref().is_some_and(|(sent, version)| sent == patch && known == Some(*version))
     }
 
-    /// When a mirror may be created; in the past if at once.
+    /// Earliest time to create a mirror; in the past if at once.
     pub(super) const fn create_after(&self) -> Option<Instant> {
         self.create_after
     }
 
-    /// When a status may be sent.
+    /// Earliest time to send a status.
     pub(super) const fn patch_after(&self) -> Option<Instant> {
         self.patch_after
     }

@@ -67,7 +67,7 @@ pub(super) async fn run(links: &Links, mut standing: watch::Receiver<Standing>) 
         match poster.post_first(&node).await {
             Ok(()) => pace.succeeded(),
             Err(error) => {
-                tracing::debug!(%error, "events are not posted");
+                tracing::debug!(%error, "cannot post events");
                 tokio::time::sleep(pace.failed(error.retry_after(), (links.random)())).await;
             }
         }
@@ -99,7 +99,7 @@ impl Poster<'_> {
         }
     }
 
-    /// Until when there is none.
+    /// Time until which there is none.
     fn wait_for_token(&mut self) -> Option<Instant> {
         let refills = u32::try_from(self.refilled.elapsed().as_secs() / REFILL.as_secs()).unwrap_or(u32::MAX);
         if refills > 0 {
@@ -132,7 +132,7 @@ impl Poster<'_> {
         };
         match answer {
             Err(error) if error.is_about_the_server() => return Err(error),
-            Err(error) => tracing::debug!(event = %name, %error, "an event is not taken"),
+            Err(error) => tracing::debug!(event = %name, %error, "the API server refused an event"),
             Ok(_) => {
                 self.posted.insert(serial);
                 while self.posted.len() > MAX_POSTED {

@@ -1,4 +1,4 @@
-//! Whether the server is asked at all, and by how many requests at once. **Pure**.
+//! Limit of concurrent requests, which is zero for a while after a failure. **Pure**.
 
 use super::pace::Pace;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Gate {
         }
     }
 
-    /// When something that is due at `due` may be sent.
+    /// Earliest time to send a request that is due at `due`.
     pub(super) fn opens_after(&self, due: Instant) -> Instant {
         self.closed_until.map_or(due, |until| due.max(until))
     }

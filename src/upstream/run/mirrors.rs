@@ -6,11 +6,11 @@
 //! time ----------due--------+
 //! ```
 //!
-//! When the server as a whole does not answer or wants to be left alone, the gate closes: nothing is sent, then one request tries. A refusal
+//! While the server as a whole does not answer or throttles, the gate closes: nothing is sent, then one request tries. A refusal
 //! that is about one pod delays that pod alone.
 //!
 //! A name is remembered while a pod of this host or of the server has it, also when nothing can be sent for days; and of the server no
-//! more are believed than a Node can have.
+//! more are accepted than a Node can have.
 
 use super::entry::Entry;
 use super::gate::Gate;
@@ -36,9 +36,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// A mirror whose pod went away stays that long: a pod that is made anew keeps no gap, and at the start its pod may just not be published yet.
+/// A mirror stays this long after its pod is gone: a pod that is created again leaves no gap, and at the start its pod may not be published
+/// yet.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
-/// Problems told in the status.
+/// Limit for the problems in the status.
 const MAX_PROBLEMS: usize = 20;
 
 type InFlight<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = Performed> + Send + 'a>>>;
@@ -142,7 +143,7 @@ impl<'a> Mirrors<'a> {
         }
     }
 
-    /// Takes what changed among the published pods.
+    /// Records changes of the published pods.
     pub(super) fn read_feed(&mut self) {
         let pods = self.links.published.pods();
         let changes = self.version.and_then(|version| pods.since(version).ok());
@@ -214,7 +215,7 @@ impl<'a> Mirrors<'a> {
             }
             Observation::Present(name, observed) => {
                 if !self.entries.contains_key(&name) && self.entries.len() >= self.wanted + MAX_PODS {
-                    tracing::debug!(pod = %name, "the server tells of more pods than a Node can have");
+                    tracing::debug!(pod = %name, "ignoring a pod: the API server reports more pods than a Node can have");
                     return;
                 }
                 let observed = self.fitting(&name, *observed);
@@ -231,7 +232,7 @@ impl<'a> Mirrors<'a> {
         }
     }
 
-    /// What is remembered of a pod that the server tells of: without its status if there is no room for it.
+    /// Drops the status of an observed pod if there is no room for it.
     fn fitting(&self, name: &PodFullName, mut observed: Observed) -> Observed {
         let before = self.entries.get(name).and_then(|entry| entry.observed.as_ref()).map_or(0, |known| known.weight);
         if self.statuses_held() - before + observed.weight > MAX_STATUSES {
@@ -245,7 +246,7 @@ impl<'a> Mirrors<'a> {
         self.entries.values().filter_map(|entry| entry.observed.as_ref()).map(|known| known.weight).sum()
     }
 
-    /// Has a name looked at as soon as it may be, or forgets it.
+    /// Schedules a name as early as allowed, or drops it.
     fn touch(&mut self, name: &PodFullName) {
         let Some(entry) = self.entries.get(name) else { return };
         if entry.is_over() {
@@ -257,7 +258,7 @@ impl<'a> Mirrors<'a> {
         self.queue.schedule(name, at);
     }
 
-    /// Nobody has this name any more.
+    /// Drops a name that neither side has any more.
     fn forget(&mut self, name: &PodFullName) {
         self.set_settled(name, false);
         self.problems.remove(name);
@@ -297,7 +298,7 @@ impl<'a> Mirrors<'a> {
         }
     }
 
-    /// What to do now for a name; what has to wait is scheduled.
+    /// Returns the next step for a name; a step that has to wait is scheduled.
     fn next_step(&mut self, name: &PodFullName, node: &NodeRef, now: Instant) -> Option<Step> {
         let ready_since = self.ready_since;
         let entry = self.entries.get_mut(name)?;
@@ -322,7 +323,7 @@ impl<'a> Mirrors<'a> {
         let (step, wait) = match planned {
             Plan::Settled => (None, if is_wanted { None } else { patience.filter(|until| *until > now) }),
             Plan::Blocked => {
-                let problem = "a pod that is no mirror has its name".to_owned();
+                let problem = "a pod that is not a mirror pod already has this name".to_owned();
                 entry.problem = Some(problem);
                 self.problems.insert(name.clone());
                 self.set_settled(name, false);
@@ -393,7 +394,7 @@ impl<'a> Mirrors<'a> {
             }
             Outcome::Failed(error) if error.is_about_the_server() => Err(error),
             Outcome::Failed(error) if error.is_invalid() && matches!(step, Step::Create(_)) && entry.detail == Detail::Whole => {
-                tracing::info!(pod = %name, %error, "the server may be older than this host: its mirror shows less");
+                tracing::info!(pod = %name, %error, "the API server refused the mirror pod; retrying without fields that older servers do not know");
                 entry.detail = Detail::Plain;
                 Ok(())
             }
@@ -406,7 +407,7 @@ impl<'a> Mirrors<'a> {
         match reached {
             Ok(()) => self.gate.succeeded(),
             Err(error) => {
-                tracing::debug!(pod = %name, %error, "the API server does not do it now");
+                tracing::debug!(pod = %name, %error, "request to the API server failed; retrying");
                 self.gate.failed(error.retry_after(), random, now);
             }
         }
@@ -415,9 +416,9 @@ impl<'a> Mirrors<'a> {
 
     fn refuse(&mut self, name: &PodFullName, step: &Step, error: &ApiError) {
         let what = match step {
-            Step::Create(_) => "the mirror is not created",
-            Step::PatchStatus { .. } => "the mirror does not show the status",
-            Step::Delete { .. } => "the mirror is not deleted",
+            Step::Create(_) => "cannot create mirror pod",
+            Step::PatchStatus { .. } => "cannot update status of mirror pod",
+            Step::Delete { .. } => "cannot delete mirror pod",
         };
         let problem = format!("{what}: {error}");
         let Some(entry) = self.entries.get_mut(name) else { return };

@@ -6,7 +6,7 @@
 //!      +----------------------+---> board (status) <-------+        events <-- event log
 //! ```
 //!
-//! What comes from the daemon is read from journals of bounded length, so nobody in the daemon ever waits for this. What comes from
+//! Data from the daemon is read from journals of bounded length, so nothing in the daemon ever waits for this. Data from
 //! the server is bounded by the channel: a server that sends more has to wait.
 
 mod board;
@@ -38,10 +38,10 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch as latest};
 
-/// What the server said and was not looked at yet; the connection waits when there is more.
+/// Observations that are not processed yet; the connection waits when there are more.
 const OBSERVATIONS: usize = 64;
 
-/// What the loops work with.
+/// Environment of the loops.
 #[derive(Clone)]
 pub struct Links {
     /// The API server.
@@ -50,13 +50,13 @@ pub struct Links {
     pub published: Arc<Published>,
     /// Events of this host.
     pub events: Arc<EventLog>,
-    /// What the configuration says of the Node.
+    /// Settings of the Node from the configuration.
     pub settings: NodeSettings,
     /// Labels of the host as they are at the time; those of the Node's settings win.
     pub host_labels: latest::Receiver<BTreeMap<String, String>>,
-    /// Whether a Node that is not there is created.
+    /// True if a missing Node is created.
     pub register: bool,
-    /// What tells this host from another one that has its name; the same after a restart.
+    /// Identifier of this host among hosts of the same name; stable over restarts.
     pub agent: String,
     /// Asks the host what it is.
     pub facts: Arc<dyn Fn() -> HostFacts + Send + Sync>,
@@ -64,14 +64,14 @@ pub struct Links {
     pub now: fn() -> Timestamp,
     /// Any number.
     pub random: fn() -> u32,
-    /// Whether all sources were heard: before, nothing is known to be unwanted.
+    /// True once all sources have delivered: before, no pod is known to be unwanted.
     pub sources_ready: latest::Receiver<bool>,
-    /// Where to tell how things stand.
+    /// The published status.
     pub board: Board,
 }
 
 impl Links {
-    /// What the configuration says of the Node now.
+    /// Returns the present settings of the Node.
     fn settings_now(&self) -> NodeSettings {
         let mut labels = self.host_labels.borrow().clone();
         labels.extend(self.settings.labels.clone());
@@ -89,7 +89,7 @@ impl fmt::Debug for Links {
     }
 }
 
-/// Whether this host speaks for the Node.
+/// Role of this host for the Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Standing {
     /// Not yet, or not any more.

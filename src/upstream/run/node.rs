@@ -20,7 +20,7 @@ const RENEW: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Labels that were refused are sent again after this.
 const LABELS_AGAIN: Duration = Duration::from_secs(300);
-/// Longest UID that is believed: each mirror names it.
+/// Longest accepted UID: each mirror names it.
 const MAX_UID: usize = 253;
 /// Times of renewal that are remembered: the last one that was answered and those that were not.
 const MAX_WRITTEN: usize = 8;
@@ -32,7 +32,7 @@ struct Keeper<'a> {
     held: Option<Value>,
     /// Times of renewal that this agent wrote.
     written: Vec<String>,
-    /// What another agent wrote last, and when that was seen.
+    /// Last renew time of another agent, and when it was seen.
     other: Option<(String, Instant)>,
     /// At most two: the free labels and the restricted ones.
     refused: Vec<RefusedLabels>,
@@ -45,7 +45,7 @@ struct RefusedLabels {
     at: Instant,
 }
 
-/// Whose the Node is.
+/// Owner of the Node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Own,
@@ -66,7 +66,7 @@ pub(super) async fn run(links: &Links, standing: watch::Sender<Standing>) -> Inf
                 RENEW
             }
             Err(error) => {
-                tracing::debug!(%error, "the Node is not kept");
+                tracing::debug!(%error, "cannot update the Node");
                 links.board.update(|status| status.node_error = Some(error.to_string()));
                 pace.failed(error.retry_after(), (links.random)())
             }
@@ -103,7 +103,7 @@ impl Keeper<'_> {
         if held == Held::Other {
             self.stand_by();
             return Ok(Some(format!(
-                "another agent renews the Lease of node {}: this host says nothing to the cluster",
+                "another agent renews the Lease of node {}; this host reports nothing to the cluster",
                 node.name
             )));
         }
@@ -116,7 +116,7 @@ impl Keeper<'_> {
             match self.send(ApiRequest::new(Verb::Patch, format!("{path}/status")).with_body(patch)).await {
                 Ok(_) => {}
                 Err(error) if error.is_about_the_server() => return Err(error),
-                Err(error) => note = Some(format!("status of the Node: {error}")),
+                Err(error) => note = Some(format!("cannot update status of the Node: {error}")),
             }
         }
         self.speak(node);
@@ -134,7 +134,7 @@ impl Keeper<'_> {
             Ok(_) => Ok(None),
             Err(error) if error.is_about_the_server() => Err(error),
             Err(error) => {
-                let note = format!("labels of the Node: {error}");
+                let note = format!("cannot update labels of the Node: {error}");
                 self.refused.push(RefusedLabels { patch, note: note.clone(), at: Instant::now() });
                 Ok(Some(note))
             }
@@ -144,11 +144,13 @@ impl Keeper<'_> {
     async fn register(&mut self, facts: &node::HostFacts) -> Result<Value, ApiError> {
         let name = &self.links.settings.name;
         if !self.links.register {
-            return Err(ApiError::Unreachable(format!("there is no Node {name}, and registerNode is false: it is waited for")));
+            return Err(ApiError::Unreachable(format!(
+                "Node {name} does not exist and registerNode is false; waiting for it to be created"
+            )));
         }
         let object = node::node_object(&self.links.settings_now(), facts, (self.links.now)());
         let created = self.send(ApiRequest::new(Verb::Create, request::NODES).with_body(object)).await?;
-        tracing::info!(node = %name, "the Node is registered");
+        tracing::info!(node = %name, "registered the Node");
         Ok(created)
     }
 
@@ -165,7 +167,9 @@ impl Keeper<'_> {
                     Some(found)
                 }
                 Err(error) if error.is_not_found() => None,
-                Err(error) if error.is_forbidden() => return Ok((Held::WithoutLease, Some(format!("Lease of the Node: {error}")))),
+                Err(error) if error.is_forbidden() => {
+                    return Ok((Held::WithoutLease, Some(format!("cannot renew the Lease of the Node: {error}"))));
+                }
                 Err(error) => return Err(error),
             },
         };
@@ -191,12 +195,14 @@ impl Keeper<'_> {
             Err(error) if error.is_conflict() || error.is_not_found() && before.is_some() => {
                 Err(ApiError::Unreachable("the Lease of the Node was changed by another client".to_owned()))
             }
-            Err(error) if !error.is_about_the_server() => Ok((Held::WithoutLease, Some(format!("Lease of the Node: {error}")))),
+            Err(error) if !error.is_about_the_server() => {
+                Ok((Held::WithoutLease, Some(format!("cannot renew the Lease of the Node: {error}"))))
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// Whether another agent renews the Lease. One that does not renew it any more has given it up; how long that takes is counted by
+    /// Reports whether another agent renews the Lease. One that no longer renews it has given it up; that time is measured by
     /// this host's own steady clock, whatever both wall clocks say.
     fn is_anothers(&mut self, found: &Value) -> bool {
         let holder = match self.written.is_empty() {
@@ -231,7 +237,8 @@ impl Keeper<'_> {
 
     fn stand_by(&self) {
         if self.links.board.subscribe().borrow().node != NodeStanding::StandBy {
-            let message = "another agent speaks for the Node of this name; this one says nothing to the cluster until it stops";
+            let message =
+                "another agent renews the Lease of the Node of this name; this host reports nothing to the cluster until it stops";
             tracing::warn!(node = %self.links.settings.name, "{message}");
             self.links.events.record(&Subject::Node, EventType::Warning, "NodeNameTaken", message);
         }

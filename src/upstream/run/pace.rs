@@ -1,4 +1,4 @@
-//! When something that failed is tried again. **Pure**.
+//! Back-off after failures. **Pure**.
 
 use std::time::Duration;
 

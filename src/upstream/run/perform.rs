@@ -1,4 +1,4 @@
-//! Carries out one step, and says what the server has afterwards. It decides nothing but what an answer means.
+//! Carries out one step, and returns the state of the server afterwards. It only interprets responses.
 
 use super::request;
 use crate::pod::PodFullName;
@@ -6,12 +6,12 @@ use crate::upstream::cluster::{ApiError, Cluster};
 use crate::upstream::plan::step::{DeleteReason, Observed, Step};
 use serde_json::Value;
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Done; the server has this.
     Done(Option<Observed>),
-    /// Not done, since the server has something else than was believed.
+    /// Not done, since the state of the server is not the expected one.
     Surprise(Option<Observed>),
     /// Not done.
     Failed(ApiError),
@@ -43,7 +43,7 @@ pub(super) async fn perform(cluster: &dyn Cluster, node: &str, name: PodFullName
             Err(error) if error.is_conflict() => look(cluster, &name).await,
             // A state that the server does not let follow the one it has: a new mirror has none.
             Err(error) if error.is_invalid() => {
-                tracing::info!(pod = %name, %error, "the mirror cannot show the status; it is made anew");
+                tracing::info!(pod = %name, %error, "the API server refused the status of the mirror pod; recreating it");
                 delete(cluster, node, &name, uid).await
             }
             Err(error) => Outcome::Failed(error),
@@ -51,10 +51,10 @@ pub(super) async fn perform(cluster: &dyn Cluster, node: &str, name: PodFullName
         Step::Delete { uid, reason } => {
             match reason {
                 DeleteReason::Orphan | DeleteReason::Outdated | DeleteReason::ForeignOwner => {
-                    tracing::info!(pod = %name, %reason, "a mirror is deleted");
+                    tracing::info!(pod = %name, %reason, "deleting mirror pod");
                 }
                 DeleteReason::Terminating => {
-                    tracing::info!(pod = %name, "somebody deleted it at the API server; nothing is stopped")
+                    tracing::info!(pod = %name, "the mirror pod was deleted at the API server; the pod keeps running")
                 }
             }
             delete(cluster, node, &name, uid).await
@@ -81,7 +81,7 @@ async fn delete(cluster: &dyn Cluster, node: &str, name: &PodFullName, uid: &str
     }
 }
 
-/// What the server has.
+/// Fetches the pod from the server.
 async fn look(cluster: &dyn Cluster, name: &PodFullName) -> Outcome {
     match cluster.send(request::get_pod(name)).await {
         Ok(found) => Outcome::Surprise(observed(&found)),

@@ -12,7 +12,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Has a name due at `at`, unless it is due before.
+    /// Schedules a name at `at`, unless it is due earlier.
     pub(super) fn schedule(&mut self, name: &PodFullName, at: Instant) {
         match self.times.get(name) {
             Some(before) if *before <= at => return,
@@ -25,7 +25,7 @@ impl Queue {
         self.by_time.insert((at, name.clone()));
     }
 
-    /// The name that has been due for longest.
+    /// Removes and returns the name that has been due for longest.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<PodFullName> {
         let (at, _) = self.by_time.first()?;
         if *at > now {
@@ -36,20 +36,20 @@ impl Queue {
         Some(name)
     }
 
-    /// It has not to be looked at any more.
+    /// Removes a name.
     pub(super) fn remove(&mut self, name: &PodFullName) {
         if let Some(at) = self.times.remove(name) {
             self.by_time.remove(&(at, name.clone()));
         }
     }
 
-    /// How many names are due some time.
+    /// Number of scheduled names.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.by_time.len()
     }
 
-    /// When the next name is due.
+    /// Time at which the next name is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.by_time.first().map(|(at, _)| *at)
     }

@@ -62,7 +62,7 @@ pub(super) fn list_pods(node: &str, after: Option<&str>) -> ApiRequest {
     }
 }
 
-/// What happens to the pods of a node after `version`, for `seconds`.
+/// Watches the pods of a node from `version` on, for `seconds`.
 pub(super) fn watch_pods(node: &str, version: &str, seconds: u32) -> ApiRequest {
     pods_of(node)
         .with_query("watch", "true")

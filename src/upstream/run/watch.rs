@@ -1,4 +1,4 @@
-//! What the server has of this node's pods: a list, then a watch from its version on, for ever.
+//! Observes this node's pods at the server: a list, then a watch from its version on, for ever.
 
 use super::{Links, Standing, request};
 use crate::pod::PodFullName;
@@ -24,10 +24,10 @@ const MAX_PAGES: usize = 800;
 /// Weight of all statuses that are remembered, about three thousand of the usual ones. What is above costs one more request with the pod's next
 /// change, not memory.
 pub(super) const MAX_STATUSES: usize = 32 << 20;
-/// Longest version, and longest token of a page, that is believed.
+/// Longest accepted version and page token.
 const MAX_TOKEN: usize = 16 << 10;
 
-/// What was seen.
+/// An observation.
 #[derive(Debug)]
 pub(super) enum Observation {
     /// These are all, as of that version.
@@ -60,14 +60,14 @@ pub(super) async fn run(links: &Links, mut standing: watch::Receiver<Standing>, 
             Ok(()) if began.elapsed() >= SHORTEST_WATCH => pace.succeeded(),
             // The version is too old: list again. A server that says so for ever is not asked without pause.
             Err(error) if error.is_expired() && reflector.version.take().is_some() => {
-                tracing::debug!("the watch of mirror pods is too old; they are listed again");
+                tracing::debug!("the watch of pods expired; listing them again");
             }
             Ok(()) => tokio::time::sleep(pace.failed(None, (links.random)())).await,
             Err(error) => {
                 if began.elapsed() >= SHORTEST_WATCH {
                     pace.succeeded();
                 }
-                tracing::debug!(%error, "pods of the cluster are not watched");
+                tracing::debug!(%error, "cannot watch the pods of the cluster");
                 links.board.connected(false, Some(error.to_string()), (links.now)());
                 tokio::time::sleep(pace.failed(error.retry_after(), (links.random)())).await;
             }
@@ -140,7 +140,7 @@ impl Reflector<'_> {
             }
             after = Some(next.to_owned());
         }
-        Err(ApiError::Unreachable("the list of pods does not end".to_owned()))
+        Err(ApiError::Unreachable("the list of pods is too long".to_owned()))
     }
 
     async fn tell(&self, observation: Observation) {

@@ -103,11 +103,8 @@ fn ports_of_the_host_are_not_taken() {
         &host,
         &format!("{}---\n{}", pod("ssh", "", &port(22, "")), pod("loopback", "", &port(8100, "  hostIP: 127.0.0.1"))),
         &[
-            (
-                "hostile.yaml:13 spec.containers[0].ports[0].hostPort",
-                "port 22 of the host (leave it out, or allow it: allow.hostPorts",
-            ),
-            ("hostile.yaml:27 spec.containers[0].ports[0].hostPort", "port 8100 of the host"),
+            ("hostile.yaml:13 spec.containers[0].ports[0].hostPort", "host port 22 (remove it, or permit it with allow.hostPorts"),
+            ("hostile.yaml:27 spec.containers[0].ports[0].hostPort", "host port 8100"),
         ],
     );
 }
@@ -158,7 +155,7 @@ fn sysctls_that_the_host_allows_are_not_every_sources() {
     host.start_daemon();
     let sysctls = "securityContext:\n  sysctls:\n  - {name: net.ipv4.tcp_syncookies, value: '1'}\n  - name: net/core/somaxconn\n    value: '1'";
     let place = "hostile.yaml:10 spec.securityContext.sysctls[1].name";
-    refused(&host, &pod("tuned", sysctls, ""), &[(place, "\"net.core.somaxconn\" (leave it out, or allow it: allow.sysctls")]);
+    refused(&host, &pod("tuned", sysctls, ""), &[(place, "\"net.core.somaxconn\" (remove it, or permit it with allow.sysctls")]);
 }
 
 #[test]

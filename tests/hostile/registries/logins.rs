@@ -133,7 +133,7 @@ async fn realm_on_this_host_is_not_asked() {
     ] {
         let registry = registry(&realm);
         let reason = Store::new(vec![secure(registry.host())]).refusal(&registry).await;
-        assert!(reason.contains("leads to this host or its own link"), "{realm}: {reason}");
+        assert!(reason.contains("has a loopback or link-local address"), "{realm}: {reason}");
     }
     assert_eq!((local.connections(), named.connections()), (0, 0));
 }

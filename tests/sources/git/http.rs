@@ -29,7 +29,7 @@ async fn a_private_authority_is_trusted_and_strangers_are_not() {
     let at = |http| GitOptions { http, ..options(&server.url(), state.path()) };
     for stranger in [trusting(&Authority::new()), HttpAccess::default()] {
         let text = start(at(stranger)).failure().await;
-        assert!(text.contains("no secure connection") && text.contains("caFile"), "{text}");
+        assert!(text.contains("TLS connection to ") && text.contains("caFile"), "{text}");
     }
     let mut source = start(at(trusting(&authority)));
     assert_eq!(shown(&source.artifact().await), "web.yaml=one");
@@ -66,7 +66,7 @@ async fn passwords_are_asked_for_and_read_anew_and_never_shown() {
     let server = WebServer::start(repository.root(), &authority, Door::Password);
     let (state, secrets) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let text = start(GitOptions { http: trusting(&authority), ..options(&server.url(), state.path()) }).failure().await;
-    assert!(text.contains("refuses access") && text.contains("401"), "{text}");
+    assert!(text.contains("denied access") && text.contains("401"), "{text}");
     let http = with_password(trusting(&authority), secrets.path(), "hidden\n");
     let mut source = start(GitOptions { http, ..options(&server.url(), state.path()) });
     let text = source.failure().await;
@@ -103,7 +103,7 @@ async fn a_repository_that_is_not_there_is_told_so_and_a_moved_one_is_followed()
         GitOptions { http: trusting(&authority), ..options(&url, state.path()) }
     };
     let text = start(at("nothing.git")).failure().await;
-    assert!(text.contains("is not found") && text.contains("404"), "{text}");
+    assert!(text.contains(" not found: ") && text.contains("404"), "{text}");
     let mut source = start(at("moved/fleet.git"));
     assert_eq!(shown(&source.artifact().await), "web.yaml=one");
     repository.commit(&[("web.yaml", "two")]);

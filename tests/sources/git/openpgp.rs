@@ -98,7 +98,7 @@ async fn a_signed_tag_speaks_for_its_commit_under_its_own_name_only() {
     assert_eq!(start(of("v1.0.0")).artifact().await.revision, revision(&repository.head()));
     repository.git(&["update-ref", "refs/tags/v2.0.0", "refs/tags/v1.0.0"]);
     let text = start(of("v2.0.0")).failure().await;
-    assert!(text.contains("signed under the name \"v1.0.0\""), "{text}");
+    assert!(text.contains("the signature is for the tag name \"v1.0.0\""), "{text}");
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn ssh_and_openpgp_signers_deploy_side_by_side_where_both_are_named() {
     assert_eq!(shown(&source.polled_artifact().await), "web.yaml=ssh");
     drop(source);
     let text = start(signers.options(&repository, state.path())).failure().await;
-    assert!(text.contains("has an SSH signature, and requireSignature has no allowedSignersFile"), "{text}");
+    assert!(text.contains("has an SSH signature, but requireSignature has no allowedSignersFile"), "{text}");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_keyring_that_cannot_be_used_refuses_everything() {
     std::fs::write(signers.0.path("keyring"), "nonsense\n").unwrap();
     let mut source = start(signers.options(&repository, state.path()));
     let text = source.failure().await;
-    assert!(text.contains("OpenPGP keyring") && text.contains("something other than a block"), "{text}");
+    assert!(text.contains("OpenPGP keyring") && text.contains("something other than OpenPGP armour"), "{text}");
     std::fs::write(signers.0.path("keyring"), signers.0.exported(&["ann@example.org"])).unwrap();
     assert_eq!(shown(&source.polled_artifact().await), "web.yaml=one");
 }

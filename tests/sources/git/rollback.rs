@@ -15,7 +15,10 @@ async fn forced_back(url: &dyn Fn(&Repository) -> String, state: &Path) -> (Repo
     assert_eq!(source.artifact().await.revision, revision(&new));
     repository.git(&["reset", "--quiet", "--hard", &old]);
     let text = source.polled_failure().await;
-    assert!(text.contains(&format!("refused: commit {old} is no descendant of {new}")) && text.contains("allowRollback"), "{text}");
+    assert!(
+        text.contains(&format!("refused: commit {old} is not a descendant of {new}")) && text.contains("allowRollback"),
+        "{text}"
+    );
     assert!(source.poll().await.is_empty(), "said once");
     (repository, old, new)
 }
@@ -26,7 +29,7 @@ async fn a_force_push_is_refused_until_it_is_allowed() {
     let (repository, old, new) = forced_back(&Repository::url, state.path()).await;
     let at = |last: &str| GitOptions { last_accepted: Some(revision(last)), ..options(&repository.url(), state.path()) };
     let text = start(at(&new)).failure().await;
-    assert!(text.contains("no descendant"), "also after a restart: {text}");
+    assert!(text.contains("is not a descendant"), "also after a restart: {text}");
     let mut allowed = start(GitOptions { allow_rollback: true, ..at(&new) });
     assert_eq!(allowed.artifact().await.revision, revision(&old));
 }
@@ -60,7 +63,7 @@ async fn over_a_protocol_a_force_push_a_rewrite_and_an_orphan_are_refused_alike_
 
     repository.git(&["commit", "--quiet", "--amend", "--message", "rewritten"]);
     let text = source.polled_failure().await;
-    assert!(text.contains("no descendant"), "{text}");
+    assert!(text.contains("is not a descendant"), "{text}");
     let before = counter.count().0;
     assert!(source.poll().await.is_empty());
     assert!(counter.count().0 - before < 4096, "what was refused is not fetched again");
@@ -69,7 +72,7 @@ async fn over_a_protocol_a_force_push_a_rewrite_and_an_orphan_are_refused_alike_
     repository.commit(&[("web.yaml", "orphan")]);
     repository.git(&["branch", "--force", "main", "fresh"]);
     let text = source.polled_failure().await;
-    assert!(text.contains("no descendant"), "{text}");
+    assert!(text.contains("is not a descendant"), "{text}");
 
     repository.git(&["checkout", "--quiet", "-B", "main", &new]);
     let merged = repository.commit(&[("web.yaml", "100")]);

@@ -78,7 +78,7 @@ async fn a_signed_tag_speaks_for_its_commit_under_its_own_name_only() {
     assert_eq!(start(of("v1.0.0")).artifact().await.revision, revision(&repository.head()));
     repository.git(&["update-ref", "refs/tags/v2.0.0", "refs/tags/v1.0.0"]);
     let text = start(of("v2.0.0")).failure().await;
-    assert!(text.contains("signed under the name \"v1.0.0\""), "{text}");
+    assert!(text.contains("the signature is for the tag name \"v1.0.0\""), "{text}");
     let branch = signers.options(&repository, state.path());
     let text = start(branch).failure().await;
     assert!(text.contains("not signed"), "{text}");
@@ -97,7 +97,7 @@ async fn an_unsigned_tag_cannot_bring_an_older_signed_commit_back_as_a_higher_ve
     assert_eq!(shown(&source.artifact().await), "web.yaml=new");
     repository.git(&["tag", "v1.9.0", &old]);
     let text = source.polled_failure().await;
-    assert!(text.contains("no descendant"), "{text}");
+    assert!(text.contains("is not a descendant"), "{text}");
 }
 
 #[tokio::test]

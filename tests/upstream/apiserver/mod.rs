@@ -279,9 +279,9 @@ fn a_node_that_somebody_made_is_joined_without_the_right_to_create_one_and_certi
     host.write_manifest("web.yaml", &pod("web", "  hostNetwork: true\n"));
     host.start_daemon();
     let pid = host.container_pid(&host.wait_running("web"), "c");
-    status_says(&host, "answers 401");
+    status_says(&host, "returned 401");
     fs::write(host.path("node.pem"), cluster.certificate("nobody", "", Lasts::Long)).unwrap();
-    status_says(&host, "answers 403");
+    status_says(&host, "returned 403");
     fs::write(host.path("node.pem"), cluster.certificate("edge-user", "", Lasts::Long)).unwrap();
     status_says(&host, "cannot create resource \"nodes\"");
     let taints = json!([{"key": "a", "effect": "NoSchedule"}]);

@@ -1,7 +1,7 @@
 //! Keeping a copy small: libgit2 collects no garbage, and every fetch adds a pack.
 //!
-//! What is needed is the last commit and its files. They are copied, without the network, into a fresh copy, which then takes the place of
-//! the other.
+//! Only the last commit and its files are needed. They are copied, without the network, into a fresh copy, which then replaces
+//! the old one.
 
 use super::copy::{Copy, State};
 use super::store::{Store, disk};
@@ -10,9 +10,9 @@ use crate::source::git::error::GitError;
 use crate::source::git::protocol::ObjectId;
 use std::fs;
 
-/// Packs that may come together.
+/// Number of packs before the copy is compacted.
 const MAX_PACKS: usize = 50;
-/// How much may come together, beside what the copy had at first.
+/// Growth of the copy, in bytes, before it is compacted.
 const MAX_GROWTH: u64 = 64 << 20;
 
 impl Store {

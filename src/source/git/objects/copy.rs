@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 const VERSION: u32 = 1;
 
-/// What a copy holds.
+/// Content of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::source::git) struct State {
     version: u32,
@@ -77,7 +77,7 @@ impl Copy {
         remove_tree(&self.incoming()).map_err(disk("remove", &self.incoming()))
     }
 
-    /// What is here; nothing when nothing was ever completed.
+    /// Reads the record of the copy; empty if no fetch was ever completed.
     pub(in crate::source::git) fn state(&self) -> Result<State, GitError> {
         let damaged = |source| damage(&self.directory, source);
         let bytes = match fs::read(self.state_path()) {
@@ -85,15 +85,15 @@ impl Copy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::new(Vec::new(), BTreeSet::new(), 0)),
             Err(error) => return Err(damaged(DamageError::Read(error))),
         };
-        let unreadable = |reason: String| damaged(DamageError::State(format!("its record cannot be used: {reason}")));
+        let unreadable = |reason: String| damaged(DamageError::State(format!("state.json is not valid: {reason}")));
         let state: State = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
         if state.version != VERSION {
-            return Err(unreadable(format!("it has version {}", state.version)));
+            return Err(unreadable(format!("unsupported version {}", state.version)));
         }
         Ok(state)
     }
 
-    /// Says durably what is here.
+    /// Writes the record durably.
     pub(super) fn save(&self, state: &State) -> Result<(), GitError> {
         let path = self.state_path();
         let written = serde_json::to_vec(state).map_err(io::Error::from).and_then(|bytes| write_durable(&path, &bytes, 0o600));
@@ -132,7 +132,7 @@ impl Copy {
 
     /// Makes the directories that packs go to, durably.
     pub(super) fn make_directories(&self) -> Result<(), GitError> {
-        let failed = disk("make", &self.directory);
+        let failed = disk("create", &self.directory);
         self.remove_leftovers()?;
         for path in [self.packs(), self.incoming()] {
             DirBuilder::new().mode(0o700).recursive(true).create(&path).map_err(&failed)?;
@@ -145,7 +145,7 @@ impl Copy {
 
     /// Moves a received pack to the others, durably.
     pub(super) fn place(&self, name: &str) -> Result<(), GitError> {
-        let failed = disk("keep a pack in", &self.directory);
+        let failed = disk("move a pack into", &self.directory);
         // The index last: a pack without one is not looked at.
         for extension in ["pack", "idx"] {
             let file = format!("pack-{name}.{extension}");

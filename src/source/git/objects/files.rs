@@ -11,7 +11,7 @@ use git2::{ObjectType, Oid, Tree, TreeEntry};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How much of a commit is read.
+/// Limits for reading a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Size of the largest manifest.
@@ -30,7 +30,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// Directories inside each other.
+/// Nesting depth of directories.
 pub(in crate::source::git) const MAX_DEPTH: usize = 64;
 
 const MODE: i32 = 0o170_000;
@@ -39,10 +39,9 @@ const SYMLINK: i32 = 0o120_000;
 /// A pointer of Git LFS is a small file that begins so.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-pub(in crate::source::git) const SUBMODULE: &str = "is a submodule: its files are in another repository, and are not fetched";
-pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink, which is not followed: put the file itself into the repository";
-pub(in crate::source::git) const IS_LFS: &str =
-    "is a pointer of Git LFS, and what it points at is not fetched: keep manifests out of LFS";
+pub(in crate::source::git) const SUBMODULE: &str = "is a submodule; submodules are not fetched";
+pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
+pub(in crate::source::git) const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
 
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
@@ -72,14 +71,14 @@ impl Objects {
                 let name = path.rsplit('/').next().unwrap_or(path);
                 reading.file(name.to_owned(), entry.id())?;
             }
-            Some(ObjectType::Blob) => return Err(bad("is a symlink, which is not followed: name what it leads to")),
+            Some(ObjectType::Blob) => return Err(bad("is a symlink; symlinks are not followed, set path to its target")),
             Some(ObjectType::Commit) => return Err(bad(SUBMODULE)),
             Some(ObjectType::Any | ObjectType::Tag) | None => return Err(bad("is neither a directory nor a file")),
         }
         Ok(reading.files)
     }
 
-    /// Component by component, so that it can be told what stands in the way.
+    /// Component by component, so that the error can name the component that is not a directory.
     fn entry(&self, root: &Tree<'_>, commit: ObjectId, path: &str) -> Result<TreeEntry<'static>, GitError> {
         let mut tree = root.clone();
         let mut components = path.split('/').peekable();
@@ -100,7 +99,7 @@ impl Objects {
                 }
                 Some(ObjectType::Commit) => SUBMODULE,
                 Some(ObjectType::Blob) if entry.filemode() & MODE == SYMLINK => {
-                    "is a symlink, which is not followed: name what it leads to"
+                    "is a symlink; symlinks are not followed, set path to its target"
                 }
                 Some(ObjectType::Blob | ObjectType::Any | ObjectType::Tag) | None => "is not a directory",
             };
@@ -116,7 +115,7 @@ struct Reading<'a> {
     commit: ObjectId,
     /// Of the whole commit.
     tree: &'a Tree<'a>,
-    /// Where the source begins in it.
+    /// Path of the source in it.
     root: &'a str,
     names: usize,
     bytes: u64,
@@ -126,7 +125,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn directory(&mut self, tree: &Tree<'_>, below: &str, depth: usize) -> Result<(), GitError> {
         if depth > MAX_DEPTH {
-            return Err(self.limit(format!("directories inside each other, more than {MAX_DEPTH} deep")));
+            return Err(self.limit(format!("more than {MAX_DEPTH} levels of directories")));
         }
         for entry in tree {
             self.names += 1;
@@ -176,7 +175,7 @@ impl Reading<'_> {
         let odb = self.objects.repository.odb().map_err(|error| self.objects.damaged(error))?;
         let (size, _) = odb.read_header(id).map_err(|error| self.objects.damaged(error))?;
         if size as u64 > self.limits.max_file_bytes {
-            let reason = format!("has {size} bytes, more than the {} that a manifest may have", self.limits.max_file_bytes);
+            let reason = format!("has {size} bytes; a manifest may have at most {}", self.limits.max_file_bytes);
             return self.refuse(path, &reason);
         }
         self.bytes += size as u64;
@@ -208,7 +207,7 @@ impl Reading<'_> {
     }
 }
 
-/// Where a symlink at `path` leads to, by its text alone; `None` when that is outside of the repository.
+/// Resolves a symlink at `path` by its text alone; `None` if it leads out of the repository.
 fn resolved(path: &str, target: &str) -> Option<String> {
     if target.starts_with('/') {
         return None;
@@ -225,12 +224,12 @@ fn resolved(path: &str, target: &str) -> Option<String> {
     Some(components.join("/"))
 }
 
-/// Whether the content is a pointer of Git LFS.
+/// Reports whether the content is a pointer of Git LFS.
 pub(in crate::source::git) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.starts_with(LFS)
 }
 
-/// Whether a file of this name is a manifest.
+/// Reports whether a file of this name is a manifest.
 pub(in crate::source::git) fn is_manifest(name: &str) -> bool {
     Path::new(name)
         .extension()

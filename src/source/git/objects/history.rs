@@ -1,4 +1,4 @@
-//! What descends from what.
+//! Ancestry of commits.
 
 use super::{Objects, object_id, oid};
 use crate::source::git::error::GitError;
@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 const MAX_COMMITS: usize = 1_000_000;
 
 impl Objects {
-    /// Whether `newer` is `older` or a descendant of it. Goes no further than the history that is here.
+    /// Reports whether `newer` is `older` or a descendant of it. Goes no further than the history that is here.
     pub(in crate::source::git) fn descends(&self, newer: ObjectId, older: ObjectId) -> Result<bool, GitError> {
         let mut found = false;
         self.walk(newer, |commit, _| {
@@ -33,7 +33,7 @@ impl Objects {
         Ok(boundary)
     }
 
-    /// Visits the history of `tip` while `go_on` says so; it is told whether the commit's parents are not here.
+    /// Visits the history of `tip` while `go_on` returns true; its argument is whether the commit's parents are missing.
     fn walk(&self, tip: ObjectId, mut go_on: impl FnMut(ObjectId, bool) -> bool) -> Result<(), GitError> {
         let mut seen = HashSet::from([tip]);
         let mut next = VecDeque::from([tip]);

@@ -1,4 +1,4 @@
-//! A repository on this host that belongs to somebody else: looked at, never written to.
+//! Repository on this host that podstead does not own: read, never written to.
 
 use super::{Objects, damage, object_id};
 use crate::source::git::error::{DamageError, GitError};
@@ -17,9 +17,9 @@ impl Objects {
         }
         let opened = Repository::open_bare(path.join(".git")).or_else(|_| Repository::open_bare(path));
         let repository = opened.map_err(|error| match error.code() {
-            ErrorCode::NotFound => missing("it is no git repository".to_owned()),
+            ErrorCode::NotFound => missing("not a git repository".to_owned()),
             _ if error.message().contains("object format") || error.message().contains("objectformat") => {
-                missing("it names its objects by something else than SHA-1, which is not supported".to_owned())
+                missing("its object format is not SHA-1; only SHA-1 is supported".to_owned())
             }
             _ => damage(path, error.into()),
         })?;
@@ -58,7 +58,7 @@ fn shallow(directory: &Path) -> Result<BTreeSet<ObjectId>, DamageError> {
     match std::fs::read_to_string(directory.join("shallow")) {
         Ok(text) => {
             let ids: Result<_, _> = text.lines().map(str::parse).collect();
-            ids.map_err(|_| DamageError::State("its list of shallow commits cannot be read".to_owned()))
+            ids.map_err(|_| DamageError::State("its shallow file is not valid".to_owned()))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
         Err(error) => Err(DamageError::Read(error)),

@@ -1,6 +1,6 @@
 //! Objects on disk: read straight from the object database, without a work tree. Everything here blocks.
 //!
-//! Two kinds of places: the copy of a remote repository ([`Store`]), which is ours and may be thrown away and fetched anew at any time, and
+//! Two kinds of places: the copy of a remote repository ([`Store`]), which podstead owns and may delete and fetch again at any time, and
 //! a repository of somebody else's on this host, which is only read. Whatever cannot be read is [`GitError::Damaged`] and never an absence.
 
 mod compact;
@@ -38,7 +38,7 @@ pub(super) struct Objects {
     shallow: BTreeSet<ObjectId>,
 }
 
-/// What a reference leads to.
+/// Commit that a reference leads to, and the tags in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peeled {
     /// The annotated tags on the way, outermost first.
@@ -65,7 +65,7 @@ impl Objects {
         damage(&self.path, error.into())
     }
 
-    /// Whether the object is here, whole or not.
+    /// Reports whether the object is here, complete or not.
     pub(super) fn has(&self, id: ObjectId) -> bool {
         self.repository.odb().is_ok_and(|odb| odb.exists(oid(id)))
     }

@@ -27,7 +27,7 @@ pub(in crate::source::git) struct Receiver {
 }
 
 impl Copy {
-    /// Receives a pack. It ends when the sender is dropped, and whether it was whole is told then; nothing else happens to it until
+    /// Receives a pack. It ends when the sender is dropped, and only then reports whether it was complete; nothing else happens to it until
     /// [`Copy::complete`].
     pub(in crate::source::git) fn receive(&self, location: String) -> Receiver {
         let (bytes, received) = mpsc::channel(PIECES);
@@ -40,11 +40,11 @@ impl Copy {
         self.make_directories()?;
         let broken = |error: &git2::Error| match error.class() {
             git2::ErrorClass::Os | git2::ErrorClass::Filesystem => {
-                disk("receive a pack in", self.path())(io::Error::other(error.message().to_owned()))
+                disk("write a pack to", self.path())(io::Error::other(error.message().to_owned()))
             }
             _ => GitError::Unreachable {
                 location: location.to_owned(),
-                reason: format!("the pack that came is damaged: {}", error.message()),
+                reason: format!("received a damaged pack: {}", error.message()),
             },
         };
         let mut indexer = Indexer::new(None, &self.incoming(), 0o600, false).map_err(|error| broken(&error))?;
@@ -54,12 +54,12 @@ impl Copy {
             for page in piece.chunks(PAGE) {
                 indexer.write_all(page).map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
                     Some(error) => broken(error),
-                    None => disk("receive a pack in", self.path())(error),
+                    None => disk("write a pack to", self.path())(error),
                 })?;
             }
         }
         if !scan.is_whole() {
-            return Err(GitError::Unreachable { location: location.to_owned(), reason: "the pack ended early".to_owned() });
+            return Err(GitError::Unreachable { location: location.to_owned(), reason: "the pack was cut off".to_owned() });
         }
         if scan.is_empty() {
             return Ok(None);

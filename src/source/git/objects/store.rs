@@ -1,4 +1,4 @@
-//! Where the copy of a remote repository lies.
+//! Directory of the copy of a remote repository.
 //!
 //! ```text
 //! <directory>/lock         one process at a time
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The directory of one source's copy, held by this process until the last clone, and the last [`Copy`] in it, is dropped: work that was
-/// begun goes on for a while after the source has ended.
+/// begun continues for a while after the source has ended.
 #[derive(Clone, Debug)]
 pub(in crate::source::git) struct Store {
     held: Arc<Held>,
@@ -35,7 +35,7 @@ pub(super) struct Held {
 }
 
 impl Store {
-    /// Takes the directory, which need not exist, and removes what an earlier process left half done. `None` when another process, or an
+    /// Locks the directory, which need not exist, and removes what an earlier process left half done. `None` when another process, or an
     /// earlier incarnation of the source that has not ended yet, holds it.
     pub(in crate::source::git) fn open(directory: &Path) -> Result<Option<Self>, GitError> {
         crate::sys::libgit2::initialise();

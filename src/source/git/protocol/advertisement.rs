@@ -1,25 +1,25 @@
-//! The first words of a server: what it can do, and in version 0 all its references too.
+//! The first message of a server: its capabilities and, in version 0, all its references.
 
 use super::{MAX_REFERENCES, Pkt, ProtocolError, Reference, not_git, object_id, text};
 
-/// What the server said first.
+/// First message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source::git) enum Advertisement {
     /// It speaks version 2: references are asked for.
     Current {
-        /// Whether it can send a part of the history only.
+        /// True if it supports shallow fetches.
         shallow: bool,
     },
     /// It speaks version 0 or 1.
     Old {
         /// All its references.
         references: Vec<Reference>,
-        /// What it can do.
+        /// Its capabilities.
         capabilities: OldCapabilities,
     },
 }
 
-/// What a server of version 0 can do, as far as it matters.
+/// Relevant capabilities of a server with protocol version 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::source::git) struct OldCapabilities {
     /// It can send a part of the history only.
@@ -30,7 +30,7 @@ pub(in crate::source::git) struct OldCapabilities {
     pub(super) multi_ack: bool,
 }
 
-/// Takes an advertisement in, line by line.
+/// Parser of an advertisement, fed line by line.
 #[derive(Debug, Default)]
 pub(in crate::source::git) struct AdvertisementReader {
     state: State,
@@ -48,7 +48,7 @@ enum State {
 }
 
 impl AdvertisementReader {
-    /// Takes the next line; gives the advertisement when it is complete.
+    /// Parses the next line; returns the advertisement when it is complete.
     pub(in crate::source::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Advertisement>, ProtocolError> {
         match (&mut self.state, pkt) {
             (State::Begin, Pkt::Line(line)) => self.state = first_line(line)?,
@@ -60,7 +60,7 @@ impl AdvertisementReader {
             (State::Old { references, capabilities }, Pkt::Flush) => {
                 return Ok(Some(Advertisement::Old { references: std::mem::take(references), capabilities: *capabilities }));
             }
-            (_, Pkt::Delimiter | Pkt::ResponseEnd) => return Err(not_git("a mark stands where a reference is due")),
+            (_, Pkt::Delimiter | Pkt::ResponseEnd) => return Err(not_git("expected a reference, got a special packet")),
         }
         Ok(None)
     }
@@ -94,7 +94,7 @@ fn object_format(capability: &str) -> Result<(), ProtocolError> {
     match capability.strip_prefix("object-format=") {
         None | Some("sha1") => Ok(()),
         Some(other) => Err(ProtocolError::Unsupported(format!(
-            "the repository names its objects by {}, only SHA-1 is supported",
+            "the repository's object format is {}; only SHA-1 is supported",
             super::said(other.as_bytes())
         ))),
     }

@@ -4,7 +4,7 @@ use super::pkt_line::{DELIMITER, FLUSH};
 use super::{AGENT, ObjectId, OldCapabilities, Pkt, ProtocolError, encode, not_git, object_id, said, text};
 use bytes::{Buf, Bytes};
 
-/// What is wanted, in words of both versions.
+/// A fetch request, for both protocol versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::source::git) struct Fetch {
     /// The commit or tag.
@@ -39,7 +39,7 @@ impl Fetch {
     /// As a request of version 0: all in one piece, as it must be over HTTP and may be elsewhere.
     pub(in crate::source::git) fn old_request(&self, capabilities: OldCapabilities) -> Result<Vec<u8>, ProtocolError> {
         if !capabilities.side_band {
-            return Err(ProtocolError::Unsupported("the server is too old: it does not know side-band-64k".to_owned()));
+            return Err(ProtocolError::Unsupported("the server is too old: it does not support side-band-64k".to_owned()));
         }
         let multi_ack = if capabilities.multi_ack { "multi_ack_detailed " } else { "" };
         let mut request = Vec::new();
@@ -77,7 +77,7 @@ pub(in crate::source::git) enum Part {
     End,
 }
 
-/// Takes the answer in, line by line.
+/// Parser of the response, fed line by line.
 #[derive(Debug)]
 pub(in crate::source::git) struct AnswerReader {
     state: State,
@@ -110,14 +110,14 @@ impl AnswerReader {
         Self { state }
     }
 
-    /// Takes the next line.
+    /// Parses the next line.
     pub(in crate::source::git) fn take(&mut self, pkt: Pkt) -> Result<Part, ProtocolError> {
         match (&self.state, pkt) {
             (State::Title, Pkt::Line(line)) => {
                 self.state = match text(&line)? {
                     "packfile" => State::Pack,
                     "acknowledgments" | "shallow-info" | "wanted-refs" | "packfile-uris" => State::Section,
-                    _ => return Err(not_git("an answer has a section that was not asked for")),
+                    _ => return Err(not_git("the response has an unexpected section")),
                 };
                 Ok(Part::Nothing)
             }
@@ -137,14 +137,14 @@ impl AnswerReader {
             (State::OldAcknowledgements, Pkt::Line(line)) => {
                 if line.first().is_none_or(|band| *band > 3) {
                     text(&line)?;
-                    return Err(not_git("neither an acknowledgement nor a pack came"));
+                    return Err(not_git("expected an acknowledgement or a pack"));
                 }
                 self.state = State::Pack;
                 band(line)
             }
             (State::Pack, Pkt::Line(line)) => band(line),
             (State::Pack, Pkt::Flush) => Ok(Part::End),
-            (_, Pkt::Flush | Pkt::Delimiter | Pkt::ResponseEnd) => Err(not_git("the answer ended before its pack")),
+            (_, Pkt::Flush | Pkt::Delimiter | Pkt::ResponseEnd) => Err(not_git("the response ended before the pack")),
         }
     }
 }
@@ -166,7 +166,7 @@ fn band(mut line: Bytes) -> Result<Part, ProtocolError> {
         1 => Ok(Part::Pack(line)),
         2 => Ok(Part::Nothing),
         3 => Err(ProtocolError::Refused(said(&line))),
-        _ => Err(not_git("a piece of the pack has no band")),
+        _ => Err(not_git("a packet has an unknown side band")),
     }
 }
 

@@ -17,14 +17,14 @@ pub(in crate::source::git) fn ls_refs_request(prefixes: &[String]) -> Vec<u8> {
     request
 }
 
-/// Takes the answer in, line by line.
+/// Parser of the response, fed line by line.
 #[derive(Debug, Default)]
 pub(in crate::source::git) struct LsRefsReader {
     references: Vec<Reference>,
 }
 
 impl LsRefsReader {
-    /// Takes the next line; gives the references when all have come.
+    /// Parses the next line; returns the references after the last one.
     pub(in crate::source::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Vec<Reference>>, ProtocolError> {
         match pkt {
             Pkt::Line(line) => {
@@ -35,7 +35,7 @@ impl LsRefsReader {
                 Ok(None)
             }
             Pkt::Flush => Ok(Some(std::mem::take(&mut self.references))),
-            Pkt::Delimiter | Pkt::ResponseEnd => Err(not_git("a mark stands where a reference is due")),
+            Pkt::Delimiter | Pkt::ResponseEnd => Err(not_git("expected a reference, got a special packet")),
         }
     }
 }

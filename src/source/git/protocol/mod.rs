@@ -1,7 +1,7 @@
 //! Git's smart protocol, as bytes: requests are made, answers are taken apart. [pure]
 //!
 //! In: what the server sent, in pieces of any size. Out: its references, and the parts of a pack. Version 2 is spoken where the server
-//! knows it, version 0 elsewhere. All of it comes from outside: every length is bounded, and nothing is believed.
+//! knows it, version 0 elsewhere. All of it is untrusted input: every length is bounded, and every value is checked.
 
 mod advertisement;
 mod fetch;
@@ -17,13 +17,13 @@ pub use object_id::{NotAnObjectId, ObjectId};
 pub(super) use pack::PackScan;
 pub(super) use pkt_line::{Pkt, decode, encode};
 
-/// How podstead names itself to servers.
+/// User agent that servers see.
 const AGENT: &str = concat!("agent=podstead/", env!("CARGO_PKG_VERSION"));
 
 /// The most references that one server may list.
 const MAX_REFERENCES: usize = 200_000;
 
-/// How much of a server's own words is repeated.
+/// Longest message of a server that is shown, in characters.
 const SAID_MAX: usize = 300;
 
 /// A reference as the server lists it.
@@ -31,16 +31,16 @@ const SAID_MAX: usize = 300;
 pub(super) struct Reference {
     /// Full name: `refs/heads/main`, `HEAD`.
     pub(super) name: String,
-    /// What it points at; for an annotated tag the tag object.
+    /// Object that it points at; for an annotated tag the tag object.
     pub(super) id: ObjectId,
-    /// What the annotated tag leads to in the end.
+    /// Object that the annotated tag finally points at.
     pub(super) peeled: Option<ObjectId>,
 }
 
-/// Why an answer cannot be used.
+/// Errors of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ProtocolError {
-    /// What came is not the smart protocol.
+    /// The response is not git's smart protocol.
     #[error("{0}")]
     NotGit(String),
     /// The server said why it does not do what it was asked for.
@@ -76,7 +76,7 @@ fn text(line: &[u8]) -> Result<&str, ProtocolError> {
 
 fn object_id(hex: &str) -> Result<ObjectId, ProtocolError> {
     hex.parse().map_err(|_| match hex.len() {
-        64 => ProtocolError::Unsupported("the repository uses SHA-256, which is not supported; use one with SHA-1".to_owned()),
+        64 => ProtocolError::Unsupported("the repository's object format is sha256; only SHA-1 is supported".to_owned()),
         _ => not_git("an object id is not 40 hexadecimal digits"),
     })
 }

@@ -11,7 +11,7 @@ pub struct ObjectId([u8; 20]);
 
 /// The text is not 40 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an object id has 40 hexadecimal digits")]
+#[error("must be 40 hexadecimal digits")]
 pub struct NotAnObjectId;
 
 impl ObjectId {

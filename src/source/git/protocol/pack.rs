@@ -17,7 +17,7 @@ const ID: usize = 20;
 /// Unpacked bytes are thrown away in pieces of this size.
 const SCRAP: usize = 16 << 10;
 
-/// What has come of a pack.
+/// Scanner of a pack while it is received.
 #[derive(Debug)]
 pub(in crate::source::git) struct PackScan {
     state: State,
@@ -34,11 +34,11 @@ enum State {
     Head { seen: usize, objects: [u8; 4] },
     /// Kind and size of an object.
     Size { kind: u8, size: u64, shift: u32 },
-    /// How far before it the base of a delta stands.
+    /// Offset of the base of a delta.
     Offset { size: u64, digits: u32 },
     /// The id of the base of a delta.
     Base { size: u64, left: usize },
-    /// What is packed.
+    /// Compressed content.
     Content { size: u64, inflate: Box<Decompress> },
     /// The pack's own hash.
     Trailer { left: usize },
@@ -73,12 +73,12 @@ impl PackScan {
         Ok(())
     }
 
-    /// Whether everything has come that the pack announced.
+    /// Reports whether the announced pack was received completely.
     pub(in crate::source::git) fn is_whole(&self) -> bool {
         matches!(self.state, State::Trailer { left: 0 })
     }
 
-    /// Whether the pack has no objects, as far as it has come.
+    /// Reports whether the received part of the pack announces no objects.
     pub(in crate::source::git) fn is_empty(&self) -> bool {
         self.announced == 0
     }
@@ -87,7 +87,7 @@ impl PackScan {
         match &mut self.state {
             State::Head { seen, objects } => {
                 match *seen {
-                    0..4 if byte != b"PACK"[*seen] => return Err(bad("it does not begin as a pack")),
+                    0..4 if byte != b"PACK"[*seen] => return Err(bad("it does not start with PACK")),
                     4..7 if byte != 0 => return Err(bad("it has an unknown version")),
                     7 if byte != 2 => return Err(bad("it has an unknown version")),
                     0..8 => {}
@@ -107,7 +107,7 @@ impl PackScan {
                     *shift = 4;
                 } else {
                     if *shift > 53 {
-                        return Err(bad("the size of an object has too many digits"));
+                        return Err(bad("an object's size is out of range"));
                     }
                     *size |= u64::from(byte & 127) << *shift;
                     *shift += 7;
@@ -120,7 +120,7 @@ impl PackScan {
             State::Offset { size, digits } => {
                 *digits += 1;
                 if *digits > 10 {
-                    return Err(bad("the base of a delta is out of reach"));
+                    return Err(bad("a delta's base offset is out of range"));
                 }
                 if byte & 128 == 0 {
                     self.state = content(*size);
@@ -132,7 +132,7 @@ impl PackScan {
                     self.state = content(*size);
                 }
             }
-            State::Trailer { left: 0 } => return Err(bad("it goes on after its end")),
+            State::Trailer { left: 0 } => return Err(bad("it has data after its end")),
             State::Trailer { left } => *left -= 1,
             State::Content { .. } => {}
         }
@@ -153,13 +153,13 @@ impl PackScan {
         // Commits, trees and tags are taken apart as a whole; what a delta makes is held to its limit by libgit2.
         let limit = if matches!(kind, 1 | 2 | 4) { self.limit.min(MAX_STRUCTURE) } else { self.limit };
         if size > limit {
-            return Err(ProtocolError::TooMuch(format!("the pack has an object of {size} bytes, more than the limit of {limit}")));
+            return Err(ProtocolError::TooMuch(format!("the pack has an object of {size} bytes; the limit is {limit}")));
         }
         match kind {
             1..=4 => Ok(content(size)),
             6 => Ok(State::Offset { size, digits: 0 }),
             7 => Ok(State::Base { size, left: ID }),
-            _ => Err(bad("it has an object of an unknown kind")),
+            _ => Err(bad("it has an object of an unknown type")),
         }
     }
 }
@@ -175,14 +175,14 @@ fn unpack(inflate: &mut Decompress, size: u64, bytes: &[u8]) -> Result<(usize, b
     loop {
         let (taken, made) = (inflate.total_in(), inflate.total_out());
         let status = inflate.decompress(&bytes[used..], &mut scrap, FlushDecompress::None);
-        let status = status.map_err(|_| bad("an object cannot be unpacked"))?;
+        let status = status.map_err(|_| bad("an object cannot be decompressed"))?;
         used += usize::try_from(inflate.total_in() - taken).unwrap_or(0);
         if inflate.total_out() > size {
-            return Err(bad("an object is larger than it says"));
+            return Err(bad("an object is larger than its declared size"));
         }
         match status {
             Status::StreamEnd if inflate.total_out() == size => return Ok((used, true)),
-            Status::StreamEnd => return Err(bad("an object is smaller than it says")),
+            Status::StreamEnd => return Err(bad("an object is smaller than its declared size")),
             // Nothing moves any more: the rest has yet to come.
             Status::Ok | Status::BufError if inflate.total_in() == taken && inflate.total_out() == made => {
                 return Ok((used, false));
@@ -193,7 +193,7 @@ fn unpack(inflate: &mut Decompress, size: u64, bytes: &[u8]) -> Result<(usize, b
 }
 
 fn bad(what: &str) -> ProtocolError {
-    ProtocolError::NotGit(format!("the pack that came is damaged: {what}"))
+    ProtocolError::NotGit(format!("received a damaged pack: {what}"))
 }
 
 #[cfg(test)]
@@ -269,12 +269,12 @@ mod tests {
         for (bytes, word) in [
             (object(3, 4, b"12345"), "larger"),
             (object(3, 6, b"12345"), "smaller"),
-            (object(5, 5, b"12345"), "unknown kind"),
+            (object(5, 5, b"12345"), "unknown type"),
             (object(3, 3, &[0; 100_000]), "larger"),
-            (pack(&[[size(3, 4), b"nonsense".to_vec()].concat()]), "unpacked"),
-            (pack(&[vec![0xff; 12]]), "digits"),
+            (pack(&[[size(3, 4), b"nonsense".to_vec()].concat()]), "cannot be decompressed"),
+            (pack(&[vec![0xff; 12]]), "size is out of range"),
             (b"PACK\0\0\0\x03".to_vec(), "version"),
-            (b"<html>".to_vec(), "begin"),
+            (b"<html>".to_vec(), "does not start"),
         ] {
             let error = PackScan::new().push(&bytes).unwrap_err().to_string();
             assert!(error.contains(word), "{word}: {error}");

@@ -25,18 +25,18 @@ pub(in crate::source::git) enum Pkt {
     ResponseEnd,
 }
 
-/// Takes the first line out of `buffer`; `None` when it has not come wholly yet.
+/// Removes the first line from `buffer` and returns it; `None` while it is incomplete.
 pub(in crate::source::git) fn decode(buffer: &mut BytesMut) -> Result<Option<Pkt>, ProtocolError> {
     let Some(head) = buffer.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = head.iter().try_fold(0, |length, digit| {
-        let digit = char::from(*digit).to_digit(16).ok_or_else(|| not_git("what came does not begin with a length"))?;
+        let digit = char::from(*digit).to_digit(16).ok_or_else(|| not_git("the response does not start with a packet length"))?;
         Ok(length * 16 + digit as usize)
     })?;
     let mark = match length {
         0 => Some(Pkt::Flush),
         1 => Some(Pkt::Delimiter),
         2 => Some(Pkt::ResponseEnd),
-        3 => return Err(not_git("a line is shorter than its length")),
+        3 => return Err(not_git("a packet has an invalid length")),
         _ => None,
     };
     if let Some(mark) = mark {
@@ -44,7 +44,7 @@ pub(in crate::source::git) fn decode(buffer: &mut BytesMut) -> Result<Option<Pkt
         return Ok(Some(mark));
     }
     if length > MAX_LINE {
-        return Err(not_git("a line is longer than lines may be"));
+        return Err(not_git("a packet is longer than the protocol allows"));
     }
     if buffer.len() < length {
         return Ok(None);

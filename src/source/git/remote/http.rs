@@ -26,7 +26,7 @@ const PAGE_MAX: usize = 4 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct HttpRemote {
     location: String,
-    /// Where the server wants to be asked, after redirects.
+    /// Base URL after redirects.
     base: String,
     /// Redirects led there by another host: it gets no credentials.
     is_led: bool,
@@ -93,8 +93,9 @@ impl HttpRemote {
             return Err(self.refusal(answer).await);
         }
         if kind != expected {
-            let what = if kind.is_empty() { "something without a type".to_owned() } else { format!("{:?}", said(kind.as_bytes())) };
-            let reason = format!("it answers with {what} (a captive portal, a proxy, or a page to log in?)");
+            let what =
+                if kind.is_empty() { "no content type".to_owned() } else { format!("content type {:?}", said(kind.as_bytes())) };
+            let reason = format!("the response has {what} (captive portal, proxy or login page?)");
             return Err(GitError::NotGit { location: location(), reason });
         }
         Ok(answer)
@@ -118,7 +119,7 @@ impl HttpRemote {
             }
             // What nginx says to whoever comes without a client certificate.
             StatusCode::BAD_REQUEST => {
-                GitError::Refused { location, reason: format!("{reason} (does it want a client certificate?)") }
+                GitError::Refused { location, reason: format!("{reason} (does the server require a client certificate?)") }
             }
             _ => GitError::Refused { location, reason },
         }
@@ -139,7 +140,7 @@ impl HttpRemote {
     }
 }
 
-/// What the client says, as the failure of a poll.
+/// Converts an error of the HTTP client.
 pub(super) fn explain(location: String, error: &HttpError) -> GitError {
     match error {
         HttpError::OnTheWay { failure: Failure::Tls(reason), .. } => GitError::Tls { location, reason: reason.clone() },

@@ -1,4 +1,4 @@
-//! Lines of the protocol out of whatever brings them, within limits of time and size.
+//! Lines of the protocol from any transport, within limits of time and size.
 
 use crate::source::git::error::GitError;
 use crate::source::git::protocol::{Pkt, ProtocolError, decode};
@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much is read at once from a stream.
+/// Read size for streams.
 const PIECE: usize = 64 << 10;
 
-/// What brings an answer.
+/// Transport of a response.
 pub(super) enum Chunks {
     /// The body of an HTTP answer.
     Http(Box<HttpAnswer>),
@@ -19,16 +19,16 @@ pub(super) enum Chunks {
     Stream(Box<dyn AsyncRead + Send + Sync + Unpin>),
 }
 
-/// Why no line came.
+/// Reason why no line was received.
 #[derive(Debug)]
 pub(super) enum NoLine {
-    /// The other side ended.
+    /// The server closed the connection.
     Ended,
     /// Nothing came for so long.
     Silent(Duration),
     /// The connection broke.
     Broken(String),
-    /// What came is not the protocol.
+    /// The data does not follow the protocol.
     Protocol(ProtocolError),
 }
 
@@ -37,7 +37,7 @@ impl NoLine {
     pub(super) fn into_error(self, location: &str) -> GitError {
         let unreachable = |reason: String| GitError::Unreachable { location: location.to_owned(), reason };
         match self {
-            Self::Ended => unreachable("the answer ended early".to_owned()),
+            Self::Ended => unreachable("the response was cut off".to_owned()),
             Self::Silent(after) => GitError::Silent { location: location.to_owned(), after },
             Self::Broken(reason) => unreachable(reason),
             Self::Protocol(error) => GitError::of_protocol(location, error),
@@ -60,7 +60,7 @@ impl Lines {
         Self { chunks, buffer: BytesMut::new(), silence, received: 0, limit }
     }
 
-    /// Counts anew, up to `limit` bytes.
+    /// Resets the counter, with a limit of `limit` bytes.
     pub(super) fn allow(&mut self, limit: u64) {
         (self.received, self.limit) = (0, limit);
     }
@@ -80,7 +80,7 @@ impl Lines {
             }
             self.received += got as u64;
             if self.received > self.limit {
-                let text = format!("more than the limit of {} bytes came (maxFetchBytes limits packs)", self.limit);
+                let text = format!("the response exceeds the limit of {} bytes (for packs, raise maxFetchBytes)", self.limit);
                 return Err(NoLine::Protocol(ProtocolError::TooMuch(text)));
             }
         }

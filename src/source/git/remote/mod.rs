@@ -20,10 +20,10 @@ use http::HttpRemote;
 use open::Open;
 use std::time::Duration;
 
-/// What is not a pack has no business to be larger.
+/// Largest response that is not a pack.
 const MAX_LISTING: u64 = 32 << 20;
 
-/// How a server is reached.
+/// Transport to a server.
 #[derive(Debug)]
 pub(super) enum Way {
     /// The URL is the location.

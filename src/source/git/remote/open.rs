@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
-/// How long ssh may take to say why it ended.
+/// Time that ssh has to print its error message.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// An open connection.
@@ -42,18 +42,18 @@ impl Open {
         Ok(Self { lines: Lines::new(Chunks::Stream(Box::new(output)), timeout, MAX_LISTING), input: Input::Daemon(input) })
     }
 
-    /// Sends a request. A failure is told by what is read next.
+    /// Sends a request. A failure is reported by the next read.
     pub(super) async fn send(&mut self, request: &[u8]) {
         let sent = match &mut self.input {
             Input::Ssh(ssh) => async { ssh.input.write_all(request).await.and(ssh.input.flush().await) }.await,
             Input::Daemon(input) => input.write_all(request).await,
         };
         if let Err(error) = sent {
-            tracing::debug!(%error, "send a request");
+            tracing::debug!(%error, "cannot send the request");
         }
     }
 
-    /// Why there was no line: ssh knows more than the end of its output tells.
+    /// Reason why there was no line: stderr of ssh says more than the end of its output.
     pub(super) async fn explain(&mut self, location: &str, no_line: NoLine) -> GitError {
         match (&mut self.input, no_line) {
             (Input::Ssh(ssh), NoLine::Ended | NoLine::Broken(_)) => {

@@ -31,7 +31,7 @@ enum Speaks {
     Old { references: Vec<Reference>, capabilities: OldCapabilities },
 }
 
-/// What came beside a pack.
+/// Shallow boundaries that came with a pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::source::git) struct Boundaries {
     /// Commits that came without their parents.
@@ -59,7 +59,7 @@ impl Session {
         }
     }
 
-    /// What saves the next conversation its first request.
+    /// State that saves the next session its first request.
     pub(super) fn http(&self) -> Option<(HttpRemote, bool)> {
         match (&self.line, &self.speaks) {
             (Line::Http { http, .. }, Speaks::Current { shallow }) => Some((http.clone(), *shallow)),

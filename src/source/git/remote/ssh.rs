@@ -1,4 +1,4 @@
-//! The system's `ssh`, told everything by arguments: no configuration file, no agent, no question to anybody.
+//! The system's `ssh`, configured by arguments only: no configuration file, no agent, no prompts.
 
 use super::url::SshUrl;
 use crate::source::git::error::GitError;
@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-/// How the server is convinced, and how we are.
+/// Key for authentication, and known host keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshOptions {
     /// A private key that needs no passphrase; without one, ssh's own default files.
@@ -19,7 +19,7 @@ pub struct SshOptions {
     pub known_hosts_file: Option<PathBuf>,
 }
 
-/// How much of what ssh says is kept.
+/// Bytes of the error output of ssh that are kept.
 const SAID: u64 = 16 << 10;
 
 /// A running ssh. Ends when dropped.
@@ -32,7 +32,7 @@ pub(super) struct Ssh {
 impl Ssh {
     /// Starts `git-upload-pack` on the server.
     pub(super) fn start(url: &SshUrl, options: &SshOptions, timeout: Duration) -> Result<(Self, ChildStdout), GitError> {
-        let setup = |reason: String| GitError::Setup(format!("start ssh (package openssh-client): {reason}"));
+        let setup = |reason: String| GitError::Setup(format!("start ssh (is openssh-client installed?): {reason}"));
         let mut command = Command::new("ssh");
         command.args(arguments(url, options, timeout));
         // The words are looked at, so they have to be English.
@@ -43,7 +43,7 @@ impl Ssh {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| setup(error.to_string()))?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
-            return Err(setup("it has no pipes".to_owned()));
+            return Err(setup("no pipes".to_owned()));
         };
         let said = tokio::spawn(async move {
             let mut said = Vec::new();
@@ -56,7 +56,7 @@ impl Ssh {
         Ok((Self { input, child, said }, output))
     }
 
-    /// What ssh said, after it ended.
+    /// Returns the error output of ssh after it ended.
     pub(super) async fn last_words(&mut self, patience: Duration) -> String {
         let words = match tokio::time::timeout(patience, &mut self.said).await {
             Ok(Ok(words)) => String::from_utf8_lossy(&words).into_owned(),
@@ -67,8 +67,8 @@ impl Ssh {
         if lines.is_empty() {
             let status = tokio::time::timeout(patience, self.child.wait()).await;
             return match status {
-                Ok(Ok(status)) => format!("ssh ended without a word: {status}"),
-                Ok(Err(_)) | Err(_) => "ssh ended without a word".to_owned(),
+                Ok(Ok(status)) => format!("ssh ended without an error message: {status}"),
+                Ok(Err(_)) | Err(_) => "ssh ended without an error message".to_owned(),
             };
         }
         lines.join(" ").chars().filter(|c| !c.is_control()).collect()

@@ -1,4 +1,4 @@
-//! Which server a URL names, and by which way it is reached. [pure]
+//! Parser of repository URLs. [pure]
 //!
 //! A URL becomes arguments of `ssh` and words of protocols: what could be taken for an option or for another word is refused here.
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 const DAEMON_PORT: u16 = 9418;
 
-/// Where a repository is. Shown without anything that opens a door: credentials cannot be part of it.
+/// Location of a repository. It cannot contain credentials, so it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteUrl {
     /// `https://` or `http://`; without credentials, query and slash at the end.
@@ -41,25 +41,23 @@ pub struct SshUrl {
     pub path: String,
 }
 
-/// Why a URL cannot be used.
+/// Reason why a URL cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// The URL holds a name or password.
-    #[error("credentials do not belong into a URL, which is shown and logged: name files with them in auth")]
+    #[error("the URL must not contain credentials, because it is shown and logged; put them into files and name these in auth")]
     Credentials,
     /// There is no such way.
-    #[error(
-        "{0:?} is no URL of a git repository: it begins with https://, http://, ssh://, git://, file:// or /, or is user@host:path"
-    )]
+    #[error("{0:?} is not the URL of a git repository: expected https://, http://, ssh://, git://, file://, / or user@host:path")]
     Scheme(String),
     /// A part is missing.
     #[error("the URL has no {0}")]
     Missing(&'static str),
     /// A part could be taken for something else than it is.
-    #[error("the URL's {0} is refused: it could be taken for an option or for another word")]
+    #[error("the URL's {0} is refused: it could be taken for an option or another argument")]
     Unsafe(&'static str),
     /// The port is not a number that ports have.
-    #[error("{0:?} is no port")]
+    #[error("{0:?} is not a valid port")]
     Port(String),
 }
 

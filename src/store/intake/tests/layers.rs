@@ -42,7 +42,7 @@ async fn when_no_layer_has_a_manifest_everything_stays_and_prune_removes_it() {
         running.artifact("p", files).await;
         let status = running.status().await;
         let error = status.last_error.unwrap();
-        assert!(error.contains("no layer has a manifest: looked for base, hosts/edge. Nothing changed; "), "{error}");
+        assert!(error.contains("no manifests in any layer: base, hosts/edge. Nothing changed; "), "{error}");
         assert!(!error.contains("--prune"), "{error}");
         assert_eq!(status.pods, 1);
     }

@@ -327,7 +327,7 @@ async fn what_a_source_may_not_use_keeps_its_last_good_version_if_that_conforms(
     assert_eq!(running.pods().await, ["p=one"]);
     let told = running.events("FailedValidation");
     assert!(
-        told.len() == 2 && told[0].contains("may not use image") && told[0].contains("its last good version stays"),
+        told.len() == 2 && told[0].contains("may not use image") && told[0].contains("keeping its last good version"),
         "{told:?}"
     );
     running.end().await;

@@ -37,7 +37,7 @@ async fn an_upgrade_stops_no_pod_that_older_rules_allow() {
         let mut running = start_with(root.path(), "{}");
         assert_eq!(running.pods().await, ["new=one"], "what older rules refuse goes, as it would have then");
         let told = running.status().await.problems;
-        assert!(told.iter().any(|problem| problem.message.contains("port 81 of the host")), "{told:?}");
+        assert!(told.iter().any(|problem| problem.message.contains("host port 81")), "{told:?}");
         let files = files();
         running.artifact("here", &[(files[0].0, &files[0].1)]).await;
         assert_eq!(running.pods().await, ["new=one"], "it is refused, and its last good version stays");
