@@ -70,7 +70,7 @@ impl Forwarder {
                 }
                 Ok(Some(Ok((_, Ok((Verdict::Unable | Verdict::Unrelated, answer)))))) => unable = Some(restored(&answer, question)),
                 Ok(Some(Ok((server, Err(error))))) => {
-                    tracing::debug!(%server, %error, "a name server cannot be asked");
+                    tracing::debug!(%server, %error, "cannot query a name server");
                     self.standing().failed(server, self.started.elapsed());
                 }
                 Ok(Some(Err(_))) => {}
@@ -144,7 +144,7 @@ async fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Judged> {
     stream.read_exact(&mut answer).await?;
     let verdict = exchange::judge(question, &answer);
     match verdict {
-        Verdict::Unrelated => Err(io::Error::new(io::ErrorKind::InvalidData, "an answer to another question")),
+        Verdict::Unrelated => Err(io::Error::new(io::ErrorKind::InvalidData, "the response does not match the query")),
         Verdict::Unable | Verdict::Answer => Ok((verdict, answer)),
     }
 }

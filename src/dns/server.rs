@@ -90,7 +90,7 @@ impl Server {
             let (length, from) = match socket.recv_from(&mut buffer).await {
                 Ok(received) => received,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot receive questions of pods");
+                    tracing::warn!(%error, "cannot receive DNS queries from pods");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -125,7 +125,7 @@ impl Server {
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections of pods");
+                    tracing::warn!(%error, "cannot accept DNS connections from pods");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -137,7 +137,7 @@ impl Server {
                 let server = Arc::clone(&self);
                 tokio::spawn(async move {
                     if let Err(error) = server.serve(stream, from).await {
-                        tracing::debug!(%from, %error, "a connection to the resolver ends");
+                        tracing::debug!(%from, %error, "DNS connection closed");
                     }
                     drop(taken);
                 });
@@ -166,7 +166,7 @@ impl Server {
 async fn read_query(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let length = usize::from(stream.read_u16().await?);
     if length > MAX_QUERY {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a question of this length"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the query is too long"));
     }
     let mut query = vec![0; length];
     stream.read_exact(&mut query).await?;

@@ -56,7 +56,7 @@ impl SettingsFiles {
                 let is_other = *known != found;
                 if is_other {
                     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
-                    tracing::info!(servers = texts.join(" "), "name servers that questions of pods are passed on to");
+                    tracing::info!(servers = texts.join(" "), "forwarding DNS queries of pods to these name servers");
                     *known = found;
                 }
                 is_other
@@ -102,7 +102,11 @@ fn watch(directories: &BTreeSet<PathBuf>, hint: mpsc::Sender<()>) -> Option<Reco
         directories.iter().try_for_each(|directory| watcher.watch(directory, RecursiveMode::NonRecursive))?;
         Ok(watcher)
     });
-    watched.inspect_err(|error| tracing::warn!(%error, "changes of name servers are noticed late: nothing can be watched")).ok()
+    watched
+        .inspect_err(
+            |error| tracing::warn!(%error, "cannot watch the resolver configuration: changes to name servers take effect late"),
+        )
+        .ok()
 }
 
 /// The content of a file; empty when there is none, or none that can be read.
@@ -116,7 +120,7 @@ fn read(path: &Path) -> String {
         Ok(content) => String::from_utf8_lossy(&content).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "cannot read the settings of the host's resolver");
+            tracing::warn!(path = %path.display(), %error, "cannot read the host's resolver configuration");
             String::new()
         }
     }

@@ -15,7 +15,7 @@ const TRIES: usize = 16;
 
 /// Why nobody can ask.
 #[derive(Debug, thiserror::Error)]
-#[error("listen for questions of pods on {address}")]
+#[error("listen for DNS queries of pods on {address}")]
 pub struct SocketError {
     /// Where.
     pub address: SocketAddr,

@@ -41,7 +41,7 @@ pub(super) enum CommitError {
     #[error("layer {0} is missing")]
     Missing(Digest),
     /// A staged layer is not the one of the configuration.
-    #[error("layer has diff id {actual} instead of {expected}: the image is damaged")]
+    #[error("layer has diff ID {actual} instead of {expected}: the image is damaged")]
     DiffId {
         /// In the configuration.
         expected: Digest,
@@ -138,7 +138,7 @@ fn prepare_layers(
         if actual != *diff_id {
             return Err(CommitError::DiffId { expected: *diff_id, actual });
         }
-        complete_implicit(&directory.tree(), &below, &unpacked.implicit).map_err(failed("complete directories"))?;
+        complete_implicit(&directory.tree(), &below, &unpacked.implicit).map_err(failed("set attributes of directories"))?;
         if unpacked.lost_xattrs > 0 {
             tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
         }

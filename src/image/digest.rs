@@ -13,7 +13,7 @@ pub struct Digest([u8; 32]);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// No `algorithm:` in front.
-    #[error("digest {0:?} names no algorithm")]
+    #[error("digest {0:?} has no algorithm")]
     NoAlgorithm(String),
     /// Registries may use others; nobody does.
     #[error("digest {0:?} is not sha256, the only algorithm supported")]

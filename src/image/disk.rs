@@ -40,10 +40,10 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Another process has it open.
-    #[error("image store {0:?} is in use by another podstead")]
+    #[error("image store {0:?} is in use by another podstead process")]
     Locked(PathBuf),
     /// Made by a newer podstead.
-    #[error("image store {root:?} has layout version {version:?}, this podstead knows {VERSION}")]
+    #[error("image store {root:?} has layout version {version:?}, but this version of podstead supports only {VERSION}")]
     Version {
         /// The store.
         root: PathBuf,
@@ -104,7 +104,7 @@ impl Disk {
             return Err(StoreError::Locked(root.to_owned()));
         }
         check_version(&layout)?;
-        let staging = Staging::open(layout.staging()).map_err(failed("empty staging"))?;
+        let staging = Staging::open(layout.staging()).map_err(failed("empty the staging directory"))?;
         let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
         let (index, given_out, making) = (Mutex::new(index), Mutex::default(), RwLock::default());
         let space = Space::of(staging.path(), reserve);
@@ -114,7 +114,7 @@ impl Disk {
         let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
         if !broken.is_empty() {
             // An archive may have what is damaged: let it be imported again.
-            atomic_file::remove_durable(&disk.layout.preloaded()).map_err(failed("forget imports"))?;
+            atomic_file::remove_durable(&disk.layout.preloaded()).map_err(failed("remove the list of imports"))?;
         }
         let mut problems: Vec<String> = broken.into_iter().map(|(path, error)| set_aside(&path, &error)).collect();
         if understood && let Err(error) = disk.sweep() {
@@ -276,7 +276,7 @@ fn set_aside(path: &Path, error: &LoadError) -> String {
     let message = format!("image reference {} is unusable and set aside: {}", path.display(), explain(error));
     match std::fs::rename(path, path.with_extension("broken")) {
         Ok(()) => message,
-        Err(error) => format!("{message}; it cannot be renamed: {error}"),
+        Err(error) => format!("{message}; cannot rename it: {error}"),
     }
 }
 

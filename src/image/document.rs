@@ -43,7 +43,7 @@ pub enum DocumentError {
     #[error("{0:?} is not a container image")]
     NotAnImage(String),
     /// Manifest and configuration disagree.
-    #[error("manifest has {layers} layers and the configuration {diff_ids} diff ids")]
+    #[error("manifest has {layers} layers, but the configuration has {diff_ids} diff IDs")]
     LayerCount {
         /// In the manifest.
         layers: usize,

@@ -35,7 +35,7 @@ pub(super) enum FetchError {
     #[error("fetch")]
     Registry(#[from] RegistryError),
     /// More or fewer bytes than the manifest says.
-    #[error("it has {actual} bytes instead of {expected}: its content was altered or damaged on the way")]
+    #[error("it has {actual} bytes instead of {expected}: its content was altered or damaged in transit")]
     Size {
         /// In the manifest.
         expected: u64,
@@ -136,7 +136,7 @@ impl Fetcher {
             failures = if done > before { 1 } else { failures + 1 };
             match error.is_transient() {
                 Some(asked) if failures < ATTEMPTS => {
-                    tracing::info!(layer = %wanted.layer.digest, at = done, %error, "download broke off, going on");
+                    tracing::info!(layer = %wanted.layer.digest, at = done, %error, "download interrupted, resuming");
                     slot.lend_during(tokio::time::sleep(pause(failures, asked))).await;
                     if matches!(error, RegistryError::Slow { .. }) {
                         slot.let_others_run().await;
@@ -159,7 +159,7 @@ impl Fetcher {
         let mut stream = slot.lend_during(self.registry.blob(reference, who, layer.digest, *done)).await?;
         // A registry that begins at 0 whatever is asked for gives again what is here already.
         let protocol = |reason: &str| RegistryError::Protocol { host: reference.host().to_owned(), reason: reason.to_owned() };
-        let mut again = done.checked_sub(stream.offset).ok_or_else(|| protocol("it sends another part than was asked for"))?;
+        let mut again = done.checked_sub(stream.offset).ok_or_else(|| protocol("it sent a different range than requested"))?;
         let mut meter = RateMeter::new(self.minimum_rate);
         loop {
             let next = slot.lend_during(timed(stream.chunks.next())).await;
@@ -191,7 +191,7 @@ impl Fetcher {
             true => Ok(()),
             false => Err(RegistryError::Broken {
                 host: reference.host().to_owned(),
-                reason: format!("{done} of {} bytes came", layer.size),
+                reason: format!("received {done} of {} bytes", layer.size),
             }
             .into()),
         }

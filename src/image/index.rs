@@ -42,7 +42,7 @@ pub(super) enum LoadError {
         source: serde_json::Error,
     },
     /// Made by a newer podstead.
-    #[error("{path:?} has version {version}, which is not known")]
+    #[error("{path:?} has the unsupported version {version}")]
     Version {
         /// The file.
         path: PathBuf,

@@ -62,7 +62,7 @@ pub enum LayerError {
     #[error("unpack layer")]
     Unpack(#[source] UnpackError),
     /// The bytes are not those that were promised.
-    #[error("layer has digest {actual} instead of {expected}: its content was altered or damaged on the way")]
+    #[error("layer has digest {actual} instead of {expected}: its content was altered or damaged in transit")]
     BlobDigest {
         /// Promised by the manifest.
         expected: Digest,
@@ -70,7 +70,7 @@ pub enum LayerError {
         actual: Digest,
     },
     /// The archive inside is not the one that the image's configuration names.
-    #[error("layer has diff id {actual} instead of {expected}: the image is damaged")]
+    #[error("layer has diff ID {actual} instead of {expected}: the image is damaged")]
     DiffId {
         /// In the configuration.
         expected: Digest,

@@ -99,9 +99,9 @@ impl Bound {
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Entries => ("image has", "files and directories", "entries"),
-            Self::ImplicitDirectories => ("image has", "directories without an entry of their own", "implicitDirectories"),
+            Self::ImplicitDirectories => ("image has", "directories without their own entry", "implicitDirectories"),
             Self::UnpackedBytes => ("image has", "after decompression", "unpackedSize"),
-            Self::CompressedBytes => ("image has", "to fetch", "compressedSize"),
+            Self::CompressedBytes => ("image has", "to download", "compressedSize"),
             Self::Ratio => ("layer expands", "times its compressed size", "ratio"),
             Self::FileBytes => ("image has a sparse file of", "", "fileSize"),
             Self::PathMemory => ("layer needs", "of memory for paths of directories", "pathMemory"),

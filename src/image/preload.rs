@@ -111,7 +111,7 @@ impl Preload {
         let mut watcher = None;
         loop {
             if let Err(error) = std::fs::create_dir_all(&self.directory) {
-                tracing::warn!(path = %self.directory.display(), %error, "cannot make the preload directory");
+                tracing::warn!(path = %self.directory.display(), %error, "cannot create the preload directory");
             }
             // Set before the listing: what comes after it is told. Anew each time: the directory may be another one.
             drop(watcher.take());
@@ -155,7 +155,7 @@ impl Preload {
                 self.failed.remove(&name);
                 self.memory.imported.insert(name, stamp);
                 if let Err(error) = self.remember() {
-                    tracing::warn!(%error, "cannot remember what was imported");
+                    tracing::warn!(%error, "cannot save the list of imported archives");
                 }
             }
             Err(error) => {
@@ -214,7 +214,7 @@ impl Preload {
     fn tell_stranger(&mut self, path: &Path, name: String, stamp: Stamp) {
         // By name alone: a log file that grows is told once.
         if self.strangers.insert(name, stamp).is_none() {
-            let message = format!("{} is not imported: archives end in {}", path.display(), ENDINGS.join(", "));
+            let message = format!("{} is not imported: the file name must end in {}", path.display(), ENDINGS.join(" or "));
             tracing::warn!("{message}");
             self.events.record(&Subject::Node, EventType::Warning, "ImageImportFailed", &message);
         }
@@ -270,7 +270,7 @@ fn watch(directory: &Path, hint: mpsc::Sender<()>) -> Option<RecommendedWatcher>
     match watcher {
         Ok(watcher) => Some(watcher),
         Err(error) => {
-            tracing::warn!(path = %directory.display(), %error, "cannot watch the preload directory, looking once a minute");
+            tracing::warn!(path = %directory.display(), %error, "cannot watch the preload directory, checking it once a minute");
             None
         }
     }

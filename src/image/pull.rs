@@ -54,9 +54,9 @@ enum PullError {
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// A document is not the one that was named.
-    #[error("{what} has digest {actual} instead of {expected}: it was altered or damaged on the way")]
+    #[error("{what} has digest {actual} instead of {expected}: it was altered or damaged in transit")]
     Digest { what: &'static str, expected: Digest, actual: Digest },
-    #[error("image is for {offered}, this host is {host}")]
+    #[error("image is for {offered}, but this host is {host}")]
     Platform { offered: String, host: String },
     #[error(transparent)]
     Room(#[from] RoomError),
@@ -68,7 +68,7 @@ enum PullError {
     },
     #[error("store the image")]
     Commit(#[from] CommitError),
-    #[error("the pull was stopped")]
+    #[error("the pull was cancelled")]
     Stopped,
 }
 
@@ -282,7 +282,7 @@ impl Puller {
                 Manifest::Index(entries) => at = reference.at(platform::choose(&entries, host)?.digest),
             }
         }
-        Err(DocumentError::NotAnImage("an index in an index in an index".into()).into())
+        Err(DocumentError::NotAnImage("an index nested more than two levels deep".into()).into())
     }
 
     /// A small blob, whole and verified.

@@ -39,17 +39,17 @@ impl RegistryConfig {
         let as_reference = format!("{host}/x").parse::<super::reference::Reference>();
         if !as_reference.is_ok_and(|reference| reference.host() == host) {
             return Some(format!(
-                "registry host {host:?} is not a host as image references name it (docker.io, registry.lan:5000)"
+                "registry host {host:?} is not a host as written in image references (docker.io, registry.lan:5000)"
             ));
         }
         if username.is_some() != password_file.is_some() {
-            return Some(format!("registry {host}: username and passwordFile need each other"));
+            return Some(format!("registry {host}: username and passwordFile must be set together"));
         }
         if username.is_some() && auth_file.is_some() {
-            return Some(format!("registry {host}: username and authFile exclude each other"));
+            return Some(format!("registry {host}: username and authFile must not both be set"));
         }
         if *http && ca_file.is_some() {
-            return Some(format!("registry {host}: caFile has no meaning with http"));
+            return Some(format!("registry {host}: caFile cannot be used with http"));
         }
         if let Some(entry) = token_servers.iter().find(|entry| !is_host(entry)) {
             return Some(format!(
@@ -83,9 +83,9 @@ mod tests {
             (r#"{"host":"https://r.lan"}"#, "is not a host"),
             (r#"{"host":"nodots"}"#, "is not a host"),
             (r#"{"host":"r.lan/path"}"#, "is not a host"),
-            (r#"{"host":"r.lan","username":"u"}"#, "need each other"),
-            (r#"{"host":"r.lan","username":"u","passwordFile":"/p","authFile":"/a"}"#, "exclude each other"),
-            (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "no meaning"),
+            (r#"{"host":"r.lan","username":"u"}"#, "must be set together"),
+            (r#"{"host":"r.lan","username":"u","passwordFile":"/p","authFile":"/a"}"#, "must not both be set"),
+            (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "cannot be used with http"),
             (r#"{"host":"r.lan","caFile":"c"}"#, "not absolute"),
             (r#"{"host":"r.lan","tokenServers":["https://auth.lan"]}"#, "token server"),
             (r#"{"host":"r.lan","tokenServers":["auth.lan/token"]}"#, "token server"),

@@ -138,11 +138,12 @@ impl ImageStore {
         let no_login = if logins.is_empty() { secrets.explain_no_login(reference) } else { None };
         match (self.puller.pull(reference, written, logins).await, present) {
             (Ok(()), _) => {
-                let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed meanwhile".into()))?;
+                let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed during the pull".into()))?;
                 Ok(image)
             }
             (Err(failure), Some(image)) if failure.unreachable => {
-                let message = format!("image {reference} cannot be checked, using the one that is present: {}", failure.reason);
+                let message =
+                    format!("cannot check image {reference} with its registry, using the one that is present: {}", failure.reason);
                 tracing::warn!("{message}");
                 self.events.record(&Subject::Node, EventType::Warning, "RegistryUnreachable", &message);
                 Ok(image)

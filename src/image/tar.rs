@@ -33,10 +33,10 @@ pub enum TarError {
     #[error("archive ends in the middle of an entry")]
     Truncated,
     /// Content that no reader shows.
-    #[error("archive has more than {TRAILING_MAX} bytes behind its end")]
+    #[error("archive has more than {TRAILING_MAX} bytes after its end")]
     Trailing,
     /// A number of a PAX record.
-    #[error("archive entry {path:?} has a bad PAX value for {key}")]
+    #[error("archive entry {path:?} has an invalid PAX value for {key}")]
     Pax {
         /// The entry.
         path: String,
@@ -62,7 +62,7 @@ pub enum TarError {
         kind: EntryType,
     },
     /// Regions overlap, go backwards, or lie outside of the file.
-    #[error("archive entry {0:?} has a bad sparse map")]
+    #[error("archive entry {0:?} has an invalid sparse map")]
     SparseMap(String),
 }
 

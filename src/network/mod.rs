@@ -62,7 +62,7 @@ pub enum NetworkError {
     #[error("network is not ready: {0}")]
     NotReady(String),
     /// It takes long and goes on; the worker is poked at its end.
-    #[error("the network of the pod is being changed")]
+    #[error("the pod's network is still being set up or torn down")]
     UnderWay,
 }
 

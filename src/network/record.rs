@@ -33,7 +33,7 @@ pub(super) enum RecordError {
         source: serde_json::Error,
     },
     /// A later version wrote it.
-    #[error("read {}: it is of version {version}", path.display())]
+    #[error("read {}: it has the unsupported version {version}", path.display())]
     Version { path: PathBuf, version: u32 },
 }
 

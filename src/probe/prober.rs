@@ -172,7 +172,7 @@ impl Prober {
         while let Some(due) = self.schedule.take_due(now) {
             let Check { probe, uid, container, subject, spec, address, late } = due;
             if late > LATE {
-                tracing::warn!(pod_uid = %uid, probe = %spec.kind, late_ms = late.as_millis(), "a probe is late: this host is too busy");
+                tracing::warn!(pod_uid = %uid, probe = %spec.kind, late_ms = late.as_millis(), "probe started late: the host is overloaded");
             }
             let (runtime, execs) = (Arc::clone(&self.runtime), Arc::clone(&self.execs));
             let checked = check::Subject { uid, container, address };

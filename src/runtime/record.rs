@@ -65,7 +65,7 @@ pub enum RecordError {
         source: serde_json::Error,
     },
     /// It was written by a later version that gave it another meaning.
-    #[error("record {} has version {found}, which this build does not know", path.display())]
+    #[error("record {} has the unsupported version {found}", path.display())]
     Version {
         /// The record.
         path: PathBuf,

@@ -183,11 +183,11 @@ impl HelperJob {
     pub(super) fn next_message(&mut self) -> Option<HelperMessage> {
         let garbled = |reason: String| HelperMessage::Failed { stage: Stage::Create, reason };
         match self.decoder.next_frame() {
-            Ok(Some((_, payload))) => {
-                Some(serde_json::from_slice(payload).unwrap_or_else(|error| garbled(format!("message of the helper: {error}"))))
-            }
+            Ok(Some((_, payload))) => Some(
+                serde_json::from_slice(payload).unwrap_or_else(|error| garbled(format!("decode a message of the helper: {error}"))),
+            ),
             Ok(None) => None,
-            Err(error) => Some(garbled(format!("message of the helper: {error}"))),
+            Err(error) => Some(garbled(format!("decode a message of the helper: {error}"))),
         }
     }
 

@@ -54,7 +54,7 @@ impl PodShim {
                         Stopping::InHook(exec)
                     }
                     Err(refusal) => {
-                        complain("preStop hook", &refusal);
+                        complain("run a preStop hook", &refusal);
                         Stopping::Waiting
                     }
                 }
@@ -73,7 +73,7 @@ impl PodShim {
         match command.spawn() {
             Ok(child) => Stopping::Asking(child.id()),
             Err(error) => {
-                complain("preStop hook", &error);
+                complain("run a preStop hook", &error);
                 Stopping::Waiting
             }
         }

@@ -40,7 +40,7 @@ pub(super) fn run() -> Result<Infallible, InitError> {
 }
 
 fn confine() -> Result<(), InitError> {
-    let directory = nix::unistd::getcwd().map_err(at("look at the working directory"))?;
+    let directory = nix::unistd::getcwd().map_err(at("get the working directory"))?;
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS).map_err(at("unshare mounts"))?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(at("make mounts private"))?;
@@ -55,8 +55,8 @@ fn confine() -> Result<(), InitError> {
     let (uid, gid) = (Uid::from_raw(UNPRIVILEGED), Gid::from_raw(UNPRIVILEGED));
     setresgid(gid, gid, gid).map_err(at("drop group"))?;
     setresuid(uid, uid, uid).map_err(at("drop user"))?;
-    prctl::set_no_new_privs().map_err(at("forgo privileges"))?;
-    prctl::set_dumpable(false).map_err(at("forbid tracing"))
+    prctl::set_no_new_privs().map_err(at("set no_new_privs"))?;
+    prctl::set_dumpable(false).map_err(at("disable tracing"))
 }
 
 fn at(step: &'static str) -> impl FnOnce(nix::Error) -> InitError {

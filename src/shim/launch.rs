@@ -53,13 +53,13 @@ pub(super) enum LaunchError {
     #[error("fork")]
     Fork(#[source] nix::Error),
     /// The two halves cannot talk.
-    #[error("make a socket pair")]
+    #[error("create a socket pair")]
     SocketPair(#[source] io::Error),
     /// A namespace was refused.
-    #[error("make namespaces")]
+    #[error("create namespaces")]
     Namespaces(#[source] NamespaceError),
     /// The pod's users were refused.
-    #[error("make the pod's user namespace")]
+    #[error("create the pod's user namespace")]
     Users(#[source] UserNamespaceError),
     /// The socket was refused.
     #[error("listen on {}", _0.display())]
@@ -122,7 +122,7 @@ fn wait_until_ready(shim: &mut UnixStream) -> Result<(), LaunchError> {
     let _gone = shim.read_to_end(&mut text);
     match text.as_slice() {
         [DONE] => Ok(()),
-        [] => Err(LaunchError::OtherHalf("the shim died while it started".to_owned())),
+        [] => Err(LaunchError::OtherHalf("the shim exited during startup".to_owned())),
         text => Err(LaunchError::OtherHalf(String::from_utf8_lossy(text).into_owned())),
     }
 }
@@ -199,7 +199,7 @@ fn prepare(config: &ShimConfig, first_half: &mut UnixStream) -> Result<Prepared,
     let socket = paths.shim_socket(uid);
     let listener = listen(&socket).map_err(|source| LaunchError::Listen(socket, source))?;
     let mut done = [0];
-    first_half.read_exact(&mut done).map_err(|_| LaunchError::OtherHalf("the namespaces were not made".to_owned()))?;
+    first_half.read_exact(&mut done).map_err(|_| LaunchError::OtherHalf("the namespaces were not created".to_owned()))?;
     let shared_pid = match config.spec.namespaces.share_process && !config.spec.namespaces.host_pid {
         true => Some(SharedPidInit::start(config).map_err(LaunchError::Namespaces)?),
         false => None,

@@ -153,7 +153,7 @@ impl PodShim {
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
         let result = write(&ContainerRecord::new(container.status.clone()), &path, Durability::ProcessDeath);
         if let Err(error) = &result {
-            complain("record of start", error);
+            complain("write the record of a start", error);
         }
         self.try_again_if(key, result.is_err());
     }
@@ -177,21 +177,21 @@ impl PodShim {
             Then::Permit(job) => match result {
                 Ok(()) => self.intent_recorded(job),
                 Err(error) => {
-                    complain("record of intent", &error);
+                    complain("write the record of an intended start", &error);
                     // Without a record, a container would be forgotten by a power cut: it does not start.
                     self.fail_job(job, Stage::Create, super::explain(&error));
                 }
             },
             Then::Tell { reply, attached, ending } => {
                 if let Err(error) = &result {
-                    complain("record of exit", error);
+                    complain("write the record of an exit", error);
                 }
                 self.try_again_if(key, result.is_err());
                 self.tell_end(key, reply, attached, ending);
             }
             Then::Forget { reply } => {
                 if let Err(error) = &result {
-                    complain("remove the record of intent", error);
+                    complain("remove the record of an intended start", error);
                 }
                 self.forget(key, reply);
             }

@@ -161,7 +161,7 @@ impl PodShim {
     fn remove(&mut self, id: &ContainerId) -> Result<Answer, Refusal> {
         let Some(key) = self.container_by_id(id) else { return Ok(Answer::Done) };
         if self.containers.get(&key).is_some_and(|container| !container.is_gone() || container.told.is_some()) {
-            return Err(Refusal::Failed(format!("container {id} is not dead")));
+            return Err(Refusal::Failed(format!("container {id} is still running")));
         }
         if self.recorder.is_writing(key) {
             // It would be there again a moment after whoever asks has removed it.

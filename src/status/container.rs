@@ -167,7 +167,7 @@ fn terminated_state(run: &Observed, for_restart: bool) -> ApiState {
             container_id: Some(container_id(run)),
             exit_code: UNKNOWN_EXIT_CODE,
             finished_at: Some(Time(*found_at)),
-            message: Some("The container was lost with its sandbox; how it ended is not known".to_owned()),
+            message: Some("The container was lost with its sandbox; its exit code is unknown".to_owned()),
             reason: Some(reason::CONTAINER_STATUS_UNKNOWN.to_owned()),
             signal: None,
             started_at: started_at.map(Time),

@@ -75,8 +75,7 @@ impl Pulse {
     /// Why the loop is thought to hang.
     pub fn trouble(&self) -> Option<String> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (last.elapsed() > Self::SILENCE)
-            .then(|| format!("the sync loop has given no sign of life for {} s", Self::SILENCE.as_secs()))
+        (last.elapsed() > Self::SILENCE).then(|| format!("the sync loop has not responded for {} s", Self::SILENCE.as_secs()))
     }
 }
 

@@ -59,13 +59,13 @@ impl Housekeeping {
         }
         match self.services.runtime.weigh_burstable(shares) {
             Ok(()) => self.burstable_shares = Some(shares),
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot weigh the burstable pods"),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot update the CPU shares of the burstable cgroup"),
         }
     }
 
     /// Whether nothing is left of the pod.
     async fn remove(&self, uid: &PodUid) -> bool {
-        tracing::info!(pod_uid = %uid, "remove what is left of an unknown pod");
+        tracing::info!(pod_uid = %uid, "cleaning up an orphaned pod");
         let Services { runtime, volumes, network, paths, .. } = &*self.services;
         let mut problems = Vec::new();
         problems.extend(network.release(uid).await.err().map(|error| error_chain(&error).to_string()));
@@ -76,7 +76,7 @@ impl Housekeeping {
         problems.extend(remains::mark_logs_of(paths, uid).err().map(|error| error_chain(&error).to_string()));
         problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
         if !problems.is_empty() {
-            tracing::warn!(pod_uid = %uid, error = problems.join("; "), "cannot remove what is left of an unknown pod");
+            tracing::warn!(pod_uid = %uid, error = problems.join("; "), "cannot clean up an orphaned pod");
         }
         problems.is_empty()
     }
@@ -91,6 +91,6 @@ fn pods_on_disk(paths: &Paths) -> BTreeSet<PodUid> {
 
 fn remove_old_logs(paths: &Paths) {
     if let Err(error) = remains::remove_old_logs(paths, KEEP_LOGS) {
-        tracing::warn!(error = %error_chain(&error), "cannot remove logs of pods that are gone");
+        tracing::warn!(error = %error_chain(&error), "cannot delete logs of removed pods");
     }
 }

@@ -91,7 +91,7 @@ async fn apply(update: &PodUpdate, workers: &mut PodWorkers, ready: &mut Sources
     ready.observe(update);
     let is_first = ready.all() && !was_ready;
     if is_first {
-        tracing::info!("every source was heard");
+        tracing::info!("all sources completed their first sync");
         workers.objects_settled();
     }
     let has_claims = update.objects.iter().any(|name| name.kind == ObjectKind::PersistentVolumeClaim);

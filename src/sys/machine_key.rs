@@ -50,7 +50,7 @@ pub enum MachineKeyError {
         found: usize,
     },
     /// It cannot be made.
-    #[error("make machine key {}", path.display())]
+    #[error("create machine key {}", path.display())]
     Make {
         /// The file.
         path: PathBuf,
@@ -87,7 +87,9 @@ impl MachineKey {
         }
         let failed = |source| MachineKeyError::Make { path: file.to_owned(), source };
         let mut bytes = [0; BYTES];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| failed(io::Error::other("no randomness")))?;
+        SystemRandom::new()
+            .fill(&mut bytes)
+            .map_err(|_| failed(io::Error::other("the system's random number generator failed")))?;
         atomic_file::write_durable(file, &bytes, 0o600).map_err(failed)?;
         Ok(Self(bytes))
     }
@@ -98,7 +100,7 @@ impl MachineKey {
         if let Err(error @ MachineKeyError::Length { .. }) = read(file) {
             let aside = file.with_extension("damaged");
             fs::rename(file, &aside).map_err(|source| MachineKeyError::Make { path: file.to_owned(), source })?;
-            tracing::error!(%error, aside = %aside.display(), "machine key is made anew: sealed Secrets are unknown until they are delivered again");
+            tracing::error!(%error, aside = %aside.display(), "the machine key is unusable and was replaced: sealed Secrets cannot be read until their sources deliver them again");
         }
         Self::load_or_make(file, credentials)
     }

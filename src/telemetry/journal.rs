@@ -40,7 +40,7 @@ impl<V> Clone for Change<V> {
 
 /// The version asked for is older than the history, or newer than the journal (it is from another life of the daemon): list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("version {asked} is not in the history, which goes from {oldest} to {latest}")]
+#[error("version {asked} is outside the recorded history, {oldest} to {latest}")]
 pub struct Expired {
     /// The version asked for.
     pub asked: u64,

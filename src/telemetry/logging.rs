@@ -39,7 +39,7 @@ pub enum LoggingError {
     #[error("install the log subscriber")]
     AlreadySet(#[source] tracing::subscriber::SetGlobalDefaultError),
     /// The log that the control belongs to is gone.
-    #[error("change the level of the log")]
+    #[error("change the log level")]
     NotRunning(#[source] reload::Error),
 }
 

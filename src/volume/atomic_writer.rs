@@ -113,7 +113,7 @@ impl AtomicWriter {
         for (path, file) in files {
             let path = Path::new(path);
             if !path.components().all(|component| matches!(component, Component::Normal(_))) {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path:?} leaves the volume")));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path:?} points outside the volume")));
             }
             let mut parent = directory.to_owned();
             for component in path.parent().into_iter().flat_map(Path::components) {

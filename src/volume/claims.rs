@@ -83,21 +83,21 @@ pub(super) fn mark(volume: &str, claim: &ClaimName) -> String {
 pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
     let ClaimedVolume { volume, claim, terms, owner, moves_from } = claimed;
     if let Some(from) = moves_from.as_ref().filter(|from| awaits_move(paths, from, claim)) {
-        return Err(format!("the data of claim {:?} are about to come over from namespace {:?}", claim.name, from.namespace));
+        return Err(format!("the data of claim {:?} are not moved from namespace {:?} yet", claim.name, from.namespace));
     }
     match make(paths, claim, terms, owner) {
         Ok(None) => {}
         Ok(Some(other)) => {
             return Err(format!(
-                "the data of claim {:?} are those of source {other}, not of {}: only source {other} can share them, in share of podstead's \
+                "the data of claim {:?} belong to source {other}, not to {}: only source {other} can share them, under share in podstead's \
                  configuration",
                 claim.name, owner.source
             ));
         }
-        Err(error) => return Err(format!("make the volume of claim {:?}: {error}", claim.name)),
+        Err(error) => return Err(format!("create the volume of claim {:?}: {error}", claim.name)),
     }
     if terms.is_exclusive() {
-        let users = users(paths).map_err(|error| format!("look for users of claim {:?}: {error}", claim.name))?;
+        let users = users(paths).map_err(|error| format!("list the users of claim {:?}: {error}", claim.name))?;
         if users.get(claim).is_some_and(|users| users.iter().any(|user| *user != pod.uid)) {
             // The scheduler's words.
             return Err("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode".to_owned());
@@ -111,7 +111,7 @@ pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> 
         make_directories(&paths.claim_marks(&pod.uid), PRIVATE)?;
         write_mark(&place, &Mark { claim: claim.clone(), group: None })
     };
-    mark().map_err(|error| format!("mark claim {:?} as used: {error}", claim.name))
+    mark().map_err(|error| format!("record claim {:?} as used: {error}", claim.name))
 }
 
 /// Gives the data of a claim that was taken to the pod's `fsGroup`, unless the pod cannot write to it.
@@ -139,7 +139,7 @@ pub(super) fn give(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume, giv
         }
         if given == group { Ok(()) } else { write_mark(&place, &Mark { claim: claimed.claim.clone(), group }) }
     };
-    give().map_err(|error| format!("give the data of claim {:?} to the group: {error}", claimed.claim.name))
+    give().map_err(|error| format!("set the group of the data of claim {:?}: {error}", claimed.claim.name))
 }
 
 /// A mark that a crash left half-written is of a pod that has mounted nothing yet.
@@ -201,7 +201,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
         for (terms, owner) in claimants {
             // A source that may not have the data is told when its pods want them.
             if let Err(error) = make(paths, claim, terms, owner) {
-                failures.push(format!("make {}/{}: {error}", claim.namespace, claim.name));
+                failures.push(format!("create claim {}/{}: {error}", claim.namespace, claim.name));
             }
         }
     }
@@ -218,7 +218,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
                     tracing::info!(
                         namespace = volume.claim.namespace,
                         claim = volume.claim.name,
-                        "delete the data of a claim that is gone"
+                        "deleting the data of a removed claim"
                     );
                     failures.extend(discard(paths, &volume.claim).err().map(|error| error.to_string()));
                 }

@@ -26,7 +26,7 @@ pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path
         // What is noted was said of another directory.
         remove_durable(&note).map_err(|error| format!("remove {note:?}: {error}"))?;
     }
-    make(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
+    make(directory).map_err(|error| format!("create {directory:?}: {error}"))?;
     match medium {
         "" => unmounted(directory)?,
         "Memory" => mounted(directory, size_limit(pod, source, memory_bytes)?)?,
@@ -135,10 +135,10 @@ fn page_bytes(pod: &Pod, medium: &str) -> Result<u64, String> {
     let size = match (medium.strip_prefix("HugePages-"), limited.next(), limited.next()) {
         (Some(size), _, _) => size,
         (None, Some(size), None) if medium == "HugePages" => size,
-        (None, _, _) => return Err(format!("medium {medium:?} does not say which of the pod's page sizes is meant")),
+        (None, _, _) => return Err(format!("medium {medium:?} names no page size, and the pod does not limit exactly one")),
     };
     let bytes = size.parse::<Amount>().ok().and_then(|amount| u64::try_from(amount.value()).ok());
-    bytes.ok_or_else(|| format!("medium {medium:?} has no size of pages"))
+    bytes.ok_or_else(|| format!("medium {medium:?} has an invalid page size"))
 }
 
 /// The pod's cgroup limits how many there can be.

@@ -47,7 +47,11 @@ pub(super) fn write(
     pod_ips: &[IpAddr],
     dns: Option<&NetworkDns>,
 ) -> Result<Vec<String>, String> {
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o750)
+        .create(directory)
+        .map_err(|error| format!("create {directory:?}: {error}"))?;
     let domain = node.cluster_dns.as_ref().map_or(DEFAULT_CLUSTER_DOMAIN, |cluster| cluster.domain.as_str());
     let name = hostname(pod, domain);
     let on_host_network = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
@@ -67,7 +71,7 @@ pub(super) fn write(
 /// before the last.
 pub(super) fn termination_log(directory: &Path, attempt: u32) -> Result<PathBuf, String> {
     let path = directory.join(attempt.to_string());
-    let failed = |error: io::Error| format!("make termination log {path:?}: {error}");
+    let failed = |error: io::Error| format!("create termination log {path:?}: {error}");
     fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(failed)?;
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();

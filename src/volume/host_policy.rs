@@ -27,8 +27,11 @@ impl HostPathPolicy {
             None => Err(format!("hostPath {path:?}: source {source} is not configured")),
             Some(None) => Ok(None),
             Some(Some(allow)) => {
-                let refused =
-                    || format!("hostPath {path:?}: source {source} may not use it (allow.hostPaths in podstead's configuration)");
+                let refused = || {
+                    format!(
+                        "hostPath {path:?}: source {source} is not allowed to mount it (allow.hostPaths in podstead's configuration)"
+                    )
+                };
                 allow.host_path_bounds(path).map(Some).ok_or_else(refused)
             }
         }

@@ -26,7 +26,7 @@ pub(super) fn measure(paths: &Paths, request: &UsageRequest) -> StorageUsage {
     let mut budget = WalkBudget::of(MAX_ENTRIES);
     let mut of = |directory: PathBuf| {
         disk_usage(&directory, &mut budget).unwrap_or_else(|error| {
-            tracing::warn!(directory = %directory.display(), %error, "cannot measure");
+            tracing::warn!(directory = %directory.display(), %error, "cannot measure disk usage");
             0
         })
     };

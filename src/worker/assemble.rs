@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AssembleError {
     /// It is not in the pod: the plan is of another definition.
-    #[error("container {0} is not in its pod")]
+    #[error("the pod has no container {0}")]
     NoContainer(String),
     /// A file that variables come from cannot be read.
     #[error("couldn't parse env file")]
@@ -167,7 +167,7 @@ impl Start<'_> {
         let subject = subject(self.desired, Some(&self.definition.name));
         for SkippedKeys { object, keys } in skipped {
             let message = format!(
-                "Keys [{}] from the EnvFrom {object} were skipped since they are no names, or their values no values, of environment variables",
+                "Keys [{}] from the EnvFrom {object} were skipped since they are considered invalid environment variable names or values",
                 keys.join(", ")
             );
             services.events.record(&subject, EventType::Warning, "InvalidEnvironmentVariableNames", &message);

@@ -32,7 +32,7 @@ pub(super) enum CdiError {
     #[error("device node {}", _0.display())]
     Node(PathBuf, #[source] io::Error),
     /// What is there is no device, or another one than the spec says.
-    #[error("{} is not the device that its CDI spec says", _0.display())]
+    #[error("{} is not the device that its CDI spec describes", _0.display())]
     OtherNode(PathBuf),
 }
 
@@ -174,7 +174,7 @@ mod tests {
     fn a_device_that_is_not_there_or_another_one_is_refused() {
         assert!(injected(&spec("{path: /dev/no-such-radio}")).unwrap_err().starts_with("device node /dev/no-such-radio: "));
         for other in ["{path: /dev/null, minor: 5}", "{path: /dev/null, type: b}", "{path: /etc}"] {
-            assert!(injected(&spec(other)).unwrap_err().contains("is not the device that its CDI spec says"), "{other}");
+            assert!(injected(&spec(other)).unwrap_err().contains("is not the device that its CDI spec describes"), "{other}");
         }
         assert!(injected("{").unwrap_err().contains("radio.yaml cannot be used"), "a broken file is named");
     }

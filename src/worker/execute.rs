@@ -307,7 +307,7 @@ impl Executor<'_> {
         let (Some(definition), Some(sandbox), ImageWork::Present(image)) =
             (definition, self.sandbox, &self.memory.container(name).image)
         else {
-            return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "what it needs is gone".to_owned() };
+            return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "its sandbox or image is gone".to_owned() };
         };
         let PodDefinition { desired, objects, .. } = self.definition;
         let (pod_ips, dns) = (self.memory.pod_ips.as_slice(), self.memory.network_dns.as_ref());
@@ -359,7 +359,7 @@ impl Executor<'_> {
         let marked = tokio::task::spawn_blocking(move || remains::mark_logs(&paths, &desired)).await;
         if let Ok(Err(error)) = marked {
             // Logs that stay are better than a pod that stays.
-            tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "logs are not marked");
+            tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "cannot mark the logs of a removed pod for deletion");
         }
         let uid = &self.definition.desired.uid;
         // Its record goes with the pod's directory: it has to know before.

@@ -44,7 +44,7 @@ impl PodWorker {
             Ok(Ok(())) => self.kept_health = kept,
             // Without a sandbox there is nothing to keep.
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Ok(Err(error)) => tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot keep what probes say"),
+            Ok(Err(error)) => tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot save probe results"),
             // The daemon is going.
             Err(_) => {}
         }

@@ -37,7 +37,7 @@ impl Hook {
             (Some(exec), _, _) => Ok(Check::Exec(exec.command.clone().unwrap_or_default())),
             (None, Some(http), _) => Check::http(http, container).map_err(|error| error.to_string()),
             (None, None, Some(sleep)) => return Hook::Sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))),
-            (None, None, None) => Err("the hook names no action".to_owned()),
+            (None, None, None) => Err("the hook sets none of exec, httpGet and sleep".to_owned()),
         };
         check.map_or_else(Hook::Unusable, Hook::Check)
     }
@@ -112,7 +112,7 @@ impl HookRun {
             }
             // Any answer will do, as for the kubelet.
             Hook::Check(Check::Http(request)) => http::get(&self.address, request, Asker::Hook).await.map(drop),
-            Hook::Check(Check::Tcp(_) | Check::Grpc(_)) => Err("a hook cannot do this".to_owned()),
+            Hook::Check(Check::Tcp(_) | Check::Grpc(_)) => Err("hooks support only exec, httpGet and sleep".to_owned()),
         }
     }
 }

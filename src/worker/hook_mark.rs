@@ -35,7 +35,7 @@ pub(super) async fn set(paths: &Paths, uid: &PodUid, container: &ContainerName, 
         }
     };
     if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
-        tracing::warn!(pod_uid = %uid, %container, %error, "cannot keep how far a hook is");
+        tracing::warn!(pod_uid = %uid, %container, %error, "cannot save the progress of a hook");
     }
 }
 

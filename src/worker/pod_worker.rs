@@ -196,7 +196,7 @@ impl PodWorker {
             }
             self.execute(services, &observed, plan.actions).await;
         }
-        tracing::error!(pod = %self.definition.desired.full_name, "the plan does not come to an end");
+        tracing::error!(pod = %self.definition.desired.full_name, "the pod's plan does not settle, retrying later");
         TurnEnd::Wait(Some(services.clock.now().moment + PAUSE))
     }
 

@@ -64,7 +64,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// It cannot be understood: cut short by a power cut, or from a newer podstead.
-    #[error("understand pod record {}", path.display())]
+    #[error("decode pod record {}", path.display())]
     Decode {
         /// The file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum RecordError {
         source: serde_json::Error,
     },
     /// It is of a version that this podstead does not know.
-    #[error("pod record {} is of version {version}", path.display())]
+    #[error("pod record {} has the unsupported version {version}", path.display())]
     Version {
         /// The file.
         path: PathBuf,

@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum RemainsError {
     /// The mark could not be made or read.
-    #[error("mark logs as left behind in {}", path.display())]
+    #[error("mark logs of a removed pod in {}", path.display())]
     Mark {
         /// The mark, or the directory of all marks.
         path: PathBuf,
@@ -27,7 +27,7 @@ pub enum RemainsError {
         source: io::Error,
     },
     /// The log directory, or links to what was in it, could not be removed.
-    #[error("remove logs {}", path.display())]
+    #[error("delete logs {}", path.display())]
     Remove {
         /// The log directory, or the directory of links.
         path: PathBuf,

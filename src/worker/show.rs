@@ -94,7 +94,7 @@ impl PodWorker {
             // A pod of which nothing is on disk yet, or any more.
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
             Ok(Err(error)) => {
-                tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot keep when conditions changed");
+                tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot save condition transition times");
             }
             // The daemon is going.
             Err(_) => {}

@@ -32,7 +32,7 @@ pub(super) enum ImportError {
     #[error("open archive")]
     Open(#[source] io::Error),
     /// Not a file.
-    #[error("it is not a regular file")]
+    #[error("not a regular file")]
     NotAFile,
     /// The archive itself.
     #[error(transparent)]
@@ -68,7 +68,7 @@ pub(super) enum ImportError {
         source: LayerError,
     },
     /// A file that the documents name is missing.
-    #[error("the archive lacks the file {0:?}, or it is not a layer")]
+    #[error("the file {0:?} is missing from the archive or is not a layer")]
     Missing(String),
     /// The store.
     #[error("store the image")]

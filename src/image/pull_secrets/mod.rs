@@ -131,10 +131,10 @@ impl PullSecrets {
         }
         let of = |names: &[String]| names.join(", ");
         let place = format!("{}/{}", image.host(), image.repository());
-        let mut told = format!("no entry of imagePullSecrets ({}) is for {place}", of(&self.names));
+        let mut told = format!("none of imagePullSecrets ({}) has credentials for {place}", of(&self.names));
         if !self.others.is_empty() {
             let types = TYPES.map(|(kind, _)| kind).join(" nor ");
-            told += &format!("; {} has neither type {types}", of(&self.others));
+            told += &format!("; {} is of neither type {types}", of(&self.others));
         }
         Some(told)
     }
@@ -201,11 +201,17 @@ mod tests {
     fn what_is_wrong_names_the_secret_and_not_what_it_holds() {
         let image = "r.lan/a".parse().unwrap();
         let damaged = PullSecrets::new(&[secret("bad", TYPES[0].0, TYPES[0].1, r#"{"auths":{"r.lan":"hunter2"}}"#)]);
-        assert_eq!(damaged.problem(), Some("Secret shop/bad: .dockerconfigjson is JSON of another shape (line 1, column 27)"));
+        assert_eq!(
+            damaged.problem(),
+            Some("Secret shop/bad: .dockerconfigjson is JSON of an unexpected structure (line 1, column 27)")
+        );
         let opaque = PullSecrets::new(&[secret("key", "Opaque", ".dockerconfigjson", "{}")]);
         assert_eq!(opaque.problem(), None);
         let told = opaque.explain_no_login(&image).unwrap();
-        assert!(told.starts_with("no entry of imagePullSecrets (shop/key) is for r.lan/a; shop/key has neither type"), "{told}");
+        assert!(
+            told.starts_with("none of imagePullSecrets (shop/key) has credentials for r.lan/a; shop/key is of neither type"),
+            "{told}"
+        );
         let shown = format!("{:?} {:?}", PullSecrets::new(&[json("s", &[("r.lan", "u")])]), json("s", &[("r.lan", "u")]));
         assert!(shown.contains("shop/s") && !shown.contains("hunter2"), "{shown}");
         assert_eq!(PullSecrets::none().explain_no_login(&image), None);

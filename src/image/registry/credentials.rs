@@ -54,7 +54,7 @@ mod tests {
         let tokens = br#"{"auths":{"r.lan:5000":{"identitytoken":"i"},"s.lan":{}},"credsStore":"x"}"#;
         assert_eq!(from_auth_file(tokens, "r.lan:5000"), Ok(Credentials::Identity("i".into())));
         assert!(from_auth_file(tokens, "s.lan").unwrap_err().contains("credential helpers"));
-        assert!(from_auth_file(b"{", "r").unwrap_err().contains("ends early"));
+        assert!(from_auth_file(b"{", "r").unwrap_err().contains("truncated JSON"));
     }
 
     #[test]

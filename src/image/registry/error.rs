@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::image) enum RegistryError {
     /// No address for the host's name.
-    #[error("the name {host} cannot be resolved: {reason}")]
+    #[error("cannot resolve {host}: {reason}")]
     Resolve {
         /// The host.
         host: String,
@@ -16,7 +16,7 @@ pub(in crate::image) enum RegistryError {
         reason: String,
     },
     /// No connection.
-    #[error("no connection to {host}: {reason}")]
+    #[error("cannot connect to {host}: {reason}")]
     Connect {
         /// The host.
         host: String,
@@ -24,7 +24,7 @@ pub(in crate::image) enum RegistryError {
         reason: String,
     },
     /// No secure connection.
-    #[error("no secure connection to {host}: {reason}")]
+    #[error("TLS connection to {host} failed: {reason}")]
     Tls {
         /// The host.
         host: String,
@@ -32,13 +32,13 @@ pub(in crate::image) enum RegistryError {
         reason: String,
     },
     /// Connected, then silent.
-    #[error("{host} stopped answering")]
+    #[error("{host} stopped responding")]
     Stalled {
         /// The host.
         host: String,
     },
     /// The answer ended early.
-    #[error("the answer of {host} was cut off: {reason}")]
+    #[error("response from {host} was cut off: {reason}")]
     Broken {
         /// The host.
         host: String,
@@ -56,7 +56,7 @@ pub(in crate::image) enum RegistryError {
         seconds: u64,
     },
     /// A redirect that is not followed.
-    #[error("{host} redirects: {reason}")]
+    #[error("{host} sent a redirect that is not followed: {reason}")]
     Redirect {
         /// The host that redirects.
         host: String,
@@ -64,7 +64,7 @@ pub(in crate::image) enum RegistryError {
         reason: String,
     },
     /// A token server that is not asked.
-    #[error("{host} wants a token: {reason}")]
+    #[error("{host} requires a token that is not requested: {reason}")]
     Realm {
         /// The registry.
         host: String,
@@ -75,7 +75,7 @@ pub(in crate::image) enum RegistryError {
     #[error("{0}")]
     Forbidden(#[from] ForbiddenAddress),
     /// Headers larger than headers can be.
-    #[error("the headers of {host} are larger than {} KiB", MAX_HEADERS >> 10)]
+    #[error("response headers from {host} are larger than {} KiB", MAX_HEADERS >> 10)]
     Headers {
         /// The host.
         host: String,
@@ -111,7 +111,7 @@ pub(in crate::image) enum RegistryError {
         said: String,
     },
     /// 429.
-    #[error("{host} allows no more requests for now (429 Too Many Requests){said}")]
+    #[error("{host} limits the request rate (429 Too Many Requests){said}")]
     TooMany {
         /// The host.
         host: String,
@@ -121,7 +121,7 @@ pub(in crate::image) enum RegistryError {
         said: String,
     },
     /// Any other status.
-    #[error("{host} answered {code}{said}")]
+    #[error("{host} returned {code}{said}")]
     Status {
         /// The host.
         host: String,
@@ -131,7 +131,7 @@ pub(in crate::image) enum RegistryError {
         said: String,
     },
     /// A body larger than such a body can be.
-    #[error("the answer of {host} is larger than {limit} bytes")]
+    #[error("response from {host} is larger than {limit} bytes")]
     TooLarge {
         /// The host.
         host: String,
@@ -139,7 +139,7 @@ pub(in crate::image) enum RegistryError {
         limit: u64,
     },
     /// An answer that makes no sense.
-    #[error("the answer of {host} makes no sense: {reason}")]
+    #[error("invalid response from {host}: {reason}")]
     Protocol {
         /// The host.
         host: String,
@@ -202,7 +202,7 @@ impl RegistryError {
             Failure::Resolve(reason) => Self::Resolve { host, reason },
             Failure::Connect(reason) => Self::Connect { host, reason },
             Failure::Tls(reason) if reason == NO_TLS => {
-                Self::Tls { host, reason: format!("{reason} (set http: true for the registry if that is intended)") }
+                Self::Tls { host, reason: format!("{reason} (set http: true for the registry if this is intended)") }
             }
             Failure::Tls(reason) => Self::Tls { host, reason },
             Failure::Stalled => Self::Stalled { host },

@@ -121,7 +121,7 @@ fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -
         EntryKind::File => tree.file(&path, entry, reader),
         EntryKind::Symlink => match entry.link.is_empty() {
             false => tree.symlink(&path, entry),
-            true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a link to nothing" }),
+            true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a link without a target" }),
         },
         EntryKind::HardLink => {
             let target = path::clean(&entry.link, depth).map_err(bad_path)?;

@@ -16,10 +16,10 @@ pub enum BadPath {
     #[error("path is too deep")]
     Deep,
     /// Ends the name for the kernel but not for the archive.
-    #[error("path has a zero byte")]
+    #[error("path contains a NUL byte")]
     Zero,
     /// `.wh.` of nothing, of `.` or of `..`.
-    #[error("whiteout of nothing")]
+    #[error("whiteout without a name")]
     Whiteout,
 }
 

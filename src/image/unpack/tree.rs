@@ -173,7 +173,7 @@ impl Tree {
             None => {
                 return Err(UnpackError::Refused {
                     entry: lossy(path),
-                    reason: "is a hard link to something that this layer does not have",
+                    reason: "is a hard link to a file that is not in this layer",
                 });
             }
             Some(_) => {}
@@ -270,13 +270,13 @@ impl Tree {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
             Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(failed("look at", path, error)),
+            Err(error) => Err(failed("inspect", path, error)),
         }
     }
 
     fn remove(&mut self, parent: &OwnedFd, path: &[u8]) -> Result<Replaced, UnpackError> {
         let (_, name) = split(path);
-        let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("look at", path, error))?;
+        let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("inspect", path, error))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if matches!(kind, FileType::Directory | FileType::Symlink) {
             // Paths through it lead elsewhere from now on.
@@ -338,7 +338,7 @@ impl Tree {
                 Ok(()) => {}
                 // A symlink that leads to nothing in this layer.
                 Err(Errno::EXIST) => {
-                    return Err(UnpackError::Refused { entry: lossy(path), reason: "lies below a symlink to nowhere" });
+                    return Err(UnpackError::Refused { entry: lossy(path), reason: "is below a dangling symlink" });
                 }
                 Err(errno) => return Err(error(errno)),
             }

@@ -24,23 +24,23 @@ impl Shared {
             self.sweep(&mut state)
         };
         if let Err(error) = swept {
-            tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");
+            tracing::warn!(error = %error_chain(&error), "cannot remove unused pod interfaces");
         }
         let mode = self.state().mode;
         match mode {
             NetworkMode::Routed => self.look_at_interfaces(None),
             NetworkMode::Bridge => match bridge::restore(&self.names, &ranges) {
                 Ok(bridge) => self.look_at_interfaces(Some(bridge)),
-                Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the bridge of pods"),
+                Err(error) => tracing::warn!(error = %error_chain(&error), "cannot restore the pod bridge"),
             },
         }
         match uplink::mtu(&self.names) {
             Ok(mtu) => self.state().mtu = mtu,
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the uplink"),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot read the MTU of the uplink"),
         }
         match ranges::used_networks(&self.names) {
             Ok(used) => self.tell_collisions(&ranges::collisions(&ranges, &used)),
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the networks of this host"),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot list the networks of this host"),
         }
     }
 
@@ -50,7 +50,7 @@ impl Shared {
         let thrown = match switches::throw(Path::new(SYSCTLS), &self.links.paths, with_ipv6) {
             Ok(thrown) => thrown,
             Err(error) => {
-                let message = format!("packets of pods are not passed on: {}", error_chain(&error));
+                let message = format!("cannot enable IP forwarding for pods: {}", error_chain(&error));
                 return self.tell_once(EventType::Warning, "ForwardingSwitchedOff", &message);
             }
         };
@@ -59,10 +59,10 @@ impl Shared {
             return;
         }
         if self.rules().guard(thrown.ever) {
-            self.make_rules("somebody switched off that packets are passed on: what is not of pods is not from now on");
+            self.make_rules("IP forwarding was switched off; forwarding pod traffic only");
         }
         let message = format!(
-            "somebody set {} to 0, which cuts pods off: set to 1 again. Look into /etc/sysctl.d for who does it",
+            "{} was set to 0, which disconnects pods: reset to 1; check /etc/sysctl.d for the setting",
             names.join(" and ")
         );
         tracing::warn!(message, "network");
@@ -74,10 +74,10 @@ impl Shared {
         let is_there = self.rules().is_there();
         match is_there {
             Ok(true) => {}
-            Ok(false) => self.make_rules("the packet rules of pods were gone: made anew"),
+            Ok(false) => self.make_rules("the packet rules of pods were missing: recreated them"),
             Err(error) => {
-                tracing::warn!(error = %error_chain(&error), "cannot look at packet rules");
-                self.make_rules("made packet rules anew in any case");
+                tracing::warn!(error = %error_chain(&error), "cannot read the packet rules");
+                self.make_rules("recreated the packet rules");
             }
         }
     }
@@ -87,7 +87,7 @@ impl Shared {
         if self.state().ranges.is_none() {
             return;
         }
-        self.make_rules("somebody changed the packet rules of pods: made anew");
+        self.make_rules("the packet rules of pods were changed: recreated them");
         self.look_at_firewalls();
     }
 
@@ -98,7 +98,7 @@ impl Shared {
         };
         match made {
             Ok(()) => tracing::warn!("{why}"),
-            Err(error) => return tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
+            Err(error) => return tracing::error!(error = %error_chain(&error), "cannot create the packet rules"),
         }
         // What clients began to send in the meantime went to this host, and would for as long as they send.
         self.forget_datagrams(&leads);
@@ -106,7 +106,7 @@ impl Shared {
 
     pub(super) fn tell_collisions(&self, collisions: &[Collision]) {
         for collision in collisions {
-            let message = format!("{collision}: pods cannot reach what has the addresses of other pods there");
+            let message = format!("{collision}: pods cannot reach hosts there that have the address of a pod");
             self.tell_once(EventType::Warning, "PodRangeCollides", &message);
         }
     }

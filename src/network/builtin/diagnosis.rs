@@ -89,7 +89,7 @@ const PROC: &str = "/proc";
 pub fn listener(port: &HostPort) -> Option<String> {
     let is_resolver = |address: IpAddr, _| address == RESOLVER_ON_HOST;
     let listener = listeners::in_the_way(port, is_resolver).ok().flatten()?;
-    Some(listeners::owner(Path::new(PROC), &listener).unwrap_or_else(|| "a service of this host".to_owned()))
+    Some(listeners::owner(Path::new(PROC), &listener).unwrap_or_else(|| "a service on this host".to_owned()))
 }
 
 /// Who has the port at which pods on the host's network ask for names, if that is not the daemon.
@@ -98,7 +98,7 @@ pub fn in_place_of_resolver() -> Option<String> {
         let port = HostPort { protocol, host_ip: Some(RESOLVER_ON_HOST.into()), host_port: 53, container_port: 53 };
         let owner_of = |is_other: &dyn Fn(IpAddr) -> bool| {
             let found = listeners::in_the_way(&port, |address, _| is_other(address)).ok().flatten()?;
-            Some(listeners::owner(Path::new(PROC), &found).unwrap_or_else(|| "a service of this host".to_owned()))
+            Some(listeners::owner(Path::new(PROC), &found).unwrap_or_else(|| "a service on this host".to_owned()))
         };
         // One of all addresses may have been there before the daemon's.
         match owner_of(&|address| address != RESOLVER_ON_HOST) {

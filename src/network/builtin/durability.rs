@@ -61,7 +61,7 @@ impl Shared {
         let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
         let recorded = under_way.unwrap_or_else(|| self.recording(uid)).await;
         recorded
-            .map_err(|error| failed(format!("the work was cut short: {error}")))?
+            .map_err(|error| failed(format!("the operation was interrupted: {error}")))?
             .map_err(|error| failed(error_chain(&error).to_string()))?;
         self.unsynced().remove(uid);
         Ok(())

@@ -41,7 +41,7 @@ pub(super) struct Wish {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LeaseError {
     /// Another pod has the port.
-    #[error("hostPort {port} is taken by pod {by}")]
+    #[error("hostPort {port} is in use by pod {by}")]
     PortTaken { port: HostPort, by: PodFullName },
     /// All addresses are given out.
     #[error("no free address in {}", ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))]
@@ -93,7 +93,7 @@ impl Leases {
         for (other, lease) in self.leases.iter().filter(|(other, lease)| *other != uid && lease.holds_ports) {
             let taken = ports.iter().find(|port| lease.ports.iter().any(|held| held.collides(port)));
             if let Some(port) = taken {
-                tracing::debug!(pod_uid = %uid, %other, %port, "port is taken");
+                tracing::debug!(pod_uid = %uid, %other, %port, "port is in use");
                 return Err(LeaseError::PortTaken { port: *port, by: lease.pod.clone() });
             }
         }
@@ -234,7 +234,7 @@ mod tests {
         let mut leases = Leases::default();
         leases.grant(&a, &wish("a", &[8080]), &ranges, false).unwrap();
         let refused = leases.grant(&b, &wish("b", &[1, 8080]), &ranges, false).unwrap_err();
-        assert_eq!(refused.to_string(), "hostPort 8080/TCP is taken by pod a_default");
+        assert_eq!(refused.to_string(), "hostPort 8080/TCP is in use by pod a_default");
         assert_eq!(leases.get(&b), None, "a refused pod has nothing");
         leases.grant(&a, &wish("a", &[8080]), &ranges, false).unwrap();
         leases.rest(&a);

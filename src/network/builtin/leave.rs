@@ -22,7 +22,7 @@ fn failed<E: Error + 'static>(what: &'static str) -> impl Fn(E) -> LeaveError {
     move |error| LeaveError { what, reason: error_chain(&error).to_string() }
 }
 
-const RECORDS: &str = "read what the network has recorded";
+const RECORDS: &str = "read the records of the pod network";
 const INTERFACES: &str = "remove the interfaces of pods";
 const RULES: &str = "remove the packet rules of pods";
 

@@ -30,13 +30,13 @@ pub(super) enum LinkError {
         source: io::Error,
     },
     /// The kernel refused on the host's side.
-    #[error("connect the pod on the host")]
+    #[error("set up the pod's interface on the host")]
     Host(#[source] NetlinkError),
     /// The kernel refused on the pod's side.
-    #[error("connect the pod in its namespace")]
+    #[error("set up the interface in the pod's namespace")]
     Pod(#[source] NetlinkError),
     /// The name belongs to somebody else.
-    #[error("the host has an interface {0} that is not podstead's")]
+    #[error("the host's interface {0} does not belong to podstead")]
     Foreign(String),
 }
 

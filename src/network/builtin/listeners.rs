@@ -112,7 +112,7 @@ fn hex_address(text: &str) -> Option<IpAddr> {
 /// The name of the listener in the way of a port; `None` if there is none, or if that cannot be told. `is_own` as for [`in_the_way`].
 pub(in crate::network) fn owner_of(root: &Path, port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> Option<String> {
     let listener = in_the_way(port, is_own).ok().flatten()?;
-    Some(owner(root, &listener).unwrap_or_else(|| "a service of this host".to_owned()))
+    Some(owner(root, &listener).unwrap_or_else(|| "a service on this host".to_owned()))
 }
 
 /// Name and process id of who has the socket, for people; `None` if it cannot be told. Looks at all processes.

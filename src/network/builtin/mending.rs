@@ -85,7 +85,7 @@ impl Shared {
         }
         let ends = match HostEnds::look(&self.names) {
             Ok(ends) => ends,
-            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at the interfaces of pods"),
+            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot list the interfaces of pods"),
         };
         for (uid, lease) in connected {
             let Some(slot) = lease.slot else { continue };
@@ -101,13 +101,13 @@ impl Shared {
         let reaches_loopback = lease.ports.iter().any(is_on_loopback);
         let wanted = Wanted { reaches_loopback, mtu: None, bridge: bridge.map(|index| (index, &[][..])) };
         let consequence = match links::restore(lease, slot, index, wanted) {
-            Ok(true) => "it has them again".to_owned(),
+            Ok(true) => "restored it".to_owned(),
             // The pod has just gone.
             Ok(false) => return,
-            Err(error) => format!("it cannot be given them: {}", error_chain(&error)),
+            Err(error) => format!("cannot restore it: {}", error_chain(&error)),
         };
         let name = self.names.interface(slot);
-        let message = format!("interface {name} of the host was switched off, or lacked addresses or routes; {consequence}");
+        let message = format!("interface {name} of the host was down, or lacked addresses or routes; {consequence}");
         self.tell_of_pod(uid, lease, &message);
     }
 
@@ -117,7 +117,7 @@ impl Shared {
             return;
         }
         self.news().insert(uid.clone());
-        let message = format!("interface {} is gone; the pod is connected anew", self.names.interface(slot));
+        let message = format!("interface {} is gone; reconnecting the pod", self.names.interface(slot));
         self.tell_of_pod(uid, lease, &message);
         // A daemon that ends hears nothing.
         self.links.pokes.send(uid.clone()).ok();

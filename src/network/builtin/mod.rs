@@ -146,7 +146,7 @@ impl BuiltinNetwork {
         let shared = Arc::clone(&self.shared);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
         done.unwrap_or_else(|error| {
-            Err(NetworkError::Failed { uid: uid.clone(), reason: format!("the work was cut short: {error}") })
+            Err(NetworkError::Failed { uid: uid.clone(), reason: format!("the operation was interrupted: {error}") })
         })
     }
 }
@@ -316,11 +316,11 @@ impl Shared {
         }) {
             Ok(None) => Ok(()),
             Ok(Some(listener)) => {
-                let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service of this host".to_owned());
-                Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")))
+                let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service on this host".to_owned());
+                Err(NetworkError::PortTaken(format!("hostPort {port} is in use by {owner}")))
             }
             Err(error) => {
-                tracing::warn!(%error, %port, "cannot tell who listens");
+                tracing::warn!(%error, %port, "cannot list listening sockets");
                 Ok(())
             }
         }
@@ -377,7 +377,7 @@ impl Shared {
     fn forget_datagrams(&self, leads: &Leads) {
         let ranges = self.state().ranges.clone().unwrap_or_default();
         if let Err(error) = tracked::forget(leads, &ranges) {
-            tracing::warn!(error = %error_chain(&error), "cannot forget where datagrams went: clients that go on sending may reach nobody");
+            tracing::warn!(error = %error_chain(&error), "cannot delete tracked connections: UDP clients that keep sending may not reach the pod");
         }
     }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 /// Why there is no range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("every default range of IPv4 addresses is in use on this host: name a free one in network.ipv4Range")]
+#[error("all default IPv4 address ranges are in use on this host: set a free range in network.ipv4Range")]
 pub(super) struct NoFreeRange;
 
 /// What was decided.
@@ -38,7 +38,7 @@ pub(super) struct Collision {
 
 impl std::fmt::Display for Collision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the range of pods {} overlaps {}", self.range, self.with)?;
+        write!(f, "the pod address range {} overlaps {}", self.range, self.with)?;
         if self.interface.is_empty() { Ok(()) } else { write!(f, " behind interface {}", self.interface) }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(texts(&with_pods), ["10.201.0.0/20"]);
         assert_eq!(
             with_pods.collisions[0].to_string(),
-            "the range of pods 10.201.0.0/20 overlaps 10.201.4.0/24 behind interface eth0"
+            "the pod address range 10.201.0.0/20 overlaps 10.201.4.0/24 behind interface eth0"
         );
         let without = decide(&config, &chosen, false, false, &uplink).unwrap();
         assert_eq!((texts(&without), without.collisions.len()), (vec!["10.213.0.0/20".to_owned()], 0));

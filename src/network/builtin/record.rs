@@ -128,7 +128,7 @@ mod tests {
             .unwrap();
         let (leases, unreadable) = read_leases(&paths).unwrap();
         assert!(leases.is_empty());
-        assert!(unreadable[0].1.to_string().ends_with("it is of version 2"), "{}", unreadable[0].1);
+        assert!(unreadable[0].1.to_string().ends_with("it has the unsupported version 2"), "{}", unreadable[0].1);
     }
 
     #[test]

@@ -80,7 +80,9 @@ impl Rules {
             self.switches.sees_listeners = false;
             result = self.commit(&whole(self));
             if result.is_ok() {
-                tracing::warn!("this kernel has no nft_socket: a hostPort goes before a service of the host that starts later");
+                tracing::warn!(
+                    "this kernel lacks nft_socket: a hostPort takes precedence over a service of this host that starts later on the same port"
+                );
             }
         }
         self.is_made = result.is_ok();

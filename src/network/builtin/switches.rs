@@ -16,7 +16,7 @@ const IPV6_FORWARD: &str = "ipv6/conf/all/forwarding";
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SwitchError {
     /// What was thrown cannot be noted.
-    #[error("note which switches are thrown")]
+    #[error("record the changed sysctls")]
     Note(#[source] RecordError),
     /// A sysctl cannot be read or written.
     #[error("set sysctl {}", path.display())]
@@ -54,12 +54,12 @@ pub(super) fn throw(root: &Path, paths: &Paths, with_ipv6: bool) -> Result<Throw
     }
     if opens_ipv4 {
         write(root, IPV4_FORWARD, "1")?;
-        tracing::info!("switched net.ipv4.ip_forward on: packets of pods are passed on, others as before are not");
+        tracing::info!("set net.ipv4.ip_forward to 1; forwarding pod traffic only");
     }
     if opens_ipv6 {
         keep_router_advertisements(root)?;
         write(root, IPV6_FORWARD, "1")?;
-        tracing::info!("switched net.ipv6.conf.all.forwarding on: packets of pods are passed on, others as before are not");
+        tracing::info!("set net.ipv6.conf.all.forwarding to 1; forwarding pod traffic only");
     }
     Ok(Throw { ever: thrown, now: ThrownSwitches { ipv4: opens_ipv4, ipv6: opens_ipv6 } })
 }

@@ -63,7 +63,7 @@ impl Shared {
     /// Has plugins remove what belongs to none of podstead's attachments, in networks that podstead has used.
     async fn collect_garbage(self: &Arc<Self>) {
         if self.care.lacks_records.load(Ordering::Relaxed) {
-            let message = "records of what CNI plugins gave pods cannot be read: plugins are not asked to remove what belongs to nobody before the daemon starts with all of them";
+            let message = "cannot read all records of CNI attachments: CNI garbage collection is off until the daemon restarts and reads them all";
             return self.tell_once("NetworkRecordLost", message);
         }
         let directory = Arc::clone(self);
@@ -91,22 +91,18 @@ impl Shared {
                 Ok(Ok(addresses)) if addresses.is_empty() => {}
                 Ok(Ok(addresses)) => {
                     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                    tracing::info!(
-                        network = name,
-                        addresses = texts.join(" "),
-                        "gave back addresses that host-local had given to nobody"
-                    );
+                    tracing::info!(network = name, addresses = texts.join(" "), "released unused host-local addresses");
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(network = name, %error, "cannot look for addresses that host-local gave to nobody")
+                    tracing::warn!(network = name, %error, "cannot find unused host-local addresses")
                 }
                 Err(error) => {
-                    tracing::warn!(network = name, %error, "the look for addresses that host-local gave to nobody was cut short")
+                    tracing::warn!(network = name, %error, "the search for unused host-local addresses was interrupted")
                 }
             }
             let valid = valid.get(name).map(Vec::as_slice).unwrap_or_default();
             if let Err(error) = chain.gc(valid).await {
-                tracing::warn!(network = name, error = %error_chain(&error), "CNI plugins cannot remove what belongs to nobody");
+                tracing::warn!(network = name, error = %error_chain(&error), "CNI garbage collection failed");
             }
         }
     }
@@ -154,7 +150,7 @@ impl Shared {
             };
             is_lost |= !is_there;
             // What a plugin alone finds fault with goes on as it is: another connection would break what works.
-            let consequence = if is_there { "the pod stays as it is" } else { "the pod is connected anew" };
+            let consequence = if is_there { "the pod stays connected" } else { "reconnecting the pod" };
             self.warn(uid, name, "NetworkCheckFailed", &format!("{message}; {consequence}"));
         }
         if let Some(lead) = lead.clone().filter(|_| !is_lost) {
@@ -165,7 +161,7 @@ impl Shared {
                     uid,
                     name,
                     "NetworkCheckFailed",
-                    &format!("the default route through {interface} is gone; it is made anew"),
+                    &format!("the default route through {interface} is gone; recreating it"),
                 );
                 is_lost = true;
             }

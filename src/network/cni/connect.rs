@@ -100,8 +100,10 @@ impl Shared {
         work: impl Future<Output = Result<T, NetworkError>> + Send + 'static,
     ) -> Result<T, NetworkError> {
         let mut task = tokio::spawn(work);
-        let cut_short =
-            |error: &dyn Error| NetworkError::Failed { uid: uid.clone(), reason: format!("the work was cut short: {error}") };
+        let cut_short = |error: &dyn Error| NetworkError::Failed {
+            uid: uid.clone(),
+            reason: format!("the operation was interrupted: {error}"),
+        };
         match tokio::time::timeout(PATIENCE, &mut task).await {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => Err(cut_short(&error)),
@@ -280,8 +282,10 @@ impl Shared {
             });
         }
         if wish.is_unlimited_by(&network) {
-            let message =
-                format!("no plugin of network {} has the capability bandwidth: nothing limits the pod's traffic", network.name);
+            let message = format!(
+                "no plugin of network {} supports the capability bandwidth: the pod's traffic is not limited",
+                network.name
+            );
             self.warn(uid, name, "BandwidthIgnored", &message);
         }
         let chain = Chain { plugins: &self.plugins, network: &network, version: network.latest(), cancel };
@@ -312,7 +316,7 @@ impl Shared {
                 if !error.is_broken_off()
                     && let Err(also) = self.detach(uid, name, seat, &ask.place.interface, &netns).await
                 {
-                    tracing::warn!(%uid, error = %error_chain(&also), "what a CNI plugin made half is left for now");
+                    tracing::warn!(%uid, error = %error_chain(&also), "cannot clean up an incomplete CNI attachment yet");
                 }
                 Err(if error.is_broken_off() { NetworkError::UnderWay } else { failed(uid, &error) })
             }
@@ -339,8 +343,10 @@ impl Shared {
             return Err(NetworkError::PortTaken(refusal));
         }
         if wish.is_unlimited_by(&network) {
-            let message =
-                format!("no plugin of network {} has the capability bandwidth: nothing limits the pod's traffic", network.name);
+            let message = format!(
+                "no plugin of network {} supports the capability bandwidth: the pod's traffic is not limited",
+                network.name
+            );
             self.warn(uid, name, "BandwidthIgnored", &message);
         }
         let ask = wish.ask_of(&network, pod);
@@ -397,12 +403,7 @@ impl Shared {
                     self.give_up(uid, name, seat, attachment.result.is_none(), &error)?;
                 }
             }
-            None => self.warn(
-                uid,
-                name,
-                "NetworkRecordLost",
-                "what CNI plugins made for the pod cannot be taken down: its record is broken",
-            ),
+            None => self.warn(uid, name, "NetworkRecordLost", "cannot delete a CNI attachment of the pod: its record is damaged"),
         }
         let interface = interface.to_owned();
         self.change(uid, name, move |record| record.attachments.retain(|attachment| attachment.interface() != interface)).await
@@ -425,7 +426,7 @@ impl Shared {
             return Err(failed(uid, error));
         }
         *attempts = 0;
-        let message = format!("what a CNI plugin made for the pod may be left: {}", error_chain(error));
+        let message = format!("a CNI plugin may have left resources of the pod behind: {}", error_chain(error));
         self.warn(uid, name, "NetworkLeftBehind", &message);
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(super) enum DirectoryError {
 }
 
 fn known(there: &[String]) -> String {
-    if there.is_empty() { String::new() } else { format!(" (there are: {})", there.join(", ")) }
+    if there.is_empty() { String::new() } else { format!(" (available: {})", there.join(", ")) }
 }
 
 /// The configurations, by the names of their files.
@@ -124,7 +124,7 @@ impl Directory {
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(MAX_CONFLIST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(directory.first().unwrap().0.name, "a");
         assert_eq!(directory.named("b").unwrap().0.name, "b");
         let said = directory.named("c").unwrap_err().to_string();
-        assert!(said.starts_with("no network c in /") && said.ends_with(" (there are: a, b)"), "{said}");
+        assert!(said.starts_with("no network c in /") && said.ends_with(" (available: a, b)"), "{said}");
     }
 
     #[test]

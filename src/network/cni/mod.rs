@@ -166,7 +166,7 @@ impl CniNetwork {
             self.shared.claim_ports(uid, &PodFullName::of(pod), host_ports(pod), true).await?;
         }
         if let Some(annotation) = wish::asks_for_networks(pod) {
-            let message = format!("annotation {annotation} has no effect on a pod that is on the host's network");
+            let message = format!("annotation {annotation} has no effect: the pod uses the host's network");
             self.shared.warn(uid, &PodFullName::of(pod), "NetworksIgnored", &message);
         }
         self.base.setup(uid, pod, None).await
@@ -183,15 +183,15 @@ impl PodNetwork for CniNetwork {
         let wishes = Wishes::of(uid, &name, pod, kind == NetworkKind::Cni).map_err(failed)?;
         let has_first = self.has_first(uid, &wishes);
         if let Some(port) = wishes.ports.first().filter(|_| kind != NetworkKind::Cni) {
-            let reason = "it leads to pods on podstead's own network only";
-            return Err(NetworkError::PortTaken(format!("hostPort {port} cannot lead to the pod: {reason}")));
+            let reason = "hostPorts reach only pods on podstead's own network";
+            return Err(NetworkError::PortTaken(format!("cannot forward hostPort {port} to the pod: {reason}")));
         }
         if wishes.has_bandwidth && !has_first {
             self.shared.warn(
                 uid,
                 &name,
                 "BandwidthIgnored",
-                "limits of bandwidth need a CNI plugin: nothing limits the pod's traffic",
+                "bandwidth limits need a CNI plugin: the pod's traffic is not limited",
             );
         }
         let base = if has_first { None } else { Some(self.base.setup(uid, pod, Some(netns)).await?) };
@@ -255,7 +255,7 @@ impl Shared {
         match record::read_all(&self.links.paths) {
             Ok((found, unreadable)) => {
                 for (uid, error) in unreadable {
-                    tracing::error!(%uid, error = %error_chain(&error), "the record of what CNI plugins gave a pod is lost");
+                    tracing::error!(%uid, error = %error_chain(&error), "cannot read the record of a pod's CNI attachments");
                     self.care.lack_records();
                 }
                 for (uid, record) in &found {
@@ -266,7 +266,7 @@ impl Shared {
                 lock(&self.records).extend(found);
             }
             Err(error) => {
-                tracing::error!(error = %error_chain(&error), "cannot read what CNI plugins gave pods");
+                tracing::error!(error = %error_chain(&error), "cannot read the records of CNI attachments");
                 self.care.lack_records();
             }
         }

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The port where names are asked for.
 const DOMAIN: u16 = 53;
 /// What comes of a resolver that a pod cannot ask.
-const UNANSWERED: &str = "pods of a CNI network ask the host's name servers and do not find each other by name";
+const UNANSWERED: &str = "pods on CNI networks use the host's name servers and cannot resolve each other's names";
 
 /// Who answers, and who may ask.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Shared {
         let router = routers.into_iter().find(|router| own.contains(router) && self.is_answered_at(*router))?;
         if let Err(error) = ask(netns, router) {
             let message = format!(
-                "{UNANSWERED}: rules of this host have to accept what comes from pods to port {DOMAIN} of {router}, of UDP and TCP ({error})"
+                "{UNANSWERED}: add firewall rules that accept packets from pods to UDP and TCP port {DOMAIN} of {router} ({error})"
             );
             self.tell_once("DnsBlocked", &message);
             return None;

@@ -20,7 +20,7 @@ pub(super) enum NamespaceError {
         source: io::Error,
     },
     /// The kernel refused.
-    #[error("look at interfaces of the pod")]
+    #[error("list the pod's interfaces")]
     Look(#[source] NetlinkError),
     /// `lo` cannot be set up.
     #[error("set lo up")]

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(found, [(good.clone(), record.clone())]);
         assert_eq!(unreadable[0].0, bad);
         fs::write(paths.pod_cni(&bad), r#"{"version": 2, "pod": {"name": "a", "namespace": "b"}}"#).unwrap();
-        assert!(read_all(&paths).unwrap().1[0].1.to_string().ends_with("it is of version 2"));
+        assert!(read_all(&paths).unwrap().1[0].1.to_string().ends_with("it has the unsupported version 2"));
         let empty = PodRecord { ports: Vec::new(), ..record };
         write(&paths, &good, &empty).unwrap();
         write(&paths, &good, &empty).unwrap();

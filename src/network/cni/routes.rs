@@ -28,7 +28,7 @@ pub(super) enum RouteError {
     #[error("the pod has no interface {0}")]
     NoInterface(String),
     /// `default-route: []`, and plugins made none.
-    #[error("default-route names no router, and no plugin made a default route on interface {0}")]
+    #[error("default-route names no gateway, and no plugin created a default route on interface {0}")]
     NoRoute(String),
     /// The kernel refused.
     #[error("set the default route of interface {interface}")]

@@ -41,7 +41,7 @@ fn end_now(container: &str, grace: Duration) {
                 if !grace.is_zero() && pidfd::wait_for_end(&process, grace).unwrap_or(false) {
                     continue;
                 }
-                tracing::info!(pid, container, "end what a CNI plugin left");
+                tracing::info!(pid, container, "killing a process that a CNI plugin left behind");
                 if pidfd::send_signal(&process, libc::SIGKILL).is_ok() {
                     pidfd::wait_for_end(&process, PATIENCE).ok();
                 }

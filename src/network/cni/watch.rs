@@ -44,12 +44,12 @@ impl Watch {
         });
         let mut watcher = match created {
             Ok(watcher) => watcher,
-            Err(error) => return tracing::warn!(%error, "cannot watch the directory of CNI configurations"),
+            Err(error) => return tracing::warn!(%error, "cannot watch the CNI configuration directory"),
         };
         let is_watched =
             directory.ancestors().any(|path| path.is_dir() && watcher.watch(path, RecursiveMode::NonRecursive).is_ok());
         if !is_watched {
-            tracing::warn!(directory = %directory.display(), "cannot watch the directory of CNI configurations");
+            tracing::warn!(directory = %directory.display(), "cannot watch the CNI configuration directory");
         }
         // Its parent tells of its own going.
         if let Some(parent) = directory.parent().filter(|_| directory.is_dir()) {

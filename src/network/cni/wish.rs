@@ -51,20 +51,22 @@ impl Wish {
             let PortMapping { host_port, protocol, .. } = port;
             let port = format!("{host_port}/{}", protocol.to_uppercase());
             return Some(format!(
-                "hostPort {port} cannot lead to the pod: no plugin of network {name} has the capability {PORT_MAPPINGS}"
+                "cannot forward hostPort {port} to the pod: no plugin of network {name} supports the capability {PORT_MAPPINGS}"
             ));
         }
         if let Some(ip) = ips.first().filter(|_| lacks(IPS)) {
-            return Some(format!("the pod cannot have the address {ip}: no plugin of network {name} has the capability {IPS}"));
+            return Some(format!(
+                "cannot assign the address {ip} to the pod: no plugin of network {name} supports the capability {IPS}"
+            ));
         }
         if let Some(mac) = mac.as_ref().filter(|_| lacks(MAC)) {
             return Some(format!(
-                "the pod cannot have the hardware address {mac}: no plugin of network {name} has the capability {MAC}"
+                "cannot assign the MAC address {mac} to the pod: no plugin of network {name} supports the capability {MAC}"
             ));
         }
         if let Some(guid) = infiniband_guid.as_ref().filter(|_| lacks(INFINIBAND_GUID)) {
             return Some(format!(
-                "the pod cannot have the GUID {guid}: no plugin of network {name} has the capability {INFINIBAND_GUID}"
+                "cannot assign the GUID {guid} to the pod: no plugin of network {name} supports the capability {INFINIBAND_GUID}"
             ));
         }
         None
@@ -242,13 +244,13 @@ mod tests {
         let wish = of("k8s.v1.cni.cncf.io/networks: a", true).unwrap().attachments.remove(0);
         assert_eq!(
             wish.refusal(&network("\"ips\": true")).unwrap(),
-            "hostPort 8080/UDP cannot lead to the pod: no plugin of network n has the capability portMappings"
+            "cannot forward hostPort 8080/UDP to the pod: no plugin of network n supports the capability portMappings"
         );
         assert_eq!(wish.refusal(&network("\"portMappings\": true")), None);
         let mac = r#"k8s.v1.cni.cncf.io/networks: '[{"name": "a", "mac": "02:00:00:00:00:01", "ips": ["10.0.0.1"]}]'"#;
         let wish = of(mac, false).unwrap().attachments.remove(0);
         assert!(wish.refusal(&network("\"mac\": true")).unwrap().contains("the address 10.0.0.1"));
-        assert!(wish.refusal(&network("\"ips\": true")).unwrap().contains("the hardware address 02:00:00:00:00:01"));
+        assert!(wish.refusal(&network("\"ips\": true")).unwrap().contains("the MAC address 02:00:00:00:00:01"));
     }
 
     #[test]

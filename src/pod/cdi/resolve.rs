@@ -26,7 +26,7 @@ pub enum ResolveError {
         broken: Vec<(PathBuf, SpecError)>,
     },
     /// Two files of one directory have it.
-    #[error("CDI device {device} is both in {} and in {}", one.display(), other.display())]
+    #[error("CDI device {device} is defined in both {} and {}", one.display(), other.display())]
     Conflict {
         /// The device.
         device: DeviceName,
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(env(&["v.org/radio=a"], &files).unwrap(), ["ALL=2", "a=2"]);
         let twice = [spec("/etc/cdi/a.yaml", 0, "1"), spec("/etc/cdi/b.yaml", 0, "2")];
         let error = env(&["v.org/radio=a"], &twice).unwrap_err();
-        assert_eq!(error, "CDI device v.org/radio=a is both in /etc/cdi/a.yaml and in /etc/cdi/b.yaml");
+        assert_eq!(error, "CDI device v.org/radio=a is defined in both /etc/cdi/a.yaml and /etc/cdi/b.yaml");
     }
 
     #[test]

@@ -265,7 +265,7 @@ mod tests {
         let result = environment("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}]");
         assert!(matches!(result, Err(EnvError::File { volume, .. }) if volume == "v"));
         let error = environment("env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: k}}}]").unwrap_err();
-        assert_eq!(error.to_string(), "configmap \"m\" not found in namespace \"shop\" (there is no source)");
+        assert_eq!(error.to_string(), "configmap \"m\" not found in namespace \"shop\" (no source is configured)");
     }
 
     const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m, namespace: shop}, data: {a: one, b: $(A)}}

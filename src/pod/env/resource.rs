@@ -18,7 +18,7 @@ pub enum ResourceFieldError {
     )]
     Unsupported(String),
     /// `divisor` is not a positive quantity.
-    #[error("divisor {0:?} is not a quantity above zero")]
+    #[error("divisor {0:?} is not a quantity greater than 0")]
     Divisor(String),
 }
 

@@ -69,7 +69,7 @@ pub enum ProjectionProblem {
     #[error(transparent)]
     Resource(#[from] ResourceFieldError),
     /// One path is a file and the directory of another.
-    #[error("{0:?} lies below another path that is a file")]
+    #[error("{0:?} is below another path that is a file")]
     Clash(String),
 }
 
@@ -217,7 +217,7 @@ mod tests {
             ("configMap: {name: m, items: [{key: z, path: z}]}", "couldn't find key z in ConfigMap default/m of source a"),
             (
                 "projected: {sources: [{configMap: {name: m}}, {configMap: {name: m, items: [{key: a, path: b/c}]}}]}",
-                "\"b/c\" lies below another path that is a file",
+                "\"b/c\" is below another path that is a file",
             ),
         ] {
             let error = of(volume, &objects).unwrap_err().to_string();

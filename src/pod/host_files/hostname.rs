@@ -28,7 +28,7 @@ impl Hostname {
 
 /// `setHostnameAsFQDN` asks for a name that the kernel does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("host name {fqdn:?} is too long: {length} bytes, at most {MAX_KERNEL_NAME} are possible", length = fqdn.len())]
+#[error("host name {fqdn:?} is too long: {length} bytes, the limit is {MAX_KERNEL_NAME}", length = fqdn.len())]
 pub struct FqdnTooLong {
     /// The name.
     pub fqdn: String,

@@ -94,7 +94,7 @@ pub enum ObjectError {
     /// Another source has the object and does not share it. Names the owner, because only its configuration can change that, and says
     /// nothing else of the object: of names in its own namespace a pod learns no more than from the 403 of an API server.
     #[error(
-        "{kind} {object:?} in namespace {namespace:?} belongs to source {owner} and is not shared with source {reader} (to share it: with: [{reader}], {field}: [{object}] in share of source {owner} in podstead's configuration)",
+        "{kind} {object:?} in namespace {namespace:?} belongs to source {owner} and is not shared with source {reader} (to share it, set with: [{reader}] and {field}: [{object}] under share of source {owner} in podstead's configuration)",
         kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace, field = name.kind.share_field()
     )]
     NotShared {
@@ -228,10 +228,10 @@ impl Objects {
             of_kind.map(|(source, _)| source.as_str()).collect::<Vec<_>>().join(", ")
         };
         match (names(true), names(false)) {
-            (looked, waiting) if waiting.is_empty() && looked.is_empty() => "there is no source".to_owned(),
+            (looked, waiting) if waiting.is_empty() && looked.is_empty() => "no source is configured".to_owned(),
             (looked, waiting) if waiting.is_empty() => format!("looked in source {looked}"),
-            (looked, waiting) if looked.is_empty() => format!("source {waiting} has not delivered yet"),
-            (looked, waiting) => format!("looked in source {looked}; {waiting} has not delivered yet"),
+            (looked, waiting) if looked.is_empty() => format!("waiting for the first sync of source {waiting}"),
+            (looked, waiting) => format!("looked in source {looked}; waiting for the first sync of source {waiting}"),
         }
     }
 }
@@ -297,10 +297,10 @@ pub(crate) mod tests {
     #[test]
     fn what_is_missing_names_the_sources_that_were_looked_at() {
         let told = |sources: &[(&str, Option<&str>)]| seen(&view(sources)).find(&name("m")).unwrap_err().to_string();
-        assert_eq!(told(&[]), "configmap \"m\" not found in namespace \"default\" (there is no source)");
+        assert_eq!(told(&[]), "configmap \"m\" not found in namespace \"default\" (no source is configured)");
         assert!(told(&[("a", Some("")), ("b", Some(""))]).ends_with("(looked in source a, b)"));
-        assert!(told(&[("a", None)]).ends_with("(source a has not delivered yet)"));
-        assert!(told(&[("a", None), ("b", Some(""))]).ends_with("(looked in source b; a has not delivered yet)"));
+        assert!(told(&[("a", None)]).ends_with("(waiting for the first sync of source a)"));
+        assert!(told(&[("a", None), ("b", Some(""))]).ends_with("(looked in source b; waiting for the first sync of source a)"));
     }
 
     #[test]

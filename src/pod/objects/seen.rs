@@ -133,8 +133,8 @@ mod tests {
         let refused = found(&sources, &[("a", "s", "m"), ("a", "r", "other")], &["a"], "r").unwrap_err();
         assert_eq!(
             refused,
-            "configmap \"m\" in namespace \"default\" belongs to source a and is not shared with source r (to share it: with: [r], \
-             configMaps: [m] in share of source a in podstead's configuration)"
+            "configmap \"m\" in namespace \"default\" belongs to source a and is not shared with source r (to share it, set with: [r] and \
+             configMaps: [m] under share of source a in podstead's configuration)"
         );
         assert_eq!(found(&sources, &[("a", "r", "m")], &["a"], "r"), Ok("a".into()));
         assert_eq!(found(&sources, &[("a", "r", "*")], &["a", "r"], "r"), Ok("r".into()));

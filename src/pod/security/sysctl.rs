@@ -12,9 +12,9 @@ impl AllowedSysctls {
             let name = pattern.strip_suffix('*').unwrap_or(pattern);
             let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | '/');
             let problem = if name.is_empty() || !name.chars().all(inner) {
-                "is neither a sysctl such as net.core.somaxconn nor a beginning such as kernel.msg*"
+                "is neither a sysctl such as net.core.somaxconn nor a prefix such as kernel.msg*"
             } else if !is_of_network(name) && !is_of_ipc(name) {
-                "is of no namespace that a pod has: net.*, kernel.shm*, kernel.msg*, kernel.sem and fs.mqueue.* are"
+                "is not namespaced: only net.*, kernel.shm*, kernel.msg*, kernel.sem and fs.mqueue.* are"
             } else {
                 continue;
             };
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn what_would_be_set_for_the_whole_host_cannot_be_allowed() {
         for (pattern, word) in [
-            ("kernel.pid_max", "of no namespace"),
-            ("vm.*", "of no namespace"),
-            ("net*", "of no namespace"),
-            ("kernel.*", "of no namespace"),
+            ("kernel.pid_max", "is not namespaced"),
+            ("vm.*", "is not namespaced"),
+            ("net*", "is not namespaced"),
+            ("kernel.*", "is not namespaced"),
             ("*", "neither"),
             ("", "neither"),
             ("net.*.x", "neither"),

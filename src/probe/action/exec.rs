@@ -27,7 +27,7 @@ pub enum ExecError {
         source: RuntimeError,
     },
     /// The container or its shim went away meanwhile.
-    #[error("container {0} ended while a command ran in it")]
+    #[error("container {0} exited while a command was running in it")]
     Lost(ContainerId),
 }
 

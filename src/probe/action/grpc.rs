@@ -91,14 +91,14 @@ async fn answer(mut body: RecvStream) -> Result<GrpcAnswer, String> {
     while let Some(piece) = body.data().await {
         let piece = piece.map_err(|error| error.to_string())?;
         if message.len() + piece.len() > OUTPUT_LIMIT {
-            return Err("the answer is too long".to_owned());
+            return Err("the response is too long".to_owned());
         }
         body.flow_control().release_capacity(piece.len()).map_err(|error| error.to_string())?;
         message.extend_from_slice(&piece);
     }
     let trailers = body.trailers().await.map_err(|error| error.to_string())?.unwrap_or_default();
     match status(&trailers) {
-        Some(GrpcAnswer::Serving) => decode(&message).ok_or_else(|| "the answer is not a HealthCheckResponse".to_owned()),
+        Some(GrpcAnswer::Serving) => decode(&message).ok_or_else(|| "the response is not a HealthCheckResponse".to_owned()),
         Some(status) => Ok(status),
         None => Err("server closed the stream without sending trailers".to_owned()),
     }

@@ -74,7 +74,7 @@ struct Answered {
 }
 
 async fn ask(pod: &PodAddress, request: &HttpGet, at: &Url, mut headers: HeaderMap, is_first: bool) -> Result<Answered, String> {
-    let port = at.port_or_known_default().ok_or("no port")?;
+    let port = at.port_or_known_default().ok_or("the URL has no port")?;
     let host = at.host_str().unwrap_or_default().trim_matches(['[', ']']);
     if !headers.contains_key(HOST) || !is_first {
         // As Go's client: with the port, even where that is the scheme's own.
@@ -162,7 +162,7 @@ fn target(at: &Url) -> Result<hyper::Uri, String> {
 pub fn headers(request: &HttpGet, asker: Asker) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
-        let bad = |what: &str| format!("header {name:?} has a bad {what}");
+        let bad = |what: &str| format!("header {name:?} has an invalid {what}");
         let (key, value) = (
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("name"))?,
             HeaderValue::from_bytes(value.as_bytes()).map_err(|_| bad("value"))?,

@@ -11,7 +11,7 @@ use tokio_rustls::client::TlsStream;
 
 /// Speaks TLS over `stream`. A name is told to the server, an address is not.
 pub(super) async fn wrap(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, String> {
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no name of a server"))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is not a valid server name"))?;
     TlsConnector::from(config()?).connect(name, stream).await.map_err(|error| format!("tls: {error}"))
 }
 

@@ -167,7 +167,7 @@ impl Connection {
                 return;
             }
             let error = serve(line, receiver, hear).await;
-            tracing::debug!(error = &error as &dyn std::error::Error, "connection to shim ended");
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection to the shim closed");
             gone(number).await;
         });
         let connection = Self { number, requests, uid: uid.clone() };
@@ -180,9 +180,9 @@ impl Connection {
         let (answer, answered) = oneshot::channel();
         let exchange = async {
             self.requests.send(Pending { operation, answer }).await.map_err(|_| gone("the connection is closed"))?;
-            answered.await.map_err(|_| gone("the connection was closed before the answer came"))
+            answered.await.map_err(|_| gone("the connection was closed before a response arrived"))
         };
-        timeout(patience, exchange).await.unwrap_or_else(|late| Err(failed("wait for the shim's answer", &late)))
+        timeout(patience, exchange).await.unwrap_or_else(|late| Err(failed("wait for the shim's response", &late)))
     }
 }
 
@@ -207,7 +207,7 @@ async fn serve(mut line: Line, mut requests: mpsc::Receiver<Pending>, mut hear: 
                     Ok(ToClient::Event(event)) => hear(Heard::Event(event)),
                     Ok(ToClient::Hello(_)) => {}
                     // Of a later version; what matters has a form that is kept.
-                    Err(error) => tracing::warn!(%error, "message of a shim not understood"),
+                    Err(error) => tracing::warn!(%error, "cannot decode a message from the shim"),
                 },
                 Ok(Some(_)) => {}
                 Ok(None) => break,

@@ -55,11 +55,8 @@ pub(super) fn assigned(inner: &Inner, spec: &SandboxSpec) -> Result<SandboxSpec,
         return Ok(spec.clone());
     }
     let first = inner.id_ranges.take(&spec.uid).ok_or_else(|| RuntimeError::Failed {
-        operation: "give the pod users of its own".to_owned(),
-        reason: format!(
-            "all {} ranges of ids are in use; userNamespaces.maxPods says how many there are",
-            inner.options.id_range.pods
-        ),
+        operation: "allocate a user ID range for the pod".to_owned(),
+        reason: format!("all {} ID ranges are in use: raise userNamespaces.maxPods", inner.options.id_range.pods),
     })?;
     Ok(SandboxSpec { first_host_id: Some(first), ..spec.clone() })
 }

@@ -37,7 +37,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
             }
             pod.connection = Some(connection.release());
         }
-        tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "connected to the shim again");
+        tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "reconnected to the shim");
         // What was missed in between is found by looking.
         for kind in events {
             inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
@@ -50,7 +50,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
 }
 
 async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
-    tracing::warn!(pod_uid = %uid, "the shim is dead: killing what it ran");
+    tracing::warn!(pod_uid = %uid, "the shim died: killing its containers");
     let (worker, lost_uid) = (Arc::clone(inner), uid.clone());
     let done = blocking("clean up after a lost shim", move || {
         let cgroup = worker.pods().get(&lost_uid).map(|pod| pod.cgroup.clone());
@@ -61,7 +61,7 @@ async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
     })
     .await;
     if let Err(error) = done {
-        tracing::error!(pod_uid = %uid, error = &error as &dyn std::error::Error, "loss of a sandbox not recorded");
+        tracing::error!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot record the loss of a sandbox");
     }
     inner.tell(PodLifecycleEvent { uid: uid.clone(), kind: PodLifecycleEventKind::SandboxLost });
 }
@@ -70,7 +70,7 @@ async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
 pub(super) fn kill(inner: &Inner, uid: &PodUid, cgroup: &Path) {
     for group in [cgroup, &inner.cgroups.shim(uid)] {
         if let Err(error) = inner.cgroups.kill(group, PATIENCE) {
-            tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cgroup of a lost sandbox not killed");
+            tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot kill the cgroup of a lost sandbox");
         }
     }
 }

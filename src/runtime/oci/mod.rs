@@ -84,10 +84,10 @@ pub enum OciError {
     #[error("mounting {0:?} on /dev with mountPropagation: Bidirectional would hide the host's own terminals")]
     DevShared(PathBuf),
     /// The container has its own there.
-    #[error("nothing can be mounted on {} itself: choose a path below it, or another one", _0.display())]
+    #[error("cannot mount a volume on {} itself: choose a path below it or another path", _0.display())]
     PlaceTaken(PathBuf),
     /// libcontainer would write into it.
-    #[error("a device brings a /dev of its own, which is not supported")]
+    #[error("a CDI device mounts over /dev, which is not supported")]
     DevOfDevice,
     /// A field that the OCI types refuse.
     #[error("build OCI {part}")]

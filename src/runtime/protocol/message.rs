@@ -141,7 +141,7 @@ pub struct ShimStatus {
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// The shim is older than the operation.
-    #[error("the shim does not know this operation: {0}")]
+    #[error("the shim does not support this operation: {0}")]
     UnknownOperation(String),
     /// No such container.
     #[error("container {0} does not exist")]

@@ -32,8 +32,8 @@ pub(super) struct DevTree {
 impl DevTree {
     /// To be called where the host's `/dev` is seen.
     pub(super) fn new(tree: Tree) -> Result<Self, Failure> {
-        let hosts = stat(DEV).attempt("look at the host's /dev")?;
-        let is_the_hosts = fstat(&tree.mount).attempt("look at the volume for /dev")?.st_dev == hosts.st_dev;
+        let hosts = stat(DEV).attempt("stat the host's /dev")?;
+        let is_the_hosts = fstat(&tree.mount).attempt("stat the volume for /dev")?.st_dev == hosts.st_dev;
         Ok(Self { tree, is_the_hosts })
     }
 
@@ -78,12 +78,15 @@ fn find_point(own: &Held, volume: &OwnedFd) -> Result<Option<OwnedFd>, Failure> 
     let point = match (find(), missing) {
         (Err(Errno::ENOENT), Missing::LeaveOut) => return Ok(None),
         (Err(Errno::ENOENT), Missing::Refuse) => {
-            return Err(Failure::create(format!("the host has no {} to mount on, and none is made there", shown.display())));
+            return Err(Failure::create(format!(
+                "cannot mount on {}: it does not exist on the host, and podstead does not create it there",
+                shown.display()
+            )));
         }
         (Err(Errno::ENOENT), Missing::Make) => make_like(path, mount, volume).and_then(|()| find()),
         (found, _) => found,
     };
-    point.map(Some).attempt(&format!("find {} to mount on", shown.display()))
+    point.map(Some).attempt(&format!("open mount point {}", shown.display()))
 }
 
 /// Makes an empty file or directory, as `mount` is one.

@@ -41,7 +41,7 @@ pub(super) fn execute(arguments: &[String], environment: &[String]) -> String {
     let Some(name) = arguments.first() else { return "no program was given".to_owned() };
     let words = |words: &[String]| words.iter().map(|word| CString::new(word.as_str())).collect::<Result<Vec<_>, _>>();
     let (Ok(argv), Ok(envp)) = (words(arguments), words(environment)) else {
-        return format!("exec {name:?}: an argument or variable has a zero byte");
+        return format!("exec {name:?}: an argument or environment variable contains a NUL byte");
     };
     let path = environment.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(DEFAULT_PATH);
     let mut denied = None;

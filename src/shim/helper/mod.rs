@@ -72,7 +72,7 @@ pub(super) fn run(words: &[&str]) -> ExitCode {
         ["exec", config, container, process, spec, _] => {
             read_config(config).and_then(|config| exec::run(&config, container, process, spec, &mut report))
         }
-        _ => Err(Failure::create("unknown job for the helper")),
+        _ => Err(Failure::create("unknown helper job")),
     };
     let (message, code) = match result {
         Ok(()) => (HelperMessage::Started, ExitCode::SUCCESS),

@@ -99,7 +99,7 @@ impl Cgroups {
             let pid = Pid::from_raw(i32::try_from(*pid).unwrap_or(i32::MAX));
             match kill(pid, Signal::SIGKILL) {
                 Ok(()) | Err(Errno::ESRCH) => {}
-                Err(error) => tracing::warn!(%pid, %error, "process of a cgroup not killed"),
+                Err(error) => tracing::warn!(%pid, %error, "cannot kill a process of a cgroup"),
             }
         }
         freezer.thaw();
@@ -145,7 +145,7 @@ impl Freezer {
             Self::None => Ok(()),
         };
         if let Err(error) = written {
-            tracing::debug!(error = &error as &dyn std::error::Error, "cgroup not frozen or thawed");
+            tracing::debug!(error = &error as &dyn std::error::Error, "cannot freeze or thaw a cgroup");
         }
     }
 }
@@ -156,7 +156,7 @@ fn wait_for_change(events: &File, patience: Duration) {
     let mut waiting = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
     if let Err(error) = poll(&mut waiting, timeout) {
         // EINTR included: the caller looks at the group and at the clock in any case.
-        tracing::trace!(%error, "poll of cgroup.events ended early");
+        tracing::trace!(%error, "polling cgroup.events failed");
     }
 }
 

@@ -67,7 +67,7 @@ pub enum CgroupError {
         source: io::Error,
     },
     /// A group could not be made.
-    #[error("make cgroup {path:?}")]
+    #[error("create cgroup {path:?}")]
     Make {
         /// Its directory.
         path: PathBuf,

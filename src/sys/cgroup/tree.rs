@@ -277,7 +277,7 @@ fn enable_controllers(root: &Path, path: &Path) -> Result<(), CgroupError> {
         let has = |list: &str, name: &str| list.split_whitespace().any(|other| other == name);
         for name in CONTROLLERS.iter().filter(|name| has(&available, name) && !has(&enabled, name)) {
             if let Err(error) = write(&directory.join("cgroup.subtree_control"), &format!("+{name}")) {
-                tracing::debug!(controller = name, group = %directory.display(), error = &error as &dyn std::error::Error, "controller not enabled");
+                tracing::debug!(controller = name, group = %directory.display(), error = &error as &dyn std::error::Error, "cannot enable a cgroup controller");
             }
         }
     }

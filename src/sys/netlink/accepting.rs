@@ -103,7 +103,7 @@ pub fn remove(chain: &BaseChain, removed: &[u64]) -> Request {
 
 fn begin(chain: &BaseChain, removed: &[u64]) -> Request {
     let mut request = Request::new();
-    request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
+    request.message("start a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
     for handle in removed {
         request.message(format!("remove a rule of chain {}", chain.name), SUBSYSTEM | DELETE_RULE, ACK, |body| {
             place(body, chain);

@@ -38,7 +38,7 @@ pub fn list(request: &mut Request, family: u8) {
 
 /// Forgets a connection.
 pub fn forget(request: &mut Request, connection: &Connection) {
-    request.message("forget a tracked connection", SUBSYSTEM | DELETE, ACK, |body| {
+    request.message("delete a tracked connection", SUBSYSTEM | DELETE, ACK, |body| {
         body.raw(&generic_header(connection.family, 0));
         body.bytes(ORIGINAL | NESTED, &connection.original);
         if let Some(zone) = &connection.zone {

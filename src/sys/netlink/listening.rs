@@ -29,7 +29,7 @@ pub struct Waiting {
 pub fn list(protocol: u8, port: u16) -> [Request; 2] {
     FAMILIES.map(|family| {
         let mut request = Request::new();
-        request.message("list sockets that listen", BY_FAMILY, DUMP, |body| {
+        request.message("list listening sockets", BY_FAMILY, DUMP, |body| {
             let states = if protocol == UDP { UNCONNECTED } else { LISTENING };
             // struct inet_diag_req_v2.
             body.raw(&[family, protocol, 0, 0]);

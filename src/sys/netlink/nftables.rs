@@ -118,7 +118,7 @@ impl<'a> Batch<'a> {
     /// An empty transaction.
     pub fn new(table: &'a str) -> Self {
         let mut request = Request::new();
-        request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
+        request.message("start a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
         Self { table, family: INET, request, sets: 0 }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Batch<'a> {
     /// Makes the table if it is not there.
     pub fn add_table(&mut self) {
         let table = self.table;
-        self.message(format!("make table {table}"), NEW_TABLE, CREATE, |body| {
+        self.message(format!("create table {table}"), NEW_TABLE, CREATE, |body| {
             body.text(1, table);
             body.be32(2, 0);
         });
@@ -166,7 +166,7 @@ impl<'a> Batch<'a> {
             Hook::Output => 3,
             Hook::Postrouting => 4,
         };
-        self.message(format!("make chain {name}"), NEW_CHAIN, CREATE, |body| {
+        self.message(format!("create chain {name}"), NEW_CHAIN, CREATE, |body| {
             body.text(1, table);
             body.text(3, name);
             body.nest(4, |place| {
@@ -182,7 +182,7 @@ impl<'a> Batch<'a> {
     /// Makes a chain that rules jump to.
     pub fn add_chain(&mut self, name: &str) {
         let table = self.table;
-        self.message(format!("make chain {name}"), NEW_CHAIN, CREATE, |body| {
+        self.message(format!("create chain {name}"), NEW_CHAIN, CREATE, |body| {
             body.text(1, table);
             body.text(3, name);
         });
@@ -207,7 +207,7 @@ impl<'a> Batch<'a> {
         let number = |parts: &[Datatype]| parts.iter().fold(0, |number, part| (number << 6) | part.number());
         let bytes = |parts: &[Datatype]| parts.iter().map(|part| part.bytes()).sum();
         // The length of a single short value is its own; in a concatenation each takes whole registers.
-        self.message(format!("make set {name}"), NEW_SET, CREATE, |body| {
+        self.message(format!("create set {name}"), NEW_SET, CREATE, |body| {
             body.text(1, table);
             body.text(2, name);
             body.be32(3, if value.is_empty() { 0 } else { MAP });
@@ -234,7 +234,7 @@ impl<'a> Batch<'a> {
     fn elements(&mut self, set: &str, kind: u16, flags: u16, elements: &[Element]) {
         let table = self.table;
         for chunk in elements.chunks(CHUNK) {
-            self.message(format!("change elements of {set}"), kind, flags, |body| {
+            self.message(format!("change the elements of {set}"), kind, flags, |body| {
                 body.text(1, table);
                 body.text(2, set);
                 body.nest(3, |list| {

@@ -63,7 +63,7 @@ pub struct VethEnd<'a> {
 /// Makes a veth pair: one end here, in an interface group, the other one in the namespace of the descriptor. Without `mtu`, packets have
 /// up to 1500 bytes.
 pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: VethEnd<'_>, netns: i32, mtu: Option<u32>) {
-    request.message(format!("make interface {}", here.name), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
+    request.message(format!("create interface {}", here.name), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, here.name);
         body.bytes(LINK_MAC, &here.mac);
@@ -99,7 +99,7 @@ fn one_queue(link: &mut Body<'_>) {
 
 /// Makes a bridge whose ports work at once, and on which everybody hears what is meant for many.
 pub fn make_bridge(request: &mut Request, name: &str, mac: Mac, group: u32) {
-    request.message(format!("make bridge {name}"), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
+    request.message(format!("create bridge {name}"), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, name);
         body.bytes(LINK_MAC, &mac);
@@ -122,7 +122,7 @@ pub fn attach_to_bridge(request: &mut Request, index: u32, bridge: u32) {
         body.raw(&link_header(index, 0));
         body.u32(LINK_MASTER, bridge);
     });
-    request.message(format!("set up port {index} of bridge {bridge}"), NEW_LINK, ACK, |body| {
+    request.message(format!("configure port {index} of bridge {bridge}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
         body.nest(LINK_KIND, |kind| {
             // IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA with IFLA_BRPORT_MODE.
@@ -170,7 +170,7 @@ pub struct LinkSettings<'a> {
 /// Gives an interface its settings: one message, since each one has the kernel tell all listeners of the interface.
 pub fn set_up_link(request: &mut Request, index: u32, settings: LinkSettings<'_>) {
     let LinkSettings { alias, ipv4, without_own_ipv6 } = settings;
-    request.message(format!("set up interface {index}"), NEW_LINK, ACK, |body| {
+    request.message(format!("configure interface {index}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
         body.text(LINK_ALIAS, alias);
         if ipv4.is_empty() && !without_own_ipv6 {
@@ -197,7 +197,7 @@ pub fn set_up_link(request: &mut Request, index: u32, settings: LinkSettings<'_>
 
 /// Switches an interface on.
 pub fn switch_on(request: &mut Request, index: u32) {
-    request.message(format!("switch interface {index} on"), NEW_LINK, ACK, |body| body.raw(&link_header(index, UP)));
+    request.message(format!("set interface {index} up"), NEW_LINK, ACK, |body| body.raw(&link_header(index, UP)));
 }
 
 /// Removes an interface, and with it the other end of a pair.
@@ -207,7 +207,7 @@ pub fn delete_link(request: &mut Request, index: u32) {
 
 /// Asks for one interface.
 pub fn get_link(request: &mut Request, name: &str) {
-    request.message(format!("look at interface {name}"), GET_LINK, ACK, |body| {
+    request.message(format!("get interface {name}"), GET_LINK, ACK, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, name);
     });
@@ -282,7 +282,7 @@ pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac
 
 /// Forgets which hardware address a neighbour has, however that was learned.
 pub fn forget_neighbour(request: &mut Request, interface: u32, address: IpAddr) {
-    request.message(format!("forget neighbour {address}"), DELETE_NEIGHBOUR, ACK, |body| {
+    request.message(format!("delete neighbour {address}"), DELETE_NEIGHBOUR, ACK, |body| {
         body.raw(&neighbour_header(interface, address, 0));
         body.bytes(1, &octets(address));
     });

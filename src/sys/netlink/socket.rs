@@ -45,7 +45,7 @@ pub enum NetlinkError {
         source: io::Error,
     },
     /// No confirmation came.
-    #[error("{label}: the kernel did not answer")]
+    #[error("{label}: the kernel did not respond")]
     Unanswered {
         /// What the last message should do.
         label: String,
@@ -123,7 +123,7 @@ impl NetlinkSocket {
             set_option(fd.as_raw_fd(), level, option, value).ok();
         }
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups)).map_err(|error| at("bind")(error.into()))?;
-        let address: NetlinkAddr = getsockname(fd.as_raw_fd()).map_err(|error| at("look at")(error.into()))?;
+        let address: NetlinkAddr = getsockname(fd.as_raw_fd()).map_err(|error| at("inspect")(error.into()))?;
         Ok(Self { fd, port: address.pid(), buffer: vec![0; BUFFER] })
     }
 

@@ -177,7 +177,7 @@ impl StopReason {
             StopReason::NotInPod => "it is no longer in its pod",
             StopReason::AllRestart => "all containers of its pod are restarted",
             StopReason::PostStartFailed => "its postStart hook failed",
-            StopReason::PodEnds => "its pod ends",
+            StopReason::PodEnds => "its pod is terminating",
             StopReason::LivenessFailed => "it failed its liveness probe",
             StopReason::LivenessFailedRestarts => "it failed its liveness probe and will be restarted",
             StopReason::StartupFailed => "it failed its startup probe",
@@ -282,9 +282,9 @@ impl fmt::Display for Action {
                     None => Ok(()),
                 }
             }
-            Action::TrimVolumes => f.write_str("remove volumes that the pod no longer has"),
+            Action::TrimVolumes => f.write_str("remove volumes no longer in the pod"),
             Action::MeasureStorage => f.write_str("measure storage"),
-            Action::Recreate => f.write_str("make the evicted pod anew"),
+            Action::Recreate => f.write_str("recreate the evicted pod"),
             Action::RemoveVolumes => f.write_str("remove volumes"),
             Action::ForgetPod => f.write_str("forget pod"),
         }

@@ -281,7 +281,7 @@ fn firewalld_lets_pods_through_once_it_is_told_about_them() {
     let _server = pods(&site);
     // To it, pods are a part of the zone that all interfaces are in by default, which nothing is passed on from.
     site.pod_get("two", &format!("http://{OUTSIDE_V4}:7000/")).unwrap_err();
-    let rejects = "firewalld rejects what passes between pods (10.201.0.0/20, fd70:6f64:7374:1::/64) and the world";
+    let rejects = "firewalld rejects packets between pods (10.201.0.0/20, fd70:6f64:7374:1::/64) and other hosts";
     finds(&site, &["network"], &["network problem: ", rejects, "--zone=trusted --add-source=10.201.0.0/20; "]);
     eventually_within(std::time::Duration::from_secs(180), "that to be told", || {
         let events = site.host.cli_ok(&["get", "events"]);
@@ -296,7 +296,7 @@ fn firewalld_lets_pods_through_once_it_is_told_about_them() {
     finds(
         &site,
         &["network"],
-        &["network problem: firewalld rejects what passes between pods (fd70:6f64:7374:1::/64) and the world"],
+        &["network problem: firewalld rejects packets between pods (fd70:6f64:7374:1::/64) and other hosts"],
     );
     trust("fd70:6f64:7374:1::/64");
     all_is_well(&site);

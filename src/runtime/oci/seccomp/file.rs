@@ -35,7 +35,7 @@ pub enum ProfileError {
     #[error("seccomp profile uses {0}, which is not supported")]
     Unsupported(&'static str),
     /// A rule names no system call.
-    #[error("rule {0} of the seccomp profile names no system call")]
+    #[error("rule {0} of the seccomp profile has no system call names")]
     NoNames(usize),
 }
 

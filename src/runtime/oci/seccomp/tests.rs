@@ -165,7 +165,7 @@ fn bad_profiles_are_refused_with_a_reason() {
             r#"{ "defaultAction": "SCMP_ACT_ERRNO", "listenerPath": "/x" }"#.to_owned(),
             "seccomp profile uses listenerPath, which is not supported",
         ),
-        (rule(r#"{ "names": [], "action": "SCMP_ACT_ALLOW" }"#), "rule 0 of the seccomp profile names no system call"),
+        (rule(r#"{ "names": [], "action": "SCMP_ACT_ALLOW" }"#), "rule 0 of the seccomp profile has no system call names"),
         (
             rule(r#"{ "names": ["read"], "action": "SCMP_ACT_ALLOW", "args": [{ "index": 6, "value": 0, "op": "SCMP_CMP_EQ" }] }"#),
             "seccomp profile has an argument number 6, the limit is 5",
