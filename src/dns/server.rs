@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Serves DNS queries.
 
 use super::forward::{Forwarder, write_message};
 use super::limits::{Limits, Use};
@@ -15,25 +15,25 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// For how long a connection is kept that nobody asks through.
+/// Time that an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(10);
 /// Before a socket that fails is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Who may ask.
+/// The clients that may send queries.
 pub trait Askers: Send + Sync + std::fmt::Debug + 'static {
-    /// Whether this is the address of a pod.
+    /// Returns true if this is the address of a pod.
     fn is_pod(&self, address: IpAddr) -> bool;
 }
 
-/// What all sockets share.
+/// State shared by all sockets.
 #[derive(Debug)]
 pub(super) struct Server {
     zone: watch::Receiver<Arc<Zone>>,
     forwarder: Forwarder,
     askers: Arc<dyn Askers>,
     limits: Mutex<Limits>,
-    /// Which address of a name comes first.
+    /// Rotation of the first address of a name.
     turn: AtomicUsize,
     started: Instant,
 }
@@ -63,7 +63,8 @@ impl Server {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes from loopback is of this host: of pods on its network, which nobody can tell from its other processes.
+    /// Returns true if the address may send queries. Loopback stands for this host: pods on its network cannot be told from its other
+    /// processes.
     fn may_ask(&self, from: IpAddr) -> bool {
         from.is_loopback() || self.askers.is_pod(from)
     }

@@ -1,4 +1,4 @@
-//! Follows what the host says of its name servers.
+//! Watches the host's name server settings.
 //!
 //! inotify is a hint; the files are the truth. Watched are the directories of the files and of all that they lead through by symlinks,
 //! or the nearest one that is there, so that a file that comes later, is replaced, or is a symlink that moves is noticed. DHCP clients,
@@ -17,14 +17,14 @@ use tokio::sync::{mpsc, watch};
 
 /// Between looks that nothing asked for: inotify may be exhausted, and mounts over a file are not told.
 const LOOK: Duration = Duration::from_secs(60);
-/// Who writes a file writes it in several steps.
+/// Time to wait after a change: files are written in several steps.
 const CALM: Duration = Duration::from_millis(50);
 /// Symlinks that are followed.
 const LINKS: usize = 16;
 /// More than any real file has.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// Where the settings are.
+/// Paths of the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsFiles {
     /// `/etc/resolv.conf`.

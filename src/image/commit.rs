@@ -1,4 +1,4 @@
-//! From staged layers to a whole image that survives a power cut.
+//! Commit of staged layers as a complete image that survives a power cut.
 //!
 //! The order is what makes it so: all content is written and verified in staging; one `syncfs` makes it durable; then it is renamed
 //! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
@@ -31,7 +31,7 @@ pub(super) struct NewImage {
     pub(super) staged: BTreeMap<Digest, StagedLayer>,
 }
 
-/// Why an image cannot be made durable.
+/// Reason why an image cannot be made durable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommitError {
     /// Its documents.
@@ -51,9 +51,9 @@ pub(super) enum CommitError {
     /// The disk.
     #[error("{operation}")]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },

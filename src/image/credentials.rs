@@ -1,4 +1,4 @@
-//! Who podstead is to a registry, and the file formats that say so: what `docker login` writes, and what Secrets of both docker types hold.
+//! Credentials for a registry, and their file formats: the one that `docker login` writes, and those in Secrets of both docker types.
 //! **Pure**. No text of this module, nor any `Debug`, shows a secret.
 
 use base64::Engine;
@@ -34,7 +34,7 @@ impl fmt::Debug for Credentials {
 /// Credentials by the registry that they are for, as written.
 pub(super) type Entries = BTreeMap<String, Entry>;
 
-/// What stands under one registry.
+/// Entry of one registry.
 #[derive(Deserialize)]
 pub(super) struct Entry {
     #[serde(default)]

@@ -7,7 +7,7 @@ use super::digest::Digest;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where references without a host belong.
+/// Registry of references without a host.
 pub const DEFAULT_HOST: &str = "docker.io";
 /// Longest name (host and repository) that registries accept.
 const NAME_MAX: usize = 255;
@@ -43,7 +43,7 @@ impl Reference {
         self.digest
     }
 
-    /// What the registry is asked for: the digest, else the tag.
+    /// Selector for the registry: the digest, else the tag.
     pub fn selector(&self) -> String {
         match (self.digest, &self.tag) {
             (Some(digest), _) => digest.to_string(),
@@ -72,7 +72,7 @@ impl fmt::Display for Reference {
 }
 
 impl FromStr for Reference {
-    /// What is wrong, for a person.
+    /// The reason, for a person.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

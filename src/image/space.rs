@@ -11,7 +11,7 @@ const LOOK_BYTES: u64 = 64 << 20;
 const LOOK_ENTRIES: u64 = 4096;
 const LOOK_TIME: Duration = Duration::from_secs(2);
 
-/// What images leave free.
+/// Free space that images must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
     /// Part of the file system's space.
@@ -38,7 +38,7 @@ pub(super) struct Free {
     pub(super) all_inodes: u64,
 }
 
-/// Why there is no space for an image.
+/// Reason why there is no space for an image.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
     /// Too few bytes.

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 256 << 10;
 /// More interfaces are a mistake.
 const MAX_NETWORKS: usize = 32;
 
-/// Why an annotation cannot be followed.
+/// Reason why an annotation cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {annotation}: {place}{message}")]
 pub(crate) struct SelectionError {
@@ -29,7 +29,7 @@ pub(crate) struct SelectionError {
 }
 
 impl SelectionError {
-    /// What is wrong, with the item of the list that it is about.
+    /// The problem, with the item of the list that has it.
     pub(crate) fn problem(&self) -> String {
         format!("{}{}", self.place, self.message)
     }
@@ -296,7 +296,7 @@ pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
     Some((address, prefix))
 }
 
-/// Whether a text may name a network or a container (the specification's expression).
+/// Returns true if a text is a valid name of a network or a container (the specification's expression).
 pub(crate) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric())
@@ -304,7 +304,7 @@ pub(crate) fn is_name(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Whether a text may name an interface: what the kernel takes, and no blanks or control characters.
+/// Returns true if a text is a valid interface name: accepted by the kernel, and without blanks or control characters.
 pub(crate) fn is_interface_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'%');
     !text.is_empty() && text.len() <= 15 && text != "." && text != ".." && text.bytes().all(is_plain)

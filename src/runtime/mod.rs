@@ -47,7 +47,7 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// cgroups, namespaces, sockets. Container records, logs and volumes stay. NotFound is success.
     async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError>;
 
-    /// What is known of the pod now, from memory: sandbox and all containers with a record, dead ones too.
+    /// Returns the pod's present state from memory: the sandbox and all containers with a record, dead ones too.
     async fn observe(&self, uid: &PodUid) -> Result<Option<ObservedPod>, RuntimeError>;
 
     /// Creates and starts one container; returns when its process has been executed.

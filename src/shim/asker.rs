@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-/// Why nobody was asked.
+/// Reason why the request was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
     /// A file is not what the shim was given.
@@ -74,7 +74,7 @@ fn message(request: &ShutdownRequest) -> Result<String, AskError> {
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut text = format!("GET {slash}");
     for byte in path.bytes() {
-        // What would end the request line is escaped, as the daemon's client does.
+        // Characters that would end the request line are escaped, as in the daemon's client.
         if byte.is_ascii_graphic() && byte != b'#' {
             text.push(char::from(byte));
         } else {

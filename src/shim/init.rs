@@ -1,4 +1,4 @@
-//! Process 1 of a PID namespace that a pod's containers share: reaps orphans, and is worth nothing to whoever takes it over.
+//! Process 1 of a PID namespace that a pod's containers share: reaps orphans, and has no privileges that an attacker could use.
 //!
 //! Containers see it, so it has no rights, no files, and an empty root: `/proc/1/root` must not lead to the host.
 
@@ -11,10 +11,10 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Gid, Uid, chdir, pivot_root, setgroups, setresgid, setresuid};
 use std::convert::Infallible;
 
-/// Nobody.
+/// User and group `nobody`.
 const UNPRIVILEGED: u32 = 65534;
 
-/// Why it is not there.
+/// Reason why process 1 cannot run.
 #[derive(Debug, thiserror::Error)]
 #[error("process 1 of the pod: {step}")]
 pub(super) struct InitError {
@@ -28,7 +28,7 @@ pub(super) struct InitError {
 pub(super) fn run() -> Result<Infallible, InitError> {
     reset_signals();
     confine()?;
-    // What the kernel does not deliver to process 1 anyway; from the host, SIGTERM would end it.
+    // The kernel does not deliver these to process 1 from inside; from the host, SIGTERM would end it.
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(ignore_signal);
     let mut mask = SigSet::empty();
     mask.add(Signal::SIGCHLD);

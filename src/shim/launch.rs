@@ -34,10 +34,10 @@ const SHARED_MEMORY: &str = "mode=1777,size=65536k";
 /// The shim is killed for want of memory after everything else (kubelet rule D25, sandbox).
 const OOM_SCORE_ADJ: &str = "-998";
 
-/// What one half tells the other.
+/// Message between the two halves.
 const DONE: u8 = b'+';
 
-/// Why there is no shim.
+/// Reason why there is no shim.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LaunchError {
     /// The file is not there or cannot be read.
@@ -70,7 +70,7 @@ pub(super) enum LaunchError {
     /// A process attribute was refused.
     #[error("{0}")]
     Attribute(&'static str, #[source] nix::Error),
-    /// The file for what nobody can be told was refused.
+    /// The shim's own log could not be opened.
     #[error("open {}", _0.display())]
     OwnLog(PathBuf, #[source] io::Error),
     /// The other half failed and has said why.
@@ -85,7 +85,7 @@ pub(super) enum LaunchError {
 /// when it has ended.
 pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
     // A kernel that cannot do it is older than what libcontainer needs; nothing is lost by going on to the error that says so.
-    // Whoever started the daemon may have left descriptors open; a shim outlives them all.
+    // The daemon's parent may have left descriptors open; a shim outlives them all.
     close_others_on_exec();
     let _protection = self_exec::run_from_read_only_mount();
     let text = fs::read(config).map_err(|source| LaunchError::ReadConfig(config.to_owned(), source))?;
@@ -162,7 +162,7 @@ fn become_shim(config: ShimConfig, mut first_half: UnixStream) -> Result<(), Lau
             let told = first_half.write_all(&[DONE]);
             drop(first_half);
             if told.is_err() {
-                // Nobody waits for this shim any more.
+                // The caller of this shim is gone.
                 return Ok(());
             }
             let mut shim = PodShim::new(config, listener, signals, shared_pid).map_err(LaunchError::Serve)?;
@@ -225,7 +225,7 @@ fn mount_shared_memory(config: &ShimConfig) -> Result<(), LaunchError> {
     let target = config.paths().shared_memory(&config.spec.uid);
     let error = |source| LaunchError::SharedMemory(target.clone(), source);
     DirBuilder::new().recursive(true).mode(0o700).create(&target).map_err(error)?;
-    // What an earlier sandbox of this pod left must not be seen.
+    // Remains of an earlier sandbox of this pod must not be visible.
     while umount2(&target, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("shm"), &target, Some("tmpfs"), flags, Some(SHARED_MEMORY)).map_err(|source| error(source.into()))

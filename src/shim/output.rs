@@ -125,7 +125,7 @@ impl PodShim {
         }
     }
 
-    /// A process has room in its stdin, or has closed it: whoever waited to send more may go on.
+    /// A process has room in its stdin, or has closed it: waiting senders may go on.
     pub(super) fn feed_input(&mut self, owner: StreamOwner, broken: bool) {
         let (streams, clients) = match owner {
             StreamOwner::Container(key) => match self.containers.get_mut(&key) {

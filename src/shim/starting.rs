@@ -145,7 +145,7 @@ impl PodShim {
                 HelperMessage::Failed { stage, reason } => self.finish_job(key, Err((stage, reason))),
             }
         }
-        // Nobody is left who could say more.
+        // The helper can report nothing more.
         let is_mute = !is_open || self.jobs.get(&key).is_some_and(|job| job.has_exited);
         if is_mute && self.jobs.contains_key(&key) {
             self.fail_job(key, Stage::Create, "the helper exited without a result".to_owned());

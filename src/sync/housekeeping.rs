@@ -1,4 +1,4 @@
-//! What is cleaned up although nobody asks for it: remains of pods that nobody knows, log directories of pods that are gone.
+//! Cleaning up without a request: remains of unknown pods, log directories of removed pods.
 
 use crate::config::Paths;
 use crate::pod::PodUid;
@@ -10,7 +10,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Logs of a pod that is gone stay this long, for whoever still reads them (kubelet rule D17).
+/// Time that logs of a removed pod stay, for readers (kubelet rule D17).
 const KEEP_LOGS: Duration = Duration::from_secs(60);
 
 /// State of the housekeeping.
@@ -19,7 +19,7 @@ pub struct Housekeeping {
     services: Arc<Services>,
     /// Pods that are in no record and no source, but of which something was found.
     remains: BTreeSet<PodUid>,
-    /// What the tier of Burstable pods weighs.
+    /// CPU shares of the tier of Burstable pods.
     burstable_shares: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Housekeeping {
         }
     }
 
-    /// Whether nothing is left of the pod.
+    /// Removes the remains of a pod; returns true if nothing is left.
     async fn remove(&self, uid: &PodUid) -> bool {
         tracing::info!(pod_uid = %uid, "cleaning up an orphaned pod");
         let Services { runtime, volumes, network, paths, .. } = &*self.services;
@@ -72,7 +72,7 @@ impl Housekeeping {
         problems.extend(runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(volumes.remove(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.remove_pod(uid).await.err().map(|error| error_chain(&error).to_string()));
-        // What remains of a pod without a record tells only its UID.
+        // Only the UID of a pod without a record is known.
         problems.extend(remains::mark_logs_of(paths, uid).err().map(|error| error_chain(&error).to_string()));
         problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
         if !problems.is_empty() {

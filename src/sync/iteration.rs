@@ -25,13 +25,13 @@ pub struct SyncInputs {
     pub arrivals: watch::Receiver<u64>,
     /// The slow safety net: every pod looks again, housekeeping runs.
     pub tick: Interval,
-    /// What the service manager waits for.
+    /// Heartbeat for the service manager.
     pub heartbeat: Heartbeat,
     /// The daemon shall stop. Pods go on.
     pub shutdown: CancellationToken,
 }
 
-/// Why the loop ended.
+/// Reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It was asked to.

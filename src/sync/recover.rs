@@ -1,4 +1,4 @@
-//! What a daemon finds at its start: there is one way to start, and it is recovery (promise P7).
+//! Start of the daemon, which always is a recovery (promise P7).
 
 use crate::config::Paths;
 use crate::mux::DesiredPod;
@@ -10,11 +10,11 @@ use crate::worker::record::{self, PodRecord, RecordError, Records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a pod that does not run waits for its source before it is started from its record. The last good set of every source
-/// is on disk and arrives in this time; only a pod whose source cannot even read that is started without having been asked for.
+/// Time that a stopped pod waits for its source before it is started from its record. The last good set of every source is on disk and
+/// arrives in this time; only a pod whose source cannot even read that is started without having been asked for.
 const SOURCE_DELAY: Duration = Duration::from_secs(2);
 
-/// Why the daemon cannot start.
+/// Reason why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The runtime does not know what runs.

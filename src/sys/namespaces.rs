@@ -49,7 +49,7 @@ impl Namespace {
     }
 }
 
-/// What went wrong with a namespace.
+/// Error of a namespace operation.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// The kernel did not make it.

@@ -15,7 +15,7 @@ pub const IDS: u32 = 65_536;
 
 const DONE: u8 = b'+';
 
-/// Why there is no user namespace.
+/// Reason why there is no user namespace.
 #[derive(Debug, thiserror::Error)]
 pub enum UserNamespaceError {
     /// No child, or no way to talk to it.
@@ -26,7 +26,7 @@ pub enum UserNamespaceError {
     Map {
         /// The host's id of its root.
         first: u32,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },

@@ -23,7 +23,7 @@ pub(super) fn displace(paths: &Paths, claim: &ClaimName, owner: &ClaimOwner) -> 
     sync_parent(&volume)
 }
 
-/// Whether data of a version that did not record their owner become those of a claim that has none so far.
+/// Returns true if data of a version that did not record their owner move to a claim that has no data yet.
 pub(super) fn awaits_move(paths: &Paths, from: &ClaimName, to: &ClaimName) -> bool {
     let has_no_owner = || read_record(&paths.persistent_volume(from)).is_some_and(|record| record.owner.is_none());
     read_record(&paths.persistent_volume(to)).is_none() && has_no_owner()
@@ -92,7 +92,7 @@ mod tests {
             self.paths.persistent_data(&ClaimName { namespace: namespace.into(), name: "data".into() })
         }
 
-        /// What a version before the one that recorded owners left.
+        /// Writes the data as a version before the one that recorded owners did.
         fn leave(&self, namespace: &str, text: &str) {
             fs::create_dir_all(self.data(namespace)).unwrap();
             fs::write(self.data(namespace).join("file"), text).unwrap();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-/// Why the data of a claim are not deleted.
+/// Reason why the data of a claim are not deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum PruneClaimError {
     /// There is no such volume.
@@ -44,13 +44,13 @@ pub enum PruneClaimError {
     Failed {
         /// The claim.
         claim: ClaimName,
-        /// Why.
+        /// The reason.
         #[source]
         source: VolumeError,
     },
 }
 
-/// What the API needs of persistent volumes.
+/// The persistent volumes as the API uses them.
 #[async_trait]
 pub trait ClaimStore: Send + Sync + fmt::Debug + 'static {
     /// All that are on disk.
@@ -111,7 +111,7 @@ fn list(shared: &Shared) -> Result<Vec<PersistentVolume>, VolumeError> {
     claims::list(&shared.paths).map_err(|error| VolumeError::Claims(error.to_string()))
 }
 
-/// Deletes what is in the trash; nobody else does so meanwhile.
+/// Empties the trash; one caller at a time.
 pub(super) fn empty_trash(shared: &Shared) -> Result<(), VolumeError> {
     let _emptying = shared.trash.lock().unwrap_or_else(PoisonError::into_inner);
     claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")))
@@ -138,7 +138,7 @@ fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_comple
     tracing::info!(namespace = claim.namespace, claim = claim.name, "deleting the data of a claim on request");
     claims::discard(&shared.paths, claim).map_err(|error| failed(VolumeError::Claims(error.to_string())))?;
     drop(held);
-    // The claim has no data any more, whatever becomes of the rest: housekeeping tries again.
+    // The claim has no data any more, even if this fails: housekeeping retries.
     if let Err(error) = empty_trash(shared) {
         tracing::warn!(%error, "cannot empty the trash of volumes");
     }

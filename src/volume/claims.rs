@@ -38,14 +38,14 @@ const UNNAMED: &str = ".data";
 /// Only root passes: containers get the data themselves.
 pub(super) const PRIVATE: u32 = 0o750;
 
-/// What is kept of a claim beside its data.
+/// Record of a claim beside its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRecord {
     pub(super) version: u32,
     /// When the directory was made.
     pub created_at: Timestamp,
-    /// What the claim asked for when it was seen last.
+    /// The claim's request when it was seen last.
     #[serde(flatten)]
     pub terms: ClaimTerms,
     /// The source that has, or had, the claim. Versions before did not record it.
@@ -53,7 +53,7 @@ pub struct ClaimRecord {
     pub owner: Option<ClaimOwner>,
 }
 
-/// What a mark says.
+/// Content of a mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     #[serde(flatten)]
@@ -79,7 +79,7 @@ pub(super) fn mark(volume: &str, claim: &ClaimName) -> String {
     format!("{volume}.{}", claim.name)
 }
 
-/// Makes the claim's directory and marks that the pod uses it; nobody may take or delete claims meanwhile.
+/// Creates the claim's directory and records that the pod uses it; claims must not be taken or deleted meanwhile.
 pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
     let ClaimedVolume { volume, claim, terms, owner, moves_from } = claimed;
     if let Some(from) = moves_from.as_ref().filter(|from| awaits_move(paths, from, claim)) {
@@ -158,7 +158,7 @@ pub(super) struct Wanted {
     pub(super) claims: BTreeMap<ClaimName, Vec<(ClaimTerms, ClaimOwner)>>,
     /// Claims whose data become those of another claim, by this one.
     pub(super) moves: BTreeMap<ClaimName, ClaimName>,
-    /// Whether a claim that is not there is gone for sure.
+    /// True if a missing claim is known to be gone.
     pub(super) is_complete: bool,
 }
 
@@ -179,12 +179,12 @@ impl Wanted {
         wanted
     }
 
-    /// Whether these data are about to become those of another claim.
+    /// Returns true if these data are about to move to another claim.
     pub(super) fn awaits(&self, paths: &Paths, claim: &ClaimName) -> bool {
         !self.claims.contains_key(claim) && self.moves.iter().any(|(to, from)| from == claim && awaits_move(paths, from, to))
     }
 
-    /// Whether a source has a claim whose data these are.
+    /// Returns true if a source has the claim of these data.
     pub(super) fn has(&self, volume: &PersistentVolume) -> bool {
         let recorded = volume.record.as_ref().and_then(|record| record.owner.as_ref());
         let claims = self.claims.get(&volume.claim).into_iter().flatten();
@@ -192,7 +192,7 @@ impl Wanted {
     }
 }
 
-/// Makes the directories of all claims, and puts the volumes that are to be deleted into the trash; nobody may take claims meanwhile.
+/// Creates the directories of all claims, and moves the volumes to be deleted into the trash; claims must not be taken meanwhile.
 pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError> {
     let mut failures = Vec::new();
     failures.extend(move_data(paths, wanted).err().map(|error| error.to_string()));

@@ -10,14 +10,15 @@ use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the host's own files are, and whose name servers pods are sent to.
+/// Paths of the host's own files, and the cluster's name servers.
 #[derive(Clone, Debug)]
 pub struct NodeFiles {
     /// The host's `/etc/hosts`.
     pub hosts: PathBuf,
     /// The host's resolver settings.
     pub resolv_conf: PathBuf,
-    /// What systemd-resolved asks itself; used where `resolv_conf` names only its stub on loopback, which pods cannot reach.
+    /// resolv.conf with the servers that systemd-resolved uses; read where `resolv_conf` names only its stub on loopback, which pods cannot
+    /// reach.
     pub resolved: PathBuf,
     /// The cluster's name servers, where there is a cluster.
     pub cluster_dns: Option<ClusterDns>,

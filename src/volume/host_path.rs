@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path};
 
-/// Mode of directories that are made, whatever the umask: the kubelet's default for hostPath.
+/// Mode of created directories, regardless of the umask: the kubelet's default for hostPath.
 const DIRECTORY: u32 = 0o755;
 
 /// Checks that the path is what the manifest says it is, and makes it where the type says so. Without a type nothing is checked, and

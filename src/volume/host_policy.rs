@@ -1,4 +1,4 @@
-//! What the pods of each source may mount of the host, as it is configured now: not what a manifest says of itself.
+//! Paths of the host that the pods of each source may mount, as configured now, regardless of the manifests.
 
 use crate::config::{Allow, HostPathBounds};
 use crate::pod::SourceId;

@@ -89,7 +89,7 @@ impl Request<'_> {
         let volume =
             volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
         let Whole { path: whole, opened, bounds } = self.whole(volume)?;
-        // What is missing in there is never the container's to make.
+        // A container must never create missing files in there.
         let missing = if is_projected(volume) || volume.image.is_some() { Missing::Refused } else { Missing::Made };
         let wanted = sub_path::wanted(mount, self.environment);
         let is_part = matches!(&wanted, Ok(Some(_)));
@@ -140,7 +140,7 @@ impl Request<'_> {
         Ok(Whole { path: PathBuf::from(&source.path), opened: bounds.is_some().then_some(opened), bounds })
     }
 
-    /// Where a volume of podstead's own is.
+    /// Path of a volume that podstead owns.
     fn volume_path(&self, volume: &Volume) -> Result<PathBuf, VolumeError> {
         if is_projected(volume) {
             let directory = self.paths.projected(&self.pod.uid).join(&volume.name);

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Why a sub-path cannot be mounted.
+/// Reason why a sub-path cannot be mounted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SubPathProblem {
     /// It never can be, as it is written or as the volume is.
@@ -21,7 +21,7 @@ pub(super) enum SubPathProblem {
     Passing(String),
 }
 
-/// What becomes of a path that is not there.
+/// Handling of a missing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// A directory is made.
@@ -58,7 +58,7 @@ pub(super) fn wanted(mount: &VolumeMount, environment: &[(String, String)]) -> R
     if stays { Ok(Some(path)) } else { Err(SubPathProblem::Lasting(format!("subPath {path:?} points outside the volume"))) }
 }
 
-/// As [`pin_below`], for a volume whose own path nobody but podstead can change.
+/// As [`pin_below`], for a volume with a path that only podstead can change.
 pub(super) fn pin(volume: &Path, path: &Path, pin: &Path, missing: Missing) -> Result<(), SubPathProblem> {
     let base = rustix::fs::open(volume, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let base = base.map_err(|error| SubPathProblem::Passing(format!("open volume {volume:?}: {}", io::Error::from(error))))?;
@@ -161,7 +161,7 @@ mod tests {
                 fs::write(volume.join("made/dir/file"), "one").unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
 
-                // What the container makes of the path later does not matter to the pin.
+                // Later changes of the path by the container do not affect the pin.
                 fs::rename(volume.join("made/dir"), volume.join("away")).unwrap();
                 symlink("/etc", volume.join("made/dir")).unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");

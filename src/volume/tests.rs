@@ -249,7 +249,7 @@ fn owners_and_modes_of_a_volume_that_is_ready_are_the_containers() {
             store.prepare(&of("fsGroup: 99", medium)).unwrap();
             assert_eq!((seen(""), seen("file").1), ((99, 0o3777), 0o660), "{medium}");
         }
-        // What is made anew is prepared, whatever was noted of what it replaces.
+        // A new volume is prepared regardless of the note about the one that it replaces.
         let memory = of("fsGroup: 99", "Memory");
         let top = store.empty_dir(&memory, "v");
         rustix::mount::unmount(&top, rustix::mount::UnmountFlags::empty()).unwrap();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Entries looked at in one measurement; what is beyond them is not counted.
 const MAX_ENTRIES: u64 = 2_000_000;
 
-/// What of a pod is to be measured.
+/// Parts of a pod to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRequest {
     /// The pod.

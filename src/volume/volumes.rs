@@ -37,13 +37,13 @@ pub(super) struct Shared {
     pub(super) paths: Paths,
     node: NodeFiles,
     policy: Arc<HostPathPolicy>,
-    /// What all pods may use.
+    /// Memory that all pods may use.
     memory_bytes: u64,
-    /// Held by whoever walks to measure.
+    /// Serialises measurements.
     pub(super) measuring: Semaphore,
-    /// Held by whoever takes or deletes a claim's data: what nobody uses must not be taken while it is deleted.
+    /// Serialises taking and deleting a claim's data: unused data must not be taken while they are deleted.
     pub(super) claims: Mutex<()>,
-    /// Held by whoever empties the trash.
+    /// Serialises emptying the trash.
     pub(super) trash: Mutex<()>,
 }
 

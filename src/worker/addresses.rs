@@ -1,4 +1,4 @@
-//! What a pod's network gave it, as far as an earlier daemon's work goes on.
+//! Recovery of a living sandbox's addresses after a restart of the daemon.
 
 use super::pod_worker::PodWorker;
 use super::services::Services;

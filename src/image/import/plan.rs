@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct PlannedImage {
     pub(super) references: Vec<Reference>,
-    /// What the archive says that the references are; `None`: the manifest.
+    /// Target of the references according to the archive; `None`: the manifest.
     pub(super) target: Option<Digest>,
     /// `None` if the archive has none.
     pub(super) manifest: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ pub(super) struct PlannedLayer {
     pub(super) size: u64,
 }
 
-/// Why no image can be taken from an archive.
+/// Reason why no image can be taken from an archive.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::image) enum PlanError {
     /// Neither of the known tables of contents.
@@ -46,7 +46,7 @@ pub(in crate::image) enum PlanError {
     BadName {
         /// As written.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A document is not there.
@@ -60,7 +60,7 @@ pub(in crate::image) enum PlanError {
     Document {
         /// In the archive.
         path: String,
-        /// What is wrong with it.
+        /// The error of the document.
         #[source]
         source: DocumentError,
     },
@@ -222,7 +222,7 @@ fn blob(documents: &Documents, digest: Digest) -> Result<&[u8], PlanError> {
     }
 }
 
-/// Where links lead.
+/// Resolves links.
 fn follow(documents: &Documents, path: &str) -> String {
     let mut path = path.strip_prefix("./").unwrap_or(path);
     for _ in 0..8 {

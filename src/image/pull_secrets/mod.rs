@@ -1,4 +1,4 @@
-//! Secrets that a pod's images are pulled with, as the registry client takes them. **Pure**.
+//! Secrets that a pod's images are pulled with, as input of the registry client. **Pure**.
 //!
 //! In: what a pod's `imagePullSecrets` name. Out: for an image, the credentials to try, in the order of the kubelet's `credentialprovider`:
 //! entries with the longer, or greater, name first, those of one name in the order of the Secrets. See [`matching`] for what is for an
@@ -31,7 +31,7 @@ pub(super) struct Login {
     pub(super) secret: (String, String),
     /// The source that it is of, where another source may have one of the same name.
     pub(super) restricted_to: Option<SourceId>,
-    /// What stands in it.
+    /// The credentials.
     pub(super) credentials: Credentials,
 }
 
@@ -55,7 +55,7 @@ pub struct PullSecrets {
     entries: Vec<Entry>,
     /// All of them, for a person.
     names: Vec<String>,
-    /// What is wrong with one of them: a pull fails with it, as the kubelet's.
+    /// Problem of one of them: a pull fails with it, as the kubelet's does.
     problem: Option<String>,
     /// Those that hold no credentials.
     others: Vec<String>,
@@ -106,7 +106,7 @@ impl PullSecrets {
         Ok(())
     }
 
-    /// Why a pull with these Secrets cannot be tried.
+    /// Reason why a pull with these Secrets cannot be tried.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -139,7 +139,7 @@ impl PullSecrets {
         Some(told)
     }
 
-    /// What is remembered of the Secrets that are for an image, to be compared with what it was pulled with.
+    /// Fingerprints of the Secrets that are for an image, to be compared with those that it was pulled with.
     pub(super) fn uses(&self, image: &Reference, of: impl Fn(&Login) -> SecretUse) -> Vec<SecretUse> {
         self.logins(image).iter().map(of).collect()
     }

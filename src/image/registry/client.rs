@@ -1,4 +1,4 @@
-//! The distribution protocol over HTTP: manifests, blobs, and the token dance.
+//! The distribution protocol over HTTP: manifests, blobs, and authentication by tokens.
 
 use super::super::credentials::Credentials;
 use super::super::digest::Digest;
@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// For a document as a whole, so that nobody can keep a pull waiting byte by byte.
+/// Time limit of a whole document, so that no registry can delay a pull byte by byte.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 const MANIFEST_MAX: u64 = 4 << 20;
 /// A token is sent in a header, and servers take no more in one.
 const TOKEN_MAX: u64 = 64 << 10;
 const ERROR_MAX: u64 = 16 << 10;
-/// How much of a registry's own words is repeated.
+/// Maximum length of a registry's message that is repeated.
 const SAID_MAX: usize = 200;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
@@ -134,7 +134,7 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
-/// How much of a document or blob is asked for.
+/// Requested part of a document or blob.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// All of it, in limited time.
@@ -214,7 +214,7 @@ impl Host {
 
     /// Meets the challenge of a 401: the value of `Authorization`, and how long it lives.
     async fn authorize(&self, reference: &Reference, who: &Who, answer: &Answer) -> Result<(HeaderValue, Duration), RegistryError> {
-        // Whoever answers behind a redirect is not the registry that the credentials are for, and may name any token server.
+        // The target of a redirect is not the registry that the credentials are for, and may name any token server.
         if answer.is_redirected {
             return Err(
                 self.unauthorized(reference, "the target of its redirect requires a login, and credentials are not sent to it")
@@ -263,7 +263,7 @@ impl Host {
         token::parse(&body).map_err(|error| self.nonsense(&format!("response of its token server: {error}")))
     }
 
-    /// Also forgets those that have expired, so that credentials that nobody has any more do not stay in memory.
+    /// Also forgets those that have expired, so that outdated credentials do not stay in memory.
     fn keep_token(&self, place: (String, Who), authorization: HeaderValue, life: Duration) {
         let now = Instant::now();
         let mut tokens = lock(&self.tokens);

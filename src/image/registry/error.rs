@@ -1,10 +1,10 @@
-//! What can go wrong with a registry, told so that a person knows where to look.
+//! Errors of registries, with the place where a person must look.
 
 use crate::outbound::{Failure, ForbiddenAddress, MAX_HEADERS, NO_TLS};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a registry did not give what was asked for. The host is named by whoever reports it.
+/// Reason for a failed request to a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::image) enum RegistryError {
     /// No address for the host's name.
@@ -12,7 +12,7 @@ pub(in crate::image) enum RegistryError {
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         reason: String,
     },
     /// No connection.
@@ -20,7 +20,7 @@ pub(in crate::image) enum RegistryError {
     Connect {
         /// The host.
         host: String,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// No secure connection.
@@ -28,7 +28,7 @@ pub(in crate::image) enum RegistryError {
     Tls {
         /// The host.
         host: String,
-        /// What is wrong with it, and what may help.
+        /// The error, and a possible fix.
         reason: String,
     },
     /// Connected, then silent.
@@ -42,7 +42,7 @@ pub(in crate::image) enum RegistryError {
     Broken {
         /// The host.
         host: String,
-        /// What was seen.
+        /// The observation.
         reason: String,
     },
     /// Fewer bytes than the minimum rate asks for.
@@ -60,7 +60,7 @@ pub(in crate::image) enum RegistryError {
     Redirect {
         /// The host that redirects.
         host: String,
-        /// Why it is not followed.
+        /// Reason why it is not followed.
         reason: String,
     },
     /// A token server that is not asked.
@@ -68,7 +68,7 @@ pub(in crate::image) enum RegistryError {
     Realm {
         /// The registry.
         host: String,
-        /// Why none is asked for.
+        /// Reason why none is asked for.
         reason: String,
     },
     /// A name or URL of its choice that leads to this host or its link.
@@ -85,9 +85,9 @@ pub(in crate::image) enum RegistryError {
     Unauthorized {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The repository.
         repository: String,
-        /// Which credentials were used.
+        /// The used credentials.
         hint: &'static str,
     },
     /// 403.
@@ -95,7 +95,7 @@ pub(in crate::image) enum RegistryError {
     Denied {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The repository.
         repository: String,
         /// The registry's words, if any, after `: `.
         said: String,
@@ -105,7 +105,7 @@ pub(in crate::image) enum RegistryError {
     NotFound {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
         /// The registry's words, if any, after `: `.
         said: String,
@@ -143,7 +143,7 @@ pub(in crate::image) enum RegistryError {
     Protocol {
         /// The host.
         host: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The file with the credentials.
@@ -151,7 +151,7 @@ pub(in crate::image) enum RegistryError {
     Credentials {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The file with the certificate authorities, or the TLS set-up as a whole.
@@ -159,7 +159,7 @@ pub(in crate::image) enum RegistryError {
     Setup {
         /// The host.
         host: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }

@@ -23,7 +23,7 @@ const TOKEN_SERVERS: [(&str, &str); 9] = [
     ("rg.pl-waw.scw.cloud", "api.scaleway.com"),
 ];
 
-/// Why a redirect is not followed.
+/// Reason why a redirect is not followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RedirectRefusal {
     /// More than [`MAX_REDIRECTS`].
@@ -63,7 +63,7 @@ pub(super) fn redirect(from: &Url, location: Option<&str>, is_plain: impl Fn(&Ur
     Ok(to)
 }
 
-/// Why a token server is not asked.
+/// Reason why a token server is not asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RealmRefusal {
     /// Not a URL of a server.

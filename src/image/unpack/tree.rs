@@ -30,7 +30,7 @@ pub(super) struct Tree {
     lost_xattrs: u64,
 }
 
-/// What a new entry takes the place of.
+/// Existing entry that a new one replaces.
 #[derive(PartialEq, Eq)]
 enum Replaced {
     Nothing,

@@ -1,4 +1,4 @@
-//! What is looked after while pods run: rules that somebody removed, switches that somebody turned, things without an owner, what is in the way.
+//! Periodic care while pods run: removed rules, changed sysctls, things without an owner, obstacles.
 
 use super::host::SYSCTLS;
 use super::ranges::{self, Collision};
@@ -9,7 +9,7 @@ use crate::telemetry::events::{EventType, Subject};
 use std::path::Path;
 
 impl Shared {
-    /// Whether packets are passed on and the rules are there, whether anything that podstead made has no owner, whether something is in the way.
+    /// Checks IP forwarding, the rules, things that podstead created and that have no owner, and obstacles.
     pub(super) fn look_after(&self) {
         let ranges = match &self.state().ranges {
             Some(ranges) => ranges.clone(),
@@ -44,7 +44,7 @@ impl Shared {
         }
     }
 
-    /// Has the host pass packets on again if somebody has switched that off.
+    /// Enables IP forwarding again if it was switched off.
     fn throw_switches(&self, ranges: &[AddressRange]) {
         let with_ipv6 = ranges.iter().any(|range| !range.is_ipv4());
         let thrown = match switches::throw(Path::new(SYSCTLS), &self.links.paths, with_ipv6) {
@@ -69,7 +69,7 @@ impl Shared {
         self.links.events.record(&Subject::Node, EventType::Warning, "ForwardingSwitchedOff", &message);
     }
 
-    /// Makes the rules anew if they are not there.
+    /// Recreates the rules if they are missing.
     fn restore_rules(&self) {
         let is_there = self.rules().is_there();
         match is_there {
@@ -82,7 +82,7 @@ impl Shared {
         }
     }
 
-    /// Somebody removed something of the rules: all of them are made anew, whatever it was.
+    /// Recreates all rules after some of them were removed.
     pub(super) fn mend(&self) {
         if self.state().ranges.is_none() {
             return;
@@ -100,7 +100,7 @@ impl Shared {
             Ok(()) => tracing::warn!("{why}"),
             Err(error) => return tracing::error!(error = %error_chain(&error), "cannot create the packet rules"),
         }
-        // What clients began to send in the meantime went to this host, and would for as long as they send.
+        // Packets that clients began to send in the meantime went to this host, and would for as long as they send.
         self.forget_datagrams(&leads);
     }
 

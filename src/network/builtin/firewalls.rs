@@ -1,4 +1,4 @@
-//! Other people's chains that drop what passes, or what pods ask the host.
+//! Foreign chains that drop forwarded packets, or DNS queries of pods to the host.
 //!
 //! An accept in podstead's own table does not outdo a drop in another one. A chain `FORWARD` of iptables with the policy DROP is what docker
 //! and ufw leave behind on every host; each container engine appends its own interfaces there, and so does podstead, at the end: rules that the
@@ -31,7 +31,7 @@ fn family_of(chain: &BaseChain) -> &'static str {
 }
 
 impl Shared {
-    /// Looks for chains that drop what passes, has those of iptables accept pods, and tells the others.
+    /// Looks for chains that drop forwarded packets, adds accepting rules to those of iptables, and reports the others.
     pub(super) fn look_at_firewalls(&self) {
         if self.state().ranges.is_none() {
             return;

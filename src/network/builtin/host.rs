@@ -1,4 +1,4 @@
-//! The host, made ready for pods: what an earlier daemon left, ranges of addresses, switches, rules.
+//! Preparation of the host for pods: state of an earlier daemon, address ranges, sysctls, rules.
 
 use super::links::{self, LinkError};
 use super::record;
@@ -13,10 +13,10 @@ use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 use std::path::Path;
 
-/// Where the network's switches are.
+/// Directory of the network's sysctls.
 pub(super) const SYSCTLS: &str = "/proc/sys/net";
 
-/// Why the host is not ready for pods.
+/// Reason why the host is not ready for pods.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PrepareError {
     #[error("read the recorded addresses of pods")]
@@ -75,8 +75,8 @@ impl Shared {
         Ok(())
     }
 
-    /// What the record does not tell, the pod's interface does. A record that makes no sense is kept for people to look at; one that the disk does not give
-    /// stays where it is.
+    /// Restores a lease without a usable record from the pod's interface. A record that makes no sense is kept for people to look at; one
+    /// that the disk does not give stays where it is.
     fn take_up_unreadable(&self, uid: &PodUid, error: &RecordError) {
         let paths = &self.links.paths;
         if !error.is_of_disk()

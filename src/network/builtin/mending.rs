@@ -1,4 +1,4 @@
-//! Interfaces of pods that somebody removed, switched off or emptied: the host's end gets again what it lacks, and a pod whose interface is gone is set up
+//! Repair of pod interfaces that were removed, switched off or emptied: the host's end is completed, and a pod without its interface is set up
 //! anew by its worker.
 
 use super::lease::Lease;
@@ -13,7 +13,7 @@ use crate::telemetry::events::{EventType, Subject};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// What the host's ends of all interfaces of pods have.
+/// Present state of the host's ends of all pod interfaces.
 #[derive(Debug, Default)]
 struct HostEnds {
     links: Vec<Link>,
@@ -23,7 +23,7 @@ struct HostEnds {
     routes: BTreeSet<(u32, IpAddr)>,
 }
 
-/// How a pod's interface is on the host.
+/// State of a pod's interface on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostEnd {
     Whole,
@@ -112,7 +112,7 @@ impl Shared {
     }
 
     fn connect_anew(&self, uid: &PodUid, lease: &Lease, slot: u32) {
-        // Whoever takes the pod down in the meantime knows better.
+        // A teardown in the meantime takes precedence.
         if !self.state().connected.remove(uid) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What is looked after while pods run: garbage of networks once after the start, interfaces that somebody removed, what plugins say to CHECK.
+//! Periodic care while pods run: garbage collection of networks once after the start, removed interfaces, results of CHECK.
 
 use super::chain::{Chain, Target};
 use super::lost_leases;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How often plugins are asked whether a pod is connected as it was. The kernel is asked at every turn.
+/// Period of CHECK for each attachment. The kernel is asked at every turn.
 const CHECK_EVERY: Duration = Duration::from_secs(600);
 
 /// State of the care.
@@ -127,7 +127,7 @@ impl Shared {
         // Of a pod that has no namespace, there is nothing to say.
         let Ok(Ok(contents)) = looked else { return };
         let seat = self.seat(uid);
-        // Whoever works on the pod knows better.
+        // Other work on the pod takes precedence.
         let Ok(_work) = seat.work.try_lock() else { return };
         let _gate = self.gate.read().await;
         let mut is_lost = false;
@@ -149,7 +149,7 @@ impl Shared {
                 (Err(error), _) => error_chain(error).to_string(),
             };
             is_lost |= !is_there;
-            // What a plugin alone finds fault with goes on as it is: another connection would break what works.
+            // If only a plugin reports a fault, the attachment stays as it is: reconnecting would break what works.
             let consequence = if is_there { "the pod stays connected" } else { "reconnecting the pod" };
             self.warn(uid, name, "NetworkCheckFailed", &format!("{message}; {consequence}"));
         }

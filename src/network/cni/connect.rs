@@ -1,4 +1,4 @@
-//! Takes the steps of the plan for one pod.
+//! Execution of the plan for one pod.
 
 use super::chain::{Chain, ChainError, Target};
 use super::directory::DirectoryError;
@@ -32,7 +32,7 @@ struct Connection {
     wishes: Wishes,
     netns: PathBuf,
     base: Option<PodNetworkStatus>,
-    /// What the network behind leads to by the first interface, if it made that.
+    /// Routes through the first interface from the network behind, if it made that.
     own_routes: Vec<OwnRoute>,
 }
 
@@ -196,7 +196,7 @@ impl Shared {
         Ok(self.status(&record, base.as_ref(), &first_ips))
     }
 
-    /// What a pod has by its record.
+    /// Network status of a pod, from its record.
     pub(super) fn status(&self, record: &PodRecord, base: Option<&PodNetworkStatus>, first_ips: &[IpAddr]) -> PodNetworkStatus {
         let resolver = record.resolver.filter(|resolver| self.is_answered_at(*resolver));
         status(&record.attachments, base, first_ips, resolver, self.links.config.kind)
@@ -289,7 +289,7 @@ impl Shared {
             self.warn(uid, name, "BandwidthIgnored", &message);
         }
         let chain = Chain { plugins: &self.plugins, network: &network, version: network.latest(), cancel };
-        // Where one is missing, none is called: there would be nobody to take down what the others made.
+        // If one is missing, none is called: the attachments of the others could not be deleted.
         chain.look_for_plugins().map_err(|error| failed(uid, &error))?;
         let chain = Chain { version: chain.negotiated().await, ..chain };
         if let Err(error) = chain.status().await {
@@ -312,7 +312,7 @@ impl Shared {
                 .await
             }
             Err(error) => {
-                // What was made half is taken down at once; if that fails, too, the record tells the next attempt.
+                // An incomplete attachment is deleted at once; if that fails, too, the next attempt finds it in the record.
                 if !error.is_broken_off()
                     && let Err(also) = self.detach(uid, name, seat, &ask.place.interface, &netns).await
                 {
@@ -409,8 +409,8 @@ impl Shared {
         self.change(uid, name, move |record| record.attachments.retain(|attachment| attachment.interface() != interface)).await
     }
 
-    /// Whether a taking down that failed has to be tried again: always, but where plugins are gone for good, and where they never made
-    /// what they shall take down.
+    /// Decides whether a failed teardown is retried: always, except where plugins are gone for good, and where they never created what they
+    /// must delete.
     fn give_up(
         &self,
         uid: &PodUid,

@@ -1,4 +1,4 @@
-//! The directory of network configurations. Read whenever a pod is connected; the last good version of a file that is broken since counts.
+//! The directory of network configurations. Read whenever a pod is connected; a broken file is used in its last good version.
 
 use super::spec::conflist::{Conflist, ConflistError, Form, MAX_CONFLIST_BYTES};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Files of one directory that are looked at.
 const MAX_FILES: usize = 256;
 
-/// Why a network is not there.
+/// Reason why a network is not there.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DirectoryError {
     /// Nothing is configured. In the kubelet's words.
@@ -52,7 +52,7 @@ pub(super) struct Directory {
     good: BTreeMap<String, Conflist>,
 }
 
-/// What is wrong with a file whose last good version counts.
+/// Errors of files whose last good version is used.
 pub(super) type Troubles = Vec<DirectoryError>;
 
 impl Directory {
@@ -67,7 +67,7 @@ impl Directory {
         let Some(first) = names.first() else { return Err(DirectoryError::Empty(self.path.clone())) };
         match self.good.get(first) {
             Some(network) => Ok((network.clone(), troubles)),
-            // What it was to be is not known: the next file would be a guess.
+            // Its intended content is unknown: using the next file would be a guess.
             None => Err(troubles.swap_remove(0)),
         }
     }

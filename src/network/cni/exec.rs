@@ -1,4 +1,4 @@
-//! Calls one plugin: bounded in time and in what it prints, and ended with its children.
+//! Call of one plugin: bounded in time and output, and killed with its children.
 
 use super::spec::fault::Fault;
 use super::spec::quoted;
@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Plugins call `iptables`, `nft`, `ipset`.
 const SEARCH_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What is kept of a plugin's standard error.
+/// Number of bytes that are kept of a plugin's standard error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// How long a plugin's output may stay open after its end: by children that it left.
+/// Time that a plugin's output may stay open after its exit: by children that it left.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Why a plugin did not do what it was called for.
+/// Reason why a plugin did not do what it was called for.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExecError {
     /// It is not there.
@@ -43,7 +43,7 @@ pub(super) enum ExecError {
     /// It did not come to an end.
     #[error("did not end within {} s and was killed", _0.as_secs())]
     TimedOut(Duration),
-    /// Whoever wanted it wants it no longer.
+    /// The call was cancelled.
     #[error("was cancelled")]
     BrokenOff,
     /// It printed too much.
@@ -57,7 +57,7 @@ pub(super) enum ExecError {
     Failed { status: String, output: String },
 }
 
-/// Where plugins are and how long they may take.
+/// Directories of plugins, and their time limit.
 #[derive(Clone, Debug)]
 pub(super) struct Plugins {
     pub(super) directories: Vec<PathBuf>,
@@ -134,7 +134,7 @@ struct Ended {
     status: String,
     output: Vec<u8>,
     errors: Vec<u8>,
-    /// Nobody holds its output any more.
+    /// Its output is closed.
     is_closed: bool,
 }
 

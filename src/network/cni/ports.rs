@@ -1,4 +1,4 @@
-//! Ports of the host: whose they are, so that two pods, or a pod and a service of the host, never have the same.
+//! Ownership of host ports, so that two pods, or a pod and a service of the host, never have the same.
 
 use super::connect::failed;
 use super::record::PodRecord;

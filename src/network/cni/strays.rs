@@ -7,11 +7,11 @@ use crate::sys::pidfd;
 use std::fs;
 use std::time::Duration;
 
-/// How long a killed process may take to go.
+/// Time for a killed process to exit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the plugin of a daemon that died may go on: broken off in the middle of DEL, some leave what another DEL does not find (the
-/// masquerading of `bridge`, once the interface is gone).
+/// Time for the plugin of a daemon that died to go on: cancelled in the middle of DEL, some leave objects that another DEL does not find
+/// (the masquerading of `bridge`, once the interface is gone).
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// Ends all that works on a container, if it does not end by itself within `grace`.

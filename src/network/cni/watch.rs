@@ -1,4 +1,4 @@
-//! Watches the directory of network configurations: pods that wait for a network look again at once.
+//! Watches the directory of network configurations: pods that wait for a network are retried at once.
 
 use super::Shared;
 use notify::event::{AccessKind, AccessMode, EventKind};
@@ -8,7 +8,7 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The watch, set anew where its directory came or went.
+/// The watch, set up again when its directory came or went.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     watcher: Mutex<Option<RecommendedWatcher>>,
@@ -58,7 +58,7 @@ impl Watch {
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
     }
 
-    /// Whether it should be set anew.
+    /// Returns true if it must be set up again.
     pub(super) fn is_stale(&self) -> bool {
         self.is_stale.load(Ordering::Relaxed)
     }

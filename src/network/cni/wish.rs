@@ -1,4 +1,4 @@
-//! What a pod asks of CNI plugins. **Pure**.
+//! Requests of a pod to CNI plugins. **Pure**.
 
 use super::spec::capability::{
     BANDWIDTH, Bandwidth, CapabilityArguments, INFINIBAND_GUID, IPS, MAC, POD_ANNOTATIONS, PORT_MAPPINGS, PortMapping,
@@ -12,7 +12,7 @@ use crate::pod::networks::{
 use crate::pod::{Pod, PodFullName, PodUid};
 use std::net::IpAddr;
 
-/// Why it cannot have it.
+/// Reason why a request cannot be met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WishError {
     /// An annotation about networks is wrong.
@@ -30,19 +30,19 @@ pub(super) struct Wish {
     pub(super) network: Option<String>,
     /// Namespace that the pod's status names the network with.
     pub(super) namespace: Option<String>,
-    /// What plugins are told of it.
+    /// Arguments for the plugins.
     pub(super) ask: Ask,
     /// The routers of the pod's default routes, if they are to be on this interface; none: those that plugins make.
     pub(super) default_route: Option<Vec<IpAddr>>,
 }
 
 impl Wish {
-    /// Whether it is the pod's first interface.
+    /// Returns true if it is the pod's first interface.
     pub(super) fn is_primary(&self) -> bool {
         self.ask.place.interface == FIRST_INTERFACE
     }
 
-    /// Why no plugin of the network can do what is asked for; `None` if that is possible.
+    /// Reason why no plugin of the network can do what is asked for; `None` if that is possible.
     pub(super) fn refusal(&self, network: &Conflist) -> Option<String> {
         let CapabilityArguments { port_mappings, bandwidth: _, ips, mac, infiniband_guid, annotations: _ } = &self.ask.capabilities;
         let name = &network.name;
@@ -72,12 +72,12 @@ impl Wish {
         None
     }
 
-    /// Whether limits of traffic have no effect.
+    /// Returns true if bandwidth limits have no effect.
     pub(super) fn is_unlimited_by(&self, network: &Conflist) -> bool {
         self.ask.capabilities.bandwidth.is_some() && !network.is_capable(BANDWIDTH)
     }
 
-    /// What is said of the attachment in this network: the pod's annotations only where a plugin wants them.
+    /// Arguments of the attachment in this network: the pod's annotations only where a plugin requests them.
     pub(super) fn ask_of(&self, network: &Conflist, pod: &Pod) -> Ask {
         let mut ask = self.ask.clone();
         if network.is_capable(POD_ANNOTATIONS) {
@@ -87,7 +87,7 @@ impl Wish {
     }
 }
 
-/// What a pod wants.
+/// Requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Wishes {
     /// The pod's first interface, if plugins make it, then the others.
@@ -140,7 +140,7 @@ impl Wishes {
     }
 }
 
-/// The annotation by which a pod asks for networks; `None` if it asks for none.
+/// The annotation that requests networks; `None` if there is none.
 pub(super) fn asks_for_networks(pod: &Pod) -> Option<&'static str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     [NETWORKS, DEFAULT_NETWORK].into_iter().find(|key| annotations.get(*key).is_some_and(|value| !value.trim().is_empty()))

@@ -1,4 +1,4 @@
-//! From names of devices to what containers get.
+//! Resolution of device names to container edits.
 
 use super::{CdiSpec, ContainerEdits, DeviceName, SpecError};
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 /// A file of a directory of specs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// A device in a later directory wins over one in an earlier.
     pub directory: usize,
-    /// What it says, or why it cannot be used.
+    /// The parsed spec, or the reason why it cannot be used.
     pub spec: Result<CdiSpec, SpecError>,
 }
 
-/// Why a container cannot have its devices.
+/// Reason why a container cannot have its devices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No file has them.

@@ -1,4 +1,4 @@
-//! One CDI spec file, read strictly: an unknown field may be a restriction that would be passed over.
+//! One CDI spec file, read strictly: an unknown field may be a restriction that must not be ignored.
 
 use super::name::is_kind;
 use serde::Deserialize;
@@ -192,7 +192,7 @@ const OPTIONS: [&str; 18] = [
     "nodiratime",
 ];
 
-/// Why a file is no spec that can be used.
+/// Reason why a file is no spec that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// It is too large to be one.
@@ -297,7 +297,7 @@ impl SpecHook {
         let Self { hook_name, path, args, env, timeout } = self;
         match hook_name {
             HookName::Prestart | HookName::CreateRuntime | HookName::CreateContainer | HookName::StartContainer => {}
-            // A container goes on whatever these say, and may outlive the daemon that would run them.
+            // A container ignores the result of these, and may outlive the daemon that would run them.
             HookName::Poststart | HookName::Poststop => {
                 return Err(SpecError::Unsupported { field: format!("{at}: hook {}", hook_name.as_str()) });
             }

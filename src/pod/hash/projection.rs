@@ -1,4 +1,4 @@
-//! What a hash is taken over: named values, and nothing that is unset.
+//! Input of a hash: named values, without those that are unset.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

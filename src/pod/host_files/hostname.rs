@@ -54,7 +54,7 @@ pub fn hostname(pod: &Pod, cluster_domain: &str) -> Hostname {
     Hostname { hostname: cut(hostname), domain }
 }
 
-/// What to set in the pod's UTS namespace: the host name, or with `setHostnameAsFQDN` the full one.
+/// Host name for the pod's UTS namespace: the short one, or with `setHostnameAsFQDN` the full one.
 pub fn kernel_hostname(pod: &Pod, cluster_domain: &str) -> Result<String, FqdnTooLong> {
     let name = hostname(pod, cluster_domain);
     if name.domain.is_empty() || spec(pod).set_hostname_as_fqdn != Some(true) {

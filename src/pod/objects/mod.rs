@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What kind of object a pod may refer to.
+/// Kind of an object that a pod may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
     /// `ConfigMap`.
@@ -63,7 +63,7 @@ impl ObjectKind {
     }
 }
 
-/// What a pod calls an object by. Displayed as `ConfigMap shop/web`.
+/// Name by which a pod refers to an object. Displayed as `ConfigMap shop/web`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// Its kind.
@@ -80,15 +80,15 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// Why a reference to an object has no value. Says nothing of what the object holds.
+/// Reason why a reference to an object has no value. Says nothing of what the object holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// No source has the object.
     #[error("{kind} {object:?} not found in namespace {namespace:?} ({looked})", kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace)]
     NotFound {
-        /// What was looked for.
+        /// The missing object.
         name: ObjectName,
-        /// Which sources were looked at.
+        /// The sources that were searched.
         looked: String,
     },
     /// Another source has the object and does not share it. Names the owner, because only its configuration can change that, and says
@@ -98,7 +98,7 @@ pub enum ObjectError {
         kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace, field = name.kind.share_field()
     )]
     NotShared {
-        /// What was looked for.
+        /// The object.
         name: ObjectName,
         /// The source that has it.
         owner: SourceId,
@@ -110,19 +110,19 @@ pub enum ObjectError {
     NoKey {
         /// The object.
         name: ObjectName,
-        /// What was looked for.
+        /// The missing key.
         key: String,
-        /// Where the object is from.
+        /// The source of the object.
         from: SourceId,
     },
-    /// What stands under the key cannot be the value of a variable.
+    /// The value of the key cannot be the value of a variable.
     #[error("key {key} of {name} of source {from} is not text")]
     NotText {
         /// The object.
         name: ObjectName,
         /// The key.
         key: String,
-        /// Where the object is from.
+        /// The source of the object.
         from: SourceId,
     },
 }
@@ -174,12 +174,12 @@ impl Objects {
         SourceView::new(self, reader)
     }
 
-    /// Which source reaches which object.
+    /// Rules for the use of objects of other sources.
     pub fn sharing(&self) -> &Arc<Sharing> {
         &self.sharing
     }
 
-    /// The object of this name that has precedence, for whoever administers this host; pods see it through [`Objects::seen_by`].
+    /// The object of this name that has precedence, for administrators of this host; pods see it through [`Objects::seen_by`].
     pub fn first(&self, name: &ObjectName) -> Result<&Held, ObjectError> {
         let first = self.held.get(name).and_then(|held| held.first());
         first.ok_or_else(|| ObjectError::NotFound { name: name.clone(), looked: self.looked(|_| true) })
@@ -195,7 +195,7 @@ impl Objects {
         self.held.iter().flat_map(|(name, held)| held.iter().map(move |held| (name, held)))
     }
 
-    /// Whether every source has delivered, and there is one: what is absent is absent.
+    /// Returns true if there are sources and all of them have delivered: a missing object does not exist.
     pub fn is_complete(&self) -> bool {
         !self.has_delivered.is_empty() && self.has_delivered.iter().all(|delivered| *delivered)
     }
@@ -215,7 +215,7 @@ impl Objects {
         self.held.keys().chain(gone).filter(differs).cloned().collect()
     }
 
-    /// Whether some pod may be missing an object of this name.
+    /// Returns true if a pod may be missing an object of this name.
     pub fn may_be_missing(&self, name: &ObjectName) -> bool {
         !self.held.contains_key(name) || self.sharing.restricts_any()
     }

@@ -1,4 +1,4 @@
-//! Sysctls: which namespace they are of, and those beyond the safe ones that a host lets its pods set.
+//! Sysctls: their namespaces, and the unsafe ones that a host allows its pods to set.
 
 /// Patterns of sysctls that pods may set beside the safe ones (the kubelet's `allowedUnsafeSysctls`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl AllowedSysctls {
         &self.0
     }
 
-    /// Whether a pod may set it; `name` has dots as separators.
+    /// Returns true if a pod may set it; `name` has dots as separators.
     pub fn allow(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -37,12 +37,12 @@ impl AllowedSysctls {
     }
 }
 
-/// Whether it belongs to a network namespace.
+/// Returns true if it belongs to a network namespace.
 pub(in crate::pod) fn is_of_network(name: &str) -> bool {
     name.starts_with("net.")
 }
 
-/// Whether it belongs to an IPC namespace.
+/// Returns true if it belongs to an IPC namespace.
 pub(in crate::pod) fn is_of_ipc(name: &str) -> bool {
     name == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|prefix| name.starts_with(prefix))
 }

@@ -1,5 +1,5 @@
-//! Which fields of a Pod podstead honours: one table ([`table`]), one walk over the Pod that holds it against the table, and the page of
-//! the documentation that is made from it.
+//! Support of Pod fields: one table ([`table`]), one walk that checks a Pod against the table, and the page of the documentation that is
+//! generated from it.
 //!
 //! Every field of the Kubernetes API has an entry, or lies below one that refuses or ignores all that is below it; a test holds the
 //! table against the schema. So nothing in a manifest is silently without effect.
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use table::SECTIONS;
 
-/// What podstead does with a field.
+/// Support of a field.
 #[derive(Clone, Copy, Debug)]
 enum Support {
     /// It has the effect that it has in Kubernetes. The note is for the documentation and may be empty.
@@ -44,7 +44,7 @@ enum Support {
     /// Running the pod without it would not be what its author wants: an error.
     Refused {
         reason: &'static str,
-        /// What to do, or empty.
+        /// The alternative, or empty.
         instead: &'static str,
     },
 }
@@ -63,7 +63,7 @@ struct Case<'a> {
 struct Section {
     #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
     title: &'static str,
-    /// Where the fields are: `spec`, `spec.containers[]`. Empty for the Pod itself.
+    /// Paths of the objects that have the fields: `spec`, `spec.containers[]`. Empty for the Pod itself.
     places: &'static [&'static str],
     /// Fields relative to each place, e.g. `env[].valueFrom`.
     fields: &'static [(&'static str, Support)],
@@ -88,7 +88,7 @@ pub(crate) fn fields_with_effect() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Reports every field that is set and not honoured. The Pod is as written: a default is nobody's wish.
+/// Reports every field that is set and not honoured. The Pod is as written: a default is not the author's request.
 pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     // A Pod that came from JSON goes back to JSON.
     let Ok(Value::Object(members)) = serde_json::to_value(pod) else { return };
@@ -147,7 +147,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether Kubernetes could not tell the value from an absent one. `{}` and `false` may be values.
+/// Returns true if Kubernetes could not distinguish the value from an absent one. `{}` and `false` may be values.
 fn is_unset(value: &Value) -> bool {
     match value {
         Value::Null => true,

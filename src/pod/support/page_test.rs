@@ -56,7 +56,7 @@ fn page(shown: &Shown) -> String {
     page
 }
 
-/// What shows a field at any of its section's places: one code serves them all.
+/// Proof of a field at any of its section's places: the same code serves them all.
 fn proof(shown: &Shown, section: &Section, field: &str) -> Proof {
     let mut tests = BTreeSet::new();
     let mut below = false;

@@ -5,7 +5,7 @@ use super::{Section, TABLE, judge};
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Whether fields of the object at `pattern` have entries of their own; a map of labels has not.
+/// Returns true if fields of the object at `pattern` have entries of their own; a map of labels has none.
 pub(super) fn has_fields(pattern: &str) -> bool {
     static PARENTS: LazyLock<HashSet<&str>> =
         LazyLock::new(|| TABLE.keys().filter_map(|field| field.rsplit_once('.')).map(|(parent, _)| parent).collect());
@@ -152,7 +152,7 @@ const SPEC: &[(&str, Support)] = &[
     ("terminationGracePeriodSeconds", YES),
     (
         "tolerations",
-        // What admission adds to every static pod is nobody's wish.
+        // Admission adds this to every static pod: it is not the author's request.
         ignored_unless(
             "the host has no taints, and a static pod tolerates all NoExecute taints",
             &["[{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}]"],

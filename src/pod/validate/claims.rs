@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, as the API server checks them, and what of them has no meaning on a host of its own.
+//! PersistentVolumeClaims, as the API server checks them, and their fields without a meaning on a single host.
 
 use super::names::{dns_label, dns_subdomain};
 use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;

@@ -1,4 +1,4 @@
-//! Annotations about networks: what a plugin would be told, and what limits of traffic mean.
+//! Annotations about networks: arguments for plugins, and bandwidth limits.
 //!
 //! The API server takes any text; multus and the kubelet fail when the pod starts.
 

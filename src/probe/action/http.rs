@@ -20,7 +20,7 @@ const MOST_REDIRECTS: usize = 10;
 /// More bytes of headers than this are a failure.
 const HEADER_LIMIT: usize = 64 * 1024;
 
-/// What a server said.
+/// Response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// Status code.
@@ -29,7 +29,7 @@ pub struct HttpAnswer {
     pub body: String,
 }
 
-/// Who asks, as the user agent names it.
+/// The asker, as the user agent names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
     /// `kube-probe/...`.
@@ -69,7 +69,7 @@ pub async fn get(pod: &PodAddress, request: &HttpGet, asker: Asker) -> Result<Ht
 /// One request of possibly several.
 struct Answered {
     answer: HttpAnswer,
-    /// Where it sends the asker.
+    /// Target of the redirect.
     next: Option<Url>,
 }
 

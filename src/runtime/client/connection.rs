@@ -54,7 +54,7 @@ pub(super) struct HeldConnection {
     release: oneshot::Sender<()>,
 }
 
-/// What a connection hears, in the shim's order. [`Heard::Answered`] comes before the caller gets the answer.
+/// Message on a connection, in the shim's order. [`Heard::Answered`] comes before the caller gets the answer.
 #[derive(Debug)]
 pub(super) enum Heard<'a> {
     /// The answer to a request that was successful.
@@ -127,7 +127,7 @@ impl Line {
 }
 
 impl HeldConnection {
-    /// Lets it listen. Whoever calls it holds the lock of the view until all is in there.
+    /// Starts receiving events. The caller holds the lock of the view until all is in there.
     pub(super) fn release(self) -> Connection {
         // Only a runtime that ends has dropped the task.
         let _ended = self.release.send(());
@@ -163,7 +163,7 @@ impl Connection {
         let (release, released) = oneshot::channel();
         tokio::spawn(async move {
             if released.await.is_err() {
-                // Nobody wanted it.
+                // The connection was dropped.
                 return;
             }
             let error = serve(line, receiver, hear).await;
@@ -354,7 +354,7 @@ mod tests {
         let (held, _, status) = Connection::open(&paths, &uid, hear, gone).await.unwrap();
         assert!(matches!(status.containers[0].state, ContainerState::Running { .. }));
         timeout(PATIENCE, shim).await.unwrap().unwrap();
-        // Whatever the task could do by now, it has not done.
+        // The task had time, and must not have done anything.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the killed may take to leave the kernel before the loss is told; a process that hangs in the kernel must not hide it.
+/// Time for killed processes to leave the kernel before the loss is reported; a process that hangs in the kernel must not hide it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Called once for every connection, when it has ended. Boxed, since it may open the next connection, which ends here too.
@@ -23,7 +23,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
     let is_current = |inner: &Inner| {
         inner.pods().get(uid).and_then(|pod| pod.connection.as_ref()).is_some_and(|connection| connection.number == number)
     };
-    // Whoever stops a sandbox takes the connection out of the view first.
+    // A stop of the sandbox takes the connection out of the view first.
     if !is_current(inner) {
         return;
     }
@@ -38,7 +38,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
             pod.connection = Some(connection.release());
         }
         tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "reconnected to the shim");
-        // What was missed in between is found by looking.
+        // The worker's next observation finds the missed events.
         for kind in events {
             inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
         }

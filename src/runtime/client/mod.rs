@@ -40,13 +40,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a shim may take to answer what it does at once.
+/// Time limit for an operation that the shim completes at once.
 const PROMPT: Duration = Duration::from_secs(30);
 
-/// How long a start may take: longer than the shim itself waits for its helper.
+/// Time limit for a start: longer than the shim itself waits for its helper.
 const START: Duration = Duration::from_secs(150);
 
-/// What a [`ShimRuntime`] needs to know.
+/// Options of a [`ShimRuntime`].
 #[derive(Clone, Debug)]
 pub struct ShimRuntimeOptions {
     /// The layout on disk.
@@ -81,7 +81,7 @@ pub struct ShimRuntime {
     inner: Arc<Inner>,
 }
 
-/// What all clones and tasks share.
+/// State shared by all clones and tasks.
 #[derive(Debug)]
 struct Inner {
     options: ShimRuntimeOptions,
@@ -89,7 +89,7 @@ struct Inner {
     boot_id: String,
     pods: Mutex<BTreeMap<PodUid, PodView>>,
     id_ranges: id_ranges::IdRanges,
-    /// Unbounded: a shim's events must not wait, and they are few and merged by whoever looks at the pod.
+    /// Unbounded: a shim's events must not wait, and they are few and merged by the pod's worker.
     events: mpsc::UnboundedSender<PodLifecycleEvent>,
     receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,
 }
@@ -134,7 +134,7 @@ impl Inner {
     }
 
     fn tell(&self, event: PodLifecycleEvent) {
-        // Nobody listens: the daemon ends.
+        // The receiver is gone: the daemon exits.
         let _ending = self.events.send(event);
     }
 }

@@ -104,7 +104,7 @@ impl PodView {
     }
 }
 
-/// Kills by the groups that are there, whatever a record says: the record may be gone.
+/// Kills by the existing groups, regardless of records: the record may be gone.
 fn kill_remains(inner: &Inner, uid: &PodUid) {
     match inner.cgroups.list() {
         Ok(groups) => {
@@ -164,7 +164,7 @@ fn read_records(inner: &Inner, uid: &PodUid) -> Records {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(pod_uid = %uid, %error, "cannot read the records of containers"),
     }
-    // A sandbox of another boot cannot live, whatever listens on its socket's path.
+    // A sandbox of another boot cannot live, even if something listens on its socket's path.
     (sandbox, containers, resize::read(&inner.paths().given(uid)))
 }
 

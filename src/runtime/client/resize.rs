@@ -1,4 +1,4 @@
-//! What pods and containers are given, and changing it while they run.
+//! Resizing of running pods and containers, and the record of their resources.
 //!
 //! What containers were given last is kept in a file under the run directory: it means something as long as they live, and no longer.
 
@@ -78,7 +78,7 @@ pub(super) async fn note(
     .await
 }
 
-/// What containers were given last. A file that cannot be read tells nothing: they are given the same again.
+/// Reads the recorded resources of containers. A file that cannot be read tells nothing: they are given the same again.
 pub(crate) fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
     match std::fs::read(path).map(|text| serde_json::from_slice(&text)) {
         Ok(Ok(given)) => given,

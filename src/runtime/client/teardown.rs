@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the shim may take to see its containers die, and the kernel to be rid of processes and groups.
+/// Time for the shim to see its containers die, and for the kernel to remove processes and groups.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Stops a sandbox, whether its shim lives or not.
@@ -21,7 +21,7 @@ pub(super) async fn stop_sandbox(inner: &Arc<Inner>, uid: &PodUid) -> Result<(),
     // Taken out first: its end is not a loss.
     let connection = inner.pods().get_mut(uid).and_then(|pod| pod.connection.take());
     if let Some(connection) = connection {
-        // Recorded exits are worth a moment. If they cannot be had, the cgroup decides.
+        // Recorded exits are worth a moment. Without them, the cgroup is killed.
         match connection.request(Operation::Shutdown, PATIENCE).await {
             Ok(Ok(_)) => {}
             Ok(Err(refusal)) => tracing::warn!(pod_uid = %uid, error = %refusal, "the shim refused to shut down"),

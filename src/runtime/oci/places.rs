@@ -1,4 +1,4 @@
-//! Who mounts what, by its place in the container. **Pure**.
+//! Division of mounts between helper and libcontainer, by their place in the container. **Pure**.
 //!
 //! libcontainer makes links and device nodes below `/dev` by joining paths, before the container's root is the process's own. A mount that lies
 //! where the image's links lead could turn these paths to the host. So the start helper attaches volumes by descriptor before libcontainer's turn;
@@ -13,7 +13,7 @@ pub const OWN: [&str; 3] = ["dev", "proc", "sys"];
 /// Written to by all containers of the pod: a place below it may be a link of theirs.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Who brings a mount to its place.
+/// Component that performs a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mounter {
     /// The start helper, before libcontainer's turn.

@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Where libcontainer connects to hand over the terminal.
+/// Socket on which libcontainer sends the terminal.
 const CONSOLE_SOCKET: &str = "console.sock";
 
 /// The host's shared memory.
@@ -62,7 +62,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     }
 }
 
-/// What libcontainer needs, and what is left to do after it.
+/// Input for libcontainer, and the work that is left after it.
 struct Prepared {
     oci: Spec,
     stage: Stage,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A mount of the container's own.
 struct Held {
-    /// Where it is and shall be, below `/dev`.
+    /// Its place now and later, below `/dev`.
     path: PathBuf,
     /// Its root.
     mount: OwnedFd,
@@ -48,7 +48,7 @@ fn cover(volume: &Tree, inner: &[InnerMount], root: &OwnedFd, is_the_hosts: bool
     let held: Vec<Held> = inner.iter().map(|inner| hold(inner, root, is_the_hosts)).collect::<Result<_, _>>()?;
     mount_tree::move_to(&volume.mount, &dev).attempt("mount the volume on /dev")?;
 
-    // What is missing is made before the volume may become read-only, and all is found before one of them lies over another.
+    // Missing mount points are created before the volume may become read-only, and all are opened before one mount covers another.
     let mut moves = Vec::new();
     for own in held {
         let make = || find_point(&own, &volume.mount);

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a program is looked for when the environment does not say.
+/// Default `PATH`, used when the environment sets none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The end of a pipe that closes when the program is executed, and else says why it was not.
@@ -30,7 +30,7 @@ impl Outcome {
     /// Waits. `None` when the program was executed. All other copies of the far end must be closed.
     pub(super) fn wait(mut self) -> Option<String> {
         let mut text = Vec::new();
-        // What came before an error is the answer.
+        // The text before an error is the result.
         let _broken = self.reader.read_to_end(&mut text);
         (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned())
     }

@@ -26,7 +26,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why the job was not done; becomes a [`HelperMessage::Failed`].
+/// Reason why the job was not done; becomes a [`HelperMessage::Failed`].
 #[derive(Debug)]
 pub(super) struct Failure {
     stage: Stage,

@@ -17,12 +17,12 @@ use nix::sys::stat::{Mode, fstat, stat};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What is not in its place when libcontainer has its turn.
+/// Mounts that are not in their place when libcontainer starts.
 #[derive(Debug, Default)]
 pub(super) struct Remaining {
-    /// What libcontainer mounts.
+    /// Mounts for libcontainer to bind.
     pub(super) binds: Vec<Bind>,
-    /// What is mounted after libcontainer's turn, parents first.
+    /// Mounts to attach after libcontainer, parents first.
     late: Vec<Tree>,
     /// The volume that covers the container's own `/dev` then.
     dev: Option<(DevVolume, DevTree)>,

@@ -10,7 +10,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-/// How often a path is resolved anew that somebody changes meanwhile.
+/// Number of times that a path is resolved anew while it changes.
 const MAX_RACES: usize = 100;
 
 /// The root directory.

@@ -1,4 +1,4 @@
-//! What libcontainer sees of the host while it makes a container.
+//! View of the host for libcontainer while it creates a container.
 //!
 //! In a jail: a root in memory with the container's root file system, the pod's namespaces, what is to be mounted, and the kernel's own file systems. It
 //! has none of the host's files: a path that leads astray ends in ENOENT. Hooks of devices are programs of the host, so a container with hooks is
@@ -72,7 +72,7 @@ fn remove_empty(path: &Path) -> io::Result<()> {
     if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) }
 }
 
-/// Where libcontainer finds what, by paths that are true when [`Stage::enter`] was called.
+/// Paths for libcontainer, valid once [`Stage::enter`] was called.
 #[derive(Debug)]
 pub(super) struct Stage {
     /// The jail's root, which is mounted in the bundle until it is entered.

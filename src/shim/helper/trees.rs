@@ -1,4 +1,4 @@
-//! What a container is given of the host's files: clones of mounts, held by descriptors. From here on no path of the host is resolved again.
+//! Files of the host for a container: clones of mounts, held by descriptors. From here on no path of the host is resolved again.
 
 use super::users::Users;
 use super::{Attempt, Failure};

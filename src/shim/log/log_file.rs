@@ -23,11 +23,11 @@ pub(crate) struct LogFile {
     last_rotation: i64,
     dropped: Dropped,
     format: TimestampFormat,
-    /// Rotated files to be compressed: all but the newest, which somebody may still be reading to its end.
+    /// Rotated files to be compressed: all but the newest, which a reader may still be following.
     uncompressed: Vec<PathBuf>,
 }
 
-/// What could not be written since the last line that could.
+/// Output that could not be written since the last line that could.
 #[derive(Debug, Default)]
 struct Dropped {
     lines: u64,
@@ -103,7 +103,7 @@ impl LogFile {
         }
     }
 
-    /// Whether nothing is left to tell.
+    /// Writes a line about dropped output; returns true if nothing is left to report.
     fn report_dropped(&mut self, now: Timestamp) -> bool {
         if self.dropped.lines == 0 {
             return true;

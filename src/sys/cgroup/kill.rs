@@ -1,4 +1,4 @@
-//! Who is in a group, and how to be rid of them.
+//! Processes of a group, and killing them.
 
 use super::control::{children, keyed, read, write};
 use super::tree::below;
@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a frozen state is waited for before its processes are killed anyway: one that hangs in the kernel never freezes.
+/// Time to wait for a frozen state before the processes are killed anyway: one that hangs in the kernel never freezes.
 const FREEZE_PATIENCE: Duration = Duration::from_millis(20);
 
 impl Cgroups {
@@ -23,7 +23,7 @@ impl Cgroups {
         Ok(found)
     }
 
-    /// Whether a process is in the group or below.
+    /// Returns true if a process is in the group or below.
     pub fn is_populated(&self, path: &Path) -> Result<bool, CgroupError> {
         match self.version() {
             CgroupVersion::V2 => Ok(keyed(&self.events(path), "populated")? == Some(1)),

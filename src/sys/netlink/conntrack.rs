@@ -20,14 +20,14 @@ const ZONE: u16 = 18;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     family: u8,
-    /// The attribute that tells it apart, to be repeated.
+    /// The attribute that identifies it, to be repeated.
     original: Vec<u8>,
     zone: Option<Vec<u8>>,
     /// Protocol number.
     pub protocol: u8,
-    /// Whom it was meant for.
+    /// The original destination.
     pub destination: (IpAddr, u16),
-    /// Who answers: another one, if the destination was rewritten.
+    /// The address that replies: another one, if the destination was rewritten.
     pub answers: IpAddr,
 }
 

@@ -37,14 +37,14 @@ pub const IPV6: u8 = 10;
 /// Elements in one message, so that their attribute stays far below 64 KiB.
 const CHUNK: usize = 400;
 
-/// Where a base chain hooks in.
+/// Hook of a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// Packets that come in.
     Prerouting,
     /// Packets for this host.
     Input,
-    /// Packets that are passed on.
+    /// Forwarded packets.
     Forward,
     /// Packets of this host.
     Output,
@@ -96,9 +96,9 @@ impl Datatype {
 pub struct SetSpec<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What its keys are.
+    /// Types of its keys.
     pub key: &'a [Datatype],
-    /// What its values are; empty for a set.
+    /// Types of its values; empty for a set.
     pub value: &'a [Datatype],
 }
 
@@ -122,7 +122,7 @@ impl<'a> Batch<'a> {
         Self { table, family: INET, request, sets: 0 }
     }
 
-    /// What follows is about the table of another family.
+    /// Switches to the table of another family for the messages that follow.
     pub fn turn_to(&mut self, family: u8) {
         self.family = family;
     }
@@ -173,7 +173,7 @@ impl<'a> Batch<'a> {
                 place.be32(1, hook);
                 place.be32(2, priority.cast_unsigned());
             });
-            // What reaches its end is accepted.
+            // Packets that reach its end are accepted.
             body.be32(5, 1);
             body.text(7, kind);
         });
@@ -258,7 +258,7 @@ pub(super) fn generic_header(family: u8, resource: u16) -> [u8; 4] {
     [family, 0, high, low]
 }
 
-/// Whether a notification tells that something was removed from a table of that name.
+/// Returns true if a notification reports a removal from a table of that name.
 pub fn is_removal(answer: &Answer<'_>, table: &str) -> bool {
     let is_removal =
         [DELETE_TABLE, DELETE_CHAIN, DELETE_RULE, DELETE_SET, DELETE_ELEMENTS].iter().any(|kind| answer.kind == SUBSYSTEM | kind);
@@ -270,7 +270,7 @@ pub fn list_chains(request: &mut Request) {
     request.message("list chains of packet rules", SUBSYSTEM | GET_CHAIN, DUMP, |body| body.raw(&generic_header(0, 0)));
 }
 
-/// A chain of somebody's that packets come to.
+/// A base chain of any owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseChain {
     /// Family number.
@@ -281,7 +281,7 @@ pub struct BaseChain {
     pub name: String,
     /// Number of the hook (2: forward).
     pub hook: u32,
-    /// What reaches its end is dropped.
+    /// True if its policy is to drop packets.
     pub drops: bool,
 }
 

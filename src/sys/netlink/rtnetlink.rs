@@ -97,7 +97,7 @@ fn one_queue(link: &mut Body<'_>) {
     link.u32(LINK_RX_QUEUES, 1);
 }
 
-/// Makes a bridge whose ports work at once, and on which everybody hears what is meant for many.
+/// Creates a bridge with ports that forward at once, and without multicast snooping.
 pub fn make_bridge(request: &mut Request, name: &str, mac: Mac, group: u32) {
     request.message(format!("create bridge {name}"), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
         body.raw(&link_header(0, 0));
@@ -156,7 +156,7 @@ impl Ipv4Setting {
     }
 }
 
-/// How an interface shall be before it is switched on.
+/// Settings of an interface, made before it is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSettings<'a> {
     /// Its description.
@@ -243,7 +243,7 @@ pub fn add_address(request: &mut Request, index: u32, address: IpAddr, prefix: u
     });
 }
 
-/// Where packets go.
+/// Route of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// Destination: network and prefix length; a default route has an unspecified address and 0.
@@ -270,7 +270,7 @@ pub fn add_route(request: &mut Request, route: Route) {
     });
 }
 
-/// Says for good which hardware address a neighbour has, so that nobody needs to ask and nobody can claim it.
+/// Adds a permanent neighbour entry, so that no resolution is needed and no other host can claim the address.
 pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac: Mac) {
     const PERMANENT: u16 = 0x80;
     request.message(format!("add neighbour {address}"), NEW_NEIGHBOUR, ACK | CREATE | REPLACE, |body| {
@@ -352,7 +352,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Whether it is one address.
+    /// Returns true if it is one address.
     pub const fn is_single(&self) -> bool {
         self.prefix == if self.network.is_ipv4() { 32 } else { 128 }
     }
@@ -412,7 +412,7 @@ pub(super) const fn family_number(is_v4: bool) -> u8 {
 fn link_header(index: u32, flags: u32) -> [u8; LINK_HEADER] {
     let mut header = [0; LINK_HEADER];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
-    // Which flags, and which of them are meant.
+    // The flags, and the mask of the changed ones.
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
     header[12..16].copy_from_slice(&flags.to_ne_bytes());
     header

@@ -10,7 +10,7 @@ pub(crate) const MAX_CONFLIST_BYTES: usize = 1 << 20;
 /// A longer chain is a mistake.
 const MAX_PLUGINS: usize = 32;
 
-/// What a configuration file holds, by its name.
+/// Form of a configuration file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A chain.
@@ -31,7 +31,7 @@ impl Form {
     }
 }
 
-/// Why a configuration cannot be used.
+/// Reason why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConflistError {
     /// It is too long.
@@ -44,7 +44,7 @@ pub(crate) enum ConflistError {
         line: usize,
         /// From 1.
         column: usize,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
     /// It is no configuration.
@@ -52,7 +52,7 @@ pub(crate) enum ConflistError {
     Field {
         /// Such as `plugins[1].type`.
         field: String,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
 }
@@ -66,7 +66,7 @@ fn wrong(field: impl Into<String>, message: impl Into<String>) -> ConflistError 
 pub(crate) struct Plugin {
     /// Name of its program.
     pub(crate) kind: String,
-    /// What it can be told about a pod, by the configuration.
+    /// Its capabilities, by the configuration.
     pub(crate) capabilities: BTreeSet<String>,
     /// All that is written for it.
     pub(crate) written: Map<String, Value>,
@@ -161,7 +161,7 @@ impl Conflist {
         self.versions.last().copied().unwrap_or(CniVersion::V0_3_0)
     }
 
-    /// Whether a plugin can be told this about a pod.
+    /// Returns true if a plugin has this capability.
     pub(crate) fn is_capable(&self, capability: &str) -> bool {
         self.plugins.iter().any(|plugin| plugin.capabilities.contains(capability))
     }

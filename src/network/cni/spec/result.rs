@@ -1,7 +1,7 @@
-//! What a plugin gave a pod: interfaces, addresses, routes, name servers. **Pure**.
+//! Result of a plugin: interfaces, addresses, routes, name servers. **Pure**.
 //!
 //! Results of all versions are read into one type. Within a chain all plugins speak one version, so that a result goes on as it came; one of
-//! another version is written anew.
+//! another version is converted.
 
 use super::version::CniVersion;
 use super::{network, quoted};
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// A longer answer of a plugin is cut off, and refused.
 pub(crate) const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// Why an answer is no result.
+/// Reason why an answer is no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ResultError {
     /// There is none.
@@ -82,7 +82,7 @@ pub(crate) struct ResultDns {
     pub(crate) options: Vec<String>,
 }
 
-/// What a plugin, or a chain of them, gave.
+/// Result of a plugin, or of a chain of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CniResult {
     /// Interfaces of pod and host.
@@ -116,7 +116,7 @@ struct WrittenIp {
     interface: Option<i64>,
 }
 
-/// What a plugin printed: the result, and the JSON that the next plugin is given. `version` is that of the chain.
+/// Parses the output of a plugin: the result, and the JSON for the next plugin. `version` is that of the chain.
 pub(crate) fn read(output: &[u8], version: CniVersion) -> Result<(CniResult, Value), ResultError> {
     if output.iter().all(u8::is_ascii_whitespace) {
         return Err(ResultError::Empty);

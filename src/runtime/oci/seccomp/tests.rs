@@ -13,7 +13,7 @@ fn default_of(names: &[&str]) -> LinuxSeccomp {
     default_profile(&capabilities(names), Machine::X86_64).unwrap()
 }
 
-/// What a profile does with a call whose first argument is `first`, as libcontainer would load it.
+/// Action of a profile for a call with the first argument `first`, as libcontainer would load it.
 fn verdict(profile: &LinuxSeccomp, call: &str, first: u64) -> (LinuxSeccompAction, Option<u32>) {
     let rules = profile.syscalls().as_ref().unwrap();
     let matching = rules.iter().filter(|rule| rule.names().iter().any(|name| name == call)).find(|rule| {
