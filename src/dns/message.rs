@@ -131,7 +131,7 @@ pub(super) fn failure(query: &[u8], transport: Transport) -> Vec<u8> {
     with_code(query, transport, ResponseCode::ServFail, false)
 }
 
-/// An answer that says to ask again by TCP.
+/// A response that requests a retry by TCP.
 pub(super) fn truncated(query: &[u8]) -> Vec<u8> {
     with_code(query, Transport::Udp, ResponseCode::NoError, true)
 }

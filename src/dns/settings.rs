@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Between looks that nothing asked for: inotify may be exhausted, and mounts over a file are not told.
+/// Interval of checks without a notification: inotify may be exhausted, and mounts over a file are not reported.
 const LOOK: Duration = Duration::from_secs(60);
 /// Time to wait after a change: files are written in several steps.
 const CALM: Duration = Duration::from_millis(50);

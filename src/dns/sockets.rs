@@ -52,7 +52,7 @@ impl Sockets {
         result
     }
 
-    /// Opens them at the port where names are asked for, without rules that lead there.
+    /// Opens them at the DNS port, without redirecting rules.
     pub fn open_at_domain_port(address: IpAddr) -> Result<Self, SocketError> {
         Self::open_at(&[address], 53)
     }

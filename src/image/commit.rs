@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// An image whose documents are known and whose missing layers are staged.
 #[derive(Debug)]
 pub(super) struct NewImage {
-    /// As it came, or as made for one that came without.
+    /// As received, or as created for an image without one.
     pub(super) manifest: Vec<u8>,
     /// As it came.
     pub(super) config: Vec<u8>,
@@ -221,7 +221,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The manifest for an image that came as `docker save` writes it; sizes are those of the layers as they came.
+/// The manifest for an image in the format of `docker save`; sizes are those of the layers as received.
 pub(super) fn manifest_of_saved(config: &[u8], layers: &[(Digest, u64)]) -> Result<Vec<u8>, CommitError> {
     serde_json::to_vec(&ImageManifest::of_saved(config, layers))
         .map_err(|error| CommitError::Io { operation: "write a manifest", source: error.into() })

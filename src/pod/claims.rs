@@ -7,7 +7,7 @@ use super::{Pod, SourceId};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
 use serde::{Deserialize, Serialize};
 
-/// Annotation of a claim that says what becomes of its data when the claim goes.
+/// Annotation of a claim with the reclaim policy of its data.
 pub const RECLAIM_POLICY_ANNOTATION: &str = "podstead.dev/reclaim-policy";
 
 const DEFAULT_NAMESPACE: &str = "default";

@@ -91,7 +91,7 @@ impl Problems {
         self.0.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// A required field is missing; `what` says which values it takes, or is empty.
+    /// A required field is missing; `what` names its values, or is empty.
     pub(super) fn required(&mut self, path: &FieldPath, what: &str) {
         let message = if what.is_empty() { "is required".to_owned() } else { format!("is required: {what}") };
         self.error(code::REQUIRED, path, message);

@@ -15,7 +15,7 @@ pub const ISOLATED: &str = "podstead.dev/isolated";
 pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";
 /// Annotation that limits what a pod sends, in bits per second.
 pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
-/// Annotations that say what a pod asks of its network.
+/// Annotations with requests of a pod to its network.
 const NETWORK_ANNOTATIONS: [&str; 4] = [INGRESS_BANDWIDTH, EGRESS_BANDWIDTH, NETWORKS, DEFAULT_NETWORK];
 
 /// Bits in a second that the kubelet's ecosystem takes for reasonable.

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 /// Number of attempts for a check that cannot be made (kubelet rule D15).
 const TRIES: usize = 3;
 
-/// A check's answer, with what else is to be told.
+/// Result of a check, with a warning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) answer: Answer,

@@ -39,8 +39,8 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// Applies `spec.resources` to the pod's cgroup and to the sandbox's record; everything else of `spec` is as it was at creation.
     async fn update_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError>;
 
-    /// Changes what a running container is given: its cgroup, and what [`ObservedPod::given`] says. Memory that is in use is not taken
-    /// away: that is an error. The pod's cgroup has to have room before.
+    /// Changes the resources of a running container: its cgroup, and [`ObservedPod::given`]. Memory that is in use is not taken away: that
+    /// is an error. The pod's cgroup has to have room before.
     async fn resize_container(&self, uid: &PodUid, id: &ContainerId, resources: &ContainerResources) -> Result<(), RuntimeError>;
 
     /// Kills whatever runs in the sandbox and removes every trace in the kernel and under the run directory: processes, mounts,

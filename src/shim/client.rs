@@ -7,7 +7,7 @@ use nix::sys::epoll::EpollFlags;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// A subscriber that lets this much pile up is cut off: it will come back and ask for the state.
+/// Queue length at which a subscriber is disconnected: it reconnects and requests the state.
 const MAX_QUEUE: usize = 16 << 20;
 
 /// A stream above this gets no more until it has been read: an exec's process then waits, an attached client misses output.
@@ -109,7 +109,7 @@ impl Client {
         self.flush(poller)
     }
 
-    /// Sends what the kernel takes of the queue, and asks to be woken for the rest.
+    /// Sends as much of the queue as the kernel accepts, and polls for the rest.
     pub(super) fn flush(&mut self, poller: &Poller) -> ReadEnd {
         while self.sent < self.queue.len() {
             match self.stream.write(&self.queue[self.sent..]) {

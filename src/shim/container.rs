@@ -59,7 +59,7 @@ pub(super) enum Process {
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) pid: u32,
-    /// Absent when the kernel had no descriptor to give.
+    /// `None` if the kernel had no descriptor.
     pub(super) descriptor: Option<OwnedFd>,
 }
 
@@ -80,7 +80,7 @@ pub(super) enum Stopping {
     Sleeping(Instant),
     /// Its `preStop` hook runs; it is over when the process is gone.
     InHook(ExecKey),
-    /// Its `preStop` hook asks; it is over when that process is gone.
+    /// Its `preStop` hook sends a request; the hook is over when that process is gone.
     Asking(u32),
     /// Its hook is over: it waits for its turn.
     Waiting,
@@ -158,7 +158,7 @@ impl Container {
         &self.status.id
     }
 
-    /// It has ended; whether that is told already, [`Container::told`] says.
+    /// It has exited; [`Container::told`] shows whether that was reported.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.process, Process::Gone)
     }

@@ -207,7 +207,7 @@ fn prepare(config: &ShimConfig, first_half: &mut UnixStream) -> Result<Prepared,
     Ok((listener, signals, shared_pid))
 }
 
-/// The daemon's descriptors go; what the shim cannot tell anyone goes into a file.
+/// Closes the daemon's descriptors, and redirects standard error into a file.
 fn redirect_stdio(log: &Path) -> Result<(), LaunchError> {
     let error = |source| LaunchError::OwnLog(log.to_owned(), source);
     let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(error)?;

@@ -38,9 +38,9 @@ pub(super) struct Reply {
 pub(super) enum Then {
     /// The helper that creates the container may have its program executed.
     Permit(JobKey),
-    /// The end is told: to subscribers, to who asked for the start, and to the sessions.
+    /// Report the exit: to subscribers, to the requester of the start, and to the sessions.
     Tell { reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending> },
-    /// The container was never made: it is forgotten, and who asked for it is told.
+    /// Forget a container that was never created, and answer its requester.
     Forget { reply: Reply },
     /// Nothing: it was told, or need not be.
     Nothing,
@@ -128,7 +128,7 @@ impl Recorder {
 }
 
 impl PodShim {
-    /// Has the record of a container written durably, behind those that were asked for before.
+    /// Removes the record of a container that was never created, after the earlier writes, and then forgets it.
     pub(super) fn record(&mut self, key: ContainerKey, then: Then) {
         let Some(container) = self.containers.get_mut(&key) else { return };
         container.record_due = None;

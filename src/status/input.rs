@@ -84,7 +84,7 @@ pub struct StatusInput<'a> {
     pub host_ips: &'a [IpAddr],
     /// Runs from before all containers of the pod were last restarted together. What still runs of them is being killed.
     pub surpassed: &'a BTreeSet<ContainerId>,
-    /// Running containers are not given what the definition says.
+    /// Running containers do not have the resources of their definition.
     pub resize: Option<&'a Resize>,
     /// When this host took the pod up.
     pub started_at: Option<Timestamp>,

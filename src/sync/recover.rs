@@ -33,7 +33,7 @@ pub enum RecoverError {
 struct Found {
     record: PodRecord,
     observed: Option<ObservedPod>,
-    /// Its record was lost: what it shall be is not known before a source says.
+    /// Its record was lost: its desired state is unknown until its source delivers.
     is_rebuilt: bool,
 }
 

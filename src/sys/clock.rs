@@ -82,7 +82,7 @@ impl Clock {
         Self { beginning: Instant::now(), wall: WallClock::System }
     }
 
-    /// A wall clock that says `start` now and goes on with tokio's clock: for tests.
+    /// A wall clock that starts at `start` and follows tokio's clock: for tests.
     pub fn starting_at(start: Timestamp) -> Self {
         Self { beginning: Instant::now(), wall: WallClock::Fixed(start) }
     }

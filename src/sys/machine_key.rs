@@ -100,7 +100,7 @@ impl MachineKey {
         if let Err(error @ MachineKeyError::Length { .. }) = read(file) {
             let aside = file.with_extension("damaged");
             fs::rename(file, &aside).map_err(|source| MachineKeyError::Make { path: file.to_owned(), source })?;
-            tracing::error!(%error, aside = %aside.display(), "the machine key is unusable and was replaced: sealed Secrets cannot be read until their sources deliver them again");
+            tracing::error!(%error, aside = %aside.display(), "damaged machine key set aside, creating a new one: sealed Secrets cannot be read until their sources deliver them again");
         }
         Self::load_or_make(file, credentials)
     }

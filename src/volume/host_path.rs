@@ -14,7 +14,7 @@ use std::path::{Component, Path};
 /// Mode of created directories, regardless of the umask: the kubelet's default for hostPath.
 const DIRECTORY: u32 = 0o755;
 
-/// Checks that the path is what the manifest says it is, and makes it where the type says so. Without a type nothing is checked, and
+/// Checks that the path has the type in the manifest, and creates it where the type requires that. Without a type nothing is checked, and
 /// what is missing is made as a directory (as the CRI does when it mounts).
 ///
 /// Returns what was found, held by a descriptor. With bounds no link leads out of them, also while others rename what the path goes through.

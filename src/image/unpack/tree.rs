@@ -229,7 +229,7 @@ impl Tree {
         })
     }
 
-    /// Makes something exclusively; what stands there already (this layer has two entries of that name) goes first.
+    /// Creates an entry exclusively; an existing one (this layer has two entries of that name) is removed first.
     fn create<T>(
         &mut self,
         path: &[u8],
@@ -352,7 +352,7 @@ impl Tree {
         self.open_directory(path).map_err(error)
     }
 
-    /// Opens a directory below the root; symlinks on the way lead where they lead with this root as `/`.
+    /// Opens a directory below the root; symlinks on the way are resolved with this root as `/`.
     fn open_directory(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -62,7 +62,7 @@ impl Shared {
             self.make_rules("IP forwarding was switched off; forwarding pod traffic only");
         }
         let message = format!(
-            "{} was set to 0, which disconnects pods: reset to 1; check /etc/sysctl.d for the setting",
+            "{} was set to 0, which disconnects pods; podstead set it to 1 again: check /etc/sysctl.d for the cause",
             names.join(" and ")
         );
         tracing::warn!(message, "network");

@@ -45,7 +45,7 @@ fn because(broken: &[(PathBuf, SpecError)]) -> String {
     broken.iter().map(|(path, error)| format!("; {} cannot be used: {error}", path.display())).collect()
 }
 
-/// Collects what the devices add to a container: what a spec gives with any device comes once, before its devices.
+/// Collects the edits of the devices for a container: the common edits of a spec are added once, before those of its devices.
 pub fn resolve(devices: &[DeviceName], files: &[SpecFile]) -> Result<Vec<ContainerEdits>, ResolveError> {
     let mut unknown = Vec::new();
     let mut found: Vec<(&SpecFile, &CdiSpec, &ContainerEdits)> = Vec::new();

@@ -42,7 +42,7 @@ fn says_nothing(value: &Value) -> bool {
     }
 }
 
-/// The value without members that say nothing or are false, at any depth; `false` itself says nothing, too.
+/// The value without empty and false members, at any depth; `false` itself counts as empty.
 pub(super) fn without_zeros(value: Value) -> Value {
     match value {
         Value::Bool(false) => Value::Null,

@@ -26,7 +26,7 @@ impl Hostname {
     }
 }
 
-/// `setHostnameAsFQDN` asks for a name that the kernel does not take.
+/// The name for `setHostnameAsFQDN` is too long for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("host name {fqdn:?} is too long: {length} bytes, the limit is {MAX_KERNEL_NAME}", length = fqdn.len())]
 pub struct FqdnTooLong {

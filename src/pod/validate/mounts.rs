@@ -61,9 +61,7 @@ pub(super) fn container_path(text: &str) -> Rule {
     } else if parts(text).next().is_none() {
         Err("must not be the container's root")
     } else if OWN.iter().any(|own| parts(text).eq([*own])) {
-        Err(
-            "must not be /proc or /sys, which every container has of its own: use a path below it, or another one such as /host/proc",
-        )
+        Err("must not be /proc or /sys, since every container has its own: use a path below, or another one such as /host/proc")
     } else {
         no_steps_back(text).and_then(|()| no_nul(text))
     }
@@ -140,11 +138,11 @@ mod tests {
             ("/a/../b", "must not contain '..'"),
             (
                 "/proc",
-                "must not be /proc or /sys, which every container has of its own: use a path below it, or another one such as /host/proc",
+                "must not be /proc or /sys, since every container has its own: use a path below, or another one such as /host/proc",
             ),
             (
                 "//sys/.",
-                "must not be /proc or /sys, which every container has of its own: use a path below it, or another one such as /host/proc",
+                "must not be /proc or /sys, since every container has its own: use a path below, or another one such as /host/proc",
             ),
         ] {
             check(

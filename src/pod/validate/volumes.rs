@@ -15,7 +15,7 @@ use std::collections::HashSet;
 const HOST_PATH_TYPES: [&str; 7] =
     ["DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"];
 
-/// A kubelet takes it and says nothing.
+/// A kubelet accepts it without a message.
 pub(super) const UNUSED: &str = "no container mounts it";
 
 /// All volumes of a pod.

@@ -61,7 +61,7 @@ pub enum ActionError {
         /// The container.
         container: String,
     },
-    /// Nothing is to be asked.
+    /// The probe has no action.
     #[error("missing probe handler")]
     Missing,
     /// The number cannot be a port.

@@ -67,7 +67,7 @@ struct Slot {
     id: ProbeId,
     spec: Arc<ProbeSpec>,
     state: ProbeState,
-    /// When it was asked last, or is asked first: periods count from there.
+    /// Time of its last check, or of its first one: periods count from there.
     base: Moment,
     due: Option<Moment>,
     is_under_way: bool,

@@ -38,7 +38,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<ObservedPod>, Runt
     Ok(pods)
 }
 
-/// `None` for a pod of which there is nothing to say.
+/// `None` for a pod without sandbox and containers.
 async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
     let (reader, read_uid) = (Arc::clone(inner), uid.clone());
     let records = blocking("read records", move || Ok(read_records(&reader, &read_uid))).await;

@@ -71,7 +71,7 @@ pub enum OciError {
     /// The capability does not exist.
     #[error("unknown capability {0:?}")]
     UnknownCapability(String),
-    /// The capability was asked for, but neither kernel nor podstead have it to give.
+    /// The requested capability is not available in the kernel or to podstead.
     #[error("capability {0} is not available on this host")]
     CapabilityUnavailable(String),
     /// A profile was asked for by name.

@@ -45,8 +45,8 @@ pub fn mounter_of(place: &Path) -> Result<Mounter, OciError> {
     }
 }
 
-/// Tells whether `place` lies below another of `places`, all of which libcontainer would mount, or below the pod's shared memory. What is in there is
-/// not the image's, and may be a link to anywhere that libcontainer would follow: it is mounted after libcontainer's turn.
+/// Returns true if `place` is below another of `places`, all of which libcontainer would mount, or below the pod's shared memory. What is
+/// in there is not the image's, and may be a link to anywhere that libcontainer would follow: it is mounted after libcontainer's turn.
 pub fn is_nested(place: &Path, places: &[PathBuf]) -> bool {
     let outer = places.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]);
     outer.into_iter().any(|outer| place != outer && place.starts_with(outer))

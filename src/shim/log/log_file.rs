@@ -50,8 +50,7 @@ impl LogFile {
         }
     }
 
-    /// The rotated files that are to be compressed; asked for after a write. Those of which nothing comes are named again after the next
-    /// rotation.
+    /// Rotated files to compress; read after a write. Those of which nothing comes are named again after the next rotation.
     pub(crate) fn take_uncompressed(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.uncompressed)
     }
@@ -124,7 +123,7 @@ impl LogFile {
         }
     }
 
-    /// Writes all of `lines`, or says how many bytes of whole lines it wrote; a line cut by a full disk is taken back.
+    /// Writes all of `lines`, or returns the bytes of whole lines that were written; a line cut by a full disk is removed.
     fn write_whole_lines(&mut self, lines: &[u8], now: Timestamp) -> Result<(), (io::Error, usize)> {
         if self.size >= self.limits.max_bytes && self.file.is_some() {
             self.rotate(now).map_err(|error| (error, 0))?;

@@ -246,7 +246,7 @@ fn make_all(root: &Path, path: &Path) -> Result<PathBuf, CgroupError> {
     Ok(directory)
 }
 
-/// v1: a new group has neither processors nor memory nodes and takes no process until it is given some.
+/// v1: a new group has neither processors nor memory nodes and accepts no process until they are set.
 fn inherit_cpuset(root: &Path, group: &Path) -> Result<(), CgroupError> {
     let relative = group.strip_prefix(root).unwrap_or(group);
     for file in ["cpuset.cpus", "cpuset.mems"] {

@@ -85,7 +85,7 @@ impl Request {
         index.and_then(|index| self.labels.get(index)).map_or("send messages", String::as_str)
     }
 
-    /// An attribute had more than the 64 KiB that its header can say: what was built must not be sent.
+    /// An attribute exceeded the 64 KiB of its header: the message must not be sent.
     pub const fn is_too_long(&self) -> bool {
         self.is_too_long
     }

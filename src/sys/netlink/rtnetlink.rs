@@ -115,8 +115,8 @@ pub fn make_bridge(request: &mut Request, name: &str, mac: Mac, group: u32) {
     });
 }
 
-/// Makes an interface a port of a bridge, out of which goes also what came in by it: a pod may talk to itself through a port of the host
-/// where the kernel has packets of bridges rewritten (br_netfilter).
+/// Makes an interface a port of a bridge in hairpin mode: a pod may reach itself through a host port where the kernel has packets of
+/// bridges rewritten (br_netfilter).
 pub fn attach_to_bridge(request: &mut Request, index: u32, bridge: u32) {
     request.message(format!("attach interface {index} to bridge {bridge}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
@@ -163,7 +163,7 @@ pub struct LinkSettings<'a> {
     pub alias: &'a str,
     /// Of its IPv4 side.
     pub ipv4: &'a [(Ipv4Setting, u32)],
-    /// The kernel shall not give it IPv6 addresses by itself.
+    /// The kernel must not assign IPv6 addresses to it.
     pub without_own_ipv6: bool,
 }
 

@@ -166,7 +166,7 @@ impl NetlinkSocket {
         }
     }
 
-    /// Sends one message that asks for a list, and passes its entries to `hear`.
+    /// Sends one list request, and passes its entries to `hear`.
     pub fn dump(&mut self, request: &Request, mut hear: impl FnMut(message::Answer<'_>)) -> Result<(), NetlinkError> {
         let mut is_whole = false;
         self.transact(request, |answer| match answer.kind {
@@ -176,7 +176,7 @@ impl NetlinkSocket {
         if is_whole { Ok(()) } else { Err(NetlinkError::Unanswered { label: request.label(1).to_owned() }) }
     }
 
-    /// Passes the notifications that have come to `hear`. `false` when some were lost, since there were too many.
+    /// Passes received notifications to `hear`. `false` when some were lost, since there were too many.
     pub fn notifications(&mut self, mut hear: impl FnMut(message::Answer<'_>)) -> Result<bool, NetlinkError> {
         let mut is_whole = true;
         loop {
