@@ -260,7 +260,7 @@ mod tests {
             ("network: {type: none, ipv4Range: 10.0.0.0/24}\n", "network.ipv4Range: has no effect with type none"),
             (
                 "registries: [{host: r.lan, username: u}]\n",
-                "registries[0]: registry r.lan: username and passwordFile need each other",
+                "registries[0]: registry r.lan: username and passwordFile must be set together",
             ),
             ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: duplicate entry for "r.lan""#),
             ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
@@ -268,7 +268,7 @@ mod tests {
             ("ageKeyFile: age.key\n", "config.yaml:3:13: ageKeyFile: \"age.key\" is not an absolute path"),
             (
                 "allowedUnsafeSysctls: [net.*, kernel.pid_max]\n",
-                "config.yaml:3:31: allowedUnsafeSysctls[1]: \"kernel.pid_max\" is of no namespace that a pod has",
+                "config.yaml:3:31: allowedUnsafeSysctls[1]: \"kernel.pid_max\" is not namespaced",
             ),
             ("images: {limits: {entries: 0}}\n", "config.yaml:3:28: images.limits.entries: is 0, must be at least 1"),
             ("images: {limits: {unpackedSize: 64GB}}\n", "images.limits.unpackedSize: \"64GB\" is not a size such as 10Mi"),

@@ -1,4 +1,4 @@
-//! A question passed on to another name server, and what counts as its answer. **Pure**.
+//! A query forwarded to another name server, and the matching of its response. **Pure**.
 
 use hickory_proto::op::{Query, ResponseCode};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
@@ -6,10 +6,10 @@ use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 /// Length of the header of a message.
 const HEADER: usize = 12;
 
-/// What a name server said.
+/// Kind of a name server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// This is no answer to the question: somebody guesses, or it is late.
+    /// It does not match the query: it is forged or late.
     Unrelated,
     /// It cannot or will not say; another one may.
     Unable,
@@ -57,7 +57,7 @@ fn query(message: &[u8]) -> Option<Query> {
     (counts == [0, 1]).then(|| Query::read(&mut decoder).ok())?
 }
 
-/// Whether an answer says that there is more of it by TCP.
+/// Returns true if a response says that the rest is available by TCP.
 pub(super) fn is_truncated(answer: &[u8]) -> bool {
     answer.get(2).is_some_and(|flags| flags & 0x02 != 0)
 }

@@ -23,14 +23,14 @@ use tokio::time::Instant;
 
 /// Silence after which the next name server is asked as well.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// After this nobody waits any more: the C libraries ask again after five seconds.
+/// Time limit of a query: the C libraries ask again after five seconds.
 const DEADLINE: Duration = Duration::from_millis(4500);
-/// How often each name server is asked: datagrams get lost.
+/// Number of queries to each name server: datagrams get lost.
 const ROUNDS: usize = 2;
 /// No answer by UDP is longer than what the question allows, which is rarely more than this.
 const DATAGRAM: usize = 4096;
 
-/// What a name server said, and what that is worth.
+/// A name server's response, and its classification.
 type Judged = (Verdict, Vec<u8>);
 
 /// Name servers of the host.
@@ -48,7 +48,7 @@ impl Forwarder {
         Self { servers, standing: Mutex::default(), random: SystemRandom::new(), started: Instant::now() }
     }
 
-    /// The answer to a question that was read before; `None` when nobody gives one.
+    /// The answer to a query that was parsed before; `None` if no server answers.
     pub(super) async fn ask(&self, question: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let servers = self.servers.borrow().clone();
         let order = self.standing().order(&servers, self.started.elapsed());
@@ -70,11 +70,11 @@ impl Forwarder {
                 }
                 Ok(Some(Ok((_, Ok((Verdict::Unable | Verdict::Unrelated, answer)))))) => unable = Some(restored(&answer, question)),
                 Ok(Some(Ok((server, Err(error))))) => {
-                    tracing::debug!(%server, %error, "a name server cannot be asked");
+                    tracing::debug!(%server, %error, "cannot query a name server");
                     self.standing().failed(server, self.started.elapsed());
                 }
                 Ok(Some(Err(_))) => {}
-                // Nobody is left.
+                // No server is left.
                 Ok(None) => return unable,
                 Err(_) => {
                     if let Some(first) = order.first() {
@@ -127,7 +127,7 @@ async fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Judged> 
             Verdict::Unrelated => {}
             verdict @ (Verdict::Unable | Verdict::Answer) => {
                 buffer.truncate(length);
-                // Longer than there was room for: what is missing is to be had by TCP.
+                // Longer than the buffer: the rest is available by TCP.
                 if length == DATAGRAM && !exchange::is_truncated(&buffer) {
                     buffer = super::message::truncated(question);
                 }
@@ -144,7 +144,7 @@ async fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Judged> {
     stream.read_exact(&mut answer).await?;
     let verdict = exchange::judge(question, &answer);
     match verdict {
-        Verdict::Unrelated => Err(io::Error::new(io::ErrorKind::InvalidData, "an answer to another question")),
+        Verdict::Unrelated => Err(io::Error::new(io::ErrorKind::InvalidData, "the response does not match the query")),
         Verdict::Unable | Verdict::Answer => Ok((verdict, answer)),
     }
 }

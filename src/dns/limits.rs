@@ -1,4 +1,4 @@
-//! How much a pod may ask. **Pure**: the time is an argument, counted from any fixed moment.
+//! Limits on the queries of a pod. **Pure**: the time is an argument, counted from any fixed moment.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,10 +19,10 @@ const CONNECTIONS_EACH: usize = 16;
 /// Addresses remembered before those that ask nothing are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// What is limited in number.
+/// Limited resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// A question that somebody else is asked.
+    /// A forwarded query.
     Forward,
     /// A connection by TCP.
     Connection,
@@ -37,7 +37,7 @@ struct Client {
     connections: usize,
 }
 
-/// What all pods use at present.
+/// Present use by all pods.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     clients: HashMap<IpAddr, Client>,
@@ -46,7 +46,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether one more question of this address is answered.
+    /// Returns true if one more query of this address is answered.
     pub(super) fn ask(&mut self, from: IpAddr, now: Duration) -> bool {
         let client = self.client(from, now);
         let earned = u64::try_from(now.saturating_sub(client.at).as_millis()).unwrap_or(u64::MAX).saturating_mul(RATE);
@@ -98,7 +98,7 @@ impl Limits {
 
     fn client(&mut self, from: IpAddr, now: Duration) -> &mut Client {
         if self.clients.len() >= REMEMBERED && !self.clients.contains_key(&from) {
-            // Who asked nothing for this long has full credit again.
+            // An address without queries for this long has full credit again.
             let rested = Duration::from_secs(BURST / RATE);
             self.clients.retain(|_, client| client.forwarded > 0 || client.connections > 0 || client.at + rested > now);
         }

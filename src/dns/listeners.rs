@@ -1,4 +1,4 @@
-//! Further addresses that the resolver listens at while it runs: networks that plugins make have theirs.
+//! Addresses that the resolver starts to listen on while it runs: networks of CNI plugins have their own.
 
 use super::sockets::{SocketError, Sockets};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Whether port 53 of an address is answered.
+    /// Returns true if port 53 of an address is served.
     pub fn is_open_at(&self, address: IpAddr) -> bool {
         self.open().contains(&address)
     }

@@ -1,4 +1,4 @@
-//! What becomes of a message: an answer from the zone, a refusal, or on to the host's name servers. **Pure**.
+//! Handling of a message: an answer from the zone, a refusal, or forwarding to the host's name servers. **Pure**.
 
 use super::zone::{Found, Zone};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
@@ -17,7 +17,7 @@ const MAX_DATAGRAM: u16 = 1232;
 /// The longest answer by UDP for who does not say more.
 const MIN_DATAGRAM: u16 = 512;
 
-/// How a message came.
+/// Transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transport {
     /// As a datagram: long answers are cut, and asked for again by TCP.
@@ -26,14 +26,14 @@ pub(super) enum Transport {
     Tcp,
 }
 
-/// What becomes of a message.
+/// Handling of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It is no question: nobody waits for an answer.
+    /// It is not a query: no answer is expected.
     Drop,
     /// This is the answer.
     Reply(Vec<u8>),
-    /// Somebody else knows.
+    /// The host's name servers must be asked.
     Forward,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn failure(query: &[u8], transport: Transport) -> Vec<u8> {
     with_code(query, transport, ResponseCode::ServFail, false)
 }
 
-/// An answer that says to ask again by TCP.
+/// A response that requests a retry by TCP.
 pub(super) fn truncated(query: &[u8]) -> Vec<u8> {
     with_code(query, Transport::Udp, ResponseCode::NoError, true)
 }

@@ -10,7 +10,7 @@
 //!
 //! Owns its sockets, opened before anything else asks for them, and the tasks behind them. In: what is published of pods (through
 //! [`Records`], a status sink), the host's `resolv.conf`. Out: answers to pods, and to nobody else. The daemon spawns [`Resolver::run`]; it
-//! never ends. While the daemon is away, nobody answers.
+//! never ends. While the daemon is away, there are no answers.
 //!
 //! What is decided is decided in pure modules: `zone`, `message`, `exchange`, `limits`, `upstreams`.
 

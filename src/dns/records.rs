@@ -1,4 +1,4 @@
-//! Pods as they are published, to names.
+//! DNS records from the published pods.
 
 use super::zone::{Zone, ZonePod};
 use crate::mux::DesiredPod;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// What makes the zone. A sink beside the API's: a pod has its names as soon as it has addresses, and no longer than it is there.
+/// Builder of the zone. A sink beside the API's: a pod has its names as soon as it has addresses, and no longer than it is there.
 #[derive(Debug)]
 pub struct Records {
     domain: String,
@@ -23,7 +23,7 @@ pub struct Records {
     pods: Mutex<Pods>,
     sharing: watch::Receiver<Arc<Sharing>>,
     zone: watch::Sender<Arc<Zone>>,
-    /// Who is told as well.
+    /// The next receiver of statuses.
     next: Arc<dyn PodStatusSink>,
 }
 
@@ -75,7 +75,7 @@ impl Records {
         let mut sharing = self.sharing.clone();
         loop {
             if sharing.changed().await.is_err() {
-                // Nobody will change it any more.
+                // It will not change any more.
                 return std::future::pending().await;
             }
             self.renew(&mut self.pods.lock().unwrap_or_else(PoisonError::into_inner));
@@ -95,7 +95,7 @@ impl PodStatusSink for Records {
     }
 }
 
-/// What the zone knows of a pod; `None` without addresses, and when it has finished. **Pure**.
+/// The zone's entry for a pod; `None` without addresses, and when it has finished. **Pure**.
 fn zone_pod(desired: &DesiredPod, status: &PodStatus, domain: &str, node: &NodeName) -> Option<ZonePod> {
     if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
         return None;

@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Serves DNS queries.
 
 use super::forward::{Forwarder, write_message};
 use super::limits::{Limits, Use};
@@ -15,25 +15,25 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// For how long a connection is kept that nobody asks through.
+/// Time that an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(10);
 /// Before a socket that fails is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Who may ask.
+/// The clients that may send queries.
 pub trait Askers: Send + Sync + std::fmt::Debug + 'static {
-    /// Whether this is the address of a pod.
+    /// Returns true if this is the address of a pod.
     fn is_pod(&self, address: IpAddr) -> bool;
 }
 
-/// What all sockets share.
+/// State shared by all sockets.
 #[derive(Debug)]
 pub(super) struct Server {
     zone: watch::Receiver<Arc<Zone>>,
     forwarder: Forwarder,
     askers: Arc<dyn Askers>,
     limits: Mutex<Limits>,
-    /// Which address of a name comes first.
+    /// Rotation of the first address of a name.
     turn: AtomicUsize,
     started: Instant,
 }
@@ -63,7 +63,8 @@ impl Server {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes from loopback is of this host: of pods on its network, which nobody can tell from its other processes.
+    /// Returns true if the address may send queries. Loopback stands for this host: pods on its network cannot be told from its other
+    /// processes.
     fn may_ask(&self, from: IpAddr) -> bool {
         from.is_loopback() || self.askers.is_pod(from)
     }
@@ -90,7 +91,7 @@ impl Server {
             let (length, from) = match socket.recv_from(&mut buffer).await {
                 Ok(received) => received,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot receive questions of pods");
+                    tracing::warn!(%error, "cannot receive DNS queries from pods");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -125,7 +126,7 @@ impl Server {
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections of pods");
+                    tracing::warn!(%error, "cannot accept DNS connections from pods");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -137,7 +138,7 @@ impl Server {
                 let server = Arc::clone(&self);
                 tokio::spawn(async move {
                     if let Err(error) = server.serve(stream, from).await {
-                        tracing::debug!(%from, %error, "a connection to the resolver ends");
+                        tracing::debug!(%from, %error, "DNS connection closed");
                     }
                     drop(taken);
                 });
@@ -166,7 +167,7 @@ impl Server {
 async fn read_query(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let length = usize::from(stream.read_u16().await?);
     if length > MAX_QUERY {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a question of this length"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the query is too long"));
     }
     let mut query = vec![0; length];
     stream.read_exact(&mut query).await?;

@@ -1,4 +1,4 @@
-//! Follows what the host says of its name servers.
+//! Watches the host's name server settings.
 //!
 //! inotify is a hint; the files are the truth. Watched are the directories of the files and of all that they lead through by symlinks,
 //! or the nearest one that is there, so that a file that comes later, is replaced, or is a symlink that moves is noticed. DHCP clients,
@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// Between looks that nothing asked for: inotify may be exhausted, and mounts over a file are not told.
+/// Interval of checks without a notification: inotify may be exhausted, and mounts over a file are not reported.
 const LOOK: Duration = Duration::from_secs(60);
-/// Who writes a file writes it in several steps.
+/// Time to wait after a change: files are written in several steps.
 const CALM: Duration = Duration::from_millis(50);
 /// Symlinks that are followed.
 const LINKS: usize = 16;
 /// More than any real file has.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// Where the settings are.
+/// Paths of the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsFiles {
     /// `/etc/resolv.conf`.
@@ -56,7 +56,7 @@ impl SettingsFiles {
                 let is_other = *known != found;
                 if is_other {
                     let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
-                    tracing::info!(servers = texts.join(" "), "name servers that questions of pods are passed on to");
+                    tracing::info!(servers = texts.join(" "), "forwarding DNS queries of pods to these name servers");
                     *known = found;
                 }
                 is_other
@@ -102,7 +102,11 @@ fn watch(directories: &BTreeSet<PathBuf>, hint: mpsc::Sender<()>) -> Option<Reco
         directories.iter().try_for_each(|directory| watcher.watch(directory, RecursiveMode::NonRecursive))?;
         Ok(watcher)
     });
-    watched.inspect_err(|error| tracing::warn!(%error, "changes of name servers are noticed late: nothing can be watched")).ok()
+    watched
+        .inspect_err(
+            |error| tracing::warn!(%error, "cannot watch the resolver configuration: changes to name servers take effect late"),
+        )
+        .ok()
 }
 
 /// The content of a file; empty when there is none, or none that can be read.
@@ -116,7 +120,7 @@ fn read(path: &Path) -> String {
         Ok(content) => String::from_utf8_lossy(&content).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "cannot read the settings of the host's resolver");
+            tracing::warn!(path = %path.display(), %error, "cannot read the host's resolver configuration");
             String::new()
         }
     }

@@ -1,4 +1,4 @@
-//! The sockets that pods ask.
+//! The sockets that serve pods.
 
 use nix::sys::socket::sockopt::{IpFreebind, ReuseAddr};
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, listen, setsockopt, socket};
@@ -13,13 +13,13 @@ const PREFERRED_PORT: u16 = 10053;
 /// Ports of the kernel's choice that are tried.
 const TRIES: usize = 16;
 
-/// Why nobody can ask.
+/// Reason why queries cannot be received.
 #[derive(Debug, thiserror::Error)]
-#[error("listen for questions of pods on {address}")]
+#[error("listen for DNS queries of pods on {address}")]
 pub struct SocketError {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
@@ -52,7 +52,7 @@ impl Sockets {
         result
     }
 
-    /// Opens them at the port where names are asked for, without rules that lead there.
+    /// Opens them at the DNS port, without redirecting rules.
     pub fn open_at_domain_port(address: IpAddr) -> Result<Self, SocketError> {
         Self::open_at(&[address], 53)
     }

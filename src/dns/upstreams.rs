@@ -1,22 +1,22 @@
-//! Which name servers of the host are asked, and in which order. **Pure**.
+//! Choice and order of the host's name servers. **Pure**.
 
 use crate::pod::host_files::ResolvConf;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
-/// What the C library takes from a file.
+/// Maximum number of servers, as the C library uses.
 const MOST: usize = 3;
 const PORT: u16 = 53;
 /// For how long a name server that did not answer is asked after the others.
 const PENALTY: Duration = Duration::from_secs(20);
 
-/// What the host says of its name servers.
+/// The host's settings for name servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HostSettings {
     /// Its `resolv.conf`; empty without one.
     pub(super) resolv_conf: String,
-    /// What systemd-resolved asks itself; empty without one.
+    /// The servers that systemd-resolved uses; empty without it.
     pub(super) resolved: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn name_servers(
     servers
 }
 
-/// Whether systemd-resolved's stub is at this address.
+/// Returns true if systemd-resolved's stub has this address.
 fn is_stub(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if matches!(address.octets(), [127, 0, 0, 53 | 54]))
 }
@@ -65,7 +65,7 @@ fn server_address(text: &str, scope: &impl Fn(&str) -> Option<u32>) -> Option<So
     }
 }
 
-/// Which name servers did not answer, and when.
+/// Failed name servers, with the times.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     failed: BTreeMap<SocketAddr, Duration>,

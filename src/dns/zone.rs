@@ -1,4 +1,4 @@
-//! Names of pods, and what they stand for. **Pure**.
+//! Names of pods, and their records. **Pure**.
 //!
 //! ```text
 //!   <pod>.<namespace>.svc.<domain>                     the pod, as soon as it has an address
@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What the zone knows of a pod.
+/// The zone's entry for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ZonePod {
     /// The source that it comes from.
@@ -44,7 +44,7 @@ pub(super) struct ZonePod {
     pub(super) owns_addresses: bool,
 }
 
-/// What a name stands for.
+/// Result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// These addresses, of any family.
@@ -94,7 +94,7 @@ struct Claims<'a> {
 }
 
 impl Claims<'_> {
-    /// What the name stands for.
+    /// The service that the name stands for.
     fn service(&self, name: &str, sharing: &Sharing) -> Service {
         let all = || self.named.iter().chain(&self.members);
         // Unrestricted sources first: the order of precedence among restricted ones does not matter, for what is there stays.
@@ -181,7 +181,7 @@ impl Zone {
             let members = namespace.services.get(*subdomain).map(|service| &service.members);
             members.and_then(|members| members.get(&pod.hostname)).is_some_and(has)
         });
-        // A name that is another pod's leads back to nobody else.
+        // A pointer must not lead to another pod's name.
         let mut named = pod.labels().filter(|name| namespace.services.get(*name).is_some_and(|service| has(&service.addresses)));
         let name = match in_subdomain {
             Some(subdomain) => Some(format!("{}.{subdomain}", pod.hostname)),
@@ -203,7 +203,7 @@ impl Zone {
         self.serial
     }
 
-    /// What a name stands for. Labels are in the order in which they are written, in lower case.
+    /// Looks a name up. Labels are in the order in which they are written, in lower case.
     pub(super) fn find(&self, name: &[String]) -> Found {
         if let Some(address) = reverse_address(name) {
             return self.reverse.get(&address).map_or(Found::Foreign, |name| Found::Pointer(name.clone()));
@@ -237,7 +237,7 @@ impl Zone {
 fn addresses(found: Option<&BTreeSet<IpAddr>>) -> Found {
     match found {
         None => Found::Missing,
-        // A subdomain none of whose pods is ready.
+        // A subdomain without ready pods.
         Some(addresses) if addresses.is_empty() => Found::Empty,
         Some(addresses) => Found::Addresses(addresses.iter().copied().collect()),
     }
@@ -369,7 +369,7 @@ mod tests {
             for name in ["x.db", "y.web", "10-201-0-9.db"] {
                 assert_eq!(zone.find(&labels(&format!("{name}.shop.svc.cluster.local"))), Found::Missing, "{name}");
             }
-            // What is left to it.
+            // It keeps its own names.
             has(&zone, "x.shop.svc.cluster.local", &["10.201.0.9"]);
             has(&zone, "db-edge.shop.svc.cluster.local", &["10.201.0.6"]);
             let back = |address: &str| zone.find(&labels(&format!("{address}.201.10.in-addr.arpa")));

@@ -1,4 +1,4 @@
-//! Which pods may use an image that is present: KEP-2535 with its default, `NeverVerifyPreloadedImages`. **Pure**.
+//! Access of pods to an image that is present: KEP-2535 with its default, `NeverVerifyPreloadedImages`. **Pure**.
 //!
 //! An image that was imported, or pulled without a pod's Secret, is every pod's. One that was pulled with Secrets belongs to pods that have
 //! one of these: the Secret of that name, whatever it holds now (so that a rotated password stops no pod when there is no network), or
@@ -45,7 +45,7 @@ impl SecretUse {
     }
 }
 
-/// Whose a reference is.
+/// The Secrets that give access to a reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Access(
@@ -68,7 +68,7 @@ impl Access {
         self.0.is_empty()
     }
 
-    /// Whether a pod with these Secrets may use it.
+    /// Returns true if a pod with these Secrets may use it.
     pub(super) fn allows(&self, secrets: &[SecretUse]) -> bool {
         self.is_open() || self.0.iter().any(|known| secrets.iter().any(|secret| known.is_as_good_as(secret)))
     }

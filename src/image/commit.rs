@@ -1,4 +1,4 @@
-//! From staged layers to a whole image that survives a power cut.
+//! Commit of staged layers as a complete image that survives a power cut.
 //!
 //! The order is what makes it so: all content is written and verified in staging; one `syncfs` makes it durable; then it is renamed
 //! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// An image whose documents are known and whose missing layers are staged.
 #[derive(Debug)]
 pub(super) struct NewImage {
-    /// As it came, or as made for one that came without.
+    /// As received, or as created for an image without one.
     pub(super) manifest: Vec<u8>,
     /// As it came.
     pub(super) config: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct NewImage {
     pub(super) staged: BTreeMap<Digest, StagedLayer>,
 }
 
-/// Why an image cannot be made durable.
+/// Reason why an image cannot be made durable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommitError {
     /// Its documents.
@@ -41,7 +41,7 @@ pub(super) enum CommitError {
     #[error("layer {0} is missing")]
     Missing(Digest),
     /// A staged layer is not the one of the configuration.
-    #[error("layer has diff id {actual} instead of {expected}: the image is damaged")]
+    #[error("layer has diff ID {actual} instead of {expected}: the image is damaged")]
     DiffId {
         /// In the configuration.
         expected: Digest,
@@ -51,9 +51,9 @@ pub(super) enum CommitError {
     /// The disk.
     #[error("{operation}")]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
@@ -138,7 +138,7 @@ fn prepare_layers(
         if actual != *diff_id {
             return Err(CommitError::DiffId { expected: *diff_id, actual });
         }
-        complete_implicit(&directory.tree(), &below, &unpacked.implicit).map_err(failed("complete directories"))?;
+        complete_implicit(&directory.tree(), &below, &unpacked.implicit).map_err(failed("set attributes of directories"))?;
         if unpacked.lost_xattrs > 0 {
             tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
         }
@@ -221,7 +221,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The manifest for an image that came as `docker save` writes it; sizes are those of the layers as they came.
+/// The manifest for an image in the format of `docker save`; sizes are those of the layers as received.
 pub(super) fn manifest_of_saved(config: &[u8], layers: &[(Digest, u64)]) -> Result<Vec<u8>, CommitError> {
     serde_json::to_vec(&ImageManifest::of_saved(config, layers))
         .map_err(|error| CommitError::Io { operation: "write a manifest", source: error.into() })

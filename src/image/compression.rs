@@ -1,4 +1,4 @@
-//! Layers and archives come plain, as gzip or as zstd; which, is seen from their first bytes, since media types and names lie.
+//! Compression of layers and archives: none, gzip or zstd, detected by magic bytes, since media types and names may be wrong.
 
 use super::limits::{Bound, Exceeded, Limits};
 use std::io::{self, BufRead, Read};
@@ -114,17 +114,17 @@ impl<R: BufRead> std::fmt::Debug for Decoder<R> {
     }
 }
 
-/// Whether content begins as gzip does.
+/// Returns true if content begins like gzip.
 pub fn is_gzip(start: &[u8]) -> bool {
     start.starts_with(&[0x1f, 0x8b])
 }
 
-/// Whether content begins as zstd does.
+/// Returns true if content begins like zstd.
 pub fn is_zstd(start: &[u8]) -> bool {
     start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
 }
 
-/// Whether content begins as a tar archive does: a header with magic, or the zeros of an empty archive.
+/// Returns true if content begins like a tar archive: a header with magic, or the zeros of an empty archive.
 pub fn is_tar(start: &[u8]) -> bool {
     match start.get(..512) {
         Some(block) => &block[257..262] == b"ustar" || block.iter().all(|byte| *byte == 0),

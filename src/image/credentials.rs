@@ -1,4 +1,4 @@
-//! Who podstead is to a registry, and the file formats that say so: what `docker login` writes, and what Secrets of both docker types hold.
+//! Credentials for a registry, and their file formats: the one that `docker login` writes, and those in Secrets of both docker types.
 //! **Pure**. No text of this module, nor any `Debug`, shows a secret.
 
 use base64::Engine;
@@ -34,7 +34,7 @@ impl fmt::Debug for Credentials {
 /// Credentials by the registry that they are for, as written.
 pub(super) type Entries = BTreeMap<String, Entry>;
 
-/// What stands under one registry.
+/// Entry of one registry.
 #[derive(Deserialize)]
 pub(super) struct Entry {
     #[serde(default)]
@@ -64,7 +64,7 @@ impl Entry {
         if self.auth.is_empty() {
             return Ok(Credentials::Anonymous);
         }
-        let bad = || "is not base64 of user:password".to_owned();
+        let bad = || "is not user:password in base64".to_owned();
         let auth = self.auth.trim();
         let decoded = if auth.ends_with('=') { STANDARD.decode(auth) } else { STANDARD_NO_PAD.decode(auth) };
         let decoded = decoded.ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad)?;
@@ -91,9 +91,9 @@ pub(super) fn parse_legacy(content: &[u8]) -> Result<Entries, String> {
 /// The parser's own words repeat what it found, which may be a password.
 fn explain(error: &serde_json::Error) -> String {
     let what = match error.classify() {
-        serde_json::error::Category::Eof => "JSON that ends early",
-        serde_json::error::Category::Io | serde_json::error::Category::Syntax => "no JSON",
-        serde_json::error::Category::Data => "JSON of another shape",
+        serde_json::error::Category::Eof => "truncated JSON",
+        serde_json::error::Category::Io | serde_json::error::Category::Syntax => "not JSON",
+        serde_json::error::Category::Data => "JSON of an unexpected structure",
     };
     format!("is {what} (line {}, column {})", error.line(), error.column())
 }
@@ -129,9 +129,9 @@ mod tests {
             assert!(error.contains("user:password") && !error.contains("hunter2"), "{error}");
         }
         for (text, reason) in [
-            ("{\"auths\":", "ends early"),
-            ("{\"auths\":{\"r\":\"hunter2\"}}", "another shape (line 1, column 23)"),
-            ("{\"auths\":{\"r\":{\"auth\":hunter2", "no JSON"),
+            ("{\"auths\":", "truncated JSON"),
+            ("{\"auths\":{\"r\":\"hunter2\"}}", "an unexpected structure (line 1, column 23)"),
+            ("{\"auths\":{\"r\":{\"auth\":hunter2", "not JSON"),
         ] {
             let error = parse_config(text.as_bytes()).err().unwrap();
             assert!(error.contains(reason) && !error.contains("hunter2"), "{error}");

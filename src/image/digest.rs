@@ -9,13 +9,13 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// Why a text is not a digest.
+/// Reason why a text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// No `algorithm:` in front.
-    #[error("digest {0:?} names no algorithm")]
+    #[error("digest {0:?} has no algorithm")]
     NoAlgorithm(String),
-    /// Registries may use others; nobody does.
+    /// Registries may use others; none does.
     #[error("digest {0:?} is not sha256, the only algorithm supported")]
     Algorithm(String),
     /// Not 64 lower-case hexadecimal digits.

@@ -1,4 +1,4 @@
-//! The store on disk and its picture in memory, kept in step. Everything here blocks.
+//! The store on disk and its index in memory, kept in step. Everything here blocks.
 
 use super::access::{Access, SecretUse};
 use super::commit::{self, CommitError, NewImage};
@@ -25,25 +25,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Why the store cannot be opened.
+/// Reason why the store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A directory or file of it.
     #[error("{operation} of image store {root:?}")]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The store.
         root: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
     /// Another process has it open.
-    #[error("image store {0:?} is in use by another podstead")]
+    #[error("image store {0:?} is in use by another podstead process")]
     Locked(PathBuf),
     /// Made by a newer podstead.
-    #[error("image store {root:?} has layout version {version:?}, this podstead knows {VERSION}")]
+    #[error("image store {root:?} has layout version {version:?}, but this version of podstead supports only {VERSION}")]
     Version {
         /// The store.
         root: PathBuf,
@@ -63,11 +63,11 @@ pub(super) struct Disk {
     limits: Limits,
     space: Space,
     index: Mutex<Index>,
-    /// Layers given out since the start: somebody may be about to mount them.
+    /// Layers given out since the start: they may be about to be mounted.
     given_out: Mutex<BTreeSet<PathBuf>>,
-    /// How many references were named since the start.
+    /// Number of references named since the start.
     arrivals: watch::Sender<u64>,
-    /// Held shared by whoever makes an image, exclusively by who removes what no image needs.
+    /// Held shared while an image is created, exclusively while unused layers are removed.
     making: RwLock<()>,
     _lock: File,
 }
@@ -104,7 +104,7 @@ impl Disk {
             return Err(StoreError::Locked(root.to_owned()));
         }
         check_version(&layout)?;
-        let staging = Staging::open(layout.staging()).map_err(failed("empty staging"))?;
+        let staging = Staging::open(layout.staging()).map_err(failed("empty the staging directory"))?;
         let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
         let (index, given_out, making) = (Mutex::new(index), Mutex::default(), RwLock::default());
         let space = Space::of(staging.path(), reserve);
@@ -114,7 +114,7 @@ impl Disk {
         let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
         if !broken.is_empty() {
             // An archive may have what is damaged: let it be imported again.
-            atomic_file::remove_durable(&disk.layout.preloaded()).map_err(failed("forget imports"))?;
+            atomic_file::remove_durable(&disk.layout.preloaded()).map_err(failed("remove the list of imports"))?;
         }
         let mut problems: Vec<String> = broken.into_iter().map(|(path, error)| set_aside(&path, &error)).collect();
         if understood && let Err(error) = disk.sweep() {
@@ -161,12 +161,12 @@ impl Disk {
         Ok(self.index().allow(&self.layout, reference, target, access)?)
     }
 
-    /// Whether a pod with these Secrets may use the image that is present.
+    /// Returns true if a pod with these Secrets may use the image that is present.
     pub(super) fn is_allowed(&self, reference: &Reference, secrets: &[SecretUse]) -> bool {
         self.index().records(reference).any(|record| record.access.allows(secrets))
     }
 
-    /// Whether an image with this manifest is whole already.
+    /// Returns true if a complete image with this manifest is present.
     pub(super) fn has_manifest(&self, manifest: Digest) -> bool {
         self.index().is_whole(manifest)
     }
@@ -182,7 +182,7 @@ impl Disk {
         while !self.has_layer(chain) && arrivals.changed().await.is_ok() {}
     }
 
-    /// What is known of a layer that is present; `None` too if its record cannot be read, which is found out when the image is used.
+    /// Record of a layer that is present; `None` too if the record cannot be read, which is reported when the image is used.
     pub(super) fn layer_record(&self, chain: Digest) -> Option<LayerRecord> {
         let text = std::fs::read(self.layout.layer(chain).join(LAYER_RECORD)).ok()?;
         serde_json::from_slice(&text).ok()
@@ -193,7 +193,7 @@ impl Disk {
         &self.space
     }
 
-    /// Where the preload task keeps what it remembers.
+    /// File in which the preload task saves its memory.
     pub(super) fn preloaded(&self) -> PathBuf {
         self.layout.preloaded()
     }
@@ -276,7 +276,7 @@ fn set_aside(path: &Path, error: &LoadError) -> String {
     let message = format!("image reference {} is unusable and set aside: {}", path.display(), explain(error));
     match std::fs::rename(path, path.with_extension("broken")) {
         Ok(()) => message,
-        Err(error) => format!("{message}; it cannot be renamed: {error}"),
+        Err(error) => format!("{message}; cannot rename it: {error}"),
     }
 }
 

@@ -7,7 +7,7 @@ use super::digest::Digest;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// What a manifest request accepts.
+/// Media types that a manifest request accepts.
 pub const MANIFEST_MEDIA_TYPES: [&str; 4] = [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_INDEX];
 /// OCI image manifest.
 pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -24,15 +24,15 @@ const LAYERS_MAX: usize = 500;
 /// Entries of an index: more than any image has variants, signatures and attestations.
 const INDEX_MAX: usize = 1000;
 
-/// Why a document cannot be used.
+/// Reason why a document cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// Not JSON, or not of the expected shape.
     #[error("parse {what}")]
     Json {
-        /// Which document.
+        /// The document.
         what: &'static str,
-        /// Where and why.
+        /// The parse error, with its position.
         #[source]
         source: serde_json::Error,
     },
@@ -43,7 +43,7 @@ pub enum DocumentError {
     #[error("{0:?} is not a container image")]
     NotAnImage(String),
     /// Manifest and configuration disagree.
-    #[error("manifest has {layers} layers and the configuration {diff_ids} diff ids")]
+    #[error("manifest has {layers} layers, but the configuration has {diff_ids} diff IDs")]
     LayerCount {
         /// In the manifest.
         layers: usize,
@@ -70,7 +70,7 @@ pub enum DocumentError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What the content is.
+    /// Media type of the content.
     #[serde(default, deserialize_with = "null_is_default")]
     pub media_type: String,
     /// Its digest.
@@ -114,7 +114,7 @@ pub enum Manifest {
 pub struct ImageManifest {
     /// Always 2.
     pub schema_version: u32,
-    /// What it is.
+    /// Its media type.
     #[serde(default, deserialize_with = "null_is_default")]
     pub media_type: String,
     /// The image's configuration.
@@ -124,7 +124,7 @@ pub struct ImageManifest {
     pub layers: Vec<Descriptor>,
 }
 
-/// What an image's configuration says that podstead uses.
+/// The part of an image's configuration that podstead uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     /// Of the content.

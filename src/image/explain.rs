@@ -1,4 +1,4 @@
-//! Errors for people: the whole chain of causes in one line, and what to do first where that is known.
+//! Errors for people: the whole chain of causes in one line, with the fix first where it is known.
 
 use super::space::SpaceError;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! One layer from the registry into staging: a connection that feeds the unpacking threads, and goes on where it broke off.
+//! Fetch of one layer from the registry into staging: a connection that feeds the unpacking threads, and resumes after an interruption.
 
 use super::PullProgress;
 use super::digest::Digest;
@@ -28,21 +28,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Between two reports of progress.
 const REPORT: Duration = Duration::from_millis(200);
 
-/// Why a layer did not arrive.
+/// Reason why a layer did not arrive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     /// The registry.
     #[error("fetch")]
     Registry(#[from] RegistryError),
     /// More or fewer bytes than the manifest says.
-    #[error("it has {actual} bytes instead of {expected}: its content was altered or damaged on the way")]
+    #[error("it has {actual} bytes instead of {expected}: its content was altered or damaged in transit")]
     Size {
         /// In the manifest.
         expected: u64,
         /// Seen.
         actual: u64,
     },
-    /// What arrived.
+    /// The content.
     #[error(transparent)]
     Layer(#[from] LayerError),
     /// Another layer of the image failed.
@@ -50,7 +50,7 @@ pub(super) enum FetchError {
     Stopped,
 }
 
-/// What a layer is fetched with.
+/// Shared parts for fetching layers.
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
     pub(super) registry: Arc<dyn Registry>,
@@ -136,7 +136,7 @@ impl Fetcher {
             failures = if done > before { 1 } else { failures + 1 };
             match error.is_transient() {
                 Some(asked) if failures < ATTEMPTS => {
-                    tracing::info!(layer = %wanted.layer.digest, at = done, %error, "download broke off, going on");
+                    tracing::info!(layer = %wanted.layer.digest, at = done, %error, "download interrupted, resuming");
                     slot.lend_during(tokio::time::sleep(pause(failures, asked))).await;
                     if matches!(error, RegistryError::Slow { .. }) {
                         slot.let_others_run().await;
@@ -157,9 +157,9 @@ impl Fetcher {
     ) -> Result<(), FetchError> {
         let WantedLayer { reference, who, layer, .. } = wanted;
         let mut stream = slot.lend_during(self.registry.blob(reference, who, layer.digest, *done)).await?;
-        // A registry that begins at 0 whatever is asked for gives again what is here already.
+        // A registry that always begins at 0 sends again what is present already.
         let protocol = |reason: &str| RegistryError::Protocol { host: reference.host().to_owned(), reason: reason.to_owned() };
-        let mut again = done.checked_sub(stream.offset).ok_or_else(|| protocol("it sends another part than was asked for"))?;
+        let mut again = done.checked_sub(stream.offset).ok_or_else(|| protocol("it sent a different range than requested"))?;
         let mut meter = RateMeter::new(self.minimum_rate);
         loop {
             let next = slot.lend_during(timed(stream.chunks.next())).await;
@@ -191,7 +191,7 @@ impl Fetcher {
             true => Ok(()),
             false => Err(RegistryError::Broken {
                 host: reference.host().to_owned(),
-                reason: format!("{done} of {} bytes came", layer.size),
+                reason: format!("received {done} of {} bytes", layer.size),
             }
             .into()),
         }
@@ -236,7 +236,7 @@ impl<'a> Report<'a> {
     }
 
     fn tell(&self) {
-        // Nobody listens: fine.
+        // There is no receiver: fine.
         drop(self.to.send(self.state.clone()));
     }
 }

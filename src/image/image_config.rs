@@ -1,4 +1,4 @@
-//! What an image says about its process.
+//! Settings of an image for its process.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Which layers are mounted, anywhere on the host.
+//! Layers that are mounted, anywhere on the host.
 //!
 //! A container's root file system is an overlay mount in a mount namespace of its own; its layers must stay, whoever forgot their
 //! names. The kernel knows: every process shows the mounts of its namespace, and an overlay shows its layers' paths.
@@ -48,8 +48,8 @@ fn named_in(line: &str, candidates: &BTreeMap<Digest, PathBuf>, is_same: impl Fn
     candidates.iter().filter(|(chain, tree)| named(chain, tree)).map(|(chain, _)| *chain).collect()
 }
 
-/// Whether two paths lead to one directory, as they do when the store was reached through a symlink once. One that leads nowhere here
-/// belongs to somebody with other files.
+/// Returns true if two paths lead to the same directory, as they do when the store was reached through a symlink once. One that leads
+/// nowhere here belongs to somebody with other files.
 fn is_same_directory(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
     identity(one).is_some_and(|one| Some(one) == identity(other))

@@ -1,4 +1,4 @@
-//! What the store holds, in memory: references and the whole images that they name, read from disk once and kept in step.
+//! Content of the store, in memory: references and the complete images that they name, read from disk once and kept in step.
 
 use super::access::Access;
 use super::commit::CommitError;
@@ -14,7 +14,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an image on disk is not whole.
+/// Reason why an image on disk is not whole.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
     /// A file of it.
@@ -22,7 +22,7 @@ pub(super) enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
@@ -37,12 +37,12 @@ pub(super) enum LoadError {
     Record {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The parse error, with its position.
         #[source]
         source: serde_json::Error,
     },
     /// Made by a newer podstead.
-    #[error("{path:?} has version {version}, which is not known")]
+    #[error("{path:?} has the unsupported version {version}")]
     Version {
         /// The file.
         path: PathBuf,
@@ -108,14 +108,14 @@ impl StoredImage {
     }
 }
 
-/// What a reference is to name.
+/// Target of a reference to be named.
 #[derive(Debug)]
 pub(super) struct Named {
     /// An index or a manifest.
     pub(super) target: Digest,
     /// The manifest of this platform.
     pub(super) manifest: Digest,
-    /// Who may use it.
+    /// Access to it.
     pub(super) access: Access,
 }
 
@@ -221,7 +221,7 @@ impl Index {
         image.is_whole().then_some((record, image))
     }
 
-    /// Whether there is a whole image with this manifest.
+    /// Returns true if there is a complete image with this manifest.
     pub(super) fn is_whole(&self, manifest: Digest) -> bool {
         self.images.get(&manifest).is_some_and(StoredImage::is_whole)
     }
@@ -268,7 +268,7 @@ impl Index {
     }
 }
 
-/// Why a reference cannot be written.
+/// Reason why a reference cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NameError {
     /// The image cannot be read back.

@@ -19,13 +19,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 const CHUNK: usize = 256 << 10;
 /// Chunks waiting for a thread at most.
 const QUEUE: usize = 4;
-/// How much of a layer that cannot be unpacked is still read to learn whether its digest is wrong, too: that is the better message.
+/// Number of bytes that are still read of a layer that cannot be unpacked, to find out whether its digest is wrong, too: that is the better
+/// message.
 const EXPLAIN: u64 = 64 << 20;
 
-/// What a layer must turn out to be.
+/// Expected digests of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Digest of its bytes as they come; `None` when nobody promised one.
+    /// Digest of its bytes as they come; `None` when none is expected.
     pub blob: Option<Digest>,
     /// Digest of the archive inside; `None` when it is compared later.
     pub diff_id: Option<Digest>,
@@ -34,7 +35,7 @@ pub struct Expected {
 /// A verified layer that is not in the store yet. Dropping it removes it.
 #[derive(Debug)]
 pub struct StagedLayer {
-    /// Where it is.
+    /// Its directory.
     pub directory: StagingDirectory,
     /// Digest of its bytes as they came.
     pub blob: Digest,
@@ -42,11 +43,11 @@ pub struct StagedLayer {
     pub blob_size: u64,
     /// Digest of the archive inside.
     pub diff_id: Digest,
-    /// What it contains.
+    /// Its content.
     pub unpacked: Unpacked,
 }
 
-/// Why a layer cannot be used.
+/// Reason why a layer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
     /// Its bytes do not come.
@@ -62,7 +63,7 @@ pub enum LayerError {
     #[error("unpack layer")]
     Unpack(#[source] UnpackError),
     /// The bytes are not those that were promised.
-    #[error("layer has digest {actual} instead of {expected}: its content was altered or damaged on the way")]
+    #[error("layer has digest {actual} instead of {expected}: its content was altered or damaged in transit")]
     BlobDigest {
         /// Promised by the manifest.
         expected: Digest,
@@ -70,7 +71,7 @@ pub enum LayerError {
         actual: Digest,
     },
     /// The archive inside is not the one that the image's configuration names.
-    #[error("layer has diff id {actual} instead of {expected}: the image is damaged")]
+    #[error("layer has diff ID {actual} instead of {expected}: the image is damaged")]
     DiffId {
         /// In the configuration.
         expected: Digest,
@@ -83,7 +84,7 @@ pub enum LayerError {
 }
 
 impl LayerError {
-    /// Whether the layer's content is the reason: it will be the same the next time.
+    /// Returns true if the layer's content is the reason: another attempt would fail in the same way.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Decompress(_) | Self::Limit(_) | Self::Unpack(_) | Self::DiffId { .. } => true,
@@ -92,14 +93,14 @@ impl LayerError {
     }
 }
 
-/// What a layer is bounded by.
+/// Limits for a layer.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// Of an image.
     pub limits: Limits,
-    /// What the image's layers have taken.
+    /// Use by the image's layers so far.
     pub image: Arc<Budget>,
-    /// Where the layer is unpacked to.
+    /// Space that the layer is unpacked to.
     pub space: Space,
 }
 
@@ -148,7 +149,7 @@ pub fn stage_layer(
     }
 }
 
-/// Why decompression ended early.
+/// Reason why decompression ended early.
 enum Stop {
     Stream(io::Error),
     Limit(Exceeded),
@@ -181,7 +182,7 @@ fn decode<R: Read>(
             return Ok(());
         }
     }
-    // What follows the compressed stream belongs to the blob and to its digest.
+    // Bytes after the compressed stream belong to the blob and to its digest.
     io::copy(source, &mut io::sink())?;
     Ok(())
 }

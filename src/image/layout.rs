@@ -1,4 +1,4 @@
-//! Where things lie in the image store, and what the plain files in it say.
+//! Paths of the image store, and the content of its plain files.
 //!
 //! ```text
 //! version           the layout's version
@@ -73,7 +73,7 @@ impl Layout {
         self.refs().join(format!("{}.json", &Digest::of(reference.as_bytes()).hex()[..32]))
     }
 
-    /// What the preload task remembers.
+    /// File in which the preload task saves its memory.
     pub(super) fn preloaded(&self) -> PathBuf {
         self.root.join("preloaded.json")
     }
@@ -86,7 +86,7 @@ impl Layout {
 /// Name of the record in a layer's directory.
 pub(super) const LAYER_RECORD: &str = "layer.json";
 
-/// What is known of a layer.
+/// Record of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LayerRecord {
     /// Of this record.
@@ -104,20 +104,20 @@ pub(super) struct LayerRecord {
     pub(super) opaque_root: bool,
 }
 
-/// What a reference names.
+/// Record of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RefRecord {
     /// Of this record.
     pub(super) version: u32,
     /// Fully qualified.
     pub(super) reference: String,
-    /// What the registry said the reference is: an index or a manifest. Another answer means that the tag has moved.
+    /// Target of the reference at the registry: an index or a manifest. Another answer means that the tag has moved.
     pub(super) target: Digest,
     /// The manifest of this platform.
     pub(super) manifest: Digest,
     /// When the image became whole under this reference.
     pub(super) created_at: Timestamp,
-    /// Which pods may use it without asking the registry.
+    /// Access of pods without asking the registry.
     #[serde(default, skip_serializing_if = "Access::is_open")]
     pub(super) access: Access,
 }

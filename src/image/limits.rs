@@ -1,4 +1,4 @@
-//! Bounds of what an image may take of this host, and the count of what its layers have taken. **Pure**.
+//! Limits of an image's resource usage on this host, and the usage of its layers. **Pure**.
 //!
 //! An image is counted as a whole: its layers are unpacked at the same time and share one [`Budget`]. What one layer keeps in memory is
 //! bounded by the layer.
@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Unpacked bytes from which the ratio of unpacked to compressed bytes is looked at: a small layer of zeros harms nobody.
+/// Unpacked bytes from which the ratio of unpacked to compressed bytes is checked: a small layer of zeros does no harm.
 const RATIO_FROM: u64 = 256 << 20;
 /// Images of which an archive may have the entries and bytes of the largest.
 const ARCHIVE_IMAGES: u64 = 16;
@@ -58,7 +58,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether a stream expands more than any honest one does.
+    /// Returns true if a stream expands more than any honest one does.
     pub fn is_expansion(&self, unpacked: u64, compressed: u64) -> bool {
         unpacked > RATIO_FROM && unpacked / self.ratio.max(1) > compressed
     }
@@ -69,7 +69,7 @@ impl Limits {
     }
 }
 
-/// What is bounded.
+/// Kind of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// [`Limits::entries`].
@@ -99,9 +99,9 @@ impl Bound {
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Entries => ("image has", "files and directories", "entries"),
-            Self::ImplicitDirectories => ("image has", "directories without an entry of their own", "implicitDirectories"),
+            Self::ImplicitDirectories => ("image has", "directories without their own entry", "implicitDirectories"),
             Self::UnpackedBytes => ("image has", "after decompression", "unpackedSize"),
-            Self::CompressedBytes => ("image has", "to fetch", "compressedSize"),
+            Self::CompressedBytes => ("image has", "to download", "compressedSize"),
             Self::Ratio => ("layer expands", "times its compressed size", "ratio"),
             Self::FileBytes => ("image has a sparse file of", "", "fileSize"),
             Self::PathMemory => ("layer needs", "of memory for paths of directories", "pathMemory"),

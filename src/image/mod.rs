@@ -1,4 +1,4 @@
-//! The image store and what fills it: preloaded archives and registries.
+//! The image store and its sources: preloaded archives and registries.
 //!
 //! A listed image is a whole image: layers are unpacked into a staging directory, verified, synced and renamed before a reference
 //! names them, so that a power cut leaves either all of an image or none of it.
@@ -58,7 +58,7 @@ pub struct ResolvedImage {
     pub digest: String,
     /// Unpacked layers, lowest first, as overlayfs takes them.
     pub layers: Vec<PathBuf>,
-    /// What the image says about its process.
+    /// Settings of the image for its process.
     pub config: ImageConfig,
 }
 
@@ -73,7 +73,7 @@ pub struct ProcessUser {
     pub additional_gids: Vec<u32>,
 }
 
-/// Why an image cannot be used; each becomes a waiting reason (kubelet rule D8).
+/// Reason why an image cannot be used; each becomes a waiting reason (kubelet rule D8).
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// `InvalidImageName`.
@@ -81,7 +81,7 @@ pub enum ImageError {
     InvalidName {
         /// As written.
         reference: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// `ErrImageNeverPull`.
@@ -95,7 +95,7 @@ pub enum ImageError {
     Pull {
         /// As written.
         reference: String,
-        /// What the registry, the network or the content said.
+        /// The error of the registry, the network or the content.
         reason: String,
     },
     /// An archive cannot be imported.
@@ -103,7 +103,7 @@ pub enum ImageError {
     Import {
         /// The archive.
         path: PathBuf,
-        /// What is wrong with it, or what the disk said.
+        /// The error in the archive, or of the disk.
         reason: String,
     },
     /// `ImageInspectError`: the store cannot be read.
@@ -111,7 +111,7 @@ pub enum ImageError {
     Inspect {
         /// As written.
         reference: String,
-        /// What the disk said.
+        /// The error of the disk.
         reason: String,
     },
     /// `CreateContainerConfigError`: the user named by image or pod cannot be resolved.
@@ -124,7 +124,7 @@ pub enum ImageError {
     },
 }
 
-/// How far a pull is.
+/// Progress of a pull.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullProgress {
     /// The image reference as written.
@@ -152,7 +152,7 @@ pub struct ImageRecord {
     pub created_at: jiff::Timestamp,
 }
 
-/// What workers and the API need of images.
+/// The images as workers and the API use them.
 #[async_trait]
 pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// Makes the image present by `policy` and resolves it, for a pod with these Secrets. Pulls of one image with the same credentials

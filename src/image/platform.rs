@@ -1,4 +1,4 @@
-//! Which variant of a multi-platform image is this host's. **Pure** but for [`host`].
+//! Choice of the variant of a multi-platform image for this host. **Pure** but for [`host`].
 
 use super::document::{Descriptor, DocumentError, Platform};
 
@@ -37,7 +37,7 @@ pub fn choose<'a>(entries: &'a [Descriptor], host: &Platform) -> Result<&'a Desc
     })
 }
 
-/// Whether content for `platform` runs on `host`. A platform that is not stated does.
+/// Returns true if content for `platform` runs on `host`. A platform that is not stated does.
 pub fn runs_on(platform: &Platform, host: &Platform) -> bool {
     let unstated = platform.os.is_empty() && platform.architecture.is_empty();
     unstated || fitness(platform, host).is_some()
@@ -52,7 +52,7 @@ pub fn spell(platform: &Platform) -> String {
     }
 }
 
-/// How well `platform` fits, more is better; `None` if it does not run. Lower variants of a processor run on higher ones.
+/// Fitness of `platform`, more is better; `None` if it does not run. Lower variants of a processor run on higher ones.
 fn fitness(platform: &Platform, host: &Platform) -> Option<u32> {
     if platform.os != host.os || platform.architecture != host.architecture {
         return None;

@@ -27,11 +27,11 @@ const RELIST: Duration = Duration::from_secs(60);
 const WRITING: Duration = Duration::from_secs(1);
 /// Before an archive is tried again that failed for want of space.
 const RETRY: Duration = Duration::from_secs(300);
-/// What archives are called.
+/// Suffixes of archive names.
 const ENDINGS: [&str; 6] = [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];
 const MEMORY_VERSION: u32 = 1;
 
-/// What makes a file that file.
+/// Identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     device: u64,
@@ -41,14 +41,14 @@ struct Stamp {
     mtime_nsec: i64,
 }
 
-/// What was imported, by file name; kept on disk.
+/// Imported archives, by file name; saved on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Memory {
     version: u32,
     imported: BTreeMap<String, Stamp>,
 }
 
-/// What the task is doing, for those who miss an image.
+/// State of the task, for those who miss an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Preloading {
     /// An archive that is not imported yet may bring the image.
@@ -57,7 +57,7 @@ pub(super) struct Preloading {
     imports: u64,
 }
 
-/// Tells what the task is doing; nobody waits for a task that is gone.
+/// Publishes the state of the task; a task that is gone is not busy.
 #[derive(Debug)]
 pub(super) struct Busy(watch::Sender<Preloading>);
 
@@ -87,11 +87,11 @@ pub(super) struct Preload {
     events: Arc<dyn EventRecorder>,
 }
 
-/// What one look at the directory found.
+/// Result of listing the directory.
 #[derive(Debug, Default)]
 struct Looked {
     ready: Vec<(String, Stamp)>,
-    /// Somebody writes to a file.
+    /// A file is being written.
     writing: bool,
 }
 
@@ -111,7 +111,7 @@ impl Preload {
         let mut watcher = None;
         loop {
             if let Err(error) = std::fs::create_dir_all(&self.directory) {
-                tracing::warn!(path = %self.directory.display(), %error, "cannot make the preload directory");
+                tracing::warn!(path = %self.directory.display(), %error, "cannot create the preload directory");
             }
             // Set before the listing: what comes after it is told. Anew each time: the directory may be another one.
             drop(watcher.take());
@@ -128,7 +128,7 @@ impl Preload {
         }
     }
 
-    /// Looks and imports until there is nothing to import. `true` if somebody writes to a file.
+    /// Looks and imports until there is nothing to import. `true` if a file is being written.
     async fn turn(&mut self, store: &Arc<ImageStore>, busy: &Busy) -> bool {
         loop {
             let looked = match self.look() {
@@ -155,7 +155,7 @@ impl Preload {
                 self.failed.remove(&name);
                 self.memory.imported.insert(name, stamp);
                 if let Err(error) = self.remember() {
-                    tracing::warn!(%error, "cannot remember what was imported");
+                    tracing::warn!(%error, "cannot save the list of imported archives");
                 }
             }
             Err(error) => {
@@ -214,7 +214,7 @@ impl Preload {
     fn tell_stranger(&mut self, path: &Path, name: String, stamp: Stamp) {
         // By name alone: a log file that grows is told once.
         if self.strangers.insert(name, stamp).is_none() {
-            let message = format!("{} is not imported: archives end in {}", path.display(), ENDINGS.join(", "));
+            let message = format!("{} is not imported: the file name must end in {}", path.display(), ENDINGS.join(" or "));
             tracing::warn!("{message}");
             self.events.record(&Subject::Node, EventType::Warning, "ImageImportFailed", &message);
         }
@@ -225,7 +225,7 @@ impl Preload {
     }
 }
 
-/// Whether the file is not complete. One that cannot be opened is left to the import, which has the words for it.
+/// Returns true if the file is still being written. One that cannot be opened is left to the import, which has the words for it.
 fn is_written(path: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -270,7 +270,7 @@ fn watch(directory: &Path, hint: mpsc::Sender<()>) -> Option<RecommendedWatcher>
     match watcher {
         Ok(watcher) => Some(watcher),
         Err(error) => {
-            tracing::warn!(path = %directory.display(), %error, "cannot watch the preload directory, looking once a minute");
+            tracing::warn!(path = %directory.display(), %error, "cannot watch the preload directory, checking it once a minute");
             None
         }
     }

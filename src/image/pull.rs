@@ -1,6 +1,6 @@
-//! Pulls: from a reference to a whole image, once however many ask.
+//! Pulls: from a reference to a complete image, once for all requesters.
 //!
-//! A pull is a task of its own: it goes on when whoever asked for it goes away, for somebody will ask again.
+//! A pull is a task of its own: it goes on when its requester goes away, since the request will come again.
 
 use super::access::{Access, SecretUse};
 use super::commit::{CommitError, NewImage};
@@ -30,14 +30,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 const CONFIG_MAX: u64 = 8 << 20;
-/// For a document as a whole, so that nobody can keep a pull waiting byte by byte.
+/// Time limit of a whole document, so that no registry can delay a pull byte by byte.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Requests for a document before a pull is given up.
 const ATTEMPTS: u32 = 3;
 /// Indexes in indexes: no deeper than anybody nests them.
 const NESTING: usize = 4;
 
-/// How a pull ended for those who wait for it.
+/// Failure of a pull, for those who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PullFailure {
     /// For a person.
@@ -46,7 +46,7 @@ pub(super) struct PullFailure {
     pub(super) unreachable: bool,
 }
 
-/// Why a pull failed.
+/// Reason why a pull failed.
 #[derive(Debug, thiserror::Error)]
 enum PullError {
     #[error(transparent)]
@@ -54,9 +54,9 @@ enum PullError {
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// A document is not the one that was named.
-    #[error("{what} has digest {actual} instead of {expected}: it was altered or damaged on the way")]
+    #[error("{what} has digest {actual} instead of {expected}: it was altered or damaged in transit")]
     Digest { what: &'static str, expected: Digest, actual: Digest },
-    #[error("image is for {offered}, this host is {host}")]
+    #[error("image is for {offered}, but this host is {host}")]
     Platform { offered: String, host: String },
     #[error(transparent)]
     Room(#[from] RoomError),
@@ -68,7 +68,7 @@ enum PullError {
     },
     #[error("store the image")]
     Commit(#[from] CommitError),
-    #[error("the pull was stopped")]
+    #[error("the pull was cancelled")]
     Stopped,
 }
 
@@ -76,14 +76,14 @@ impl PullError {
     fn is_unreachable(&self) -> bool {
         match self {
             Self::Registry(error) | Self::Layer { source: FetchError::Registry(error), .. } => error.is_unreachable(),
-            // A page that somebody between here and the registry answers everything with.
+            // A captive portal may answer every request with such a page.
             Self::Document(DocumentError::Json { .. }) => true,
             Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::Room(_) | Self::Layer { .. } => false,
             Self::Commit(_) | Self::Stopped => false,
         }
     }
 
-    /// Whether another try would fetch and refuse the same.
+    /// Returns true if another attempt would fetch and refuse the same.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::Layer { source: FetchError::Layer(error), .. } if error.is_refusal())
     }
@@ -122,7 +122,7 @@ impl fmt::Debug for Puller {
     }
 }
 
-/// A layer that the store lacks; nobody else fetches it while this lives.
+/// A layer that the store lacks; no other pull fetches it while this lives.
 struct MissingLayer {
     chain: Digest,
     diff_id: Digest,
@@ -178,9 +178,9 @@ impl Puller {
             let running = Running { puller: &puller, key: asked };
             let result = puller.try_each(&reference, &written, logins).await;
             drop(running);
-            // Who hears of the end may close the store.
+            // A waiter may close the store once it learns of the end.
             drop(puller);
-            // Nobody waits any more: fine.
+            // There is no waiter: fine.
             drop(done.send(result));
         });
         let stopped = || Err(PullFailure { reason: PullError::Stopped.to_string(), unreachable: false });
@@ -201,7 +201,7 @@ impl Puller {
             let Err(error) = self.attempt(reference, &who, written, access).await else { return Ok(()) };
             let reason = explain(&error);
             reasons.push(if has_logins { format!("with {with}: {reason}") } else { reason });
-            // Nobody is told another thing there.
+            // The other credentials would fail in the same way.
             if error.is_unreachable() {
                 return Err(PullFailure { reason: reasons.join("; "), unreachable: true });
             }
@@ -239,7 +239,7 @@ impl Puller {
                 })
                 .await
             }
-            // What stays would be of no use to the next try.
+            // The layers would be of no use to the next attempt.
             Some(error) if error.is_refusal() => {
                 let gone = move |_: &Disk, _: &Reference| {
                     drop(staged);
@@ -282,7 +282,7 @@ impl Puller {
                 Manifest::Index(entries) => at = reference.at(platform::choose(&entries, host)?.digest),
             }
         }
-        Err(DocumentError::NotAnImage("an index in an index in an index".into()).into())
+        Err(DocumentError::NotAnImage("an index nested more than two levels deep".into()).into())
     }
 
     /// A small blob, whole and verified.
@@ -336,7 +336,7 @@ impl Puller {
         Ok(missing)
     }
 
-    /// What bounds the layers to be fetched; an error if the image is too large at first sight.
+    /// Limits for the layers to be fetched; an error if the image is obviously too large.
     fn bounds(
         &self,
         manifest: &ImageManifest,

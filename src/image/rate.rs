@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How slow a transfer may be.
+/// Minimum rate of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MinimumRate {
     /// 0 for no minimum.

@@ -7,7 +7,7 @@ use super::digest::Digest;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where references without a host belong.
+/// Registry of references without a host.
 pub const DEFAULT_HOST: &str = "docker.io";
 /// Longest name (host and repository) that registries accept.
 const NAME_MAX: usize = 255;
@@ -43,7 +43,7 @@ impl Reference {
         self.digest
     }
 
-    /// What the registry is asked for: the digest, else the tag.
+    /// Selector for the registry: the digest, else the tag.
     pub fn selector(&self) -> String {
         match (self.digest, &self.tag) {
             (Some(digest), _) => digest.to_string(),
@@ -72,7 +72,7 @@ impl fmt::Display for Reference {
 }
 
 impl FromStr for Reference {
-    /// What is wrong, for a person.
+    /// The reason, for a person.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -83,7 +83,7 @@ impl FromStr for Reference {
             return Err(format!("it contains the character {bad:?}"));
         }
         if let Some((scheme, _)) = text.split_once("://") {
-            return Err(format!("it begins with a scheme ({scheme}://), write host/repository:tag"));
+            return Err(format!("it starts with a scheme ({scheme}://): write host/repository:tag"));
         }
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest.parse::<Digest>().map_err(|error| error.to_string())?)),
@@ -101,7 +101,7 @@ impl FromStr for Reference {
             check_tag(tag)?;
         }
         if host == DEFAULT_HOST && Digest::from_hex(repository).is_ok() {
-            return Err("64 hexadecimal digits are an image id and not a name".into());
+            return Err("64 hexadecimal digits are an image ID, not a name".into());
         }
         let repository = match host == DEFAULT_HOST && !repository.contains('/') {
             true => format!("library/{repository}"),
@@ -195,7 +195,7 @@ fn check_tag(tag: &str) -> Result<(), String> {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     match tag.bytes().next() {
         None => return Err("its tag is empty".into()),
-        Some(first) if !word(first) => return Err(format!("tag {tag:?} begins with neither a letter, a digit nor _")),
+        Some(first) if !word(first) => return Err(format!("tag {tag:?} must start with a letter, a digit or _")),
         Some(_) => {}
     }
     if tag.len() > TAG_MAX {
@@ -203,7 +203,7 @@ fn check_tag(tag: &str) -> Result<(), String> {
     }
     match tag.bytes().all(|b| word(b) || b == b'.' || b == b'-') {
         true => Ok(()),
-        false => Err(format!("tag {tag:?} has characters other than letters, digits, _ . and -")),
+        false => Err(format!("tag {tag:?} may contain only letters, digits, _ . and -")),
     }
 }
 
@@ -254,9 +254,9 @@ mod tests {
             ("https://docker.io/nginx", "scheme"),
             ("Nginx", "lower case"),
             ("nginx:", "tag is empty"),
-            ("nginx:-x", "begins with neither"),
+            ("nginx:-x", "must start with a letter, a digit or _"),
             ("nginx:a/b", "port"),
-            ("nginx:a:b", "characters other"),
+            ("nginx:a:b", "may contain only letters"),
             ("a//b", "empty component"),
             ("/a", "empty component"),
             ("a/", "empty component"),
@@ -272,7 +272,7 @@ mod tests {
             ("localhost:/x", "port"),
             ("[::g]/x", "IPv6"),
             ("-host.com/x", "host name"),
-            (&DIGEST[7..], "image id"),
+            (&DIGEST[7..], "image ID"),
             (&long, "longer than 255"),
             (&format!("a:{}", "t".repeat(129)), "longer than 128"),
         ] {

@@ -1,16 +1,16 @@
-//! What the configuration says about registries. **Pure**.
+//! Configuration of registries. **Pure**.
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How one registry is reached. A registry without an entry is reached over https, without credentials.
+/// Access to one registry. A registry without an entry is accessed over https, without credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RegistryConfig {
-    /// As in image references, with the port if one is written there: `docker.io`, `registry.lan:5000`.
+    /// Host as in image references, with the port if there is one: `docker.io`, `registry.lan:5000`.
     pub host: String,
-    /// Speak plain http. Nobody vouches for what tags name then; content is still verified against its digest.
+    /// Use plain http. Tags are not protected against manipulation then; content is still verified against its digest.
     #[serde(default)]
     pub http: bool,
     /// PEM file with further certificate authorities for this registry.
@@ -19,37 +19,37 @@ pub struct RegistryConfig {
     /// User name; needs `passwordFile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// File with the password or token; a final newline does not belong to it. Read at each pull.
+    /// File with the password or token; a final newline is ignored. Read at each pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
     /// A `config.json` as `docker login` writes it, with an entry for this host. Read at each pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_file: Option<PathBuf>,
-    /// Further hosts that may be asked for tokens with this registry's credentials, with the port unless it is 443: `auth.lan`, `auth.lan:5001`. The
-    /// registry's own host may always, and so may those of Docker Hub and other public registries, which are known. With `http: true` they may be asked
-    /// in clear text, too.
+    /// Further hosts that may get this registry's credentials to issue tokens, with the port unless it is 443: `auth.lan`, `auth.lan:5001`. The
+    /// registry's own host is always allowed, and so are the known hosts of Docker Hub and other public registries. With `http: true` they may be accessed
+    /// over plain http, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub token_servers: Vec<String>,
 }
 
 impl RegistryConfig {
-    /// What is wrong with the entry, in words, or nothing.
+    /// The problem of the entry, or `None`.
     pub fn problem(&self) -> Option<String> {
         let Self { host, http, ca_file, username, password_file, auth_file, token_servers } = self;
         let as_reference = format!("{host}/x").parse::<super::reference::Reference>();
         if !as_reference.is_ok_and(|reference| reference.host() == host) {
             return Some(format!(
-                "registry host {host:?} is not a host as image references name it (docker.io, registry.lan:5000)"
+                "registry host {host:?} is not a host as written in image references (docker.io, registry.lan:5000)"
             ));
         }
         if username.is_some() != password_file.is_some() {
-            return Some(format!("registry {host}: username and passwordFile need each other"));
+            return Some(format!("registry {host}: username and passwordFile must be set together"));
         }
         if username.is_some() && auth_file.is_some() {
-            return Some(format!("registry {host}: username and authFile exclude each other"));
+            return Some(format!("registry {host}: username and authFile must not both be set"));
         }
         if *http && ca_file.is_some() {
-            return Some(format!("registry {host}: caFile has no meaning with http"));
+            return Some(format!("registry {host}: caFile cannot be used with http"));
         }
         if let Some(entry) = token_servers.iter().find(|entry| !is_host(entry)) {
             return Some(format!(
@@ -83,9 +83,9 @@ mod tests {
             (r#"{"host":"https://r.lan"}"#, "is not a host"),
             (r#"{"host":"nodots"}"#, "is not a host"),
             (r#"{"host":"r.lan/path"}"#, "is not a host"),
-            (r#"{"host":"r.lan","username":"u"}"#, "need each other"),
-            (r#"{"host":"r.lan","username":"u","passwordFile":"/p","authFile":"/a"}"#, "exclude each other"),
-            (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "no meaning"),
+            (r#"{"host":"r.lan","username":"u"}"#, "must be set together"),
+            (r#"{"host":"r.lan","username":"u","passwordFile":"/p","authFile":"/a"}"#, "must not both be set"),
+            (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "cannot be used with http"),
             (r#"{"host":"r.lan","caFile":"c"}"#, "not absolute"),
             (r#"{"host":"r.lan","tokenServers":["https://auth.lan"]}"#, "token server"),
             (r#"{"host":"r.lan","tokenServers":["auth.lan/token"]}"#, "token server"),

@@ -4,7 +4,7 @@ use super::layout::LayerRecord;
 use super::limits::{Budget, Exceeded, Limits};
 use super::space::{Space, SpaceError};
 
-/// Why an image is refused before it is fetched.
+/// Reason why an image is refused before it is fetched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RoomError {
     /// It is larger than an image may be.
@@ -40,7 +40,7 @@ pub(super) fn budget(limits: &Limits, space: &Space, compressed: u64, parts: &[P
         }
     }
     if missing > 0 {
-        // What an image needs at the very least: compression makes nothing larger, and each layer is a directory.
+        // The least that an image needs: compression makes nothing larger, and each layer is a directory.
         space.check(to_fetch, missing)?;
     }
     Ok(budget)

@@ -11,7 +11,7 @@ const LOOK_BYTES: u64 = 64 << 20;
 const LOOK_ENTRIES: u64 = 4096;
 const LOOK_TIME: Duration = Duration::from_secs(2);
 
-/// What images leave free.
+/// Free space that images must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
     /// Part of the file system's space.
@@ -38,12 +38,12 @@ pub(super) struct Free {
     pub(super) all_inodes: u64,
 }
 
-/// Why there is no space for an image.
+/// Reason why there is no space for an image.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
     /// Too few bytes.
     #[error(
-        "{} free of {}, {} of it are reserved (images.reserve), {} are needed at least: remove images or other files, or enlarge the file system",
+        "{} of {} free, {} of it reserved (images.reserve), at least {} needed: remove images or other files, or enlarge the file system",
         shown_bytes(*free), shown_bytes(*all), shown_bytes(*reserved), shown_bytes(*needed)
     )]
     Bytes {
@@ -58,7 +58,7 @@ pub enum SpaceError {
     },
     /// Too few inodes.
     #[error(
-        "{free} inodes free of {all}, {reserved} of them are reserved (images.reserve), {needed} are needed at least: remove images or other files, or make the file system with more inodes"
+        "{free} of {all} inodes free, {reserved} of them reserved (images.reserve), at least {needed} needed: remove images or other files, or recreate the file system with more inodes"
     )]
     Inodes {
         /// Left.
@@ -71,7 +71,7 @@ pub enum SpaceError {
         needed: u64,
     },
     /// The file system does not say.
-    #[error("look at the free space of the image store")]
+    #[error("read the free space of the image store")]
     Look(#[source] io::Error),
 }
 
@@ -161,7 +161,7 @@ mod tests {
         assert!(reserve.check(&small, 44 << 20, 0).is_ok());
         let told = reserve.check(&small, 45 << 20, 0).unwrap_err().to_string();
         assert!(
-            told.starts_with("300 MiB free of 1 GiB, 256 MiB of it are reserved (images.reserve), 45 MiB are needed"),
+            told.starts_with("300 MiB of 1 GiB free, 256 MiB of it reserved (images.reserve), at least 45 MiB needed"),
             "{told}"
         );
         let tiny = Free { bytes: 220 << 20, all_bytes: 230 << 20, ..PLENTY };

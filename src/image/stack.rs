@@ -25,7 +25,7 @@ pub struct LayerStack {
 /// The same directory in all layers that show in it, highest first.
 type Merged = Vec<Rc<OwnedFd>>;
 
-/// What a name is in a merged directory.
+/// Type of a name in a merged directory.
 enum Found {
     Directory(Merged),
     /// In the highest layer that has it.

@@ -1,4 +1,5 @@
-//! Where layers are made: emptied at start, on the file system of the store, so that a finished layer only has to be renamed.
+//! Directories in which layers are built: emptied at start, on the file system of the store, so that a finished layer only has to be
+//! renamed.
 
 use crate::sys::remove_tree::remove_tree;
 use std::io;
@@ -18,7 +19,7 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Removes what a crash left at `path` and begins anew.
+    /// Removes leftovers of a crash at `path` and creates an empty directory.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         remove_tree(&path)?;
         private_directory(&path)?;
@@ -70,7 +71,7 @@ impl StagingDirectory {
         self.path.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Where the layer's files go.
+    /// Directory for the layer's files.
     pub fn tree(&self) -> PathBuf {
         self.path().join(TREE)
     }

@@ -1,4 +1,4 @@
-//! The image store as others see it: [`ImageService`] over what is on disk and what registries have.
+//! The image store for other modules: [`ImageService`] over disk and registries.
 
 use super::ProcessUser;
 use super::access::SecretUse;
@@ -30,16 +30,16 @@ const PROGRESS_QUEUE: usize = 256;
 /// Layers fetched from one registry at once.
 const LAYERS_PER_HOST: usize = 3;
 
-/// How the store works.
+/// Configuration of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageStoreConfig {
     /// Registries that are not reached the default way.
     pub registries: Vec<RegistryConfig>,
     /// Archives in this directory are imported; `None` for no such directory.
     pub preload: Option<PathBuf>,
-    /// What one image may be at most.
+    /// Limits of one image.
     pub limits: Limits,
-    /// What images leave free on the disk.
+    /// Space on the disk that images must leave free.
     pub reserve: Reserve,
     /// Layers fetched and unpacked at once, over all pulls, of which a registry has at most three, and one whatever the others do. Each takes some
     /// 5 MiB of memory while it lasts.
@@ -48,7 +48,7 @@ pub struct ImageStoreConfig {
     pub minimum_rate: u64,
     /// The rate is that over such a time.
     pub rate_window: Duration,
-    /// How long a registry may be silent before its connection is given up.
+    /// Time that a registry may be silent before its connection is closed.
     pub stall_timeout: Duration,
     /// For telling whether an image was pulled with the same credentials.
     pub fingerprint_key: FingerprintKey,
@@ -122,7 +122,7 @@ impl ImageStore {
         }
     }
 
-    /// Pulls; `present` is used if nobody can be asked.
+    /// Pulls; `present` is used if the registry is unreachable.
     async fn pull(
         &self,
         written: &str,
@@ -138,11 +138,12 @@ impl ImageStore {
         let no_login = if logins.is_empty() { secrets.explain_no_login(reference) } else { None };
         match (self.puller.pull(reference, written, logins).await, present) {
             (Ok(()), _) => {
-                let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed meanwhile".into()))?;
+                let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed during the pull".into()))?;
                 Ok(image)
             }
             (Err(failure), Some(image)) if failure.unreachable => {
-                let message = format!("image {reference} cannot be checked, using the one that is present: {}", failure.reason);
+                let message =
+                    format!("cannot check image {reference} with its registry, using the one that is present: {}", failure.reason);
                 tracing::warn!("{message}");
                 self.events.record(&Subject::Node, EventType::Warning, "RegistryUnreachable", &message);
                 Ok(image)
@@ -154,7 +155,7 @@ impl ImageStore {
         }
     }
 
-    /// Whether a pod with these Secrets may use the image that is present without asking its registry.
+    /// Returns true if a pod with these Secrets may use the image that is present without asking its registry.
     fn is_allowed(&self, reference: &Reference, secrets: &PullSecrets) -> bool {
         let uses = secrets.uses(reference, |login| SecretUse::of(login, &self.config.fingerprint_key));
         self.disk.is_allowed(reference, &uses)

@@ -9,7 +9,7 @@ use tar_core::{EntryType, PaxExtensions};
 
 /// First size of the window; also the largest piece of content handed out at once.
 const WINDOW: usize = 256 << 10;
-/// What headers of one entry (PAX records, long names, a sparse map) may take.
+/// Maximum size of the headers of one entry (PAX records, long names, a sparse map).
 const WINDOW_MAX: usize = 8 << 20;
 const BLOCK: u64 = 512;
 /// Bytes behind the end of an archive. GNU tar fills its last record up, by default to 10 KiB, and nobody makes records larger than this.
@@ -17,7 +17,7 @@ const TRAILING_MAX: u64 = 1 << 20;
 /// `PATH_MAX`.
 pub const PATH_MAX: u32 = 4096;
 
-/// Why an archive cannot be read.
+/// Reason why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TarError {
     /// The stream itself.
@@ -33,10 +33,10 @@ pub enum TarError {
     #[error("archive ends in the middle of an entry")]
     Truncated,
     /// Content that no reader shows.
-    #[error("archive has more than {TRAILING_MAX} bytes behind its end")]
+    #[error("archive has more than {TRAILING_MAX} bytes after its end")]
     Trailing,
     /// A number of a PAX record.
-    #[error("archive entry {path:?} has a bad PAX value for {key}")]
+    #[error("archive entry {path:?} has an invalid PAX value for {key}")]
     Pax {
         /// The entry.
         path: String,
@@ -62,11 +62,11 @@ pub enum TarError {
         kind: EntryType,
     },
     /// Regions overlap, go backwards, or lie outside of the file.
-    #[error("archive entry {0:?} has a bad sparse map")]
+    #[error("archive entry {0:?} has an invalid sparse map")]
     SparseMap(String),
 }
 
-/// What an entry is.
+/// Type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// Regular file; the only kind with content.
@@ -88,7 +88,7 @@ pub enum EntryKind {
 /// An entry, nothing of it verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
+    /// Its type.
     pub kind: EntryKind,
     /// As written.
     pub path: Vec<u8>,
@@ -108,7 +108,7 @@ pub struct Entry {
     pub device: Option<(u32, u32)>,
     /// Names and values.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Where the content of a sparse file belongs.
+    /// Map of a sparse file's content.
     pub sparse: Option<SparseMap>,
 }
 
@@ -121,7 +121,7 @@ pub struct SparseMap {
     pub real_size: u64,
 }
 
-/// Where an archive comes from; skipping may be cheaper than reading.
+/// Source of an archive; skipping may be cheaper than reading.
 pub trait Source: Read {
     /// Passes over `count` bytes; an error if there are fewer.
     fn skip(&mut self, count: u64) -> io::Result<()>;
@@ -229,7 +229,7 @@ impl<R: Source> TarReader<R> {
                     self.start += consumed;
                     return Ok(None);
                 }
-                // Defaults for all further entries; nobody who applies layers honours them.
+                // Defaults for all further entries; no implementation of layers honours them.
                 ParseEvent::GlobalExtensions { consumed, .. } => (consumed, None),
                 ParseEvent::Entry { consumed, entry } => (consumed, Some(owned(&entry, None)?)),
                 ParseEvent::SparseEntry { consumed, entry, sparse_map, real_size } => {

@@ -17,7 +17,7 @@ pub fn host_ips() -> io::Result<Vec<IpAddr>> {
     Ok(choose(&assigned, [route_source(PROBE_V4), route_source(PROBE_V6)]))
 }
 
-/// All addresses that are assigned to this host, whatever they are good for.
+/// All addresses that are assigned to this host, of any scope.
 pub(super) fn assigned_ips() -> io::Result<Vec<IpAddr>> {
     Ok(getifaddrs()?.filter_map(|entry| ip_of(&entry.address?)).collect())
 }

@@ -16,14 +16,14 @@ impl PodNetwork for HostOrLoopback {
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         if let (Some(_), Some(port)) = (netns, host_ports(pod).first()) {
             let reason = "network.type is none in podstead's configuration";
-            return Err(NetworkError::PortTaken(format!("hostPort {port} cannot lead to the pod: {reason}")));
+            return Err(NetworkError::PortTaken(format!("cannot forward hostPort {port} to the pod: {reason}")));
         }
         if let Some(netns) = netns {
             let path = netns.to_owned();
             let raised = tokio::task::spawn_blocking(move || set_loopback_up(&path)).await;
             let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
             raised
-                .map_err(|error| failed(format!("the work was cut short: {error}")))?
+                .map_err(|error| failed(format!("the operation was interrupted: {error}")))?
                 .map_err(|error| failed(format!("set lo up in {netns:?}: {error}")))?;
         }
         self.status(uid, pod, netns).await
@@ -83,7 +83,7 @@ mod tests {
         let pod: Pod = serde_yaml::from_str(text).unwrap();
         let uid = PodUid::new("uid");
         let error = executor().block_on(HostOrLoopback.setup(&uid, &pod, Some(Path::new("/nowhere/net")))).unwrap_err();
-        assert!(error.to_string().starts_with("hostPort 8080/TCP cannot lead to the pod"), "{error}");
+        assert!(error.to_string().starts_with("cannot forward hostPort 8080/TCP to the pod"), "{error}");
         executor().block_on(HostOrLoopback.setup(&uid, &pod, None)).unwrap();
     }
 

@@ -25,26 +25,26 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Where pods on the host's network ask for names, at port 53.
+/// Address of the resolver for pods on the host's network, at port 53.
 pub const RESOLVER_ON_HOST: IpAddr = IpAddr::V4(builtin::RESOLVER_ON_HOST);
 /// The host, as pods of the builtin network see it, whatever its other addresses are.
 pub const GATEWAYS: [IpAddr; 2] = [IpAddr::V4(builtin::GATEWAY_V4), IpAddr::V6(builtin::GATEWAY_V6)];
 
-/// What a pod got.
+/// Network status of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodNetworkStatus {
     /// Addresses, primary first. Empty for a pod that has only `lo`.
     pub ips: Vec<IpAddr>,
     /// All interfaces, as the annotation `k8s.v1.cni.cncf.io/network-status` tells them; `None` where there is nothing to tell beside the addresses.
     pub report: Option<String>,
-    /// What the network says of name servers; `None` where podstead made the pod's first interface, and its rules lead to the resolver.
+    /// DNS settings from the network; `None` where podstead made the pod's first interface, and its rules lead to the resolver.
     pub dns: Option<NetworkDns>,
 }
 
 /// A network, the length of its prefix, and the router that leads there.
 pub type OwnRoute = ((IpAddr, u8), IpAddr);
 
-/// Why a pod's network is not there.
+/// Reason why a pod's network is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// Something does not work; becomes `FailedCreatePodSandBox`.
@@ -52,26 +52,26 @@ pub enum NetworkError {
     Failed {
         /// The pod.
         uid: PodUid,
-        /// What failed.
+        /// The reason.
         reason: String,
     },
     /// A port of the host has an owner already; becomes `HostPortConflict`.
     #[error("{0}")]
     PortTaken(String),
-    /// Nobody can be connected at present; becomes `NetworkNotReady`.
+    /// No pod can be connected at present; becomes `NetworkNotReady`.
     #[error("network is not ready: {0}")]
     NotReady(String),
     /// It takes long and goes on; the worker is poked at its end.
-    #[error("the network of the pod is being changed")]
+    #[error("the pod's network is still being set up or torn down")]
     UnderWay,
 }
 
-/// Answers questions for names, at addresses of the host that networks find out about.
+/// DNS service at addresses of the host that networks determine.
 pub trait NameService: Send + Sync + fmt::Debug + 'static {
     /// Has port 53 of an address of the host answered for pods that reach the host there. Idempotent. The error is for people: why nobody answers.
     fn answer_at(&self, address: IpAddr) -> Result<(), String>;
 
-    /// Whether that is so.
+    /// Returns true if the service answers at the address.
     fn answers_at(&self, address: IpAddr) -> bool;
 }
 
@@ -98,13 +98,13 @@ pub trait PodNetwork: Send + Sync + fmt::Debug + 'static {
     /// Looks whether what pods need is still there, and repairs it. Called now and then, and cheap.
     async fn look_after(&self) {}
 
-    /// Why pods cannot be connected at present, in the kubelet's words; `None` while nothing is known to be in the way. Tries nothing, may read
-    /// small files.
+    /// Reason why pods cannot be connected at present, in the kubelet's words; `None` while nothing is known to be in the way. Tries
+    /// nothing, may read small files.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// Whether something happened, since this was asked last, for which the pod should be set up or taken down again at once.
+    /// Returns true if something happened, since the last call, for which the pod should be set up or taken down again at once.
     fn has_news(&self, _uid: &PodUid) -> bool {
         false
     }
@@ -115,6 +115,6 @@ pub trait PodNetwork: Send + Sync + fmt::Debug + 'static {
         Vec::new()
     }
 
-    /// What a pod that was set up before a restart of the daemon has.
+    /// Network status of a pod that was set up before a restart of the daemon.
     async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError>;
 }

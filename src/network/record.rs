@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Version of all of them. Unknown fields are ignored, so it changes only with the meaning of known ones.
 const VERSION: u32 = 1;
 
-/// Why a record cannot be read or written.
+/// Reason why a record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
     /// The system refused.
@@ -33,18 +33,18 @@ pub(super) enum RecordError {
         source: serde_json::Error,
     },
     /// A later version wrote it.
-    #[error("read {}: it is of version {version}", path.display())]
+    #[error("read {}: it has the unsupported version {version}", path.display())]
     Version { path: PathBuf, version: u32 },
 }
 
 impl RecordError {
-    /// What is in it is not known; it may be right all the same.
+    /// Returns true if the disk failed: the content is unknown, and may be right all the same.
     pub(super) const fn is_of_disk(&self) -> bool {
         matches!(self, Self::Io { .. })
     }
 }
 
-/// What a record that was written is proof against.
+/// Durability of a record that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
     /// The daemon's death: readers find the old record or the new one.
@@ -53,7 +53,7 @@ pub(super) enum Proof {
     PowerCut,
 }
 
-/// What pods have on record, and the pods whose record cannot be read.
+/// Records of pods, and the pods with an unreadable record.
 pub(super) type Found<T> = (Vec<(PodUid, T)>, Vec<(PodUid, RecordError)>);
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::{NodeName, Pod, defaults, support, validate};
 use k8s_openapi::api::core::v1::{PodStatus, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// What admission needs to know of the host.
+/// Facts about the host for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmitContext {
     /// The name of this host.

@@ -1,4 +1,4 @@
-//! Persistent volumes: what a pod's `persistentVolumeClaim` volumes refer to. **Pure**.
+//! Persistent volumes, as a pod's `persistentVolumeClaim` volumes refer to them. **Pure**.
 
 use super::containers::{has_volume, list, spec};
 use super::files::ProjectionError;
@@ -7,15 +7,15 @@ use super::{Pod, SourceId};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
 use serde::{Deserialize, Serialize};
 
-/// Annotation of a claim that says what becomes of its data when the claim goes.
+/// Annotation of a claim with the reclaim policy of its data.
 pub const RECLAIM_POLICY_ANNOTATION: &str = "podstead.dev/reclaim-policy";
 
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What becomes of the data when no source has the claim any more.
+/// Handling of the data when no source has the claim any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReclaimPolicy {
-    /// It stays until somebody deletes it.
+    /// It stays until it is deleted by hand.
     #[default]
     Retain,
     /// It is deleted as soon as no pod uses it.
@@ -32,7 +32,7 @@ impl ReclaimPolicy {
     }
 }
 
-/// What a claim asks for.
+/// The request of a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimTerms {
@@ -40,7 +40,7 @@ pub struct ClaimTerms {
     pub access_modes: Vec<String>,
     /// `resources.requests.storage`, as written.
     pub capacity: String,
-    /// What becomes of the data.
+    /// Handling of the data.
     pub reclaim_policy: ReclaimPolicy,
 }
 
@@ -60,7 +60,7 @@ impl ClaimTerms {
         }
     }
 
-    /// Whether only one pod at a time may use it.
+    /// Returns true if only one pod at a time may use it.
     pub fn is_exclusive(&self) -> bool {
         self.access_modes.iter().any(|mode| mode == "ReadWriteOncePod")
     }
@@ -75,7 +75,7 @@ pub struct ClaimName {
     pub name: String,
 }
 
-/// The source whose claim a persistent volume is.
+/// Source that owns a persistent volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimOwner {
@@ -86,7 +86,7 @@ pub struct ClaimOwner {
     pub restricted: bool,
 }
 
-/// What a source's claim means to the data that are there under its name.
+/// Right of a source's claim to the data that exist under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tenure {
     /// They are its own, or become its own.
@@ -98,13 +98,13 @@ pub enum Tenure {
 }
 
 impl ClaimOwner {
-    /// Nobody that is configured: no source has this name.
+    /// An owner that is not configured: no source has this name.
     pub fn unknown() -> Self {
         Self { source: SourceId::new("-"), restricted: false }
     }
 
-    /// What a claim of this source means to data that are recorded as those of `recorded`; data of a version that did not record it
-    /// are those of the first source that has the claim.
+    /// Right of a claim of this source to data recorded as those of `recorded`; data of a version that did not record it belong to the
+    /// first source that has the claim.
     pub fn tenure(&self, recorded: Option<&Self>) -> Tenure {
         match recorded {
             None => Tenure::Owns,
@@ -123,7 +123,7 @@ pub struct ClaimedVolume {
     pub volume: String,
     /// The claim.
     pub claim: ClaimName,
-    /// What it asks for.
+    /// The request.
     pub terms: ClaimTerms,
     /// The source that has the claim, which need not be the pod's.
     pub owner: ClaimOwner,
@@ -144,7 +144,7 @@ pub fn claim_of(pod: &Pod, volume: &Volume) -> Option<ClaimName> {
     Some(ClaimName { namespace: namespace_of(pod).to_owned(), name: source.claim_name.clone() })
 }
 
-/// Whether a container of the pod has such a volume.
+/// Returns true if a container of the pod has such a volume.
 pub fn has_claims(pod: &Pod) -> bool {
     let volumes = list(&spec(pod).volumes).iter();
     volumes.filter(|volume| volume.persistent_volume_claim.is_some()).any(|volume| has_volume(pod, &volume.name))

@@ -26,7 +26,7 @@ pub enum PullPolicy {
     Never,
 }
 
-/// What is left of a message file or log when a container ended: `terminationMessagePolicy`.
+/// Source of a container's termination message: `terminationMessagePolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TerminationMessagePolicy {
     /// The file behind `terminationMessagePath` only.
@@ -74,7 +74,7 @@ pub fn find<'pod>(pod: &'pod Pod, name: &str) -> Option<(ContainerKind, &'pod Co
     all(pod).find(|(_, container)| container.name == name)
 }
 
-/// Whether any container of the pod has the volume, mounted or as a device. What no container has is not prepared, as on a kubelet.
+/// Returns true if any container of the pod has the volume, mounted or as a device. What no container has is not prepared, as on a kubelet.
 pub fn has_volume(pod: &Pod, volume: &str) -> bool {
     all(pod).any(|(_, container)| {
         let mounts = list(&container.volume_mounts).iter().map(|mount| &mount.name);
@@ -103,7 +103,7 @@ pub fn image_pull_policy(written: Option<&str>, image: &str) -> PullPolicy {
     }
 }
 
-/// What to show when the container has ended.
+/// Source of the message that is shown when the container has exited.
 pub fn termination_message_policy(container: &Container) -> TerminationMessagePolicy {
     match text(&container.termination_message_policy) {
         "FallbackToLogsOnError" => TerminationMessagePolicy::FallbackToLogsOnError,
@@ -126,7 +126,7 @@ pub fn stop_signal(container: &Container) -> Option<&str> {
     container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.stop_signal.as_deref()).filter(|signal| !signal.is_empty())
 }
 
-/// Whether an image reference names the tag `latest`, in writing or by naming neither tag nor digest.
+/// Returns true if an image reference has the tag `latest`, explicitly or by having neither tag nor digest.
 pub(crate) fn image_tag_is_latest(image: &str) -> bool {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     // A colon before the last slash belongs to a port.

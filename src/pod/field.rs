@@ -1,4 +1,4 @@
-//! Where in a Pod something is wrong, and what.
+//! Problems in a Pod, with their fields.
 
 use crate::manifest::Severity;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 /// One thing that is wrong with a Pod, or has no effect here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldProblem {
-    /// Whether the pod is refused.
+    /// Severity: an error refuses the pod.
     pub severity: Severity,
     /// A stable kebab-case word for the class of problem, see [`code`].
     pub code: String,
     /// The field as Kubernetes writes it: members by `.name`, list items by `[0]`, map entries by `[key]`, e.g.
     /// `spec.containers[0].resources.limits[cpu]`.
     pub field: String,
-    /// What is wrong: lower case, no final period, naming the offending value.
+    /// The problem: lower case, no final period, naming the offending value.
     pub message: String,
-    /// What to do.
+    /// The fix.
     pub hint: Option<String>,
 }
 
@@ -86,12 +86,12 @@ impl Problems {
         self.0
     }
 
-    /// Whether one of them refuses the pod.
+    /// Returns true if one of them refuses the pod.
     pub(super) fn refuse(&self) -> bool {
         self.0.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// A required field is missing; `what` says which values it takes, or is empty.
+    /// A required field is missing; `what` names its values, or is empty.
     pub(super) fn required(&mut self, path: &FieldPath, what: &str) {
         let message = if what.is_empty() { "is required".to_owned() } else { format!("is required: {what}") };
         self.error(code::REQUIRED, path, message);

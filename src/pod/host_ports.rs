@@ -1,4 +1,4 @@
-//! What a pod asks of its network: ports of the host that lead to it, and to be left alone by other pods.
+//! Requests of a pod to its network: ports of the host that are forwarded to it, and isolation from other pods.
 
 use super::Pod;
 use super::containers::{self, ContainerKind, list, spec};
@@ -15,7 +15,7 @@ pub const ISOLATED: &str = "podstead.dev/isolated";
 pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";
 /// Annotation that limits what a pod sends, in bits per second.
 pub const EGRESS_BANDWIDTH: &str = "kubernetes.io/egress-bandwidth";
-/// Annotations that say what a pod asks of its network.
+/// Annotations with requests of a pod to its network.
 const NETWORK_ANNOTATIONS: [&str; 4] = [INGRESS_BANDWIDTH, EGRESS_BANDWIDTH, NETWORKS, DEFAULT_NETWORK];
 
 /// Bits in a second that the kubelet's ecosystem takes for reasonable.
@@ -71,7 +71,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether both cannot be had at once: kubelet and scheduler take any unspecified address for all addresses.
+    /// Returns true if both cannot exist at once: kubelet and scheduler take any unspecified address for all addresses.
     pub fn collides(&self, other: &Self) -> bool {
         let all = |ip: Option<IpAddr>| ip.filter(|ip| !ip.is_unspecified());
         let same_ip = match (all(self.host_ip), all(other.host_ip)) {
@@ -128,12 +128,12 @@ pub fn bandwidth(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Whether other pods shall not reach the pod, nor it them.
+/// Returns true if the pod and other pods must not reach each other.
 pub fn is_isolated(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ISOLATED)).is_some_and(|value| value == "true")
 }
 
-/// Whether two definitions ask the same of the network.
+/// Returns true if two definitions request the same of the network.
 pub fn ask_the_same(one: &Pod, other: &Pod) -> bool {
     let on_host = |pod: &Pod| spec(pod).host_network == Some(true);
     let annotations = |pod: &Pod| {

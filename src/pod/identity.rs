@@ -1,4 +1,4 @@
-//! The names of things, as types.
+//! Names and IDs as types.
 
 use super::Pod;
 use jiff::Timestamp;
@@ -114,5 +114,5 @@ pub fn seen(pod: &Pod) -> Option<Timestamp> {
 pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
 /// On the copy of a static pod that an API server shows: the static pod's hash.
 pub const ANNOTATION_CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
-/// All interfaces of a pod, as multus tells them.
+/// All interfaces of a pod, as Multus reports them.
 pub const ANNOTATION_NETWORK_STATUS: &str = "k8s.v1.cni.cncf.io/network-status";

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 256 << 10;
 /// More interfaces are a mistake.
 const MAX_NETWORKS: usize = 32;
 
-/// Why an annotation cannot be followed.
+/// Reason why an annotation cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {annotation}: {place}{message}")]
 pub(crate) struct SelectionError {
@@ -29,7 +29,7 @@ pub(crate) struct SelectionError {
 }
 
 impl SelectionError {
-    /// What is wrong, with the item of the list that it is about.
+    /// The problem, with the item of the list that has it.
     pub(crate) fn problem(&self) -> String {
         format!("{}{}", self.place, self.message)
     }
@@ -135,7 +135,7 @@ pub(crate) fn additional(text: &str) -> Result<Vec<Selection>, SelectionError> {
             selection.interface = format!("net{}", index + 1);
         }
         if !taken.insert(selection.interface.clone()) {
-            let message = format!("interface {} is there already", selection.interface);
+            let message = format!("interface {} is listed already", selection.interface);
             return Err(SelectionError { annotation: NETWORKS, place: format!("[{index}]: "), message });
         }
     }
@@ -154,13 +154,13 @@ pub(crate) fn default_network(text: &str) -> Result<Selection, SelectionError> {
     match (selections.pop(), selections.len()) {
         (Some(selection), 0) if selection.default_route.is_some() => {
             drop(selection);
-            Err(wrong("default-route is for additional networks: the first interface has the default route"))
+            Err(wrong("default-route is allowed on additional networks only: the first interface has the default route"))
         }
         (Some(selection), 0) if selection.interface.is_empty() || selection.interface == FIRST_INTERFACE => {
             Ok(Selection { interface: FIRST_INTERFACE.to_owned(), ..selection })
         }
-        (Some(_), 0) => Err(wrong("the first interface is called eth0")),
-        (Some(_) | None, _) => Err(wrong("one network is to be named")),
+        (Some(_), 0) => Err(wrong("the first interface must be named eth0")),
+        (Some(_) | None, _) => Err(wrong("must name one network")),
     }
 }
 
@@ -173,7 +173,7 @@ fn parse(annotation: &'static str, text: &str) -> Result<Vec<Selection>, Selecti
     let selections: Vec<Selection> = if text.starts_with('[') || text.starts_with('{') {
         let items: Vec<Value> = match serde_json::from_str(text) {
             Ok(Value::Array(items)) => items,
-            Ok(_) => return Err(wrong(String::new(), "is no list".to_owned())),
+            Ok(_) => return Err(wrong(String::new(), "is not a list".to_owned())),
             Err(error) => return Err(wrong(String::new(), quoted(&error.to_string()))),
         };
         let item = |(index, item): (usize, Value)| {
@@ -186,7 +186,7 @@ fn parse(annotation: &'static str, text: &str) -> Result<Vec<Selection>, Selecti
         items.map(|item| short(item).map_err(|message| wrong(String::new(), message))).collect::<Result<_, _>>()?
     };
     if selections.len() > MAX_NETWORKS {
-        return Err(wrong(String::new(), format!("names more than {MAX_NETWORKS} networks")));
+        return Err(wrong(String::new(), format!("lists more than {MAX_NETWORKS} networks")));
     }
     Ok(selections)
 }
@@ -194,7 +194,7 @@ fn parse(annotation: &'static str, text: &str) -> Result<Vec<Selection>, Selecti
 /// `[<namespace>/]<name>[@<interface>]`.
 fn short(item: &str) -> Result<Selection, String> {
     let (rest, interface) = match item.split_once('@') {
-        Some((_, "")) => return Err(format!("{:?} names no interface after @", quoted(item))),
+        Some((_, "")) => return Err(format!("{:?} has no interface name after @", quoted(item))),
         Some((rest, interface)) => (rest, Some(interface.to_owned())),
         None => (item, None),
     };
@@ -209,32 +209,32 @@ impl Written {
     fn checked(self) -> Result<Selection, String> {
         let Self { name, namespace, interface, ips, mac, infiniband_guid, default_route, bandwidth, port_mappings, .. } = self;
         if self.ipam_claim_reference.is_some() {
-            return Err("ipam-claim-reference needs a cluster: name the address in ips".to_owned());
+            return Err("ipam-claim-reference needs a cluster: set the address in ips".to_owned());
         }
         if self.device_id.is_some() {
-            return Err("deviceID needs a device plugin: name the device in the network's configuration".to_owned());
+            return Err("deviceID needs a device plugin: set the device in the network's configuration".to_owned());
         }
         if !is_name(&name) {
-            return Err(format!("{:?} is no name of a network", quoted(&name)));
+            return Err(format!("{:?} is not a valid network name", quoted(&name)));
         }
         if let Some(namespace) = namespace.as_ref().filter(|namespace| !is_name(namespace)) {
-            return Err(format!("{:?} is no namespace", quoted(namespace)));
+            return Err(format!("{:?} is not a valid namespace", quoted(namespace)));
         }
         let interface = interface.unwrap_or_default();
         if !interface.is_empty() && !is_interface_name(&interface) {
-            return Err(format!("{:?} is no name of an interface", quoted(&interface)));
+            return Err(format!("{:?} is not a valid interface name", quoted(&interface)));
         }
         let ips = ips.unwrap_or_default();
         if let Some(ip) = ips.iter().find(|ip| ip.parse::<IpAddr>().is_err() && network(ip).is_none()) {
-            return Err(format!("{:?} is no address", quoted(ip)));
+            return Err(format!("{:?} is not an IP address", quoted(ip)));
         }
         let mac = mac.filter(|mac| !mac.is_empty());
         if let Some(mac) = mac.as_ref().filter(|mac| !is_mac(mac)) {
-            return Err(format!("{:?} is no hardware address", quoted(mac)));
+            return Err(format!("{:?} is not a MAC address", quoted(mac)));
         }
         let infiniband_guid = infiniband_guid.filter(|guid| !guid.is_empty());
         if let Some(guid) = infiniband_guid.as_ref().filter(|guid| !are_bytes(guid, 8)) {
-            return Err(format!("{:?} is no GUID of InfiniBand", quoted(guid)));
+            return Err(format!("{:?} is not an InfiniBand GUID", quoted(guid)));
         }
         let ports = port_mappings.unwrap_or_default();
         for port in &ports {
@@ -250,15 +250,15 @@ impl SelectedPort {
     fn check(&self) -> Result<(), String> {
         let Self { host_port, container_port, protocol, host_ip } = self;
         if *host_port == 0 || *container_port == 0 {
-            return Err("portMappings: hostPort and containerPort are 1 to 65535".to_owned());
+            return Err("portMappings: hostPort and containerPort must be between 1 and 65535".to_owned());
         }
         let protocol = protocol.as_deref().unwrap_or_default().to_ascii_lowercase();
         if !matches!(protocol.as_str(), "" | "tcp" | "udp" | "sctp") {
-            return Err(format!("portMappings: {:?} is no protocol (tcp, udp, sctp)", quoted(&protocol)));
+            return Err(format!("portMappings: {:?} is not a protocol (tcp, udp, sctp)", quoted(&protocol)));
         }
         match host_ip.as_deref() {
             Some(ip) if !ip.is_empty() && ip.parse::<IpAddr>().is_err() => {
-                Err(format!("portMappings: {:?} is no address", quoted(ip)))
+                Err(format!("portMappings: {:?} is not an IP address", quoted(ip)))
             }
             Some(_) | None => Ok(()),
         }
@@ -268,9 +268,10 @@ impl SelectedPort {
 fn gateways_of(texts: &[String]) -> Result<Vec<IpAddr>, String> {
     let mut gateways: Vec<IpAddr> = Vec::new();
     for text in texts {
-        let gateway: IpAddr = text.parse().map_err(|_| format!("default-route: {:?} is no address of a router", quoted(text)))?;
+        let gateway: IpAddr =
+            text.parse().map_err(|_| format!("default-route: {:?} is not the IP address of a gateway", quoted(text)))?;
         if gateways.iter().any(|other| other.is_ipv4() == gateway.is_ipv4()) {
-            return Err("default-route has two routers of one family".to_owned());
+            return Err("default-route has two gateways of the same address family".to_owned());
         }
         gateways.push(gateway);
     }
@@ -295,7 +296,7 @@ pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
     Some((address, prefix))
 }
 
-/// Whether a text may name a network or a container (the specification's expression).
+/// Returns true if a text is a valid name of a network or a container (the specification's expression).
 pub(crate) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric())
@@ -303,7 +304,7 @@ pub(crate) fn is_name(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Whether a text may name an interface: what the kernel takes, and no blanks or control characters.
+/// Returns true if a text is a valid interface name: accepted by the kernel, and without blanks or control characters.
 pub(crate) fn is_interface_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'%');
     !text.is_empty() && text.len() <= 15 && text != "." && text != ".." && text.bytes().all(is_plain)
@@ -372,35 +373,32 @@ mod tests {
     #[test]
     fn what_cannot_be_followed_is_refused_in_words() {
         for (text, words) in [
-            ("a b", "\"a b\" is no name of a network"),
-            ("a@", "\"a@\" names no interface after @"),
-            ("a@eth0", "[0]: interface eth0 is there already"),
-            ("a@x,b@x", "[1]: interface x is there already"),
-            ("a@longer-than-fifteen", "\"longer-than-fifteen\" is no name of an interface"),
-            (r#"[{"name": "a", "ips": ["ten"]}]"#, "[0]: \"ten\" is no address"),
-            (r#"[{"name": "a", "mac": "02:00"}]"#, "[0]: \"02:00\" is no hardware address"),
-            (r#"{"name": "a"}"#, "is no list"),
+            ("a b", "\"a b\" is not a valid network name"),
+            ("a@", "\"a@\" has no interface name after @"),
+            ("a@eth0", "[0]: interface eth0 is listed already"),
+            ("a@x,b@x", "[1]: interface x is listed already"),
+            ("a@longer-than-fifteen", "\"longer-than-fifteen\" is not a valid interface name"),
+            (r#"[{"name": "a", "ips": ["ten"]}]"#, "[0]: \"ten\" is not an IP address"),
+            (r#"[{"name": "a", "mac": "02:00"}]"#, "[0]: \"02:00\" is not a MAC address"),
+            (r#"{"name": "a"}"#, "is not a list"),
             (r#"[{"interface": "x"}]"#, "[0]: missing field `name`"),
         ] {
             assert_eq!(problem(text), words, "{text}");
         }
         for (field, words) in [
-            (r#""infiniband-guid": "c2:11""#, "[0]: \"c2:11\" is no GUID of InfiniBand"),
-            (r#""default-route": ["ten"]"#, "[0]: default-route: \"ten\" is no address of a router"),
-            (r#""default-route": ["10.0.0.1", "10.0.0.2"]"#, "[0]: default-route has two routers of one family"),
+            (r#""infiniband-guid": "c2:11""#, "[0]: \"c2:11\" is not an InfiniBand GUID"),
+            (r#""default-route": ["ten"]"#, "[0]: default-route: \"ten\" is not the IP address of a gateway"),
+            (r#""default-route": ["10.0.0.1", "10.0.0.2"]"#, "[0]: default-route has two gateways of the same address family"),
             (
                 r#""portMappings": [{"hostPort": 0, "containerPort": 1}]"#,
-                "[0]: portMappings: hostPort and containerPort are 1 to 65535",
+                "[0]: portMappings: hostPort and containerPort must be between 1 and 65535",
             ),
             (
                 r#""portMappings": [{"hostPort": 1, "containerPort": 1, "protocol": "icmp"}]"#,
-                "[0]: portMappings: \"icmp\" is no protocol (tcp, udp, sctp)",
+                "[0]: portMappings: \"icmp\" is not a protocol (tcp, udp, sctp)",
             ),
-            (r#""ipam-claim-reference": "x""#, "[0]: ipam-claim-reference needs a cluster: name the address in ips"),
-            (
-                r#""deviceID": "0000:03:02.3""#,
-                "[0]: deviceID needs a device plugin: name the device in the network's configuration",
-            ),
+            (r#""ipam-claim-reference": "x""#, "[0]: ipam-claim-reference needs a cluster: set the address in ips"),
+            (r#""deviceID": "0000:03:02.3""#, "[0]: deviceID needs a device plugin: set the device in the network's configuration"),
         ] {
             assert_eq!(problem(&format!(r#"[{{"name": "a", {field}}}]"#)), words);
         }
@@ -408,7 +406,7 @@ mod tests {
         let two = r#"[{"name": "a", "default-route": []}, {"name": "b"}, {"name": "c", "default-route": ["10.0.0.1"]}]"#;
         assert_eq!(problem(two), "[2]: only one network can have default-route");
         assert!(problem("[{]").contains("line 1"), "{}", problem("[{]"));
-        assert_eq!(problem(&"a,".repeat(33)), "names more than 32 networks");
+        assert_eq!(problem(&"a,".repeat(33)), "lists more than 32 networks");
     }
 
     #[test]

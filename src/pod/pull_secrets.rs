@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct PullSecret {
     /// Its name.
     pub name: ObjectName,
-    /// What it holds.
+    /// The Secret.
     pub secret: Arc<Secret>,
     /// The source that it is of, where another source may have one of the same name.
     pub restricted_to: Option<SourceId>,
@@ -42,7 +42,7 @@ pub fn find(pod: &Pod, objects: SourceView<'_>) -> (Vec<PullSecret>, Vec<ObjectE
                 let restricted_to = objects.is_of_restricted(held).then(|| held.source.clone());
                 found.push(PullSecret { name, secret: Arc::clone(secret), restricted_to });
             }
-            // What is held under the name of a Secret is one.
+            // An object held under the name of a Secret is a Secret.
             Ok((_, Object::ConfigMap(_) | Object::PersistentVolumeClaim(_))) => {}
             Err(error) => missing.push(error),
         }
@@ -56,7 +56,7 @@ impl PullSecret {
         text(&self.secret.type_)
     }
 
-    /// What stands under a key.
+    /// Value of a key.
     pub fn content(&self, key: &str) -> Option<&[u8]> {
         self.secret.data.as_ref()?.get(key).map(|value| value.0.as_slice())
     }

@@ -57,17 +57,17 @@ impl Amount {
         self.nanos
     }
 
-    /// Whether it is nothing.
+    /// Returns true if it is zero.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
 
-    /// Whether it is below nothing.
+    /// Returns true if it is below zero.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Whether it has no fraction.
+    /// Returns true if it has no fraction.
     pub fn is_whole(self) -> bool {
         self.nanos % NANO == 0
     }

@@ -1,4 +1,4 @@
-//! Whether a container that ended runs again, as far as the pod's spec alone decides it (kubelet rules D3, D5 to D7).
+//! Restart decision for a container that exited, as far as the pod's spec alone decides it (kubelet rules D3, D5 to D7).
 
 use super::Pod;
 use super::containers::{ContainerKind, list, spec, text};
@@ -30,7 +30,7 @@ fn policy(written: &Option<String>) -> Option<RestartPolicy> {
     }
 }
 
-/// What follows the end of a container.
+/// Reaction to the exit of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AfterExit {
     /// It runs again, after its back-off.
@@ -43,7 +43,7 @@ pub enum AfterExit {
     Failed,
 }
 
-/// What a pod's spec says about the ends of one of its containers.
+/// Rules of a pod's spec for the exits of one of its containers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExitPolicy {
     kind: ContainerKind,
@@ -63,7 +63,7 @@ struct ExitRule {
 }
 
 impl ExitPolicy {
-    /// What `pod` says about `container`, which has this role in it.
+    /// The rules of `pod` for `container`, which has this role in it.
     pub fn of(pod: &Pod, kind: ContainerKind, container: &Container) -> Self {
         let own = policy(&container.restart_policy);
         // Without a policy of its own a container has no rules: validation says so.
@@ -72,7 +72,7 @@ impl ExitPolicy {
         Self { kind, policy: own.unwrap_or_else(|| restart_policy(pod)), rules }
     }
 
-    /// What follows an end with `exit_code`: what the first matching rule says, else the policy. A sidecar always runs again (while main
+    /// Reaction to an exit with `exit_code`: by the first matching rule, else by the policy. A sidecar always runs again (while main
     /// containers may run), and an init container that succeeded never does by itself.
     pub fn after_exit(&self, exit_code: i32) -> AfterExit {
         let succeeded = exit_code == 0;
@@ -96,7 +96,7 @@ impl ExitPolicy {
 }
 
 impl ExitPolicy {
-    /// Whether it runs again when it was stopped because a probe failed, whatever its exit code.
+    /// Returns true if it is restarted after a failed probe stopped it, regardless of its exit code.
     pub fn restarts_when_stopped(&self) -> bool {
         match (self.kind, self.policy) {
             (ContainerKind::Sidecar, _) | (_, RestartPolicy::Always | RestartPolicy::OnFailure) => true,

@@ -1,4 +1,4 @@
-//! Which source reaches which object of another one. **Pure**.
+//! Rules for the use of objects of other sources. **Pure**.
 //!
 //! The one decision behind references, claims, names of DNS, host ports and names of pods; the daemon and `podstead plan` both ask it.
 //!
@@ -55,7 +55,7 @@ pub struct Share {
     pub subdomains: SharedNames,
 }
 
-/// What decides about one source.
+/// Settings of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingSource {
     /// Its name.
@@ -64,7 +64,7 @@ pub struct SharingSource {
     pub is_restricted: bool,
     /// The namespace that is its own because its `allow` names no namespaces.
     pub own_namespace: Option<String>,
-    /// What it shares.
+    /// Its shares.
     pub shares: Vec<Share>,
 }
 
@@ -91,12 +91,12 @@ impl Sharing {
         self.sources.iter().position(|known| known.id == *source).unwrap_or(usize::MAX)
     }
 
-    /// Whether the source reaches only its own objects and what is shared with it. So does one that is not configured any more.
+    /// Returns true if the source reaches only its own objects and those shared with it. So does one that is not configured any more.
     pub fn is_restricted(&self, source: &SourceId) -> bool {
         self.source(source).is_none_or(|source| source.is_restricted)
     }
 
-    /// Whether there is a restricted source.
+    /// Returns true if there is a restricted source.
     pub fn restricts_any(&self) -> bool {
         self.sources.iter().any(|source| source.is_restricted)
     }
@@ -106,12 +106,12 @@ impl Sharing {
         self.source(source)?.own_namespace.as_deref()
     }
 
-    /// Whether neither source reaches the other's objects unless they are shared.
+    /// Returns true if neither source reaches the other's objects unless they are shared.
     pub fn are_apart(&self, one: &SourceId, other: &SourceId) -> bool {
         one != other && (self.is_restricted(one) || self.is_restricted(other))
     }
 
-    /// Whether pods of `reader` may use an object of `owner`.
+    /// Returns true if pods of `reader` may use an object of `owner`.
     pub fn may_use(&self, reader: &SourceId, owner: &SourceId, kind: ObjectKind, name: &str) -> bool {
         let names = |share: &Share| match kind {
             ObjectKind::ConfigMap => share.config_maps.has(name),
@@ -121,7 +121,7 @@ impl Sharing {
         !self.are_apart(reader, owner) || self.shares(owner, reader, names)
     }
 
-    /// Whether pods of `joiner` may be members of a subdomain of `owner`.
+    /// Returns true if pods of `joiner` may be members of a subdomain of `owner`.
     pub fn may_join(&self, joiner: &SourceId, owner: &SourceId, subdomain: &str) -> bool {
         !self.are_apart(joiner, owner) || self.shares(owner, joiner, |share| share.subdomains.has(subdomain))
     }

@@ -1,4 +1,4 @@
-//! Names of the signals that may ask a container to stop.
+//! Names of stop signals.
 
 /// Names and numbers on Linux; real-time signals are written relative to the ends of their range.
 const NAMED: [(&str, i32); 35] = [
@@ -76,7 +76,7 @@ pub fn signal_name(number: i32) -> Option<String> {
     }
 }
 
-/// Whether `lifecycle.stopSignal` may say it: a full upper-case name, as Kubernetes lists them.
+/// Returns true if `lifecycle.stopSignal` accepts it: a full upper-case name, as Kubernetes lists them.
 pub(super) fn is_stop_signal(text: &str) -> bool {
     text.starts_with("SIG") && !text.bytes().any(|byte| byte.is_ascii_lowercase()) && signal_number(text).is_some()
 }

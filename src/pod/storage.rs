@@ -1,4 +1,4 @@
-//! Local ephemeral storage: what a pod may use of the host's disk, and whether it uses more. The messages are the kubelet's.
+//! Local ephemeral storage: the limits of a pod on the host's disk, and the check of its usage. The messages are the kubelet's.
 
 use super::Pod;
 use super::containers::{self, list, spec};
@@ -12,7 +12,7 @@ const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
 /// A limit in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageLimit {
-    /// What must not be exceeded.
+    /// The limit.
     pub bytes: u64,
     /// As messages show it.
     pub text: String,
@@ -29,7 +29,7 @@ pub struct StorageLimits {
     pub pod: Option<StorageLimit>,
 }
 
-/// What was measured of a pod, in bytes.
+/// Measured disk usage of a pod, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageUsage {
     /// By volume.
@@ -57,7 +57,7 @@ impl StorageLimits {
         Self { volumes: volumes.collect(), containers, pod }
     }
 
-    /// Whether there is nothing to measure.
+    /// Returns true if there is nothing to measure.
     pub fn is_empty(&self) -> bool {
         let Self { volumes, containers, pod } = self;
         volumes.is_empty() && containers.is_empty() && pod.is_none()

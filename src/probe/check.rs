@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// How often a check that cannot be made is tried (kubelet rule D15).
+/// Number of attempts for a check that cannot be made (kubelet rule D15).
 const TRIES: usize = 3;
 
-/// A check's answer, with what else is to be told.
+/// Result of a check, with a warning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) answer: Answer,
-    /// A success that somebody should look at.
+    /// A success with a warning.
     pub(super) warning: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl From<Answer> for Checked {
     }
 }
 
-/// What is checked.
+/// Subject of a check.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) uid: PodUid,

@@ -1,4 +1,4 @@
-//! A prober that asks nobody: tests say what the probes say.
+//! A fake prober: tests set the results of probes.
 
 use super::health::{PodHealth, ProbeHealth, ProbeResult};
 use super::prober::Probes;
@@ -23,7 +23,7 @@ impl FakeProbes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was declared of the pod last.
+    /// The last declaration of the pod.
     pub fn declared(&self, uid: &PodUid) -> Option<ProbedPod> {
         self.state().declared.get(uid).cloned()
     }

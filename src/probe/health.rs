@@ -1,11 +1,11 @@
-//! What probes say of containers. **Pure**.
+//! Probe results of containers. **Pure**.
 
 use super::spec::ProbeKind;
 use crate::pod::ContainerId;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// What a probe says of a container: the last answer that came often enough in a row, or where it begins.
+/// Result of a probe for a container: the last answer that came often enough in a row, or the initial one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeResult {
     /// Not asked yet.
@@ -36,17 +36,17 @@ pub struct ProbeFailure {
     pub at: Timestamp,
 }
 
-/// What one probe of a run says.
+/// Result of one probe for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeHealth {
-    /// What counts.
+    /// The effective result.
     pub result: ProbeResult,
     /// The last check, if that failed; also one that does not count yet.
     pub failure: Option<ProbeFailure>,
 }
 
-/// What the probes of a container's run say; a probe that the container does not have is absent.
+/// Results of the probes for a container's run; without a probe that the container does not have.
 pub type RunHealth = BTreeMap<ProbeKind, ProbeHealth>;
 
-/// What the probes of a pod say, by run.
+/// Results of the probes for a pod, by run.
 pub type PodHealth = BTreeMap<ContainerId, RunHealth>;

@@ -22,7 +22,7 @@ const EXECS: usize = 32;
 /// A check that is made later than this says something about the host.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What workers ask for. Never blocks.
+/// The prober as workers use it. Never blocks.
 pub trait Probes: Send + Sync + std::fmt::Debug + 'static {
     /// The pod's running containers and their probes are these.
     fn declare(&self, uid: &PodUid, pod: ProbedPod);
@@ -30,7 +30,7 @@ pub trait Probes: Send + Sync + std::fmt::Debug + 'static {
     /// Nothing of the pod is left.
     fn forget(&self, uid: &PodUid);
 
-    /// What the pod's probes say. Empty where nothing is probed.
+    /// Results of the pod's probes. Empty where nothing is probed.
     fn health(&self, uid: &PodUid) -> Arc<PodHealth>;
 }
 
@@ -144,7 +144,7 @@ impl Prober {
             Some(request) = self.requests.recv() => self.take(request),
             Some(joined) = self.checks.join_next() => match joined {
                 Ok((probe, subject, spec, checked)) => self.answered(probe, &subject, &spec, checked),
-                // A check that panicked leaves its probe under way for ever: the daemon starts anew, which is a recovery.
+                // A check that panicked leaves its probe under way for ever: the daemon restarts, which is a recovery.
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => {}
             },
@@ -172,7 +172,7 @@ impl Prober {
         while let Some(due) = self.schedule.take_due(now) {
             let Check { probe, uid, container, subject, spec, address, late } = due;
             if late > LATE {
-                tracing::warn!(pod_uid = %uid, probe = %spec.kind, late_ms = late.as_millis(), "a probe is late: this host is too busy");
+                tracing::warn!(pod_uid = %uid, probe = %spec.kind, late_ms = late.as_millis(), "probe started late: the host is overloaded");
             }
             let (runtime, execs) = (Arc::clone(&self.runtime), Arc::clone(&self.execs));
             let checked = check::Subject { uid, container, address };

@@ -103,7 +103,7 @@ async fn a_container_becomes_ready_and_unready_with_its_port() {
     assert_eq!(failure.message, format!("Readiness probe failed: dial tcp {address}: connect: connection refused"));
     let unhealthy = format!("Unhealthy: {}", failure.message);
     assert_eq!(scene.told(), [unhealthy.clone(), unhealthy]);
-    // What is between the first success and the next check, at most a period, and a whole period.
+    // The time between the first success and the next check, at most a period, and a whole period.
     let past = scene.clock.now().moment.since(beginning);
     assert!(past >= Duration::from_secs(3 + 7) && past < Duration::from_secs(3 + 15), "{past:?}");
 }

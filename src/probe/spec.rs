@@ -1,4 +1,4 @@
-//! What a probe is: its action and its numbers, from the pod's spec. **Pure**.
+//! Definition of a probe: its action and its numbers, from the pod's spec. **Pure**.
 
 use super::action::{Action, ActionError};
 use k8s_openapi::api::core::v1::{Container, Probe};
@@ -6,14 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a probe is asked for.
+/// Purpose of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeKind {
-    /// Whether the program has started. Until it has, the others are not asked; when it never does, the container is stopped.
+    /// Checks that the program has started. Until it has, the others are not asked; when it never does, the container is stopped.
     Startup,
-    /// Whether the container may be used.
+    /// Checks that the container may be used.
     Readiness,
-    /// Whether the container has to be stopped.
+    /// Checks that the container need not be restarted.
     Liveness,
 }
 
@@ -40,7 +40,7 @@ pub struct Timing {
     pub initial_delay: Duration,
     /// Between two checks; at least a second.
     pub period: Duration,
-    /// How long one check may take; at least a second.
+    /// Time limit of one check; at least a second.
     pub timeout: Duration,
     /// As many successes in a row are a success; at least 1.
     pub success_threshold: u32,
@@ -51,9 +51,9 @@ pub struct Timing {
 /// One probe of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeSpec {
-    /// What for.
+    /// Its purpose.
     pub kind: ProbeKind,
-    /// What is asked, or why it cannot be.
+    /// The check to make, or the reason why it is impossible.
     pub action: Result<Action, ActionError>,
     /// When.
     pub timing: Timing,

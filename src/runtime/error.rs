@@ -1,8 +1,8 @@
-//! Why a [`Runtime`](super::Runtime) could not do something.
+//! Reason why a [`Runtime`](super::Runtime) could not do something.
 
 use crate::pod::PodUid;
 
-/// Why the runtime could not do something.
+/// Reason why the runtime could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// No sandbox or container of that name.
@@ -13,20 +13,20 @@ pub enum RuntimeError {
     ShimGone {
         /// The pod.
         uid: PodUid,
-        /// What was seen.
+        /// The observation.
         reason: String,
     },
     /// The shim or the kernel refused.
     #[error("{operation}: {reason}")]
     Failed {
-        /// What was tried, with its subject.
+        /// The operation, with its subject.
         operation: String,
-        /// Why it failed.
+        /// Reason why it failed.
         reason: String,
     },
 }
 
-/// Why a container could not be started; each becomes a waiting reason (kubelet rule D8).
+/// Reason why a container could not be started; each becomes a waiting reason (kubelet rule D8).
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// `CreateContainerError`: the container was not made, and there is no run of it.

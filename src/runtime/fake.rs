@@ -29,7 +29,7 @@ pub enum FakeOperation {
     RemovePod,
 }
 
-/// How containers answer to a stop signal.
+/// Reaction of containers to a stop signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnSignal {
     /// They end at once.
@@ -57,7 +57,7 @@ struct State {
 }
 
 impl State {
-    /// Without a daemon nobody hears it.
+    /// Without a daemon no event is received.
     fn send(&self, uid: &PodUid, kind: PodLifecycleEventKind) {
         self.events.send(PodLifecycleEvent { uid: uid.clone(), kind }).ok();
     }
@@ -91,17 +91,17 @@ impl FakeRuntime {
         self.state().failures.entry(operation).or_default().push_back(reason.to_owned());
     }
 
-    /// How containers answer to a stop signal from now on.
+    /// Sets the reaction of containers to a stop signal.
     pub fn on_signal(&self, on_signal: OnSignal) {
         self.state().on_signal = on_signal;
     }
 
-    /// What was asked for since the last call, one line each.
+    /// The calls since the last time, one line each.
     pub fn take_calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state().calls)
     }
 
-    /// What the Burstable pods weigh together, once it was told.
+    /// CPU shares of the Burstable pods, once they were set.
     pub fn burstable_shares(&self) -> Option<u64> {
         self.state().burstable_shares
     }
@@ -111,7 +111,7 @@ impl FakeRuntime {
         self.state().pods.keys().cloned().collect()
     }
 
-    /// What is there of a pod.
+    /// The present state of a pod.
     pub fn observed(&self, uid: &PodUid) -> Option<ObservedPod> {
         self.state().pods.get(uid).map(|pod| observed(uid, pod))
     }
@@ -152,7 +152,7 @@ impl FakeRuntime {
         }
     }
 
-    /// The daemon starts again: events can be taken anew.
+    /// Simulates a restart of the daemon: events can be taken again.
     pub fn restart_daemon(&self) {
         let (events, receiver) = mpsc::unbounded_channel();
         self.state().events = events;

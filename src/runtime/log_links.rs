@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// What a file's name can have, in bytes.
+/// Maximum length of a file name, in bytes.
 const NAME_MAX: usize = 255;
 
 /// Makes the link to `log`, the log file of one run of a container, in the directory `links`; and the file's directory, lest the link is
@@ -43,7 +43,7 @@ pub fn remove_all(links: &Path, directory: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let link = entry?.path();
-        // What is no link, and what went meanwhile, leads nowhere.
+        // Neither an entry that is not a link nor one removed meanwhile has a target.
         if fs::read_link(&link).is_ok_and(|log| log.starts_with(directory)) {
             fs::remove_file(&link)?;
         }

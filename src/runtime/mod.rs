@@ -39,15 +39,15 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// Applies `spec.resources` to the pod's cgroup and to the sandbox's record; everything else of `spec` is as it was at creation.
     async fn update_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxStatus, RuntimeError>;
 
-    /// Changes what a running container is given: its cgroup, and what [`ObservedPod::given`] says. Memory that is in use is not taken
-    /// away: that is an error. The pod's cgroup has to have room before.
+    /// Changes the resources of a running container: its cgroup, and [`ObservedPod::given`]. Memory that is in use is not taken away: that
+    /// is an error. The pod's cgroup has to have room before.
     async fn resize_container(&self, uid: &PodUid, id: &ContainerId, resources: &ContainerResources) -> Result<(), RuntimeError>;
 
     /// Kills whatever runs in the sandbox and removes every trace in the kernel and under the run directory: processes, mounts,
     /// cgroups, namespaces, sockets. Container records, logs and volumes stay. NotFound is success.
     async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError>;
 
-    /// What is known of the pod now, from memory: sandbox and all containers with a record, dead ones too.
+    /// Returns the pod's present state from memory: the sandbox and all containers with a record, dead ones too.
     async fn observe(&self, uid: &PodUid) -> Result<Option<ObservedPod>, RuntimeError>;
 
     /// Creates and starts one container; returns when its process has been executed.

@@ -1,4 +1,4 @@
-//! What sandboxes and containers are, as a [`Runtime`](super::Runtime) observes them, and what happens to them.
+//! States of sandboxes and containers as a [`Runtime`](super::Runtime) observes them, and their events.
 
 use super::spec::{ContainerKind, ContainerResources, ContainerSpec, ProcessUser, SandboxSpec};
 use crate::image::reference::Reference;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How a sandbox is.
+/// State of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SandboxState {
     /// The shim lives and answers.
@@ -22,9 +22,9 @@ pub enum SandboxState {
 /// A sandbox as observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxStatus {
-    /// What it was asked to be.
+    /// The spec that it was created from.
     pub spec: SandboxSpec,
-    /// How it is.
+    /// Its state.
     pub state: SandboxState,
     /// When it was made.
     pub created_at: Timestamp,
@@ -43,11 +43,11 @@ pub struct ObservedPod {
     pub sandbox: Option<SandboxStatus>,
     /// All containers with a record, oldest first.
     pub containers: Vec<ContainerStatus>,
-    /// What living containers were given last, where that is known.
+    /// Recorded resources of living containers, where known.
     pub given: BTreeMap<ContainerId, ContainerResources>,
 }
 
-/// Where a container is in its life.
+/// Lifecycle state of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum ContainerState {
@@ -72,7 +72,7 @@ pub enum ContainerState {
         signal: Option<i32>,
         /// The kernel killed a process of it for want of memory.
         oom_killed: bool,
-        /// Why it could not be started, or `None`.
+        /// Reason why it could not be started, or `None`.
         error: Option<String>,
         /// The termination message (at most 4096 bytes).
         message: Option<String>,
@@ -106,7 +106,7 @@ pub struct ContainerStatus {
     /// The image by the digest of its manifest: `docker.io/library/nginx@sha256:...`; of a run that an older shim started, and of an image
     /// without a name, the digest alone.
     pub image_id: String,
-    /// Whom its first process runs as; unknown of one that an older shim started.
+    /// User of its first process; unknown for one that an older shim started.
     #[serde(default)]
     pub user: Option<ProcessUser>,
     /// Signal number that asks it to stop.
@@ -115,7 +115,7 @@ pub struct ContainerStatus {
     pub created_at: Timestamp,
     /// The log file.
     pub log_path: PathBuf,
-    /// Where it is in its life.
+    /// Its lifecycle state.
     pub state: ContainerState,
 }
 
@@ -140,7 +140,7 @@ impl ContainerStatus {
     }
 }
 
-/// The image as container runtimes name it in a status: whoever scans what runs looks it up by that.
+/// The image as container runtimes name it in a status: scanners of running images look it up by that.
 fn image_id(reference: &str, digest: &str) -> String {
     match (reference.parse::<Reference>(), digest.parse()) {
         (Ok(reference), Ok(digest)) => reference.at(digest).to_string(),
@@ -153,11 +153,11 @@ fn image_id(reference: &str, digest: &str) -> String {
 pub struct PodLifecycleEvent {
     /// The pod.
     pub uid: PodUid,
-    /// What happened.
+    /// Kind of event.
     pub kind: PodLifecycleEventKind,
 }
 
-/// What happened to a pod.
+/// Lifecycle event of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodLifecycleEventKind {
     /// A container's process was executed.

@@ -34,7 +34,7 @@ pub struct SandboxRecord {
     pub cgroup: PathBuf,
 }
 
-/// Whether a record must survive a power cut or only the death of its writer.
+/// Durability of a record: it survives a power cut, or only the death of its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Synced before the call returns.
@@ -43,7 +43,7 @@ pub enum Durability {
     ProcessDeath,
 }
 
-/// Why a record could not be read or written.
+/// Reason why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The disk said no.
@@ -51,7 +51,7 @@ pub enum RecordError {
     Read {
         /// The record.
         path: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
@@ -60,12 +60,12 @@ pub enum RecordError {
     Decode {
         /// The record.
         path: PathBuf,
-        /// Where it is wrong.
+        /// The decoding error.
         #[source]
         source: serde_json::Error,
     },
     /// It was written by a later version that gave it another meaning.
-    #[error("record {} has version {found}, which this build does not know", path.display())]
+    #[error("record {} has the unsupported version {found}", path.display())]
     Version {
         /// The record.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum RecordError {
     Write {
         /// The record.
         path: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
@@ -96,7 +96,7 @@ impl ContainerRecord {
         Ok(record)
     }
 
-    /// Writes to `path`, whose directory exists.
+    /// Writes to `path`, in an existing directory.
     pub fn write(&self, path: &Path, durability: Durability) -> Result<(), RecordError> {
         write_json(path, self, durability)
     }
@@ -115,7 +115,7 @@ impl SandboxRecord {
         Ok(record)
     }
 
-    /// Writes to `path`, whose directory exists.
+    /// Writes to `path`, in an existing directory.
     pub fn write(&self, path: &Path, durability: Durability) -> Result<(), RecordError> {
         write_json(path, self, durability)
     }

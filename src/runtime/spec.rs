@@ -1,4 +1,4 @@
-//! What sandboxes and containers shall be: it goes into a [`Runtime`](super::Runtime), and to the shim.
+//! Specs of sandboxes and containers: input of a [`Runtime`](super::Runtime), and of the shim.
 
 pub use crate::image::ProcessUser;
 pub use crate::pod::containers::ContainerKind;
@@ -10,7 +10,7 @@ use crate::pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a sandbox shall be. Two sandboxes whose specs differ in more than `attempt` and `resources` are different sandboxes.
+/// Spec of a sandbox. Two sandboxes whose specs differ in more than `attempt` and `resources` are different sandboxes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     /// The pod.
@@ -58,9 +58,9 @@ pub struct Mount {
     /// Nothing in it can be executed.
     #[serde(default)]
     pub no_exec: bool,
-    /// How mounts below travel.
+    /// Propagation of later mounts below.
     pub propagation: Propagation,
-    /// What the path has to lead to; `None` for a path that only the host's operator can change.
+    /// Identity that the path must lead to; `None` for a path that only the host's operator can change.
     #[serde(default)]
     pub pinned: Option<PinnedSource>,
 }
@@ -102,7 +102,7 @@ pub struct ContainerSpec {
     pub name: ContainerName,
     /// Role.
     pub kind: ContainerKind,
-    /// How often the container was started before in this pod: the restart count, and the number of its log file (rule D11).
+    /// Number of earlier starts of the container in this pod: the restart count, and the number of its log file (rule D11).
     pub attempt: u32,
     /// Attempt of the sandbox that it runs in: init containers run once per sandbox (kubelet rule D6).
     pub sandbox_attempt: u32,
@@ -124,14 +124,14 @@ pub struct ContainerSpec {
     pub mounts: Vec<Mount>,
     /// Bytes of `/dev/shm`; `None` for 64 MiB.
     pub shm_size: Option<u64>,
-    /// What it may do.
+    /// Its privileges.
     pub security: Security,
     /// Limits.
     pub resources: CgroupResources,
     /// Devices of the host, and what comes with them.
     #[serde(default)]
     pub devices: GivenDevices,
-    /// What they were made from, as written.
+    /// The resources in the manifest, as written.
     #[serde(default)]
     pub declared: DeclaredAmounts,
     /// `oom_score_adj` (kubelet rule D25).
@@ -154,13 +154,13 @@ pub struct ContainerSpec {
     pub stop_signal: i32,
     /// Seconds between that signal and SIGKILL, as known at start; used when the daemon knows no better.
     pub grace_secs: u64,
-    /// What its shim needs to stop it when the host shuts down and no daemon is there.
+    /// Settings for its shim to stop it when the host shuts down and no daemon is there.
     #[serde(default)]
     pub shutdown: ShutdownTurn,
 }
 
 impl std::fmt::Debug for ContainerSpec {
-    /// Which container it is, not what its process sees.
+    /// Prints the identity of the container, without what its process sees.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ContainerSpec")
             .field("pod", &self.full_name)
@@ -173,7 +173,7 @@ impl std::fmt::Debug for ContainerSpec {
     }
 }
 
-/// How a container is stopped by its shim alone.
+/// Settings for a stop of the container by its shim alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShutdownTurn {
@@ -268,7 +268,7 @@ pub struct GivenDevice {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// What the cgroup lets its processes do: of `r`, `w` and `m` (make nodes).
+    /// Operations that the cgroup allows: of `r`, `w` and `m` (make nodes).
     pub permissions: String,
 }
 

@@ -16,17 +16,17 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-/// Why nobody was asked.
+/// Reason why the request was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
     /// A file is not what the shim was given.
     #[error("read {}", _0.display())]
     Read(PathBuf, #[source] io::Error),
     /// The container has no such hook.
-    #[error("the container has no request to make")]
+    #[error("the container has no HTTP preStop hook")]
     NoRequest,
     /// A header would be more than one.
-    #[error("header {0:?} has a line break or another control character")]
+    #[error("header {0:?} contains a control character")]
     Header(String),
     /// The system refused.
     #[error("{0}")]
@@ -36,7 +36,7 @@ pub(super) enum AskError {
 /// Asks what the container's spec says.
 pub(super) fn run(config: &Path, container: &str) -> Result<(), AskError> {
     let system = |what, error: nix::Error| AskError::System(what, error.into());
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| system("die with the shim", error))?;
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| system("set the parent death signal", error))?;
     let config: ShimConfig = read(config)?;
     let (paths, uid) = (config.paths(), &config.spec.uid);
     let spec: ContainerSpec = read(&paths.bundle(uid, &ContainerId::new(container)).join(SPEC_FILE))?;
@@ -44,12 +44,12 @@ pub(super) fn run(config: &Path, container: &str) -> Result<(), AskError> {
     let text = message(&request)?;
     if request.in_pod {
         let pin = paths.namespaces(uid).join(Namespace::Net.file_name());
-        netns_socket::enter(&pin).map_err(|error| AskError::System("enter the pod's network", error))?;
+        netns_socket::enter(&pin).map_err(|error| AskError::System("enter the pod's network namespace", error))?;
     }
     let mut stream = connect(&request).map_err(|error| AskError::System("connect", error))?;
     stream.write_all(text.as_bytes()).map_err(|error| AskError::System("send the request", error))?;
-    let read = stream.read(&mut [0; 64]).map_err(|error| AskError::System("read the answer", error))?;
-    if read > 0 { Ok(()) } else { Err(AskError::System("read the answer", io::ErrorKind::UnexpectedEof.into())) }
+    let read = stream.read(&mut [0; 64]).map_err(|error| AskError::System("read the response", error))?;
+    if read > 0 { Ok(()) } else { Err(AskError::System("read the response", io::ErrorKind::UnexpectedEof.into())) }
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, AskError> {
@@ -74,7 +74,7 @@ fn message(request: &ShutdownRequest) -> Result<String, AskError> {
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut text = format!("GET {slash}");
     for byte in path.bytes() {
-        // What would end the request line is escaped, as the daemon's client does.
+        // Characters that would end the request line are escaped, as in the daemon's client.
         if byte.is_ascii_graphic() && byte != b'#' {
             text.push(char::from(byte));
         } else {

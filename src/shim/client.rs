@@ -7,13 +7,13 @@ use nix::sys::epoll::EpollFlags;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// A subscriber that lets this much pile up is cut off: it will come back and ask for the state.
+/// Queue length at which a subscriber is disconnected: it reconnects and requests the state.
 const MAX_QUEUE: usize = 16 << 20;
 
 /// A stream above this gets no more until it has been read: an exec's process then waits, an attached client misses output.
 const STREAM_QUEUE: usize = 256 << 10;
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Requests and, if subscribed, events.
@@ -32,12 +32,12 @@ pub(super) enum Role {
 pub(super) struct Client {
     stream: UnixStream,
     token: Token,
-    /// What came in and was not understood yet.
+    /// Received bytes that are not decoded yet.
     pub(super) decoder: FrameDecoder,
     queue: Vec<u8>,
     sent: usize,
     interest: EpollFlags,
-    /// What it is for.
+    /// Its purpose.
     pub(super) role: Role,
     /// Its hello has come.
     pub(super) greeted: bool,
@@ -47,7 +47,7 @@ pub(super) struct Client {
     pub(super) closing: bool,
 }
 
-/// How a read ended.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReadEnd {
     /// There may be more later.
@@ -109,7 +109,7 @@ impl Client {
         self.flush(poller)
     }
 
-    /// Sends what the kernel takes of the queue, and asks to be woken for the rest.
+    /// Sends as much of the queue as the kernel accepts, and polls for the rest.
     pub(super) fn flush(&mut self, poller: &Poller) -> ReadEnd {
         while self.sent < self.queue.len() {
             match self.stream.write(&self.queue[self.sent..]) {
@@ -131,12 +131,12 @@ impl Client {
         if self.closing && self.queued() == 0 { ReadEnd::Closed } else { ReadEnd::Open }
     }
 
-    /// Whether to listen to it; off while what it sent cannot be passed on.
+    /// Turns reading on or off; off while received data cannot be passed on.
     pub(super) fn listen(&mut self, wanted: bool, poller: &Poller) {
         self.set_interest(EpollFlags::EPOLLIN, wanted, poller);
     }
 
-    /// Whether a stream has so much waiting that it gets no more for now.
+    /// Returns true if so much is waiting on a stream that it gets no more for now.
     pub(super) fn is_congested(&self) -> bool {
         self.queued() >= STREAM_QUEUE
     }

@@ -25,22 +25,22 @@ pub(super) struct Container {
     pub(super) stdin: StdinPolicy,
     pub(super) termination_log: Option<PathBuf>,
     pub(super) fallback_to_logs: bool,
-    /// How it is stopped when the host shuts down, and how far that is.
+    /// Settings and progress of its stop when the host shuts down.
     pub(super) shutdown: ShutdownTurn,
     pub(super) stopping: Stopping,
-    /// How long it may take to stop when nobody says otherwise.
+    /// Default grace period of its stop.
     pub(super) grace: Duration,
     /// Clients that see its output.
     pub(super) attached: Vec<ClientKey>,
     /// The last record could not be written: when it is tried again.
     pub(super) record_due: Option<Instant>,
-    /// What is told of it until the record of its end is written.
+    /// The status to report until the record of its exit is written.
     pub(super) told: Option<ContainerStatus>,
     /// Requests to kill it that are answered when its end is told.
     pub(super) kills: Vec<(ClientKey, u64)>,
 }
 
-/// Where its first process is.
+/// State of its first process.
 #[derive(Debug)]
 pub(super) enum Process {
     /// A helper is at work and has not made it yet. Entered at the start request.
@@ -59,11 +59,11 @@ pub(super) enum Process {
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) pid: u32,
-    /// Absent when the kernel had no descriptor to give.
+    /// `None` if the kernel had no descriptor.
     pub(super) descriptor: Option<OwnedFd>,
 }
 
-/// How a process ended.
+/// Exit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     /// Its exit code, or 128 + the signal.
@@ -71,7 +71,7 @@ pub(super) struct Ending {
     pub(super) signal: Option<i32>,
 }
 
-/// How far the stop of a container is when the host shuts down.
+/// Progress of a container's stop when the host shuts down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopping {
     /// The host does not shut down.
@@ -80,7 +80,7 @@ pub(super) enum Stopping {
     Sleeping(Instant),
     /// Its `preStop` hook runs; it is over when the process is gone.
     InHook(ExecKey),
-    /// Its `preStop` hook asks; it is over when that process is gone.
+    /// Its `preStop` hook sends a request; the hook is over when that process is gone.
     Asking(u32),
     /// Its hook is over: it waits for its turn.
     Waiting,
@@ -88,7 +88,7 @@ pub(super) enum Stopping {
     Signalled,
 }
 
-/// What becomes of stdin.
+/// Handling of stdin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StdinPolicy {
     /// `/dev/null`.
@@ -158,7 +158,7 @@ impl Container {
         &self.status.id
     }
 
-    /// It has ended; whether that is told already, [`Container::told`] says.
+    /// It has exited; [`Container::told`] shows whether that was reported.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.process, Process::Gone)
     }
@@ -193,7 +193,7 @@ impl Container {
         }
     }
 
-    /// What may be told of it: nothing that is not recorded.
+    /// The status that may be reported: never more than is recorded.
     pub(super) fn shown(&self) -> &ContainerStatus {
         self.told.as_ref().unwrap_or(&self.status)
     }

@@ -25,10 +25,10 @@ const SCRATCH: usize = 32 * 1024;
 /// Exits of processes that no helper has named yet; more than this many cannot be meant for one.
 pub(super) const EARLY_EXITS: usize = 64;
 
-/// How soon that which failed for the moment (a busy cgroup) is tried again.
+/// Pause before a temporary failure (a busy cgroup) is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
 
-/// Why a shim cannot go on.
+/// Reason why a shim cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoopError {
     /// The kernel refused to set up what everything is waited for with.
@@ -62,7 +62,7 @@ pub(super) struct PodShim {
     pub(super) recorder: Recorder,
     /// First process of the pod's own PID namespace, with `shareProcessNamespace`.
     pub(super) shared_pid: Option<SharedPidInit>,
-    /// Who asked for the end.
+    /// The client that requested the shutdown, and its request.
     pub(super) shutdown: Option<(ClientKey, u64)>,
     /// The host shuts down, or the sandbox is broken: what still runs then is killed, and the shim ends.
     pub(super) host_shutdown: Option<Instant>,
@@ -144,7 +144,7 @@ impl PodShim {
         }
     }
 
-    /// What time brings: helpers that took too long, and things to try again.
+    /// Handles timers: helpers that took too long, and retries.
     fn tend(&mut self, now: Instant) {
         let late: Vec<JobKey> = self.jobs.iter().filter(|(_, job)| job.deadline <= now).map(|(key, _)| *key).collect();
         for key in late {
@@ -248,7 +248,7 @@ impl PodShim {
     }
 }
 
-/// Notes what nobody can be told now. Standard error is a file in the pod's run directory.
+/// Writes a problem to standard error, which is a file in the pod's run directory.
 pub(super) fn complain(what: &str, error: &dyn std::error::Error) {
     use std::io::Write;
     let mut text = format!("{} {what}: {error}", jiff::Timestamp::now());

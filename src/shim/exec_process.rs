@@ -8,12 +8,13 @@ use crate::runtime::ExecSpec;
 /// A process in a container that is not the container's own. It has no record: it lives as long as its session.
 #[derive(Debug)]
 pub(super) struct ExecProcess {
-    /// Whose session it is; `None` once that client has gone.
+    /// The client of the session; `None` once it has gone.
     pub(super) client: Option<ClientKey>,
     pub(super) process: Process,
     /// Empty until the session is open, so that no output goes before the answer.
     pub(super) streams: Streams,
-    /// What becomes streams then. Until then nothing is asked of it: the kernel tells the end of whatever is watched, wanted or not.
+    /// Ends that become streams when the process runs. Until then nothing is asked of it: the kernel tells the end of whatever is watched,
+    /// wanted or not.
     pub(super) waiting: Option<NearEnds>,
     pub(super) has_terminal: bool,
     pub(super) with_stdin: bool,
@@ -41,7 +42,7 @@ impl ExecProcess {
         }
     }
 
-    /// How it ended, once it has.
+    /// Its exit, once it has exited.
     pub(super) fn ending(&self) -> Option<Ending> {
         match &self.process {
             Process::EndedEarly(ending) => Some(*ending),

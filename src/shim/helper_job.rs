@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What a helper says, as JSON in [`FrameKind::Message`] frames.
+/// Message of a helper, as JSON in [`FrameKind::Message`] frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum HelperMessage {
@@ -28,14 +28,14 @@ pub(super) enum HelperMessage {
     Started,
     /// It could not be done. The last message.
     Failed {
-        /// Where.
+        /// The stage.
         stage: Stage,
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
 }
 
-/// Where a start failed.
+/// Stage at which a start failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Stage {
@@ -45,7 +45,7 @@ pub(super) enum Stage {
     Execute,
 }
 
-/// What the helper is to do, told on its command line.
+/// Job of the helper, given on its command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Start a container.
@@ -54,7 +54,7 @@ pub(super) enum Purpose {
     Exec(ExecKey),
 }
 
-/// What it takes to start a helper.
+/// Parameters for starting a helper.
 #[derive(Debug)]
 pub(super) struct HelperOrder<'a> {
     pub(super) purpose: Purpose,
@@ -68,7 +68,7 @@ pub(super) struct HelperOrder<'a> {
     pub(super) deadline: Instant,
 }
 
-/// What has to be there before a helper may execute the program.
+/// Conditions that must hold before a helper may execute the program.
 #[derive(Clone, Copy, Debug)]
 struct Awaits {
     process: bool,
@@ -81,11 +81,11 @@ struct Awaits {
 pub(super) struct HelperJob {
     pub(super) purpose: Purpose,
     pub(super) pid: u32,
-    /// Who gets the answer, if it is still there: connection and request.
+    /// Receiver of the response, if it is still connected: connection and request.
     pub(super) reply_to: (ClientKey, u64),
     /// Killed if it is not done by then.
     pub(super) deadline: Instant,
-    /// What the program still waits for.
+    /// Conditions that the program still waits for.
     awaits: Awaits,
     /// The helper itself has ended.
     pub(super) has_exited: bool,
@@ -183,11 +183,11 @@ impl HelperJob {
     pub(super) fn next_message(&mut self) -> Option<HelperMessage> {
         let garbled = |reason: String| HelperMessage::Failed { stage: Stage::Create, reason };
         match self.decoder.next_frame() {
-            Ok(Some((_, payload))) => {
-                Some(serde_json::from_slice(payload).unwrap_or_else(|error| garbled(format!("message of the helper: {error}"))))
-            }
+            Ok(Some((_, payload))) => Some(
+                serde_json::from_slice(payload).unwrap_or_else(|error| garbled(format!("decode a message of the helper: {error}"))),
+            ),
             Ok(None) => None,
-            Err(error) => Some(garbled(format!("message of the helper: {error}"))),
+            Err(error) => Some(garbled(format!("decode a message of the helper: {error}"))),
         }
     }
 

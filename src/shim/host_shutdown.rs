@@ -44,7 +44,7 @@ impl PodShim {
             None => Stopping::Waiting,
             Some(ShutdownHook::Sleep(seconds)) => Stopping::Sleeping(now + Duration::from_secs(seconds)),
             Some(ShutdownHook::Exec(args)) => {
-                // A client that is nobody: what the hook prints goes nowhere.
+                // No client has this key: the output of the hook is discarded.
                 let nobody = ClientKey(self.new_key());
                 match self.launch_exec_helper(nobody, 0, &id, &ExecSpec { args, tty: None, stdin: false }) {
                     Ok(exec) => {
@@ -54,7 +54,7 @@ impl PodShim {
                         Stopping::InHook(exec)
                     }
                     Err(refusal) => {
-                        complain("preStop hook", &refusal);
+                        complain("run a preStop hook", &refusal);
                         Stopping::Waiting
                     }
                 }
@@ -73,7 +73,7 @@ impl PodShim {
         match command.spawn() {
             Ok(child) => Stopping::Asking(child.id()),
             Err(error) => {
-                complain("preStop hook", &error);
+                complain("run a preStop hook", &error);
                 Stopping::Waiting
             }
         }
@@ -121,7 +121,7 @@ impl PodShim {
         }
     }
 
-    /// Containers whose hook is over, and which nobody has to end before.
+    /// Containers with a finished hook that need not wait for others.
     fn whose_turn_it_is(&self) -> Vec<ContainerKey> {
         let is_sidecar = |container: &&Container| container.status.kind == ContainerKind::Sidecar;
         let waiting = |container: &&Container| container.stopping == Stopping::Waiting;

@@ -1,4 +1,4 @@
-//! Process 1 of a PID namespace that a pod's containers share: reaps orphans, and is worth nothing to whoever takes it over.
+//! Process 1 of a PID namespace that a pod's containers share: reaps orphans, and has no privileges that an attacker could use.
 //!
 //! Containers see it, so it has no rights, no files, and an empty root: `/proc/1/root` must not lead to the host.
 
@@ -11,10 +11,10 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Gid, Uid, chdir, pivot_root, setgroups, setresgid, setresuid};
 use std::convert::Infallible;
 
-/// Nobody.
+/// User and group `nobody`.
 const UNPRIVILEGED: u32 = 65534;
 
-/// Why it is not there.
+/// Reason why process 1 cannot run.
 #[derive(Debug, thiserror::Error)]
 #[error("process 1 of the pod: {step}")]
 pub(super) struct InitError {
@@ -28,7 +28,7 @@ pub(super) struct InitError {
 pub(super) fn run() -> Result<Infallible, InitError> {
     reset_signals();
     confine()?;
-    // What the kernel does not deliver to process 1 anyway; from the host, SIGTERM would end it.
+    // The kernel does not deliver these to process 1 from inside; from the host, SIGTERM would end it.
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(ignore_signal);
     let mut mask = SigSet::empty();
     mask.add(Signal::SIGCHLD);
@@ -40,7 +40,7 @@ pub(super) fn run() -> Result<Infallible, InitError> {
 }
 
 fn confine() -> Result<(), InitError> {
-    let directory = nix::unistd::getcwd().map_err(at("look at the working directory"))?;
+    let directory = nix::unistd::getcwd().map_err(at("get the working directory"))?;
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWNS).map_err(at("unshare mounts"))?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(at("make mounts private"))?;
@@ -55,8 +55,8 @@ fn confine() -> Result<(), InitError> {
     let (uid, gid) = (Uid::from_raw(UNPRIVILEGED), Gid::from_raw(UNPRIVILEGED));
     setresgid(gid, gid, gid).map_err(at("drop group"))?;
     setresuid(uid, uid, uid).map_err(at("drop user"))?;
-    prctl::set_no_new_privs().map_err(at("forgo privileges"))?;
-    prctl::set_dumpable(false).map_err(at("forbid tracing"))
+    prctl::set_no_new_privs().map_err(at("set no_new_privs"))?;
+    prctl::set_dumpable(false).map_err(at("disable tracing"))
 }
 
 fn at(step: &'static str) -> impl FnOnce(nix::Error) -> InitError {

@@ -34,10 +34,10 @@ const SHARED_MEMORY: &str = "mode=1777,size=65536k";
 /// The shim is killed for want of memory after everything else (kubelet rule D25, sandbox).
 const OOM_SCORE_ADJ: &str = "-998";
 
-/// What one half tells the other.
+/// Message between the two halves.
 const DONE: u8 = b'+';
 
-/// Why there is no shim.
+/// Reason why there is no shim.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LaunchError {
     /// The file is not there or cannot be read.
@@ -53,13 +53,13 @@ pub(super) enum LaunchError {
     #[error("fork")]
     Fork(#[source] nix::Error),
     /// The two halves cannot talk.
-    #[error("make a socket pair")]
+    #[error("create a socket pair")]
     SocketPair(#[source] io::Error),
     /// A namespace was refused.
-    #[error("make namespaces")]
+    #[error("create namespaces")]
     Namespaces(#[source] NamespaceError),
     /// The pod's users were refused.
-    #[error("make the pod's user namespace")]
+    #[error("create the pod's user namespace")]
     Users(#[source] UserNamespaceError),
     /// The socket was refused.
     #[error("listen on {}", _0.display())]
@@ -70,7 +70,7 @@ pub(super) enum LaunchError {
     /// A process attribute was refused.
     #[error("{0}")]
     Attribute(&'static str, #[source] nix::Error),
-    /// The file for what nobody can be told was refused.
+    /// The shim's own log could not be opened.
     #[error("open {}", _0.display())]
     OwnLog(PathBuf, #[source] io::Error),
     /// The other half failed and has said why.
@@ -85,7 +85,7 @@ pub(super) enum LaunchError {
 /// when it has ended.
 pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
     // A kernel that cannot do it is older than what libcontainer needs; nothing is lost by going on to the error that says so.
-    // Whoever started the daemon may have left descriptors open; a shim outlives them all.
+    // The daemon's parent may have left descriptors open; a shim outlives them all.
     close_others_on_exec();
     let _protection = self_exec::run_from_read_only_mount();
     let text = fs::read(config).map_err(|source| LaunchError::ReadConfig(config.to_owned(), source))?;
@@ -122,7 +122,7 @@ fn wait_until_ready(shim: &mut UnixStream) -> Result<(), LaunchError> {
     let _gone = shim.read_to_end(&mut text);
     match text.as_slice() {
         [DONE] => Ok(()),
-        [] => Err(LaunchError::OtherHalf("the shim died while it started".to_owned())),
+        [] => Err(LaunchError::OtherHalf("the shim exited during startup".to_owned())),
         text => Err(LaunchError::OtherHalf(String::from_utf8_lossy(text).into_owned())),
     }
 }
@@ -162,7 +162,7 @@ fn become_shim(config: ShimConfig, mut first_half: UnixStream) -> Result<(), Lau
             let told = first_half.write_all(&[DONE]);
             drop(first_half);
             if told.is_err() {
-                // Nobody waits for this shim any more.
+                // The caller of this shim is gone.
                 return Ok(());
             }
             let mut shim = PodShim::new(config, listener, signals, shared_pid).map_err(LaunchError::Serve)?;
@@ -199,7 +199,7 @@ fn prepare(config: &ShimConfig, first_half: &mut UnixStream) -> Result<Prepared,
     let socket = paths.shim_socket(uid);
     let listener = listen(&socket).map_err(|source| LaunchError::Listen(socket, source))?;
     let mut done = [0];
-    first_half.read_exact(&mut done).map_err(|_| LaunchError::OtherHalf("the namespaces were not made".to_owned()))?;
+    first_half.read_exact(&mut done).map_err(|_| LaunchError::OtherHalf("the namespaces were not created".to_owned()))?;
     let shared_pid = match config.spec.namespaces.share_process && !config.spec.namespaces.host_pid {
         true => Some(SharedPidInit::start(config).map_err(LaunchError::Namespaces)?),
         false => None,
@@ -207,7 +207,7 @@ fn prepare(config: &ShimConfig, first_half: &mut UnixStream) -> Result<Prepared,
     Ok((listener, signals, shared_pid))
 }
 
-/// The daemon's descriptors go; what the shim cannot tell anyone goes into a file.
+/// Closes the daemon's descriptors, and redirects standard error into a file.
 fn redirect_stdio(log: &Path) -> Result<(), LaunchError> {
     let error = |source| LaunchError::OwnLog(log.to_owned(), source);
     let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(error)?;
@@ -225,7 +225,7 @@ fn mount_shared_memory(config: &ShimConfig) -> Result<(), LaunchError> {
     let target = config.paths().shared_memory(&config.spec.uid);
     let error = |source| LaunchError::SharedMemory(target.clone(), source);
     DirBuilder::new().recursive(true).mode(0o700).create(&target).map_err(error)?;
-    // What an earlier sandbox of this pod left must not be seen.
+    // Remains of an earlier sandbox of this pod must not be visible.
     while umount2(&target, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("shm"), &target, Some("tmpfs"), flags, Some(SHARED_MEMORY)).map_err(|source| error(source.into()))

@@ -1,4 +1,4 @@
-//! What runs inside `podstead-shim`: one process per pod, which is the parent of the pod's containers.
+//! The process `podstead-shim`: one per pod, the parent of the pod's containers.
 //!
 //! ```text
 //! podstead-shim pod CONFIG        the shim: makes the sandbox, leaves its parent, serves the socket (event_loop)

@@ -86,8 +86,10 @@ impl PodShim {
             }
             let mut end = ReadEnd::Open;
             if client.missed > 0 {
-                let notice =
-                    format!("\r\n[podstead: {} bytes skipped, the reader is too slow]\r\n", std::mem::take(&mut client.missed));
+                let notice = format!(
+                    "\r\n[podstead: {} bytes skipped: the client reads too slowly]\r\n",
+                    std::mem::take(&mut client.missed)
+                );
                 end = client.send_frame(FrameKind::Stderr, notice.as_bytes(), &self.poller);
             }
             if end == ReadEnd::Closed || client.send_frame(kind, &self.scratch[..count], &self.poller) == ReadEnd::Closed {
@@ -123,7 +125,7 @@ impl PodShim {
         }
     }
 
-    /// A process has room in its stdin, or has closed it: whoever waited to send more may go on.
+    /// A process has room in its stdin, or has closed it: waiting senders may go on.
     pub(super) fn feed_input(&mut self, owner: StreamOwner, broken: bool) {
         let (streams, clients) = match owner {
             StreamOwner::Container(key) => match self.containers.get_mut(&key) {

@@ -23,7 +23,7 @@ pub(super) struct ExecKey(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct JobKey(pub(super) u64);
 
-/// Whose standard streams.
+/// Owner of standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamOwner {
     /// A container's first process.
@@ -32,7 +32,7 @@ pub(super) enum StreamOwner {
     Exec(ExecKey),
 }
 
-/// What is waited for.
+/// Source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// A new connection.
@@ -91,8 +91,8 @@ impl Poller {
         let _gone = self.epoll.delete(descriptor);
     }
 
-    /// What happened, at the latest after `timeout`. Sources are looked up one by one by [`Poller::source`], since one event may end
-    /// another's source.
+    /// Waits for events, at most for `timeout`. Sources are looked up one by one by [`Poller::source`], since one event may end another's
+    /// source.
     pub(super) fn wait(&self, timeout: Option<Duration>) -> nix::Result<Vec<(Token, EpollFlags)>> {
         let mut events = [EpollEvent::empty(); EVENTS];
         let timeout = match timeout {
@@ -108,7 +108,7 @@ impl Poller {
         Ok(events[..count].iter().map(|event| (Token(event.data()), event.events())).collect())
     }
 
-    /// What `token` names, if it is still registered.
+    /// The source of `token`, if it is still registered.
     pub(super) fn source(&self, token: Token) -> Option<Source> {
         self.sources.get(&token).copied()
     }

@@ -97,7 +97,8 @@ impl PodShim {
         }
     }
 
-    /// Records the end of a container that had executed its program, then tells it, to who asked for its start if that is not answered.
+    /// Records the exit of a container that had executed its program, then reports it, also to the requester of its start if that is still
+    /// waiting.
     pub(super) fn container_ended(&mut self, key: ContainerKey, ending: Ending, reply: Option<Reply>) {
         let finished_at = Timestamp::now();
         let Some(container) = self.containers.get_mut(&key) else { return };

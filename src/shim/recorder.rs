@@ -1,4 +1,4 @@
-//! Records are written beside the loop, one after the other: a slow disk keeps nobody's output waiting.
+//! Records are written beside the loop, one after the other: a slow disk delays no output.
 //!
 //! Each write is a thread of its own that ends with it, so that an idle shim has one thread. The order in which writes were asked for is
 //! kept, and what depends on one ([`Then`]) is done when it is on disk: nothing is told before it is recorded.
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How soon a record that could not be written (a full disk) is tried again.
+/// Pause before a record that could not be written (a full disk) is retried.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Enough for a record's path, its JSON and a few calls.
 const STACK: usize = 128 * 1024;
 
-/// Whom to answer when an end is on disk.
+/// Receiver of the response when an exit is on disk.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) client: ClientKey,
@@ -33,14 +33,14 @@ pub(super) struct Reply {
     pub(super) refusal: Option<Refusal>,
 }
 
-/// What follows a write.
+/// Step after a write.
 #[derive(Debug)]
 pub(super) enum Then {
     /// The helper that creates the container may have its program executed.
     Permit(JobKey),
-    /// The end is told: to subscribers, to who asked for the start, and to the sessions.
+    /// Report the exit: to subscribers, to the requester of the start, and to the sessions.
     Tell { reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending> },
-    /// The container was never made: it is forgotten, and who asked for it is told.
+    /// Forget a container that was never created, and answer its requester.
     Forget { reply: Reply },
     /// Nothing: it was told, or need not be.
     Nothing,
@@ -77,7 +77,7 @@ impl Recorder {
         Ok(Self { waiting: VecDeque::new(), running: None, ended: Arc::new(EventFd::from_flags(flags)?) })
     }
 
-    /// What tells that a write has ended.
+    /// Event descriptor that signals the end of a write.
     pub(super) fn ended(&self) -> &EventFd {
         &self.ended
     }
@@ -86,7 +86,7 @@ impl Recorder {
         self.running.is_none() && self.waiting.is_empty()
     }
 
-    /// Whether a record of the container is not on disk yet.
+    /// Returns true if a record of the container is not on disk yet.
     pub(super) fn is_writing(&self, container: ContainerKey) -> bool {
         self.running.as_ref().is_some_and(|running| running.container == container)
             || self.waiting.iter().any(|write| write.container == container)
@@ -117,7 +117,7 @@ impl Recorder {
         }
     }
 
-    /// What has ended. The thread has nothing more to do when it tells, so that joining it takes no time.
+    /// Takes a finished write. The thread has nothing more to do when it tells, so that joining it takes no time.
     fn take_ended(&mut self) -> Option<(ContainerKey, Then, Result<(), RecordError>)> {
         self.ended.read().ok()?;
         let Running { thread, container, then } = self.running.take()?;
@@ -128,7 +128,7 @@ impl Recorder {
 }
 
 impl PodShim {
-    /// Has the record of a container written durably, behind those that were asked for before.
+    /// Removes the record of a container that was never created, after the earlier writes, and then forgets it.
     pub(super) fn record(&mut self, key: ContainerKey, then: Then) {
         let Some(container) = self.containers.get_mut(&key) else { return };
         container.record_due = None;
@@ -153,7 +153,7 @@ impl PodShim {
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
         let result = write(&ContainerRecord::new(container.status.clone()), &path, Durability::ProcessDeath);
         if let Err(error) = &result {
-            complain("record of start", error);
+            complain("write the record of a start", error);
         }
         self.try_again_if(key, result.is_err());
     }
@@ -177,21 +177,21 @@ impl PodShim {
             Then::Permit(job) => match result {
                 Ok(()) => self.intent_recorded(job),
                 Err(error) => {
-                    complain("record of intent", &error);
+                    complain("write the record of an intended start", &error);
                     // Without a record, a container would be forgotten by a power cut: it does not start.
                     self.fail_job(job, Stage::Create, super::explain(&error));
                 }
             },
             Then::Tell { reply, attached, ending } => {
                 if let Err(error) = &result {
-                    complain("record of exit", error);
+                    complain("write the record of an exit", error);
                 }
                 self.try_again_if(key, result.is_err());
                 self.tell_end(key, reply, attached, ending);
             }
             Then::Forget { reply } => {
                 if let Err(error) = &result {
-                    complain("remove the record of intent", error);
+                    complain("remove the record of an intended start", error);
                 }
                 self.forget(key, reply);
             }

@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! Requests of clients.
 
 use super::client::{ReadEnd, Role};
 use super::container::StdinPolicy;
@@ -58,7 +58,7 @@ impl PodShim {
         let request = match serde_json::from_slice::<Request>(payload) {
             Ok(request) => request,
             Err(error) => {
-                // Without an id there is nobody to answer.
+                // Without an ID no response is possible.
                 if let Ok(RequestHeader { id }) = serde_json::from_slice(payload) {
                     self.respond(client, id, Err(Refusal::UnknownOperation(error.to_string())));
                 }
@@ -150,7 +150,7 @@ impl PodShim {
         self.abandon_helper_of(key);
     }
 
-    /// What had no program yet is dead at once; it can be removed when that is on disk, and so the answer waits for it.
+    /// Kills a container. One without a program is dead at once; it can be removed when that is on disk, and so the response waits for it.
     fn answer_kill(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
         match self.containers.get_mut(&key).filter(|container| container.told.is_some()) {
             Some(container) => container.kills.push((client, id)),
@@ -161,10 +161,10 @@ impl PodShim {
     fn remove(&mut self, id: &ContainerId) -> Result<Answer, Refusal> {
         let Some(key) = self.container_by_id(id) else { return Ok(Answer::Done) };
         if self.containers.get(&key).is_some_and(|container| !container.is_gone() || container.told.is_some()) {
-            return Err(Refusal::Failed(format!("container {id} is not dead")));
+            return Err(Refusal::Failed(format!("container {id} is still running")));
         }
         if self.recorder.is_writing(key) {
-            // It would be there again a moment after whoever asks has removed it.
+            // The record would reappear just after the client has removed it.
             return Err(Refusal::Failed(format!("the record of container {id} is being written")));
         }
         let uid = &self.config.spec.uid;

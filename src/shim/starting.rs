@@ -32,7 +32,7 @@ impl PodShim {
             let result = match &known.shown().state {
                 ContainerState::Running { .. } => Ok(Answer::Container(Box::new(known.shown().clone()))),
                 ContainerState::Created | ContainerState::Exited { .. } | ContainerState::Unknown { .. } => {
-                    Err(Refusal::Failed(format!("container {} was started before", spec.id)))
+                    Err(Refusal::Failed(format!("container {} was started already", spec.id)))
                 }
             };
             return self.respond(client, id, result);
@@ -53,14 +53,14 @@ impl PodShim {
             .recursive(true)
             .mode(0o700)
             .create(&bundle)
-            .map_err(|error| format!("make {}: {error}", bundle.display()))?;
+            .map_err(|error| format!("create {}: {error}", bundle.display()))?;
         let text = serde_json::to_vec(spec).map_err(|error| format!("encode spec: {error}"))?;
         write_atomic(&bundle.join(SPEC_FILE), &text, 0o600).map_err(|error| format!("write spec: {error}"))?;
         let far_ends = if spec.tty {
             None
         } else {
             let (near, far) = streams::pipes(spec.stdin, self.config.spec.host_id(spec.user.uid))
-                .map_err(|error| format!("make pipes: {error}"))?;
+                .map_err(|error| format!("create pipes: {error}"))?;
             let opened = Streams::open(StreamOwner::Container(key), near, &mut self.poller);
             let opened = opened.map_err(|error| format!("watch pipes: {error}"))?;
             if let Some(container) = self.containers.get_mut(&key) {
@@ -112,7 +112,7 @@ impl PodShim {
             Some(_) => (None, None),
             None => {
                 let (near, far) = streams::pipes(spec.stdin, self.config.spec.host_id(0))
-                    .map_err(|error| Refusal::Failed(format!("make pipes: {error}")))?;
+                    .map_err(|error| Refusal::Failed(format!("create pipes: {error}")))?;
                 (Some(near), Some(far))
             }
         };
@@ -145,10 +145,10 @@ impl PodShim {
                 HelperMessage::Failed { stage, reason } => self.finish_job(key, Err((stage, reason))),
             }
         }
-        // Nobody is left who could say more.
+        // The helper can report nothing more.
         let is_mute = !is_open || self.jobs.get(&key).is_some_and(|job| job.has_exited);
         if is_mute && self.jobs.contains_key(&key) {
-            self.fail_job(key, Stage::Create, "the helper ended without an answer".to_owned());
+            self.fail_job(key, Stage::Create, "the helper exited without a result".to_owned());
         }
     }
 
@@ -242,7 +242,7 @@ impl PodShim {
                 self.container_ended(key, ending, Some(Reply { client, id, refusal: None }));
             }
             Process::Awaited | Process::Gone => {
-                let refusal = Some(Refusal::Create("the helper named no process".to_owned()));
+                let refusal = Some(Refusal::Create("the helper reported no process".to_owned()));
                 self.unmake(key, Reply { client, id, refusal });
             }
         }
@@ -293,7 +293,7 @@ impl PodShim {
         let uid = &self.config.spec.uid;
         for directory in [self.paths.bundle(uid, &status.id), self.paths.oci_state(uid).join(&status.id)] {
             if let Err(error) = remove_tree(&directory) {
-                complain("remove what a failed start left", &error);
+                complain("clean up after a failed start", &error);
             }
         }
     }
@@ -329,14 +329,14 @@ impl PodShim {
     /// A helper that took too long.
     pub(super) fn abandon_helper(&mut self, key: JobKey) {
         let limit = self.config.helper_timeout_secs;
-        self.fail_job(key, Stage::Create, format!("not done after {limit} s"));
+        self.fail_job(key, Stage::Create, format!("timed out after {limit} s"));
     }
 
     /// The container is killed while it is being made.
     pub(super) fn abandon_helper_of(&mut self, container: ContainerKey) {
         let job = self.jobs.iter().find(|(_, job)| job.purpose == Purpose::Start(container)).map(|(key, _)| *key);
         if let Some(key) = job {
-            self.fail_job(key, Stage::Create, "killed while it was being started".to_owned());
+            self.fail_job(key, Stage::Create, "killed while starting".to_owned());
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) struct FarEnds {
     pub(super) stderr: OwnedFd,
 }
 
-/// Near ends that nobody waits for yet.
+/// Near ends that are not polled yet.
 #[derive(Debug)]
 pub(super) enum NearEnds {
     /// Of pipes.
@@ -65,7 +65,7 @@ pub(super) fn pipes(with_stdin: bool, user: u32) -> nix::Result<(NearEnds, FarEn
     Ok((NearEnds::Pipes { stdin: near_stdin, stdout: near_stdout, stderr: near_stderr }, FarEnds { stdin, stdout, stderr }))
 }
 
-/// What a read of an output brought.
+/// Result of reading an output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// That many bytes.
@@ -115,7 +115,7 @@ impl Streams {
         }
     }
 
-    /// Whether that output can still bring something.
+    /// Returns true if that output can still produce something.
     pub(super) fn is_open(&self, stream: StreamName) -> bool {
         match stream {
             StreamName::Stdout => self.stdout.is_some(),
@@ -171,7 +171,7 @@ impl Streams {
         drained
     }
 
-    /// Stdin has room, or nobody reads it any more (`broken`). True when nothing waits.
+    /// Stdin has room, or is closed by its reader (`broken`). True when nothing waits.
     pub(super) fn feed_stdin(&mut self, broken: bool, poller: &mut Poller) -> bool {
         if broken {
             self.drop_stdin(poller);

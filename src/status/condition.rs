@@ -9,7 +9,7 @@ use crate::runtime::ContainerState;
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Whether a condition holds, and why.
+/// Value of a condition, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {
     holds: bool,

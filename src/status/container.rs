@@ -103,7 +103,7 @@ fn quantities(amounts: &BTreeMap<String, String>) -> Option<BTreeMap<String, Qua
     (!amounts.is_empty()).then(|| quantities.collect())
 }
 
-/// Whom the first process runs as; unknown of a run that was never created or that an older shim started.
+/// User of the first process; unknown for a run that was never created or that an older shim started.
 fn container_user(run: &Observed) -> Option<ContainerUser> {
     let user = run.user.as_ref()?;
     let mut groups: Vec<i64> = vec![user.gid.into()];
@@ -112,7 +112,7 @@ fn container_user(run: &Observed) -> Option<ContainerUser> {
     Some(ContainerUser { linux: Some(linux) })
 }
 
-/// How volumes are mounted. The kernel makes read-only mounts recursively so wherever that was asked for.
+/// Mount states of volumes. The kernel makes read-only mounts recursively so wherever that was asked for.
 fn volume_mounts(container: &Container) -> Option<Vec<VolumeMountStatus>> {
     let status = |mount: &VolumeMount| {
         let is_read_only = mount.read_only == Some(true);
@@ -167,7 +167,7 @@ fn terminated_state(run: &Observed, for_restart: bool) -> ApiState {
             container_id: Some(container_id(run)),
             exit_code: UNKNOWN_EXIT_CODE,
             finished_at: Some(Time(*found_at)),
-            message: Some("The container was lost with its sandbox; how it ended is not known".to_owned()),
+            message: Some("The container was lost with its sandbox; its exit code is unknown".to_owned()),
             reason: Some(reason::CONTAINER_STATUS_UNKNOWN.to_owned()),
             signal: None,
             started_at: started_at.map(Time),

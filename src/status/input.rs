@@ -1,4 +1,4 @@
-//! What a pod's status is computed from.
+//! Inputs of a pod's status.
 
 use crate::mux::DesiredPod;
 use crate::pod::{ContainerId, ContainerName};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Why a container waits.
+/// Reason why a container waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// One of [`super::reason`].
@@ -27,7 +27,7 @@ pub struct Unready {
     pub why: Option<(String, Timestamp)>,
 }
 
-/// How a pod ended by itself. Kept on disk: a pod that finished stays so.
+/// Result of a pod that ended by itself. Kept on disk: a pod that finished stays so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodResult {
     /// All containers did what they were for.
@@ -62,15 +62,15 @@ pub enum Resize {
 /// Everything that [`super::pod_status`] looks at.
 #[derive(Debug)]
 pub struct StatusInput<'a> {
-    /// What the pod shall be.
+    /// The desired state of the pod.
     pub desired: &'a DesiredPod,
-    /// What was seen of it.
+    /// The observed state of the pod.
     pub observed: Option<&'a ObservedPod>,
-    /// Why containers wait, where there is a particular reason.
+    /// Reason why containers wait, where there is a particular reason.
     pub waiting: &'a BTreeMap<ContainerName, Waiting>,
     /// Containers whose process runs but whose start is not done (their postStart hook), and what is shown of them.
     pub starting: &'a BTreeMap<ContainerName, Waiting>,
-    /// How the pod ended, if it did.
+    /// Result of the pod, if it ended.
     pub result: Option<&'a PodResult>,
     /// Its containers are kept running: without a `result`, more follows, whatever their exit codes say.
     pub shall_run: bool,
@@ -84,7 +84,7 @@ pub struct StatusInput<'a> {
     pub host_ips: &'a [IpAddr],
     /// Runs from before all containers of the pod were last restarted together. What still runs of them is being killed.
     pub surpassed: &'a BTreeSet<ContainerId>,
-    /// Running containers are not given what the definition says.
+    /// Running containers do not have the resources of their definition.
     pub resize: Option<&'a Resize>,
     /// When this host took the pod up.
     pub started_at: Option<Timestamp>,

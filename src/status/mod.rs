@@ -29,7 +29,7 @@ use k8s_openapi::api::core::v1::PodStatus;
 use std::fmt;
 use std::sync::Arc;
 
-/// Where pods with their status are published.
+/// Receiver of pods with their status.
 pub trait PodStatusSink: Send + Sync + fmt::Debug + 'static {
     /// Replaces what is shown of the pod. Called once per sync, also when nothing changed. A pod that terminates carries
     /// `metadata.deletionTimestamp` and `deletionGracePeriodSeconds` in `desired.pod`, so that it is shown as `Terminating`.
@@ -39,7 +39,7 @@ pub trait PodStatusSink: Send + Sync + fmt::Debug + 'static {
     fn withdraw(&self, uid: &PodUid);
 }
 
-/// How a source is.
+/// State of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceStatus {
     /// Its configured name.
@@ -52,7 +52,7 @@ pub struct SourceStatus {
     pub fetched: Option<Revision>,
     /// When content was last read that differed from the content before.
     pub fetched_at: Option<Timestamp>,
-    /// The revision whose set was last made durable and handed on.
+    /// The revision that was last recorded and applied.
     pub accepted: Option<Revision>,
     /// When it was made durable.
     pub accepted_at: Option<Timestamp>,
@@ -64,13 +64,13 @@ pub struct SourceStatus {
     pub hold: Option<Hold>,
     /// Number of pods in that set.
     pub pods: usize,
-    /// Why the place cannot be read at present.
+    /// Reason why the place cannot be read at present.
     pub last_error: Option<String>,
-    /// What is wrong in the fetched revision.
+    /// Problems of the fetched revision.
     pub problems: Vec<Problem>,
 }
 
-/// Where the state of sources is published.
+/// Receiver of the state of sources.
 pub trait SourceStatusSink: Send + Sync + fmt::Debug + 'static {
     /// Replaces what is shown of the source.
     fn publish_source(&self, status: SourceStatus);

@@ -37,7 +37,7 @@ pub(super) struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// What follows the end of its latest run; `None` before its first start and while it runs.
+    /// Reaction to the exit of its latest run; `None` before its first start and while it runs.
     fn after_exit(&self) -> Option<AfterExit> {
         ended(self.status).map(|ended| self.exits.after_exit(ended.exit_code))
     }

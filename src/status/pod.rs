@@ -73,8 +73,8 @@ pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {
     }
 }
 
-/// Whether a main container was started in the present sandbox, so that init containers are over. What is known of a sandbox that is gone
-/// says nothing about the one that came after it, nor what ended before all containers were restarted about those that follow.
+/// Returns true if a main container was started in the present sandbox, so that init containers are done. What is known of a sandbox that
+/// is gone says nothing about the one that came after it, nor what ended before all containers were restarted about those that follow.
 fn has_started_main(input: &StatusInput<'_>) -> bool {
     let Some(observed) = input.observed else { return false };
     let present = observed.sandbox.as_ref().map(|sandbox| sandbox.spec.attempt);
@@ -85,7 +85,7 @@ fn has_started_main(input: &StatusInput<'_>) -> bool {
     })
 }
 
-/// Whether the next container may start after this init container or sidecar.
+/// Returns true if the next container may start after this init container or sidecar.
 fn is_done(kind: ContainerKind, status: &ContainerStatus) -> bool {
     match kind {
         ContainerKind::Init => status.ready,

@@ -2,48 +2,48 @@
 
 /// Waiting: before a container's first start, in a pod without init containers.
 pub const CONTAINER_CREATING: &str = "ContainerCreating";
-/// Waiting: before a container's first start, in a pod with init containers; also of these.
+/// Waiting: before a container's first start, in a pod with init containers; also for the init containers.
 pub const POD_INITIALIZING: &str = "PodInitializing";
-/// Waiting: the image could not be fetched just now.
+/// Waiting: the image could not be pulled.
 pub const ERR_IMAGE_PULL: &str = "ErrImagePull";
-/// Waiting: the image could not be fetched repeatedly; pausing.
+/// Waiting: the image could not be pulled repeatedly; pausing before the next attempt.
 pub const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
-/// Waiting: the image is absent and must not be fetched.
+/// Waiting: the image is not present and must not be pulled.
 pub const ERR_IMAGE_NEVER_PULL: &str = "ErrImageNeverPull";
-/// Waiting: the image reference is malformed.
+/// Waiting: the image reference is invalid.
 pub const INVALID_IMAGE_NAME: &str = "InvalidImageName";
 /// Waiting: the image store cannot be read.
 pub const IMAGE_INSPECT_ERROR: &str = "ImageInspectError";
-/// Waiting: the container's definition cannot be made into a process (user, environment, mounts).
+/// Waiting: the container's configuration cannot be resolved (user, environment, mounts).
 pub const CREATE_CONTAINER_CONFIG_ERROR: &str = "CreateContainerConfigError";
-/// Waiting: the container could not be made.
+/// Waiting: the container could not be created.
 pub const CREATE_CONTAINER_ERROR: &str = "CreateContainerError";
-/// Waiting: its process could not be made, or its program not be executed.
+/// Waiting: the container's process could not be started.
 pub const RUN_CONTAINER_ERROR: &str = "RunContainerError";
-/// Waiting: a port of the host that the pod wants has an owner (podstead's word; the kubelet rejects the pod).
+/// Waiting: a hostPort of the pod is in use (podstead's reason; the kubelet rejects the pod).
 pub const HOST_PORT_CONFLICT: &str = "HostPortConflict";
-/// Waiting: its postStart hook failed, so that it was stopped.
+/// Waiting: the postStart hook failed, so the container was stopped.
 pub const POST_START_HOOK_ERROR: &str = "PostStartHookError";
-/// Waiting: it ended repeatedly; pausing.
+/// Waiting: the container exited repeatedly; pausing before the next start.
 pub const CRASH_LOOP_BACK_OFF: &str = "CrashLoopBackOff";
 
-/// Waiting: all containers of the pod are restarted together; terminated: it was killed for that.
+/// Waiting: all containers of the pod are restarted together; terminated: the container was killed for that.
 pub const RESTARTING_ALL_CONTAINERS: &str = "RestartingAllContainers";
 
 /// Terminated with exit code 0.
 pub const COMPLETED: &str = "Completed";
 /// Terminated with another exit code.
 pub const ERROR: &str = "Error";
-/// Terminated for want of memory.
+/// Terminated by the kernel for lack of memory.
 pub const OOM_KILLED: &str = "OOMKilled";
 /// Terminated before its program was executed.
 pub const START_ERROR: &str = "StartError";
-/// Terminated in a way that nobody saw.
+/// Terminated in an unknown way.
 pub const CONTAINER_STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 
-/// Pod: `activeDeadlineSeconds` are over.
+/// Pod: `activeDeadlineSeconds` have passed.
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
-/// Pod: it used more of the host's disk than it may.
+/// Pod: it exceeded a limit of its disk usage.
 pub const EVICTED: &str = "Evicted";
 /// Condition: containers are not ready.
 pub const CONTAINERS_NOT_READY: &str = "ContainersNotReady";
@@ -53,7 +53,7 @@ pub const CONTAINERS_NOT_INITIALIZED: &str = "ContainersNotInitialized";
 pub const POD_COMPLETED: &str = "PodCompleted";
 /// Condition: the pod failed.
 pub const POD_FAILED: &str = "PodFailed";
-/// Condition: the end of a container has all containers restarted.
+/// Condition: the exit of a container restarts all containers.
 pub const RESTART_ALL_CONTAINERS_STARTED: &str = "RestartAllContainersStarted";
-/// Condition: the host can never give what the pod requests.
+/// Condition: the host can never provide the requested resources.
 pub const INFEASIBLE: &str = "Infeasible";

@@ -53,7 +53,7 @@ fn run(pod: &Pod, text: &str) -> ContainerStatus {
     }
 }
 
-/// What is known beside the runs.
+/// Inputs besides the runs.
 struct Known {
     /// The attempt of the present sandbox; runs are of the first one.
     sandbox: Option<u32>,
@@ -190,7 +190,7 @@ fn phase_and_conditions_follow_the_kubelets_tables() {
              ContainersReady=False ContainersNotReady containers with unready status: [a]",
         ),
         (WITH_INIT.to_owned(), &["i:0", "j:0", "a:running"], "Running"),
-        // What runs was initialised, whatever is left of its init containers.
+        // A running pod was initialised, even if its init containers are gone.
         (WITH_INIT.to_owned(), &["a:running"], "Running"),
         (
             never(WITH_INIT),

@@ -1,9 +1,9 @@
-//! How this host and the cluster stand to each other.
+//! Relation between this host and the cluster.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What the Node of this host is.
+/// State of the Node of this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeStanding {
@@ -22,17 +22,17 @@ pub enum NodeStanding {
 pub struct UpstreamStatus {
     /// The API server.
     pub server: String,
-    /// Whether its pods are being watched.
+    /// True while its pods are being watched.
     pub connected: bool,
     /// Since when they are, or are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What the Node is.
+    /// State of the Node.
     pub node: NodeStanding,
-    /// Why the Node or its Lease cannot be kept at present.
+    /// Reason why the Node or its Lease cannot be kept at present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_error: Option<String>,
-    /// Why pods cannot be watched at present.
+    /// Reason why pods cannot be watched at present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch_error: Option<String>,
     /// Pods of this host.

@@ -25,7 +25,7 @@ impl Heartbeat {
         Self { interval, beat: Box::new(beat) }
     }
 
-    /// Nobody watches.
+    /// There is no watchdog.
     pub fn none() -> Self {
         Self::new(None, || {})
     }
@@ -57,9 +57,9 @@ impl fmt::Debug for Heartbeat {
 pub struct Pulse(Arc<Mutex<Instant>>);
 
 impl Pulse {
-    /// A loop that sees to its [`Heartbeat`] beats at least this often.
+    /// Maximum time between two beats of a healthy loop.
     pub const PERIOD: Duration = Duration::from_secs(30);
-    /// A loop that is silent for longer hangs: its turns take milliseconds.
+    /// Silence after which a loop is considered hung: its turns take milliseconds.
     const SILENCE: Duration = Duration::from_secs(120);
 
     /// A loop that lives now.
@@ -72,11 +72,10 @@ impl Pulse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Why the loop is thought to hang.
+    /// Reason why the loop is thought to hang.
     pub fn trouble(&self) -> Option<String> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (last.elapsed() > Self::SILENCE)
-            .then(|| format!("the sync loop has given no sign of life for {} s", Self::SILENCE.as_secs()))
+        (last.elapsed() > Self::SILENCE).then(|| format!("the sync loop has not responded for {} s", Self::SILENCE.as_secs()))
     }
 }
 

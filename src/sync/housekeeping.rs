@@ -1,4 +1,4 @@
-//! What is cleaned up although nobody asks for it: remains of pods that nobody knows, log directories of pods that are gone.
+//! Cleaning up without a request: remains of unknown pods, log directories of removed pods.
 
 use crate::config::Paths;
 use crate::pod::PodUid;
@@ -10,7 +10,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Logs of a pod that is gone stay this long, for whoever still reads them (kubelet rule D17).
+/// Time that logs of a removed pod stay, for readers (kubelet rule D17).
 const KEEP_LOGS: Duration = Duration::from_secs(60);
 
 /// State of the housekeeping.
@@ -19,7 +19,7 @@ pub struct Housekeeping {
     services: Arc<Services>,
     /// Pods that are in no record and no source, but of which something was found.
     remains: BTreeSet<PodUid>,
-    /// What the tier of Burstable pods weighs.
+    /// CPU shares of the tier of Burstable pods.
     burstable_shares: Option<u64>,
 }
 
@@ -59,24 +59,24 @@ impl Housekeeping {
         }
         match self.services.runtime.weigh_burstable(shares) {
             Ok(()) => self.burstable_shares = Some(shares),
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot weigh the burstable pods"),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot update the CPU shares of the burstable cgroup"),
         }
     }
 
-    /// Whether nothing is left of the pod.
+    /// Removes the remains of a pod; returns true if nothing is left.
     async fn remove(&self, uid: &PodUid) -> bool {
-        tracing::info!(pod_uid = %uid, "remove what is left of an unknown pod");
+        tracing::info!(pod_uid = %uid, "cleaning up an orphaned pod");
         let Services { runtime, volumes, network, paths, .. } = &*self.services;
         let mut problems = Vec::new();
         problems.extend(network.release(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(volumes.remove(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.remove_pod(uid).await.err().map(|error| error_chain(&error).to_string()));
-        // What remains of a pod without a record tells only its UID.
+        // Only the UID of a pod without a record is known.
         problems.extend(remains::mark_logs_of(paths, uid).err().map(|error| error_chain(&error).to_string()));
         problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
         if !problems.is_empty() {
-            tracing::warn!(pod_uid = %uid, error = problems.join("; "), "cannot remove what is left of an unknown pod");
+            tracing::warn!(pod_uid = %uid, error = problems.join("; "), "cannot clean up an orphaned pod");
         }
         problems.is_empty()
     }
@@ -91,6 +91,6 @@ fn pods_on_disk(paths: &Paths) -> BTreeSet<PodUid> {
 
 fn remove_old_logs(paths: &Paths) {
     if let Err(error) = remains::remove_old_logs(paths, KEEP_LOGS) {
-        tracing::warn!(error = %error_chain(&error), "cannot remove logs of pods that are gone");
+        tracing::warn!(error = %error_chain(&error), "cannot delete logs of removed pods");
     }
 }

@@ -25,13 +25,13 @@ pub struct SyncInputs {
     pub arrivals: watch::Receiver<u64>,
     /// The slow safety net: every pod looks again, housekeeping runs.
     pub tick: Interval,
-    /// What the service manager waits for.
+    /// Heartbeat for the service manager.
     pub heartbeat: Heartbeat,
     /// The daemon shall stop. Pods go on.
     pub shutdown: CancellationToken,
 }
 
-/// Why the loop ended.
+/// Reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It was asked to.
@@ -91,7 +91,7 @@ async fn apply(update: &PodUpdate, workers: &mut PodWorkers, ready: &mut Sources
     ready.observe(update);
     let is_first = ready.all() && !was_ready;
     if is_first {
-        tracing::info!("every source was heard");
+        tracing::info!("all sources completed their first sync");
         workers.objects_settled();
     }
     let has_claims = update.objects.iter().any(|name| name.kind == ObjectKind::PersistentVolumeClaim);

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// How often every pod looks again although nothing was told (kubelet rule C8).
+/// Period after which every pod is checked although no event came (kubelet rule C8).
 pub const TICK: Duration = Duration::from_secs(60);
 
 /// The tick; the first one comes after one period.
@@ -49,7 +49,7 @@ pub async fn run(
     let mut heard = Some(heard);
     loop {
         if let Some(heard) = heard.take_if(|_| ready.all()) {
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             heard.send(()).ok();
         }
         if let ControlFlow::Break(ended) = sync_loop_iteration(&mut inputs, &mut workers, &mut ready, &mut housekeeping).await {

@@ -1,4 +1,4 @@
-//! What a daemon finds at its start: there is one way to start, and it is recovery (promise P7).
+//! Start of the daemon, which always is a recovery (promise P7).
 
 use crate::config::Paths;
 use crate::mux::DesiredPod;
@@ -10,15 +10,15 @@ use crate::worker::record::{self, PodRecord, RecordError, Records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a pod that does not run waits for its source before it is started from its record. The last good set of every source
-/// is on disk and arrives in this time; only a pod whose source cannot even read that is started without having been asked for.
+/// Time that a stopped pod waits for its source before it is started from its record. The last good set of every source is on disk and
+/// arrives in this time; only a pod whose source cannot even read that is started without having been asked for.
 const SOURCE_DELAY: Duration = Duration::from_secs(2);
 
-/// Why the daemon cannot start.
+/// Reason why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The runtime does not know what runs.
-    #[error("look at what runs")]
+    #[error("list running sandboxes and containers")]
     Runtime(#[source] RuntimeError),
     /// The records cannot be listed.
     #[error("read pod records")]
@@ -33,7 +33,7 @@ pub enum RecoverError {
 struct Found {
     record: PodRecord,
     observed: Option<ObservedPod>,
-    /// Its record was lost: what it shall be is not known before a source says.
+    /// Its record was lost: its desired state is unknown until its source delivers.
     is_rebuilt: bool,
 }
 
@@ -53,7 +53,7 @@ impl Recovered {
         let Records { records, unreadable, without } = record::read_all(paths).map_err(RecoverError::Records)?;
         for (uid, error) in &unreadable {
             record::set_aside(paths, uid);
-            tracing::error!(pod_uid = %uid, error = %crate::telemetry::error_chain(error), "pod record is set aside");
+            tracing::error!(pod_uid = %uid, error = %crate::telemetry::error_chain(error), "unreadable pod record set aside");
         }
         let mut observed: BTreeMap<PodUid, ObservedPod> = observed.into_iter().map(|pod| (pod.uid.clone(), pod)).collect();
         let mut recovered = Recovered::default();
@@ -84,7 +84,7 @@ impl Recovered {
     /// Hands the pods to the workers.
     pub fn adopt(self, workers: &mut PodWorkers) -> BTreeSet<PodUid> {
         for Found { record, observed, is_rebuilt } in self.pods {
-            tracing::info!(pod = %record.desired.full_name, uid = %record.desired.uid, "found again");
+            tracing::info!(pod = %record.desired.full_name, uid = %record.desired.uid, "recovered pod");
             let has_sandbox =
                 observed.as_ref().and_then(|pod| pod.sandbox.as_ref()).is_some_and(|sandbox| sandbox.shim_pid.is_some());
             let delay = match (is_rebuilt, has_sandbox || record.result.is_some() || record.is_removed) {

@@ -53,7 +53,7 @@ fn make_one(base: impl AsFd, parent: &Path, component: Component<'_>, mode: u32)
     let parent = open_beneath(base, parent)?;
     match mkdirat(&parent, name, Mode::from_raw_mode(mode & 0o777)) {
         Ok(()) => {}
-        // Made by somebody else in the meantime, or a symlink to nowhere: the next look tells.
+        // Created by another process in the meantime, or a dangling symlink: the next attempt finds out.
         Err(Errno::EXIST) => return Ok(()),
         Err(error) => return Err(error.into()),
     }

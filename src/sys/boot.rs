@@ -1,4 +1,4 @@
-//! Which boot this is: process ids, mounts and cgroups mean nothing in another one.
+//! Identity of the boot: process IDs, mounts and cgroups mean nothing in another one.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A point in time that no change of the wall clock moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootTime {
-    /// Which boot; empty where the kernel does not say, so that no two are told apart.
+    /// ID of the boot; empty where the kernel does not report it, so that no two boots are told apart.
     pub boot_id: String,
     /// Time since it, sleep included.
     pub since_boot: Duration,

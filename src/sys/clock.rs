@@ -1,4 +1,4 @@
-//! The time, as decisions and as people need it.
+//! Time for decisions, and time for people.
 //!
 //! Hosts without a battery-backed clock boot in the past and jump forward when the network comes. So what is *decided* (back-off, grace,
 //! deadlines) is counted on a clock that never jumps, and wall-clock time is only *shown* and recorded (promise P1).
@@ -82,7 +82,7 @@ impl Clock {
         Self { beginning: Instant::now(), wall: WallClock::System }
     }
 
-    /// A wall clock that says `start` now and goes on with tokio's clock: for tests.
+    /// A wall clock that starts at `start` and follows tokio's clock: for tests.
     pub fn starting_at(start: Timestamp) -> Self {
         Self { beginning: Instant::now(), wall: WallClock::Fixed(start) }
     }

@@ -1,4 +1,4 @@
-//! What a directory holds on its disk, counted as `du` counts: blocks, not lengths, and a file with several names once.
+//! Disk usage of a directory, counted as `du` counts: blocks, not lengths, and a file with several names once.
 //!
 //! Containers write into these directories while they are walked, and may do so with the intent to mislead: nothing is followed out of the
 //! tree or onto another file system, memory and work are bounded, and what goes beyond the bounds is not counted. So the sum is never too
@@ -20,10 +20,10 @@ const MAX_DEPTH: usize = 64;
 const MAX_KEPT: usize = 64;
 /// Files with several names that are remembered.
 const MAX_LINKED: usize = 65_536;
-/// What a block of `st_blocks` is, on every file system.
+/// Size of a block of `st_blocks`, on every file system.
 const BLOCK_BYTES: u64 = 512;
 
-/// How many entries may be looked at, over several walks.
+/// Number of entries that may be visited, over several walks.
 #[derive(Debug)]
 pub struct WalkBudget {
     entries: u64,
@@ -35,7 +35,7 @@ impl WalkBudget {
         Self { entries }
     }
 
-    /// Whether nothing is left: what was counted may not be all.
+    /// Returns true if nothing is left: the count may be incomplete.
     pub const fn is_spent(&self) -> bool {
         self.entries == 0
     }
@@ -81,7 +81,7 @@ impl Walk<'_> {
             if !self.budget.spend() {
                 return;
             }
-            // What is removed meanwhile is no loss.
+            // Files removed meanwhile do not count.
             let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 self.enter_child(directory, name, &stat, depth);

@@ -1,11 +1,11 @@
-//! Whether anybody still writes to a file.
+//! Detection of writers of a file.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Whether some process has `file` open for writing. `file` itself must be open for reading only.
-/// Where the file system has no leases (network file systems, some FUSE ones) the answer is `false`.
+/// Returns true if some process has `file` open for writing. `file` itself must be open for reading only. Where the file system has no
+/// leases (network file systems, some FUSE ones) the answer is `false`.
 ///
 /// The kernel grants a read lease only when there is no writer; it is given back at once.
 #[expect(unsafe_code, reason = "neither nix nor rustix has leases")]

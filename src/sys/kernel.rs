@@ -1,4 +1,4 @@
-//! What this kernel and this process's rights allow: facts that pure code takes as an argument.
+//! Abilities of this kernel and rights of this process: facts that pure code takes as an argument.
 
 use super::cgroup::{CgroupError, CgroupVersion, Hierarchies};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Facts about the kernel; the same for all containers until a reboot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFacts {
-    /// Which cgroup interface carries the controllers.
+    /// Version of the cgroup interface that has the controllers.
     pub cgroup: CgroupVersion,
     /// Major and minor version.
     pub release: (u32, u32),
@@ -42,7 +42,7 @@ pub struct HostDevice {
     pub gid: u32,
 }
 
-/// Why a fact could not be learnt.
+/// Reason why a fact could not be learnt.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// A file under `/proc` or `/dev` could not be read.
@@ -50,7 +50,7 @@ pub enum KernelError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -85,12 +85,12 @@ pub fn host_name() -> String {
     nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Whether an AppArmor profile of this name is loaded. No, where the kernel has no AppArmor or does not show its profiles.
+/// Returns true if an AppArmor profile of this name is loaded. False where the kernel has no AppArmor or does not show its profiles.
 pub fn has_apparmor_profile(name: &str) -> bool {
     fs::read_to_string("/sys/kernel/security/apparmor/profiles").is_ok_and(|profiles| lists_profile(&profiles, name))
 }
 
-/// Whether the kernel shows its AppArmor profiles, and this is none of them.
+/// Returns true if the kernel shows its AppArmor profiles, and this is none of them.
 pub fn lacks_apparmor_profile(name: &str) -> bool {
     fs::read_to_string("/sys/kernel/security/apparmor/profiles").is_ok_and(|profiles| !lists_profile(&profiles, name))
 }

@@ -18,8 +18,8 @@ const PACK_OBJECTS: libc::size_t = 4_000_000;
 /// Size of one object that a delta makes.
 const OBJECT_SIZE: libc::size_t = 256 << 20;
 
-/// Sets libgit2 up once per process: it reads nobody's configuration, opens repositories whoever owns them (it executes nothing that
-/// stands in them), takes little memory, and takes no pack that wants much. To be called before anything else of libgit2.
+/// Configures libgit2 once per process: it ignores all configuration files, opens repositories of any owner (it executes nothing in them),
+/// uses little memory, and refuses packs that need much. To be called before anything else of libgit2.
 pub fn initialise() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! The secret of this host: what Secrets are sealed with on disk, and what fingerprints of values are keyed with.
+//! The secret key of this host: it seals Secrets on disk, and keys the fingerprints of values.
 //!
 //! 32 random bytes, made at the first start, in a file that only root reads; or a systemd credential called `podstead.machine-key`, which
 //! the unit may load from a file that is encrypted with the TPM. A lost key costs no pod: what is sealed with it is unknown until its
@@ -29,7 +29,7 @@ pub fn credentials() -> Option<OsString> {
     std::env::var_os("CREDENTIALS_DIRECTORY")
 }
 
-/// Why there is no key.
+/// Reason why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineKeyError {
     /// It cannot be read.
@@ -37,7 +37,7 @@ pub enum MachineKeyError {
     Read {
         /// File or credential.
         path: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: io::Error,
     },
@@ -50,11 +50,11 @@ pub enum MachineKeyError {
         found: usize,
     },
     /// It cannot be made.
-    #[error("make machine key {}", path.display())]
+    #[error("create machine key {}", path.display())]
     Make {
         /// The file.
         path: PathBuf,
-        /// What the disk, or the source of randomness, said.
+        /// The error of the disk or of the random number generator.
         #[source]
         source: io::Error,
     },
@@ -87,7 +87,9 @@ impl MachineKey {
         }
         let failed = |source| MachineKeyError::Make { path: file.to_owned(), source };
         let mut bytes = [0; BYTES];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| failed(io::Error::other("no randomness")))?;
+        SystemRandom::new()
+            .fill(&mut bytes)
+            .map_err(|_| failed(io::Error::other("the system's random number generator failed")))?;
         atomic_file::write_durable(file, &bytes, 0o600).map_err(failed)?;
         Ok(Self(bytes))
     }
@@ -98,12 +100,12 @@ impl MachineKey {
         if let Err(error @ MachineKeyError::Length { .. }) = read(file) {
             let aside = file.with_extension("damaged");
             fs::rename(file, &aside).map_err(|source| MachineKeyError::Make { path: file.to_owned(), source })?;
-            tracing::error!(%error, aside = %aside.display(), "machine key is made anew: sealed Secrets are unknown until they are delivered again");
+            tracing::error!(%error, aside = %aside.display(), "damaged machine key set aside, creating a new one: sealed Secrets cannot be read until their sources deliver them again");
         }
         Self::load_or_make(file, credentials)
     }
 
-    /// A key for one purpose, which tells nothing of those for others.
+    /// Derives a key for one purpose, which reveals nothing about those for others.
     pub fn derive(&self, purpose: &str) -> [u8; BYTES] {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), purpose.as_bytes());
         let mut derived = [0; BYTES];

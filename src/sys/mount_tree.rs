@@ -7,7 +7,7 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// Whether what is mounted below comes along.
+/// Handling of the mounts below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submounts {
     /// Only the mount itself.
@@ -16,7 +16,7 @@ pub enum Submounts {
     Take,
 }
 
-/// How mount events travel.
+/// Propagation of mount events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventFlow {
     /// Neither in nor out.

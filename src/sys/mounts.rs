@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub struct MountEntry {
     /// The directory of the file system that is mounted: `/`, or a path in it for a bind mount.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
     /// Type of the file system, e.g. `tmpfs`.
     pub kind: String,
@@ -128,7 +128,7 @@ pub fn detach(point: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether something is mounted at exactly `point`.
+/// Returns true if something is mounted at exactly `point`.
 pub fn is_mount_point(mounts: &[MountEntry], point: &Path) -> bool {
     mounts.iter().any(|mount| mount.point.as_os_str().as_bytes() == point.as_os_str().as_bytes())
 }

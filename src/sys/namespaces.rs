@@ -49,11 +49,11 @@ impl Namespace {
     }
 }
 
-/// What went wrong with a namespace.
+/// Error of a namespace operation.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// The kernel did not make it.
-    #[error("make namespaces {0:?}")]
+    #[error("create namespaces {0:?}")]
     Unshare(Vec<Namespace>, #[source] nix::Error),
     /// The directory of pins or a file in it could not be made.
     #[error("make {}", _0.display())]

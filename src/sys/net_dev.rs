@@ -8,9 +8,9 @@ use std::io;
 pub struct InterfaceCounters {
     /// Its name.
     pub name: String,
-    /// What came in.
+    /// Received traffic.
     pub received: Traffic,
-    /// What went out.
+    /// Sent traffic.
     pub sent: Traffic,
 }
 

@@ -1,4 +1,4 @@
-//! Sockets of another network namespace. A socket stays in the namespace that it was made in, whoever uses it afterwards.
+//! Sockets of another network namespace. A socket stays in the namespace that it was created in, regardless of its user.
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};

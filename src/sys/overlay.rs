@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Why there is no overlay.
+/// Reason why there is no overlay.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
     /// A directory could not be made.
@@ -31,11 +31,11 @@ pub enum OverlayError {
     /// The kernel refused.
     #[error("mount overlay of {layers} layers on {}", target.display())]
     Mount {
-        /// How many layers.
+        /// Number of layers.
         layers: usize,
-        /// Where.
+        /// Mount point.
         target: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },

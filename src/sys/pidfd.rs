@@ -1,4 +1,4 @@
-//! Processes held by a file descriptor: signals and namespaces reach the process that was meant, however fast ids are reused.
+//! Processes held by a file descriptor: signals and namespaces reach the intended process, even if IDs are reused.
 #![expect(unsafe_code, reason = "pidfd calls with raw signal numbers and namespace sets have no safe wrapper")]
 
 use nix::errno::Errno;

@@ -1,4 +1,4 @@
-//! What this host uses, from `/proc`.
+//! Resource usage of this host, from `/proc`.
 
 use std::fs;
 use std::io;

@@ -5,7 +5,7 @@ use nix::errno::Errno;
 use nix::sched::CloneFlags;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 
-/// Which side of a fork this is.
+/// Side of a fork.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fork {
     /// The caller; the new process has this id.
@@ -113,7 +113,7 @@ pub fn inherited_descriptor(number: i32) -> nix::Result<std::os::fd::OwnedFd> {
     }
     // SAFETY: fcntl checks whether the descriptor is open; a wrong one is EBADF.
     fcntl(unsafe { BorrowedFd::borrow_raw(number) }, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
-    // SAFETY: it is open, and whoever executed this program meant it for this call alone.
+    // SAFETY: it is open, and the caller of this program passed it for this call alone.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

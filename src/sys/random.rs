@@ -1,4 +1,4 @@
-//! Chance, where nothing depends on its quality: what several hosts or pods would do at the same moment is spread by it.
+//! Random numbers of low quality, for spreading actions of several hosts or pods over time.
 
 use ring::rand::{SecureRandom, SystemRandom};
 

@@ -27,7 +27,7 @@ pub fn remove_tree(directory: &Path) -> io::Result<()> {
     remove_directory(parent.as_fd(), &CString::new(name.as_encoded_bytes())?)
 }
 
-/// Deletes whatever `name` in `parent` is; a directory as [`remove_tree`] does. NotFound is success.
+/// Deletes `name` in `parent`, of any type; a directory as [`remove_tree`] does. NotFound is success.
 pub fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     let name = CString::new(name)?;
     match unlinkat(parent, &name, AtFlags::empty()) {
@@ -43,7 +43,7 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     };
     let mut moved = 0;
-    // What was too deep is moved to the top, so that one more round meets it there.
+    // Directories that are too deep are moved to the top, for one more round.
     while !empty(&top, &top, 0, &mut moved)? {}
     ignore_absent(unlinkat(parent, name, AtFlags::REMOVEDIR))
 }

@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 
-/// What came of it, when the caller still runs.
+/// Result, if the caller still runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Protection {
     /// This process runs from a read-only mount.

@@ -1,11 +1,11 @@
-//! Addresses that are listened at as soon as they can be had: one of an interface that is not up yet, a port that somebody else still has.
+//! Listening on addresses as soon as they are available: of an interface that is not up yet, a port that is still in use.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// Listens at `address`. One that cannot be had is tried again after each `pause`; `tell` is called for the first failure alone.
+/// Listens on `address`. A failure is retried after each `pause`; `tell` is called for the first failure only.
 pub async fn listen(address: SocketAddr, pause: Duration, tell: impl FnOnce(&io::Error) + Send) -> TcpListener {
     let mut tell = Some(tell);
     loop {

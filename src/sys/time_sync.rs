@@ -1,8 +1,8 @@
-//! Whether something keeps the clock right.
+//! State of the clock's synchronisation.
 
 #![expect(unsafe_code, reason = "adjtimex has no safe wrapper")]
 
-/// Whether a time service keeps the clock right, as the kernel was told; unknown if the kernel does not say.
+/// Returns true if a time service keeps the clock right, according to the kernel; `None` if the kernel does not report it.
 pub fn is_synchronised() -> Option<bool> {
     // SAFETY: all of `timex` may be zero, and modes of zero only ask.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };

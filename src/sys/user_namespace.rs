@@ -15,18 +15,18 @@ pub const IDS: u32 = 65_536;
 
 const DONE: u8 = b'+';
 
-/// Why there is no user namespace.
+/// Reason why there is no user namespace.
 #[derive(Debug, thiserror::Error)]
 pub enum UserNamespaceError {
     /// No child, or no way to talk to it.
     #[error("start the first process of the user namespace")]
     Start(#[source] io::Error),
     /// The kernel refused the mapping.
-    #[error("map ids of the user namespace from {first}")]
+    #[error("map the IDs of the user namespace from {first}")]
     Map {
         /// The host's id of its root.
         first: u32,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -103,7 +103,7 @@ fn map_and_pin(
 
 /// In the child. The error is for people.
 fn inside(parent: &mut UnixStream, own: &[Namespace], set_up: impl FnOnce() -> Result<(), NamespaceError>) -> Result<(), String> {
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("make a user namespace: {error}"))?;
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("create a user namespace: {error}"))?;
     parent.write_all(&[DONE]).map_err(|error| error.to_string())?;
     let mut mapped = [0];
     parent.read_exact(&mut mapped).map_err(|_| "the user namespace was not mapped".to_owned())?;

@@ -1,5 +1,4 @@
-//! Which events are told as they are, which are combined with similar ones, and which are one too many: as client-go's
-//! `EventCorrelator` decides it. **Pure**.
+//! Decides for each event whether it is recorded, combined with similar ones or dropped, as client-go's `EventCorrelator` does. **Pure**.
 //!
 //! Events of one subject, type and reason that differ in their message are similar. From the tenth message within ten minutes of each
 //! other on they become one event. A pod or container that has told much in a short time may tell one more event every five minutes.
@@ -20,7 +19,7 @@ const REFILL: SignedDuration = SignedDuration::from_mins(5);
 /// Subjects, and groups of similar events, that are remembered; those that were silent for longest are forgotten first.
 const MAX_REMEMBERED: usize = 2048;
 
-/// What becomes of an event.
+/// Decision about an event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
     /// It is an entry of its own, or raises the count of the one with the same message.
@@ -31,7 +30,7 @@ pub(super) enum Verdict {
     Dropped,
 }
 
-/// What was told lately.
+/// Recently recorded events.
 #[derive(Debug, Default)]
 pub(super) struct Correlator {
     similar: BTreeMap<(Subject, EventType, String), Similar>,
@@ -46,7 +45,7 @@ struct Similar {
     last: Timestamp,
 }
 
-/// What a subject may still tell.
+/// Token bucket of a subject.
 #[derive(Debug)]
 struct Bucket {
     tokens: u32,
@@ -91,7 +90,7 @@ impl Correlator {
     fn may_tell(&mut self, subject: &Subject, now: Timestamp) -> bool {
         match subject {
             Subject::Pod { .. } => {}
-            // What they say is said nowhere else, and few things make them speak.
+            // Their events appear nowhere else, and few things cause them.
             Subject::Source(_) | Subject::Node => return true,
         }
         if !self.buckets.contains_key(subject) {

@@ -24,7 +24,7 @@ const HISTORY: usize = 512;
 /// Before the message of an entry that stands for many (client-go's words).
 const COMBINED: &str = "(combined from similar events): ";
 
-/// What makes two events the same event.
+/// Identity of an event: equal events are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey {
     subject: Subject,
@@ -39,7 +39,7 @@ pub struct EventKey {
 pub struct LoggedEvent {
     /// A unique number for its name.
     pub serial: u64,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// Normal or Warning.
     pub kind: EventType,
@@ -49,7 +49,7 @@ pub struct LoggedEvent {
     pub message: String,
     /// It stands for many that differ in their message.
     pub is_combined: bool,
-    /// How often it happened.
+    /// Number of occurrences.
     pub count: u32,
     /// When it happened first.
     pub first_seen: Timestamp,

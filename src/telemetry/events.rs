@@ -12,7 +12,7 @@ pub enum EventType {
     Warning,
 }
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// A pod, and in it a container (`spec.containers{web}`).

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// What happened to an entry.
+/// Kind of change to an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It was not there before.
@@ -22,7 +22,7 @@ pub enum ChangeKind {
 /// One change of one entry.
 #[derive(Debug)]
 pub struct Change<V> {
-    /// What happened.
+    /// Kind of change.
     pub kind: ChangeKind,
     /// The version that the journal got by it.
     pub version: u64,
@@ -40,7 +40,7 @@ impl<V> Clone for Change<V> {
 
 /// The version asked for is older than the history, or newer than the journal (it is from another life of the daemon): list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("version {asked} is not in the history, which goes from {oldest} to {latest}")]
+#[error("version {asked} is outside the recorded history, {oldest} to {latest}")]
 pub struct Expired {
     /// The version asked for.
     pub asked: u64,
@@ -137,7 +137,7 @@ impl<K: Ord, V> Journal<K, V> {
         self.lock().live.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.lock().live.is_empty()
     }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// What kubectl and every controller relies on: a list, and the changes since, give the present content.
+        /// The invariant of kubectl and every controller: a list, and the changes since, give the present content.
         #[test]
         fn a_list_and_the_changes_since_are_the_final_list(
             actions in proptest::collection::vec((0u8..6, proptest::option::of(0u32..3)), 0..60),

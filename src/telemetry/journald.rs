@@ -1,4 +1,4 @@
-//! Log lines to systemd's journal, each with its priority and its fields, so that `journalctl PODSTEAD_POD=web` finds what concerns a pod.
+//! Log lines to systemd's journal, each with its priority and its fields, so that `journalctl PODSTEAD_POD=web` finds the lines about a pod.
 //!
 //! The protocol is <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>: one datagram per message. Known crates either leave the fields out of the
 //! text that `journalctl` shows, or bring a second `nix` along.
@@ -11,7 +11,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Where the journal listens.
+/// Socket of the journal.
 pub(super) const SOCKET: &str = "/run/systemd/journal/socket";
 /// Longest text of a message and of a field, in bytes: far below the size of a datagram that the kernel passes.
 const MAX_VALUE_BYTES: usize = 16 << 10;

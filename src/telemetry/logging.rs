@@ -11,7 +11,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 /// Environment variable that overrides the configured level; takes the directives of `tracing`'s filter.
 pub const LEVEL_VARIABLE: &str = "PODSTEAD_LOG";
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -23,7 +23,7 @@ pub enum LogFormat {
     Journal,
 }
 
-/// Why logging could not be set up.
+/// Reason why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
     /// Level or `PODSTEAD_LOG` is not a filter.
@@ -31,7 +31,7 @@ pub enum LoggingError {
     BadLevel {
         /// As written.
         level: String,
-        /// What is wrong with it.
+        /// The parse error.
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
@@ -39,11 +39,11 @@ pub enum LoggingError {
     #[error("install the log subscriber")]
     AlreadySet(#[source] tracing::subscriber::SetGlobalDefaultError),
     /// The log that the control belongs to is gone.
-    #[error("change the level of the log")]
+    #[error("change the log level")]
     NotRunning(#[source] reload::Error),
 }
 
-/// Where the process stands: what of the environment matters for logging.
+/// The part of the environment that matters for logging.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogEnvironment {
     /// Value of `PODSTEAD_LOG`.
@@ -101,7 +101,7 @@ pub fn init(configured_level: &str, format: LogFormat, environment: &LogEnvironm
         LogFormat::Text => lines.boxed(),
         LogFormat::Journal => match JournaldLayer::connect(Path::new(super::journald::SOCKET)) {
             Ok(journal) => journal.boxed(),
-            // What systemd connected stderr to is the next best.
+            // stderr as connected by systemd is the next best.
             Err(_) => lines.without_time().boxed(),
         },
     };

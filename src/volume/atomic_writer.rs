@@ -23,7 +23,7 @@ const DATA: &str = "..data";
 const NEW_DATA: &str = "..data_tmp";
 const DIRECTORY: u32 = 0o755;
 const SET_GROUP: u32 = 0o2000;
-/// What a group may do with a file that is its by `fsGroup`.
+/// Mode bits that a group needs to read a file that is its by `fsGroup`.
 const GROUP_READS: u32 = 0o440;
 
 /// Writes volumes of one pod.
@@ -48,7 +48,7 @@ impl AtomicWriter {
             Some(_) | None => {
                 let name = PathBuf::from(format!("..{stamp}"));
                 if let Err(error) = self.fill(&volume.join(&name), files) {
-                    // What cannot be removed either is removed by the next write.
+                    // If the removal fails, too, the next write removes it.
                     fs::remove_dir_all(volume.join(&name)).ok();
                     return Err(error);
                 }
@@ -63,7 +63,7 @@ impl AtomicWriter {
         Ok(!is_same)
     }
 
-    /// Whether the volume was ever written.
+    /// Returns true if the volume was ever written.
     pub(super) fn is_written(volume: &Path) -> bool {
         present(volume).is_ok_and(|present| present.is_some())
     }
@@ -76,7 +76,7 @@ impl AtomicWriter {
         self.own_directory(volume)
     }
 
-    /// Whatever the umask is.
+    /// Sets mode and group regardless of the umask.
     fn own_directory(self, directory: &Path) -> io::Result<()> {
         let metadata = fs::symlink_metadata(directory)?;
         if let Some(group) = self.group.filter(|group| *group != metadata.gid()) {
@@ -90,7 +90,7 @@ impl AtomicWriter {
         if self.group.is_some() { file.mode | GROUP_READS } else { file.mode }
     }
 
-    /// Whether the directory holds exactly these files.
+    /// Returns true if the directory contains exactly these files.
     fn holds(self, directory: &Path, files: &VolumeFiles) -> io::Result<bool> {
         for (path, file) in files {
             let path = directory.join(path);
@@ -113,7 +113,7 @@ impl AtomicWriter {
         for (path, file) in files {
             let path = Path::new(path);
             if !path.components().all(|component| matches!(component, Component::Normal(_))) {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path:?} leaves the volume")));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path:?} points outside the volume")));
             }
             let mut parent = directory.to_owned();
             for component in path.parent().into_iter().flat_map(Path::components) {

@@ -15,7 +15,7 @@ pub(super) fn displace(paths: &Paths, claim: &ClaimName, owner: &ClaimOwner) -> 
     let ClaimName { namespace, name } = claim;
     tracing::warn!(
         namespace, claim = name, source = %owner.source, kept_in = %target.display(),
-        "the data of a source with allow make room for a claim of a source without it"
+        "moved the data of a restricted source's claim aside: an unrestricted source declares the same claim"
     );
     let volume = paths.persistent_volume(claim);
     fs::rename(&volume, &target)?;
@@ -23,7 +23,7 @@ pub(super) fn displace(paths: &Paths, claim: &ClaimName, owner: &ClaimOwner) -> 
     sync_parent(&volume)
 }
 
-/// Whether data of a version that did not record their owner become those of a claim that has none so far.
+/// Returns true if data of a version that did not record their owner move to a claim that has no data yet.
 pub(super) fn awaits_move(paths: &Paths, from: &ClaimName, to: &ClaimName) -> bool {
     let has_no_owner = || read_record(&paths.persistent_volume(from)).is_some_and(|record| record.owner.is_none());
     read_record(&paths.persistent_volume(to)).is_none() && has_no_owner()
@@ -37,7 +37,12 @@ pub(super) fn move_data(paths: &Paths, wanted: &Wanted) -> io::Result<()> {
     let users = users(paths)?;
     let is_free = |from: &ClaimName| !wanted.claims.contains_key(from) && !users.contains_key(from);
     for (to, from) in wanted.moves.iter().filter(|(to, from)| awaits_move(paths, from, to) && is_free(from)) {
-        tracing::info!(claim = to.name, from = from.namespace, to = to.namespace, "the data of a claim come over to its namespace");
+        tracing::info!(
+            claim = to.name,
+            from = from.namespace,
+            to = to.namespace,
+            "moving the data of a claim to the source's namespace"
+        );
         let (volume, target) = (paths.persistent_volume(from), paths.persistent_volume(to));
         target.parent().map_or(Ok(()), |parent| make_directories(parent, PRIVATE))?;
         fs::rename(&volume, &target)?;
@@ -87,7 +92,7 @@ mod tests {
             self.paths.persistent_data(&ClaimName { namespace: namespace.into(), name: "data".into() })
         }
 
-        /// What a version before the one that recorded owners left.
+        /// Writes the data as a version before the one that recorded owners did.
         fn leave(&self, namespace: &str, text: &str) {
             fs::create_dir_all(self.data(namespace)).unwrap();
             fs::write(self.data(namespace).join("file"), text).unwrap();
@@ -143,7 +148,7 @@ mod tests {
         fs::write(disk.data("shop").join("file"), "of a").unwrap();
         disk.reclaim(&with_r);
         let refused = disk.take("2", "shop", with_r.seen_by(&id("r"))).unwrap_err();
-        assert!(refused.starts_with("the data of claim \"data\" are those of source a, not of r"), "{refused}");
+        assert!(refused.starts_with("the data of claim \"data\" belong to source a, not to r"), "{refused}");
         // Unrestricted sources take over from each other.
         let with_b = having(&["a", "b", "r!"], &["b"]);
         disk.take("3", "shop", with_b.seen_by(&id("b"))).unwrap();
@@ -172,7 +177,7 @@ mod tests {
         let both = having(&["r!", "s!"], &["r", "s"]);
         disk.reclaim(&both);
         disk.take("1", "shop", both.seen_by(&id("s"))).unwrap();
-        assert!(disk.take("2", "shop", both.seen_by(&id("r"))).unwrap_err().contains("are those of source s"));
+        assert!(disk.take("2", "shop", both.seen_by(&id("r"))).unwrap_err().contains("belong to source s"));
     }
 
     /// A restricted source `shop` with a namespace of its own, beside an unrestricted one.
@@ -200,7 +205,7 @@ mod tests {
         for waiting in [in_own_namespace(&shop, None), in_own_namespace(&shop, Some(""))] {
             disk.reclaim(&waiting);
             let refused = disk.take("1", "shop", waiting.seen_by(&id("shop"))).unwrap_err();
-            assert!(refused.contains("are about to come over from namespace \"default\""), "{refused}");
+            assert!(refused.contains("are not moved from namespace \"default\" yet"), "{refused}");
             assert!(disk.data("default").join("file").is_file());
         }
         fs::remove_dir_all(mark).unwrap();

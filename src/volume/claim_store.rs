@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-/// Why the data of a claim are not deleted.
+/// Reason why the data of a claim are not deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum PruneClaimError {
     /// There is no such volume.
-    #[error("there are no data of claim {namespace}/{name}", namespace = .0.namespace, name = .0.name)]
+    #[error("claim {namespace}/{name} has no data on this host", namespace = .0.namespace, name = .0.name)]
     NotFound(ClaimName),
     /// A source has the claim.
     #[error(
-        "claim {namespace}/{name} is wanted by source {from}: remove it there, with {POLICY}: Delete if its data shall go too",
+        "claim {namespace}/{name} is declared by source {from}: remove it there; set {POLICY}: Delete on it first to delete its data as well",
         namespace = claim.namespace, name = claim.name, POLICY = crate::pod::claims::RECLAIM_POLICY_ANNOTATION
     )]
     Wanted {
@@ -29,10 +29,10 @@ pub enum PruneClaimError {
         from: String,
     },
     /// A source that was not heard yet may have the claim.
-    #[error("whether claim {namespace}/{name} is wanted is not known: not every source was heard", namespace = .0.namespace, name = .0.name)]
+    #[error("a source may still declare claim {namespace}/{name}: waiting for the first sync of all sources", namespace = .0.namespace, name = .0.name)]
     NotSettled(ClaimName),
     /// Pods use it.
-    #[error("claim {namespace}/{name} is used by {count} of the pods of this host", namespace = claim.namespace, name = claim.name, count = users.len())]
+    #[error("claim {namespace}/{name} is used by {count} of this host's pods", namespace = claim.namespace, name = claim.name, count = users.len())]
     InUse {
         /// The claim.
         claim: ClaimName,
@@ -44,13 +44,13 @@ pub enum PruneClaimError {
     Failed {
         /// The claim.
         claim: ClaimName,
-        /// Why.
+        /// The reason.
         #[source]
         source: VolumeError,
     },
 }
 
-/// What the API needs of persistent volumes.
+/// The persistent volumes as the API uses them.
 #[async_trait]
 pub trait ClaimStore: Send + Sync + fmt::Debug + 'static {
     /// All that are on disk.
@@ -111,7 +111,7 @@ fn list(shared: &Shared) -> Result<Vec<PersistentVolume>, VolumeError> {
     claims::list(&shared.paths).map_err(|error| VolumeError::Claims(error.to_string()))
 }
 
-/// Deletes what is in the trash; nobody else does so meanwhile.
+/// Empties the trash; one caller at a time.
 pub(super) fn empty_trash(shared: &Shared) -> Result<(), VolumeError> {
     let _emptying = shared.trash.lock().unwrap_or_else(PoisonError::into_inner);
     claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")))
@@ -135,12 +135,12 @@ fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_comple
     if !volume.users.is_empty() {
         return Err(PruneClaimError::InUse { claim: claim.clone(), users: volume.users });
     }
-    tracing::info!(namespace = claim.namespace, claim = claim.name, "delete the data of a claim on request");
+    tracing::info!(namespace = claim.namespace, claim = claim.name, "deleting the data of a claim on request");
     claims::discard(&shared.paths, claim).map_err(|error| failed(VolumeError::Claims(error.to_string())))?;
     drop(held);
-    // The claim has no data any more, whatever becomes of the rest: housekeeping tries again.
+    // The claim has no data any more, even if this fails: housekeeping retries.
     if let Err(error) = empty_trash(shared) {
-        tracing::warn!(%error, "cannot delete all of what was thrown away");
+        tracing::warn!(%error, "cannot empty the trash of volumes");
     }
     Ok(())
 }

@@ -38,14 +38,14 @@ const UNNAMED: &str = ".data";
 /// Only root passes: containers get the data themselves.
 pub(super) const PRIVATE: u32 = 0o750;
 
-/// What is kept of a claim beside its data.
+/// Record of a claim beside its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRecord {
     pub(super) version: u32,
     /// When the directory was made.
     pub created_at: Timestamp,
-    /// What the claim asked for when it was seen last.
+    /// The claim's request when it was seen last.
     #[serde(flatten)]
     pub terms: ClaimTerms,
     /// The source that has, or had, the claim. Versions before did not record it.
@@ -53,7 +53,7 @@ pub struct ClaimRecord {
     pub owner: Option<ClaimOwner>,
 }
 
-/// What a mark says.
+/// Content of a mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     #[serde(flatten)]
@@ -79,25 +79,25 @@ pub(super) fn mark(volume: &str, claim: &ClaimName) -> String {
     format!("{volume}.{}", claim.name)
 }
 
-/// Makes the claim's directory and marks that the pod uses it; nobody may take or delete claims meanwhile.
+/// Creates the claim's directory and records that the pod uses it; claims must not be taken or deleted meanwhile.
 pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> Result<(), String> {
     let ClaimedVolume { volume, claim, terms, owner, moves_from } = claimed;
     if let Some(from) = moves_from.as_ref().filter(|from| awaits_move(paths, from, claim)) {
-        return Err(format!("the data of claim {:?} are about to come over from namespace {:?}", claim.name, from.namespace));
+        return Err(format!("the data of claim {:?} are not moved from namespace {:?} yet", claim.name, from.namespace));
     }
     match make(paths, claim, terms, owner) {
         Ok(None) => {}
         Ok(Some(other)) => {
             return Err(format!(
-                "the data of claim {:?} are those of source {other}, not of {}: only source {other} can share them, in share of podstead's \
+                "the data of claim {:?} belong to source {other}, not to {}: only source {other} can share them, under share in podstead's \
                  configuration",
                 claim.name, owner.source
             ));
         }
-        Err(error) => return Err(format!("make the volume of claim {:?}: {error}", claim.name)),
+        Err(error) => return Err(format!("create the volume of claim {:?}: {error}", claim.name)),
     }
     if terms.is_exclusive() {
-        let users = users(paths).map_err(|error| format!("look for users of claim {:?}: {error}", claim.name))?;
+        let users = users(paths).map_err(|error| format!("list the users of claim {:?}: {error}", claim.name))?;
         if users.get(claim).is_some_and(|users| users.iter().any(|user| *user != pod.uid)) {
             // The scheduler's words.
             return Err("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode".to_owned());
@@ -111,7 +111,7 @@ pub(super) fn take(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume) -> 
         make_directories(&paths.claim_marks(&pod.uid), PRIVATE)?;
         write_mark(&place, &Mark { claim: claim.clone(), group: None })
     };
-    mark().map_err(|error| format!("mark claim {:?} as used: {error}", claim.name))
+    mark().map_err(|error| format!("record claim {:?} as used: {error}", claim.name))
 }
 
 /// Gives the data of a claim that was taken to the pod's `fsGroup`, unless the pod cannot write to it.
@@ -139,7 +139,7 @@ pub(super) fn give(paths: &Paths, pod: &DesiredPod, claimed: &ClaimedVolume, giv
         }
         if given == group { Ok(()) } else { write_mark(&place, &Mark { claim: claimed.claim.clone(), group }) }
     };
-    give().map_err(|error| format!("give the data of claim {:?} to the group: {error}", claimed.claim.name))
+    give().map_err(|error| format!("set the group of the data of claim {:?}: {error}", claimed.claim.name))
 }
 
 /// A mark that a crash left half-written is of a pod that has mounted nothing yet.
@@ -158,7 +158,7 @@ pub(super) struct Wanted {
     pub(super) claims: BTreeMap<ClaimName, Vec<(ClaimTerms, ClaimOwner)>>,
     /// Claims whose data become those of another claim, by this one.
     pub(super) moves: BTreeMap<ClaimName, ClaimName>,
-    /// Whether a claim that is not there is gone for sure.
+    /// True if a missing claim is known to be gone.
     pub(super) is_complete: bool,
 }
 
@@ -179,12 +179,12 @@ impl Wanted {
         wanted
     }
 
-    /// Whether these data are about to become those of another claim.
+    /// Returns true if these data are about to move to another claim.
     pub(super) fn awaits(&self, paths: &Paths, claim: &ClaimName) -> bool {
         !self.claims.contains_key(claim) && self.moves.iter().any(|(to, from)| from == claim && awaits_move(paths, from, to))
     }
 
-    /// Whether a source has a claim whose data these are.
+    /// Returns true if a source has the claim of these data.
     pub(super) fn has(&self, volume: &PersistentVolume) -> bool {
         let recorded = volume.record.as_ref().and_then(|record| record.owner.as_ref());
         let claims = self.claims.get(&volume.claim).into_iter().flatten();
@@ -192,7 +192,7 @@ impl Wanted {
     }
 }
 
-/// Makes the directories of all claims, and puts the volumes that are to be deleted into the trash; nobody may take claims meanwhile.
+/// Creates the directories of all claims, and moves the volumes to be deleted into the trash; claims must not be taken meanwhile.
 pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError> {
     let mut failures = Vec::new();
     failures.extend(move_data(paths, wanted).err().map(|error| error.to_string()));
@@ -201,7 +201,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
         for (terms, owner) in claimants {
             // A source that may not have the data is told when its pods want them.
             if let Err(error) = make(paths, claim, terms, owner) {
-                failures.push(format!("make {}/{}: {error}", claim.namespace, claim.name));
+                failures.push(format!("create claim {}/{}: {error}", claim.namespace, claim.name));
             }
         }
     }
@@ -218,7 +218,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
                     tracing::info!(
                         namespace = volume.claim.namespace,
                         claim = volume.claim.name,
-                        "delete the data of a claim that is gone"
+                        "deleting the data of a removed claim"
                     );
                     failures.extend(discard(paths, &volume.claim).err().map(|error| error.to_string()));
                 }

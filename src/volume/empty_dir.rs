@@ -23,10 +23,10 @@ pub(super) fn prepare(pod: &Pod, source: &EmptyDirVolumeSource, directory: &Path
     let medium = source.medium.as_deref().unwrap_or_default();
     let note = note(directory);
     if !is_there(directory, medium)? {
-        // What is noted was said of another directory.
+        // The note is about another directory.
         remove_durable(&note).map_err(|error| format!("remove {note:?}: {error}"))?;
     }
-    make(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
+    make(directory).map_err(|error| format!("create {directory:?}: {error}"))?;
     match medium {
         "" => unmounted(directory)?,
         "Memory" => mounted(directory, size_limit(pod, source, memory_bytes)?)?,
@@ -58,12 +58,12 @@ fn note(directory: &Path) -> PathBuf {
     directory.with_extension("ready")
 }
 
-/// What belongs to a volume of this name beside the others.
+/// Names of the files and directories that belong to a volume of this name.
 pub(super) fn entries(volume: &str) -> [String; 2] {
     [volume.to_owned(), format!("{volume}.ready")]
 }
 
-/// Whether the volume is there, on its medium.
+/// Returns true if the volume exists, on its medium.
 fn is_there(directory: &Path, medium: &str) -> Result<bool, String> {
     let wanted = match medium {
         "" => None,
@@ -118,7 +118,7 @@ fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
         // The kernel rounds the size of a tmpfs up to its pages, which have 16 or 64 KiB on some 64-bit ARM, and shows it in KiB.
         Some(present) if shown_size(present) == limit.map(|bytes| bytes.next_multiple_of(page_size() as u64)) => Ok(()),
         Some(present) => {
-            // What keeps it out of the swap can neither be added nor taken away.
+            // The option that keeps it out of the swap can neither be added nor removed.
             let is_unswapped = present.options.split(',').any(|option| option == NO_SWAP);
             let data = CString::new(if is_unswapped { format!("{size},{NO_SWAP}") } else { size });
             let resized =
@@ -135,10 +135,10 @@ fn page_bytes(pod: &Pod, medium: &str) -> Result<u64, String> {
     let size = match (medium.strip_prefix("HugePages-"), limited.next(), limited.next()) {
         (Some(size), _, _) => size,
         (None, Some(size), None) if medium == "HugePages" => size,
-        (None, _, _) => return Err(format!("medium {medium:?} does not say which of the pod's page sizes is meant")),
+        (None, _, _) => return Err(format!("medium {medium:?} names no page size, and the pod does not limit exactly one")),
     };
     let bytes = size.parse::<Amount>().ok().and_then(|amount| u64::try_from(amount.value()).ok());
-    bytes.ok_or_else(|| format!("medium {medium:?} has no size of pages"))
+    bytes.ok_or_else(|| format!("medium {medium:?} has an invalid page size"))
 }
 
 /// The pod's cgroup limits how many there can be.

@@ -18,14 +18,14 @@ pub(super) fn read(volume: &Path, path: &Path) -> io::Result<Option<Vec<u8>>> {
         found => found?,
     };
     if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    // What was found is opened, whatever its name means by now.
+    // Opened by descriptor: the name may lead elsewhere by now.
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let mut content = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
     if content.len() as u64 > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {MAX_BYTES} bytes")));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_BYTES} bytes")));
     }
     Ok(Some(content))
 }

@@ -10,14 +10,15 @@ use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the host's own files are, and whose name servers pods are sent to.
+/// Paths of the host's own files, and the cluster's name servers.
 #[derive(Clone, Debug)]
 pub struct NodeFiles {
     /// The host's `/etc/hosts`.
     pub hosts: PathBuf,
     /// The host's resolver settings.
     pub resolv_conf: PathBuf,
-    /// What systemd-resolved asks itself; used where `resolv_conf` names only its stub on loopback, which pods cannot reach.
+    /// resolv.conf with the servers that systemd-resolved uses; read where `resolv_conf` names only its stub on loopback, which pods cannot
+    /// reach.
     pub resolved: PathBuf,
     /// The cluster's name servers, where there is a cluster.
     pub cluster_dns: Option<ClusterDns>,
@@ -47,7 +48,11 @@ pub(super) fn write(
     pod_ips: &[IpAddr],
     dns: Option<&NetworkDns>,
 ) -> Result<Vec<String>, String> {
-    fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(|error| format!("make {directory:?}: {error}"))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o750)
+        .create(directory)
+        .map_err(|error| format!("create {directory:?}: {error}"))?;
     let domain = node.cluster_dns.as_ref().map_or(DEFAULT_CLUSTER_DOMAIN, |cluster| cluster.domain.as_str());
     let name = hostname(pod, domain);
     let on_host_network = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
@@ -67,7 +72,7 @@ pub(super) fn write(
 /// before the last.
 pub(super) fn termination_log(directory: &Path, attempt: u32) -> Result<PathBuf, String> {
     let path = directory.join(attempt.to_string());
-    let failed = |error: io::Error| format!("make termination log {path:?}: {error}");
+    let failed = |error: io::Error| format!("create termination log {path:?}: {error}");
     fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(failed)?;
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();

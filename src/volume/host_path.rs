@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path};
 
-/// Mode of directories that are made, whatever the umask: the kubelet's default for hostPath.
+/// Mode of created directories, regardless of the umask: the kubelet's default for hostPath.
 const DIRECTORY: u32 = 0o755;
 
-/// Checks that the path is what the manifest says it is, and makes it where the type says so. Without a type nothing is checked, and
+/// Checks that the path has the type in the manifest, and creates it where the type requires that. Without a type nothing is checked, and
 /// what is missing is made as a directory (as the CRI does when it mounts).
 ///
 /// Returns what was found, held by a descriptor. With bounds no link leads out of them, also while others rename what the path goes through.
@@ -26,7 +26,7 @@ pub(super) fn open(source: &HostPathVolumeSource, bounds: Option<&HostPathBounds
             match kind {
                 "" | "DirectoryOrCreate" => make_directory(path, bounds)?,
                 "FileOrCreate" => make_file(path, bounds)?,
-                _ => return Err(format!("hostPath {path:?} does not exist, a {} is wanted", noun(kind))),
+                _ => return Err(format!("hostPath {path:?} does not exist, expected a {}", noun(kind))),
             }
             find(path, bounds)
         }
@@ -38,7 +38,7 @@ pub(super) fn open(source: &HostPathVolumeSource, bounds: Option<&HostPathBounds
     Ok(found)
 }
 
-/// What the mount has to find again.
+/// Identity of a path that the mount must find again.
 pub(super) fn pinned(bounds: &HostPathBounds, found: &OwnedFd) -> io::Result<PinnedSource> {
     let facts = fstat(found)?;
     Ok(PinnedSource { beneath: bounds.prefix.clone(), device: facts.st_dev, inode: facts.st_ino })
@@ -52,9 +52,9 @@ fn check(path: &Path, kind: &str, found: FileType) -> Result<(), String> {
         "Socket" => found.is_socket(),
         "CharDevice" => found.is_char_device(),
         "BlockDevice" => found.is_block_device(),
-        other => return Err(format!("hostPath type {other:?} is not known")),
+        other => return Err(format!("hostPath type {other:?} is unknown")),
     };
-    if fits { Ok(()) } else { Err(format!("hostPath {path:?} is a {}, a {} is wanted", described(found), noun(kind))) }
+    if fits { Ok(()) } else { Err(format!("hostPath {path:?} is a {}, expected a {}", described(found), noun(kind))) }
 }
 
 /// The part of the path that others may change.
@@ -80,7 +80,7 @@ fn make_directory(path: &Path, bounds: Option<&HostPathBounds>) -> Result<(), St
             Some(inner) => make_beneath(find(&bounds.prefix, None)?, inner, DIRECTORY).map(drop),
         }),
     };
-    made.map_err(|error| format!("make hostPath directory {path:?}: {}", reason(bounds, &error)))
+    made.map_err(|error| format!("create hostPath directory {path:?}: {}", reason(bounds, &error)))
 }
 
 fn make_file(path: &Path, bounds: Option<&HostPathBounds>) -> Result<(), String> {
@@ -90,7 +90,7 @@ fn make_file(path: &Path, bounds: Option<&HostPathBounds>) -> Result<(), String>
         Some(Ok((bounds, Some(inner)))) => make_file_beneath(bounds, inner),
         Some(Err(error)) => Err(error),
     };
-    made.map_err(|error| format!("make hostPath file {path:?}: {}", reason(bounds, &error)))
+    made.map_err(|error| format!("create hostPath file {path:?}: {}", reason(bounds, &error)))
 }
 
 fn make_file_beneath(bounds: &HostPathBounds, inner: &Path) -> io::Result<()> {
@@ -116,11 +116,11 @@ fn reason(bounds: Option<&HostPathBounds>, error: &io::Error) -> String {
     match (bounds, error.raw_os_error()) {
         (Some(bounds), Some(nix::libc::EXDEV)) => {
             let prefix = bounds.prefix.display();
-            format!("a symbolic link leads out of {prefix}, which is what the source may use (an absolute link always does)")
+            format!(
+                "a symbolic link points outside {prefix}, the path that the source may mount (absolute links always point outside)"
+            )
         }
-        (Some(_), Some(nix::libc::ENOENT | nix::libc::EEXIST)) => {
-            "a symbolic link leads nowhere, or it changes all the time".to_owned()
-        }
+        (Some(_), Some(nix::libc::ENOENT | nix::libc::EEXIST)) => "a symbolic link is dangling or keeps changing".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -144,7 +144,7 @@ fn described(kind: FileType) -> &'static str {
         FileType::CharacterDevice => "character device",
         FileType::BlockDevice => "block device",
         FileType::Fifo => "named pipe",
-        FileType::Symlink | FileType::Unknown => "path of another kind",
+        FileType::Symlink | FileType::Unknown => "path of unknown type",
     }
 }
 
@@ -186,13 +186,13 @@ mod tests {
             assert_eq!(outcome(path, Some(kind)), Ok(()), "{path:?} {kind}");
         }
         let refused = |path: &Path, kind| outcome(path, Some(kind)).unwrap_err();
-        assert_eq!(refused(&file, "Directory"), format!("hostPath {file:?} is a file, a directory is wanted"));
-        assert_eq!(refused(root.path(), "File"), format!("hostPath {:?} is a directory, a file is wanted", root.path()));
-        assert_eq!(refused(&file, "Socket"), format!("hostPath {file:?} is a file, a socket is wanted"));
-        assert_eq!(refused(null, "BlockDevice"), "hostPath \"/dev/null\" is a character device, a block device is wanted");
-        assert_eq!(refused(&socket, "CharDevice"), format!("hostPath {socket:?} is a socket, a character device is wanted"));
+        assert_eq!(refused(&file, "Directory"), format!("hostPath {file:?} is a file, expected a directory"));
+        assert_eq!(refused(root.path(), "File"), format!("hostPath {:?} is a directory, expected a file", root.path()));
+        assert_eq!(refused(&file, "Socket"), format!("hostPath {file:?} is a file, expected a socket"));
+        assert_eq!(refused(null, "BlockDevice"), "hostPath \"/dev/null\" is a character device, expected a block device");
+        assert_eq!(refused(&socket, "CharDevice"), format!("hostPath {socket:?} is a socket, expected a character device"));
         let absent = root.path().join("absent");
-        assert_eq!(refused(&absent, "Directory"), format!("hostPath {absent:?} does not exist, a directory is wanted"));
+        assert_eq!(refused(&absent, "Directory"), format!("hostPath {absent:?} does not exist, expected a directory"));
         assert!(!absent.try_exists().unwrap());
     }
 
@@ -210,7 +210,7 @@ mod tests {
         outcome(&path("file"), Some("FileOrCreate")).unwrap();
         assert_eq!(fs::read(path("file")).unwrap(), b"kept");
         let refused = outcome(&path("no/file"), Some("FileOrCreate")).unwrap_err();
-        assert!(refused.starts_with("make hostPath file"), "{refused}");
+        assert!(refused.starts_with("create hostPath file"), "{refused}");
     }
 
     #[test]
@@ -238,7 +238,10 @@ mod tests {
         for kind in ["", "Directory", "DirectoryOrCreate", "File", "FileOrCreate"] {
             for path in ["up", "up/file", "absolute", "absolute/new", "magic", "magic/etc", "dangling", "up/made/deep"] {
                 let refused = open(path, kind).unwrap_err();
-                assert!(refused.contains("a symbolic link leads"), "{path} {kind}: {refused}");
+                assert!(
+                    ["a symbolic link points outside", "a symbolic link is dangling"].iter().any(|words| refused.contains(words)),
+                    "{path} {kind}: {refused}"
+                );
             }
         }
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "nothing was made outside");

@@ -1,4 +1,4 @@
-//! What the pods of each source may mount of the host, as it is configured now: not what a manifest says of itself.
+//! Paths of the host that the pods of each source may mount, as configured now, regardless of the manifests.
 
 use crate::config::{Allow, HostPathBounds};
 use crate::pod::SourceId;
@@ -27,8 +27,11 @@ impl HostPathPolicy {
             None => Err(format!("hostPath {path:?}: source {source} is not configured")),
             Some(None) => Ok(None),
             Some(Some(allow)) => {
-                let refused =
-                    || format!("hostPath {path:?}: source {source} may not use it (allow.hostPaths in podstead's configuration)");
+                let refused = || {
+                    format!(
+                        "hostPath {path:?}: source {source} is not allowed to mount it (allow.hostPaths in podstead's configuration)"
+                    )
+                };
                 allow.host_path_bounds(path).map(Some).ok_or_else(refused)
             }
         }

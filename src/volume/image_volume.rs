@@ -34,7 +34,7 @@ pub(super) fn prepare(place: &Path, image: &ResolvedImage) -> Result<(), String>
     write_atomic(&note(place), image.digest.as_bytes(), 0o600).map_err(failed)
 }
 
-/// Whether an image is mounted there.
+/// Returns true if an image is mounted there.
 pub(super) fn is_mounted(place: &Path) -> bool {
     let Ok(place) = fs::canonicalize(place) else { return false };
     mounts().is_ok_and(|mounts| is_mount_point(&mounts, &place))
@@ -45,7 +45,7 @@ fn note(place: &Path) -> PathBuf {
     place.with_extension("digest")
 }
 
-/// What belongs to a volume of this name beside the others.
+/// Names of the files and directories that belong to a volume of this name.
 pub(super) fn entries(volume: &str) -> [String; 3] {
     [volume.to_owned(), format!("{volume}.digest"), EMPTY.to_owned()]
 }

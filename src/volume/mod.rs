@@ -61,7 +61,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Why a pod's volumes are not ready; becomes `FailedMount` and keeps the container in `ContainerCreating`, or
+/// Reason why a pod's volumes are not ready; becomes `FailedMount` and keeps the container in `ContainerCreating`, or
 /// `CreateContainerConfigError` where a mount can never work.
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeError {
@@ -70,7 +70,7 @@ pub enum VolumeError {
     NotReady {
         /// Name in `spec.volumes`.
         volume: String,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// Will not work until the manifest or the host changes (e.g. a subPath that leaves its volume).
@@ -80,7 +80,7 @@ pub enum VolumeError {
         container: ContainerName,
         /// Name in `volumeMounts`.
         mount: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// Something of a pod that is gone could not be unmounted or deleted; the rest was. Tried again by housekeeping.
@@ -88,7 +88,7 @@ pub enum VolumeError {
     Removal {
         /// The pod.
         uid: PodUid,
-        /// What was left, and why.
+        /// The remains, with the reasons.
         reason: String,
     },
     /// Persistent volumes could not be read or deleted; the rest was.
@@ -99,7 +99,7 @@ pub enum VolumeError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         #[source]
         source: std::io::Error,
     },
@@ -120,11 +120,11 @@ pub struct ContainerMounts {
     pub termination_log: PathBuf,
     /// Bytes of `/dev/shm`, if a Memory emptyDir is not mounted there; `None` for the default.
     pub shm_size: Option<u64>,
-    /// What did not fit into `/etc/resolv.conf`, in the kubelet's words; for events.
+    /// Entries that did not fit into `/etc/resolv.conf`, in the kubelet's words; for events.
     pub dns_exceeded: Vec<String>,
 }
 
-/// What the volumes of a pod are made from beside its spec.
+/// Contents of a pod's volumes besides its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeContents {
     /// Files from objects and from the pod.
@@ -135,16 +135,16 @@ pub struct VolumeContents {
     pub images: Vec<(String, ResolvedImage)>,
 }
 
-/// How much of a pod's persistent volumes is given to its `fsGroup`.
+/// Extent of setting the `fsGroup` of a pod's persistent volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Giving {
     /// All, as `fsGroupChangePolicy` says: the pod is about to start, as when a kubelet mounts.
     All,
-    /// What the pod has not given to the group before: owners and modes of the rest are its containers'.
+    /// Only the part that this pod has not set before: owners and modes of the rest are its containers'.
     Rest,
 }
 
-/// What workers need of volumes.
+/// The volumes as workers use them.
 #[async_trait]
 pub trait VolumeService: Send + Sync + fmt::Debug + 'static {
     /// Makes all volumes of the pod. Idempotent; data of an emptyDir survives until [`VolumeService::remove`]. Those with files get these

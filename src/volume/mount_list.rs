@@ -89,7 +89,7 @@ impl Request<'_> {
         let volume =
             volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
         let Whole { path: whole, opened, bounds } = self.whole(volume)?;
-        // What is missing in there is never the container's to make.
+        // A container must never create missing files in there.
         let missing = if is_projected(volume) || volume.image.is_some() { Missing::Refused } else { Missing::Made };
         let wanted = sub_path::wanted(mount, self.environment);
         let is_part = matches!(&wanted, Ok(Some(_)));
@@ -112,7 +112,7 @@ impl Request<'_> {
         let never_written = bounds.is_some_and(|bounds| bounds.read_only);
         if never_written && propagation != Propagation::Private {
             return Err(bad(
-                "its source may only read it, and what is mounted there later would be writable: leave mountPropagation out".into(),
+                "its source may mount it read-only, but mountPropagation would make later mounts below it writable: remove mountPropagation".into(),
             ));
         }
         let read_only =
@@ -140,19 +140,19 @@ impl Request<'_> {
         Ok(Whole { path: PathBuf::from(&source.path), opened: bounds.is_some().then_some(opened), bounds })
     }
 
-    /// Where a volume of podstead's own is.
+    /// Path of a volume that podstead owns.
     fn volume_path(&self, volume: &Volume) -> Result<PathBuf, VolumeError> {
         if is_projected(volume) {
             let directory = self.paths.projected(&self.pod.uid).join(&volume.name);
             let is_written = AtomicWriter::is_written(&directory);
             return is_written
                 .then_some(directory)
-                .ok_or_else(|| VolumeError::not_ready(&volume.name, "its files are not written"));
+                .ok_or_else(|| VolumeError::not_ready(&volume.name, "its files are not written yet"));
         }
         if volume.image.is_some() {
             let place = self.paths.image_volume(&self.pod.uid, &volume.name);
             let is_there = image_volume::is_mounted(&place);
-            return is_there.then_some(place).ok_or_else(|| VolumeError::not_ready(&volume.name, "its image is not mounted"));
+            return is_there.then_some(place).ok_or_else(|| VolumeError::not_ready(&volume.name, "its image is not mounted yet"));
         }
         if let Some(claim) = claim_of(&self.pod.pod, volume) {
             let data = self.paths.persistent_data(&claim);
@@ -163,7 +163,11 @@ impl Request<'_> {
         if volume.empty_dir.is_some() && directory.is_dir() {
             return Ok(directory);
         }
-        let reason = if volume.empty_dir.is_some() { "the directory of the emptyDir is gone" } else { "its type is not supported" };
+        let reason = if volume.empty_dir.is_some() {
+            "the directory of the emptyDir is missing"
+        } else {
+            "volumes of this type are not supported"
+        };
         Err(VolumeError::not_ready(&volume.name, reason))
     }
 
@@ -192,12 +196,14 @@ fn check_propagation(host_path: &Path, propagation: Propagation) -> Result<(), S
     }
     let mounts = mounts().map_err(|error| format!("read mounts: {error}"))?;
     let real = std::fs::canonicalize(host_path).map_err(|error| format!("resolve {host_path:?}: {error}"))?;
-    let Some(mount) = mount_of(&mounts, &real) else { return Err(format!("{host_path:?} lies on no mount")) };
+    let Some(mount) = mount_of(&mounts, &real) else { return Err(format!("{host_path:?} is not on any mount")) };
     match propagation {
         Propagation::Private => Ok(()),
         Propagation::HostToContainer if mount.shared || mount.slave => Ok(()),
-        Propagation::HostToContainer => Err(format!("{host_path:?} is on {:?}, which is not a shared or slave mount", mount.point)),
+        Propagation::HostToContainer => {
+            Err(format!("{host_path:?} is mounted on {:?} but it is not a shared or slave mount", mount.point))
+        }
         Propagation::Bidirectional if mount.shared => Ok(()),
-        Propagation::Bidirectional => Err(format!("{host_path:?} is on {:?}, which is not a shared mount", mount.point)),
+        Propagation::Bidirectional => Err(format!("{host_path:?} is mounted on {:?} but it is not a shared mount", mount.point)),
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 const ANYBODY: u32 = 0o777;
 const SET_GROUP: u32 = 0o2000;
-/// What the group may do with a directory and with a file, at least.
+/// Minimum mode bits of the group for a directory and for a file.
 const GROUP_ENTERS: u32 = SET_GROUP | 0o770;
 const GROUP_WRITES: u32 = 0o660;
 /// Directories opened inside each other; what lies deeper keeps its owner.

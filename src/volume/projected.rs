@@ -1,5 +1,5 @@
 //! Volumes with files from ConfigMaps, Secrets and the pod itself. All of them live in memory, on one tmpfs per pod: nothing of a Secret
-//! reaches a disk, and after a reboot they are written anew.
+//! reaches a disk, and after a reboot they are written again.
 
 use super::VolumeError;
 use super::atomic_writer::AtomicWriter;

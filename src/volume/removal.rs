@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long busy mounts are waited for before they are detached.
+/// Time to wait for busy mounts before they are detached.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Unmounts and deletes one directory, or one file. Returns what could not be done; the rest was.

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Why a sub-path cannot be mounted.
+/// Reason why a sub-path cannot be mounted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SubPathProblem {
     /// It never can be, as it is written or as the volume is.
@@ -21,7 +21,7 @@ pub(super) enum SubPathProblem {
     Passing(String),
 }
 
-/// What becomes of a path that is not there.
+/// Handling of a missing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// A directory is made.
@@ -46,7 +46,7 @@ pub(super) fn wanted(mount: &VolumeMount, environment: &[(String, String)]) -> R
         };
         let path = expand(expression, &value_of);
         if let Some(name) = missing.into_inner().first() {
-            return Err(SubPathProblem::Lasting(format!("subPathExpr {expression:?} refers to {name:?}, which is not set")));
+            return Err(SubPathProblem::Lasting(format!("subPathExpr {expression:?} refers to the unset variable {name:?}")));
         }
         path
     };
@@ -55,10 +55,10 @@ pub(super) fn wanted(mount: &VolumeMount, environment: &[(String, String)]) -> R
     }
     let path = PathBuf::from(path);
     let stays = path.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
-    if stays { Ok(Some(path)) } else { Err(SubPathProblem::Lasting(format!("subPath {path:?} leaves the volume"))) }
+    if stays { Ok(Some(path)) } else { Err(SubPathProblem::Lasting(format!("subPath {path:?} points outside the volume"))) }
 }
 
-/// As [`pin_below`], for a volume whose own path nobody but podstead can change.
+/// As [`pin_below`], for a volume with a path that only podstead can change.
 pub(super) fn pin(volume: &Path, path: &Path, pin: &Path, missing: Missing) -> Result<(), SubPathProblem> {
     let base = rustix::fs::open(volume, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let base = base.map_err(|error| SubPathProblem::Passing(format!("open volume {volume:?}: {}", io::Error::from(error))))?;
@@ -79,13 +79,13 @@ pub(super) fn pin_below(base: &OwnedFd, path: &Path, pin: &Path, missing: Missin
     };
     let found = found.map_err(|error| match error.raw_os_error() {
         Some(nix::libc::ENOENT) if missing == Missing::Refused => {
-            SubPathProblem::Passing(format!("subPath {path:?} is not among its files"))
+            SubPathProblem::Passing(format!("subPath {path:?} does not exist in the volume"))
         }
-        Some(nix::libc::EXDEV) => SubPathProblem::Lasting(format!("subPath {path:?} leaves the volume through a symlink")),
-        Some(nix::libc::ELOOP) => SubPathProblem::Lasting(format!("subPath {path:?} goes through a loop of symlinks")),
-        Some(nix::libc::ENOTDIR) => SubPathProblem::Lasting(format!("subPath {path:?} goes through a file")),
+        Some(nix::libc::EXDEV) => SubPathProblem::Lasting(format!("subPath {path:?} points outside the volume through a symlink")),
+        Some(nix::libc::ELOOP) => SubPathProblem::Lasting(format!("subPath {path:?} contains a loop of symlinks")),
+        Some(nix::libc::ENOTDIR) => SubPathProblem::Lasting(format!("subPath {path:?} has a file where a directory is expected")),
         Some(nix::libc::ENOENT | nix::libc::EEXIST) => {
-            SubPathProblem::Lasting(format!("subPath {path:?} goes through a symlink to nowhere"))
+            SubPathProblem::Lasting(format!("subPath {path:?} contains a dangling symlink"))
         }
         _ => SubPathProblem::Passing(format!("open subPath {path:?}: {error}")),
     })?;
@@ -143,9 +143,9 @@ mod tests {
             SubPathProblem::Lasting(reason) => reason,
             SubPathProblem::Passing(reason) => panic!("{reason} will not pass"),
         };
-        assert_eq!(refused("", "$(NOT)"), "subPathExpr \"$(NOT)\" refers to \"NOT\", which is not set");
-        assert_eq!(refused("", "a/$(EVIL)"), "subPath \"a/../..\" leaves the volume");
-        assert_eq!(refused("/etc", ""), "subPath \"/etc\" leaves the volume");
+        assert_eq!(refused("", "$(NOT)"), "subPathExpr \"$(NOT)\" refers to the unset variable \"NOT\"");
+        assert_eq!(refused("", "a/$(EVIL)"), "subPath \"a/../..\" points outside the volume");
+        assert_eq!(refused("/etc", ""), "subPath \"/etc\" points outside the volume");
     }
 
     #[test]
@@ -161,12 +161,15 @@ mod tests {
                 fs::write(volume.join("made/dir/file"), "one").unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
 
-                // What the container makes of the path later does not matter to the pin.
+                // Later changes of the path by the container do not affect the pin.
                 fs::rename(volume.join("made/dir"), volume.join("away")).unwrap();
                 symlink("/etc", volume.join("made/dir")).unwrap();
                 assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
                 let refused = pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap_err();
-                assert_eq!(refused, SubPathProblem::Lasting("subPath \"made/dir\" leaves the volume through a symlink".into()));
+                assert_eq!(
+                    refused,
+                    SubPathProblem::Lasting("subPath \"made/dir\" points outside the volume through a symlink".into())
+                );
 
                 fs::remove_file(volume.join("made/dir")).unwrap();
                 fs::write(volume.join("made/dir"), "a file now").unwrap();
@@ -187,10 +190,10 @@ mod tests {
         symlink("nowhere", root.path().join("dangling")).unwrap();
         fs::write(root.path().join("file"), "").unwrap();
         for (path, expected) in [
-            ("loop", "subPath \"loop\" goes through a loop of symlinks"),
-            ("dangling", "subPath \"dangling\" goes through a symlink to nowhere"),
-            ("dangling/x", "subPath \"dangling/x\" goes through a symlink to nowhere"),
-            ("file/x", "subPath \"file/x\" goes through a file"),
+            ("loop", "subPath \"loop\" contains a loop of symlinks"),
+            ("dangling", "subPath \"dangling\" contains a dangling symlink"),
+            ("dangling/x", "subPath \"dangling/x\" contains a dangling symlink"),
+            ("file/x", "subPath \"file/x\" has a file where a directory is expected"),
         ] {
             let problem = pin(root.path(), Path::new(path), &root.path().join("pin"), Missing::Made).unwrap_err();
             assert_eq!(problem, SubPathProblem::Lasting(expected.into()));

@@ -28,7 +28,7 @@ pub(super) fn desired(spec: &str) -> DesiredPod {
     }
 }
 
-/// What all pods may use.
+/// Memory that all pods may use.
 const MEMORY: u64 = 96 << 20;
 
 /// A store in a directory of its own.
@@ -171,7 +171,7 @@ fn a_changed_medium_takes_effect() {
         assert!(store.mounted().is_empty());
         drop(user);
         let error = store.prepare(&pod("HugePages")).unwrap_err();
-        let expected = "volume \"v\": medium \"HugePages\" does not say which of the pod's page sizes is meant";
+        let expected = "volume \"v\": medium \"HugePages\" names no page size, and the pod does not limit exactly one";
         assert_eq!(error.to_string(), expected);
         for (medium, kind) in [("HugePages-2Mi", "hugetlbfs"), ("Memory", "tmpfs"), ("HugePages-2Mi", "hugetlbfs")] {
             store.prepare(&pod(medium)).unwrap();
@@ -249,7 +249,7 @@ fn owners_and_modes_of_a_volume_that_is_ready_are_the_containers() {
             store.prepare(&of("fsGroup: 99", medium)).unwrap();
             assert_eq!((seen(""), seen("file").1), ((99, 0o3777), 0o660), "{medium}");
         }
-        // What is made anew is prepared, whatever was noted of what it replaces.
+        // A new volume is prepared regardless of the note about the one that it replaces.
         let memory = of("fsGroup: 99", "Memory");
         let top = store.empty_dir(&memory, "v");
         rustix::mount::unmount(&top, rustix::mount::UnmountFlags::empty()).unwrap();
@@ -320,21 +320,21 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
             let pod = store.pod(&format!("{{containers: {}, {volumes}}}", container(mount)));
             store.mounts(&pod, 0).unwrap_err().to_string()
         };
-        assert_eq!(told("{name: v, mountPath: /v}"), "volume \"v\": the directory of the emptyDir is gone");
+        assert_eq!(told("{name: v, mountPath: /v}"), "volume \"v\": the directory of the emptyDir is missing");
         let plain = store.pod("{containers: [], volumes: [{name: v, emptyDir: {}}]}");
         store.prepare(&plain).unwrap();
         symlink("/etc", store.empty_dir(&plain, "v").join("out")).unwrap();
         assert_eq!(
             told("{name: v, mountPath: /v, subPath: out/passwd}"),
-            "volume mount \"v\" of container c: subPath \"out/passwd\" leaves the volume through a symlink"
+            "volume mount \"v\" of container c: subPath \"out/passwd\" points outside the volume through a symlink"
         );
         assert_eq!(
             told("{name: v, mountPath: /v, subPathExpr: $(NOPE)}"),
-            "volume mount \"v\" of container c: subPathExpr \"$(NOPE)\" refers to \"NOPE\", which is not set"
+            "volume mount \"v\" of container c: subPathExpr \"$(NOPE)\" refers to the unset variable \"NOPE\""
         );
         assert_eq!(
             told("{name: h, mountPath: /h}"),
-            "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, a directory is wanted"
+            "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, expected a directory"
         );
         let unready = |mounts: &str| {
             store.prepare(&store.pod(&format!(
@@ -344,13 +344,13 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
             )))
         };
         let told_before = unready("{name: h, mountPath: /h}").unwrap_err().to_string();
-        assert_eq!(told_before, "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, a directory is wanted");
+        assert_eq!(told_before, "volume \"h\": hostPath \"/nowhere/at/all\" does not exist, expected a directory");
         unready("{name: v, mountPath: /v}").unwrap();
-        assert_eq!(told("{name: s, mountPath: /s}"), "volume \"s\": its files are not written");
-        assert_eq!(told("{name: n, mountPath: /n}"), "volume \"n\": its type is not supported");
+        assert_eq!(told("{name: s, mountPath: /s}"), "volume \"s\": its files are not written yet");
+        assert_eq!(told("{name: n, mountPath: /n}"), "volume \"n\": volumes of this type are not supported");
         assert_eq!(told("{name: x, mountPath: /x}"), "volume mount \"x\" of container c: the pod has no such volume");
         let private = told("{name: v, mountPath: /v, mountPropagation: Bidirectional}");
-        assert!(private.contains("which is not a shared mount"), "{private}");
+        assert!(private.contains("but it is not a shared mount"), "{private}");
     });
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Entries looked at in one measurement; what is beyond them is not counted.
 const MAX_ENTRIES: u64 = 2_000_000;
 
-/// What of a pod is to be measured.
+/// Parts of a pod to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRequest {
     /// The pod.
@@ -26,7 +26,7 @@ pub(super) fn measure(paths: &Paths, request: &UsageRequest) -> StorageUsage {
     let mut budget = WalkBudget::of(MAX_ENTRIES);
     let mut of = |directory: PathBuf| {
         disk_usage(&directory, &mut budget).unwrap_or_else(|error| {
-            tracing::warn!(directory = %directory.display(), %error, "cannot measure");
+            tracing::warn!(directory = %directory.display(), %error, "cannot measure disk usage");
             0
         })
     };

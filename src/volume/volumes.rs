@@ -37,13 +37,13 @@ pub(super) struct Shared {
     pub(super) paths: Paths,
     node: NodeFiles,
     policy: Arc<HostPathPolicy>,
-    /// What all pods may use.
+    /// Memory that all pods may use.
     memory_bytes: u64,
-    /// Held by whoever walks to measure.
+    /// Serialises measurements.
     pub(super) measuring: Semaphore,
-    /// Held by whoever takes or deletes a claim's data: what nobody uses must not be taken while it is deleted.
+    /// Serialises taking and deleting a claim's data: unused data must not be taken while they are deleted.
     pub(super) claims: Mutex<()>,
-    /// Held by whoever empties the trash.
+    /// Serialises emptying the trash.
     pub(super) trash: Mutex<()>,
 }
 
@@ -61,7 +61,7 @@ impl Volumes {
         let shared = Arc::clone(&self.shared);
         match tokio::task::spawn_blocking(move || work(&shared)).await {
             Ok(result) => result,
-            Err(error) => Err(VolumeError::not_ready("all volumes", format!("the work was cut short: {error}"))),
+            Err(error) => Err(VolumeError::not_ready("all volumes", format!("the operation was interrupted: {error}"))),
         }
     }
 }
@@ -185,7 +185,7 @@ impl Shared {
                     opened.map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
                 }
             } else if volume.persistent_volume_claim.is_none() && volume.image.is_none() && !is_projected(volume) {
-                return Err(VolumeError::not_ready(&volume.name, "its type is not supported"));
+                return Err(VolumeError::not_ready(&volume.name, "volumes of this type are not supported"));
             }
         }
         for (volume, image) in images {

@@ -1,4 +1,4 @@
-//! How long a pod has been active, for `activeDeadlineSeconds` (kubelet rule D13).
+//! Active time of a pod, for `activeDeadlineSeconds` (kubelet rule D13).
 //!
 //! The kubelet asks the wall clock, which on a host without a battery starts in the past and jumps: a pod would be ended early or never.
 //! Here active time is counted on the clock of the boot, and kept in the pod record now and then: a boot that ends without notice takes
@@ -30,7 +30,7 @@ impl ActiveTime {
         Self { boot_id: now.boot_id.clone(), since_boot_secs: now.since_boot.as_secs(), elapsed_secs: elapsed.as_secs() }
     }
 
-    /// What it has become.
+    /// The active time up to `now`.
     pub fn elapsed(&self, now: &BootTime) -> Duration {
         let counted = Duration::from_secs(self.elapsed_secs);
         if self.boot_id != now.boot_id {

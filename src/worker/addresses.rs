@@ -1,4 +1,4 @@
-//! What a pod's network gave it, as far as an earlier daemon's work goes on.
+//! Recovery of a living sandbox's addresses after a restart of the daemon.
 
 use super::pod_worker::PodWorker;
 use super::services::Services;
@@ -17,7 +17,9 @@ impl PodWorker {
             Ok(PodNetworkStatus { ips, report, dns }) => {
                 (self.memory.pod_ips, self.memory.network_report, self.memory.network_dns) = (ips, report, dns);
             }
-            Err(error) => tracing::debug!(pod = %desired.full_name, error = %error_chain(&error), "addresses are not known yet"),
+            Err(error) => {
+                tracing::debug!(pod = %desired.full_name, error = %error_chain(&error), "cannot read the pod's addresses yet")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The definition of a pod as it is shown: with the annotation that tells its interfaces.
+//! The published definition of a pod: with the annotation that lists its interfaces.
 
 use crate::mux::DesiredPod;
 use crate::pod::identity::ANNOTATION_NETWORK_STATUS;

@@ -1,4 +1,4 @@
-//! From a container's definition to a [`ContainerSpec`] in which everything is resolved.
+//! Assembly of a [`ContainerSpec`] from a container's definition, with everything resolved.
 
 use super::cdi::{self, CdiError, Injected};
 use super::definition::ContainerDefinition;
@@ -25,11 +25,11 @@ use k8s_openapi::api::core::v1::Container;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// Why a container cannot be made as its definition says.
+/// Reason why a container cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AssembleError {
     /// It is not in the pod: the plan is of another definition.
-    #[error("container {0} is not in its pod")]
+    #[error("the pod has no container {0}")]
     NoContainer(String),
     /// A file that variables come from cannot be read.
     #[error("couldn't parse env file")]
@@ -46,7 +46,7 @@ pub(super) enum AssembleError {
     /// Neither pod nor image names a program.
     #[error("no command specified")]
     NoCommand,
-    /// A device cannot be had.
+    /// A device is unavailable.
     #[error("failed to inject CDI devices")]
     Devices(#[source] CdiError),
     /// A volume is not there.
@@ -85,11 +85,11 @@ pub(super) struct Start<'a> {
     pub(super) image: &'a ResolvedImage,
     /// Its restart count.
     pub(super) attempt: u32,
-    /// How many times all containers of the sandbox were restarted.
+    /// Number of times all containers of the sandbox were restarted.
     pub(super) round: u32,
     /// Addresses of its pod.
     pub(super) pod_ips: &'a [IpAddr],
-    /// What its network says of name servers.
+    /// DNS settings from its network.
     pub(super) dns: Option<&'a NetworkDns>,
 }
 
@@ -138,7 +138,7 @@ impl Start<'_> {
         ShutdownTurn { position: position.and_then(|at| u32::try_from(at).ok()).unwrap_or_default(), hook, request }
     }
 
-    /// What a shim can ask alone: all but HTTPS, for which a shim is too small.
+    /// The part of an HTTP preStop hook that a shim can do alone: all but HTTPS, for which a shim is too small.
     fn shutdown_request(&self, services: &Services, request: &HttpGet) -> Option<ShutdownRequest> {
         let HttpGet { is_tls, host, port, path, headers: _ } = request;
         if *is_tls {
@@ -167,7 +167,7 @@ impl Start<'_> {
         let subject = subject(self.desired, Some(&self.definition.name));
         for SkippedKeys { object, keys } in skipped {
             let message = format!(
-                "Keys [{}] from the EnvFrom {object} were skipped since they are no names, or their values no values, of environment variables",
+                "Keys [{}] from the EnvFrom {object} were skipped since they are considered invalid environment variable names or values",
                 keys.join(", ")
             );
             services.events.record(&subject, EventType::Warning, "InvalidEnvironmentVariableNames", &message);
@@ -248,7 +248,7 @@ impl Start<'_> {
     }
 }
 
-/// The profile of containers that name none, if somebody loaded it. Asked at each start: an administrator may load it at any time.
+/// The default AppArmor profile, if it is loaded. Checked at each start: an administrator may load it at any time.
 fn default_apparmor() -> Option<&'static str> {
     kernel::has_apparmor_profile(DEFAULT_APPARMOR_PROFILE).then_some(DEFAULT_APPARMOR_PROFILE)
 }

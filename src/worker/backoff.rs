@@ -7,7 +7,7 @@
 use crate::sys::clock::Moment;
 use std::time::Duration;
 
-/// How pauses grow.
+/// Growth of the pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffPolicy {
     /// The first pause.
@@ -79,7 +79,7 @@ impl BackoffPolicy {
 pub struct Failure {
     /// The waiting reason, in the kubelet's words (rule D8).
     pub reason: &'static str,
-    /// What went wrong.
+    /// The error.
     pub message: String,
     /// Failures in a row.
     pub count: u32,
@@ -102,7 +102,7 @@ impl Failure {
         Self { reason, message: message.into(), count, retry_at: now + backoff.delay, backoff }
     }
 
-    /// Whether the pause is over.
+    /// Returns true if the pause is over.
     pub fn is_due(&self, now: Moment) -> bool {
         now >= self.retry_at
     }

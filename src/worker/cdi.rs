@@ -1,4 +1,4 @@
-//! The devices that a pod's annotations name, looked up on this host when a container starts.
+//! Lookup of a pod's CDI devices on this host when a container starts.
 
 use crate::image::ProcessUser;
 use crate::pod::Pod;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Files of one directory that are looked at.
 const MAX_FILES: usize = 256;
-/// A hook that does not say how long it may take: a start must come to an end.
+/// Time limit of a hook without one: a start must end.
 const HOOK_TIMEOUT_SECS: u32 = 60;
 
-/// Why a container cannot have its devices; lasting until somebody changes something.
+/// Reason why a container cannot have its devices; lasts until pod or host change.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CdiError {
     /// An annotation names no device.
@@ -31,12 +31,12 @@ pub(super) enum CdiError {
     /// The host does not have it.
     #[error("device node {}", _0.display())]
     Node(PathBuf, #[source] io::Error),
-    /// What is there is no device, or another one than the spec says.
-    #[error("{} is not the device that its CDI spec says", _0.display())]
+    /// The path is not a device, or another device than the spec describes.
+    #[error("{} is not the device that its CDI spec describes", _0.display())]
     OtherNode(PathBuf),
 }
 
-/// What a container of the pod is given, and the variables and groups that come with it.
+/// CDI devices for a container of the pod, and the variables and groups that come with them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Injected {
     pub(super) devices: GivenDevices,
@@ -109,7 +109,8 @@ fn read_directory(directory: &Path, number: usize, files: &mut Vec<SpecFile>) ->
     Ok(())
 }
 
-/// What the spec leaves out is the host's; owner and group are the container's, so that its user can open the device.
+/// A device of the host for the container. Values that the spec omits are the host's; owner and group are the container's, so that its user
+/// can open the device.
 fn given(node: &DeviceNode, user: &ProcessUser) -> Result<GivenDevice, CdiError> {
     let host_path = node.host_path.as_ref().unwrap_or(&node.path);
     let found = stat(host_path).map_err(|error| CdiError::Node(host_path.clone(), error.into()))?;
@@ -174,7 +175,7 @@ mod tests {
     fn a_device_that_is_not_there_or_another_one_is_refused() {
         assert!(injected(&spec("{path: /dev/no-such-radio}")).unwrap_err().starts_with("device node /dev/no-such-radio: "));
         for other in ["{path: /dev/null, minor: 5}", "{path: /dev/null, type: b}", "{path: /etc}"] {
-            assert!(injected(&spec(other)).unwrap_err().contains("is not the device that its CDI spec says"), "{other}");
+            assert!(injected(&spec(other)).unwrap_err().contains("is not the device that its CDI spec describes"), "{other}");
         }
         assert!(injected("{").unwrap_err().contains("radio.yaml cannot be used"), "a broken file is named");
     }

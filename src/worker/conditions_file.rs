@@ -20,7 +20,7 @@ struct Kept {
     since: Timestamp,
 }
 
-/// What is kept of a status: nothing but types, values and times of its conditions.
+/// The part of a status that is saved: types, values and times of its conditions.
 pub(super) fn to_keep(status: &PodStatus) -> PodStatus {
     let keep = |condition: &PodCondition| PodCondition {
         type_: condition.type_.clone(),

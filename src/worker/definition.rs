@@ -1,4 +1,4 @@
-//! What a pod shall be, prepared once per edit: everything that the plan compares with what is observed. **Pure**.
+//! Definition of a pod, prepared once per edit: everything that the plan compares with the observed state. **Pure**.
 
 use super::hook::Hook;
 use crate::mux::DesiredPod;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Between a hash and the round.
 const ROUND: char = '~';
 
-/// What a definition depends on beside the pod.
+/// Inputs of a definition besides the pod.
 #[derive(Clone, Debug)]
 pub struct DefinitionContext {
     /// The host's limit of processes in one pod.
@@ -30,7 +30,7 @@ pub struct DefinitionContext {
     pub objects: Arc<Objects>,
     /// For telling whether values from them are the same.
     pub fingerprint_key: FingerprintKey,
-    /// What files can say of this host.
+    /// Facts about this host for environment variables and files.
     pub facts: EnvFacts,
 }
 
@@ -53,13 +53,14 @@ pub struct PodDefinition {
     pub active_deadline: Option<Duration>,
     /// Images that it mounts as volumes.
     pub volume_images: Vec<VolumeImage>,
-    /// What it may use of the host's disk.
+    /// Limits of its disk usage.
     pub storage: StorageLimits,
-    /// Why this host can never give it what it requests. What runs keeps what it has.
+    /// Reason why this host can never give it what it requests. What runs keeps what it has.
     pub infeasible: Option<String>,
     /// Files of its volumes come from objects or from itself, and follow their changes.
     pub has_files: bool,
-    /// Why some of these cannot be made. No container is started for the first time then; what runs goes on with the files that it has.
+    /// Reason why some of these cannot be made. No container is started for the first time then; what runs goes on with the files that it
+    /// has.
     pub missing_files: Option<String>,
 }
 
@@ -81,25 +82,26 @@ pub struct ContainerDefinition {
     pub name: ContainerName,
     /// Its role.
     pub kind: ContainerKind,
-    /// What its process can see.
+    /// Hash of everything that its process can see.
     pub hash: DefinitionHash,
     /// Image reference as written.
     pub image: String,
     /// When to ask the registry.
     pub pull_policy: PullPolicy,
-    /// What it is given.
+    /// Its resources.
     pub resources: ContainerResources,
     /// Resources for whose change it is restarted.
     pub restarting: Vec<String>,
-    /// What follows its end.
+    /// Reaction to its exit.
     pub exits: ExitPolicy,
     /// Done right after its start.
     pub post_start: Option<Hook>,
     /// Done before its stop signal. Both are read when their moment comes: an edit restarts nothing.
     pub pre_stop: Option<Hook>,
-    /// What is asked of it while it runs. An edit takes effect on what runs.
+    /// Its probes. An edit takes effect on what runs.
     pub probes: Vec<Arc<ProbeSpec>>,
-    /// Why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs goes on.
+    /// Reason why its environment cannot be made, if an object or key that it refers to is missing. It cannot be started then; what runs
+    /// goes on.
     pub missing: Option<String>,
 }
 
@@ -120,7 +122,7 @@ pub struct DefinitionHash {
 }
 
 impl DefinitionHash {
-    /// Whether a container with this recorded hash was made from the same definition.
+    /// Returns true if a container with this recorded hash was made from the same definition.
     pub fn is(&self, recorded: &str) -> bool {
         let recorded = split_round(recorded).0;
         self.versions().any(|(base, own)| {
@@ -140,7 +142,7 @@ impl DefinitionHash {
         if round == 0 { self.to_string() } else { format!("{self}{ROUND}{round}") }
     }
 
-    /// Whether a container with this recorded hash was started after the same init containers in the same kind of sandbox.
+    /// Returns true if a container with this recorded hash was started after the same init containers in the same kind of sandbox.
     pub fn has_base_of(&self, recorded: &str) -> bool {
         self.versions().any(|(base, _)| recorded.strip_prefix(base).is_some_and(|rest| rest.starts_with('.')))
     }
@@ -152,7 +154,7 @@ impl DefinitionHash {
     }
 }
 
-/// How many times all containers of its sandbox had been restarted when a container with this recorded hash was started.
+/// The number of restarts of all containers of its sandbox when a container with this recorded hash was started.
 pub fn round_of(recorded: &str) -> u32 {
     split_round(recorded).1
 }
@@ -175,7 +177,7 @@ impl fmt::Display for DefinitionHash {
 }
 
 impl ContainerDefinition {
-    /// Whether the run is of this definition and needs no restart for what it is given.
+    /// Returns true if the run is of this definition and its resources need no restart.
     pub fn is_run_by(&self, run: &ContainerStatus, observed: &ObservedPod) -> bool {
         let restarts = observed.given.get(&run.id).is_some_and(|given| self.resources.restarts(given, &self.restarting));
         self.hash.is(&run.hash) && !restarts
@@ -276,7 +278,7 @@ impl PodDefinition {
         self.containers.iter().find(|container| container.name == *name)
     }
 
-    /// Whether a sandbox of this spec serves the pod as it is, but for limits that can be changed in place.
+    /// Returns true if a sandbox of this spec serves the pod as it is, except for limits that can be changed in place.
     pub fn fits(&self, actual: &SandboxSpec) -> bool {
         identity(&self.sandbox) == identity(actual)
     }
@@ -334,7 +336,7 @@ fn fnv(texts: [String; 2]) -> String {
     format!("{hash:016x}")
 }
 
-/// Whether two manifests say the same, whatever revision they are from.
+/// Compares the content of two manifests, without their revisions.
 pub fn has_same_content(one: &Pod, other: &Pod) -> bool {
     let hash =
         |pod: &Pod| pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_CONFIG_HASH).cloned());

@@ -3,7 +3,7 @@
 use crate::pod::{PodFullName, PodUid};
 use std::collections::{HashMap, VecDeque};
 
-/// Who has a name, and who waits for it.
+/// Owners of pod names, and the pods that wait for a name.
 #[derive(Debug, Default)]
 pub struct NameExclusion {
     claims: HashMap<PodFullName, VecDeque<PodUid>>,
@@ -19,7 +19,7 @@ impl NameExclusion {
         claims.front() == Some(uid)
     }
 
-    /// Whether the pod has the name.
+    /// Returns true if the pod owns the name.
     pub fn has(&self, name: &PodFullName, uid: &PodUid) -> bool {
         self.claims.get(name).and_then(VecDeque::front) == Some(uid)
     }

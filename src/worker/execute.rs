@@ -1,4 +1,4 @@
-//! Takes the steps of a plan. Decides nothing: what came of a step is told by an [`Outcome`], which the worker's memory takes in.
+//! Execution of a plan's steps. Decides nothing: the result of a step is an [`Outcome`], which is applied to the worker's memory.
 
 use super::assemble::Start;
 use super::definition::PodDefinition;
@@ -23,7 +23,7 @@ use crate::volume::{Giving, VolumeContents, VolumeError};
 use std::error::Error;
 use std::sync::Arc;
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Taken.
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
     Started {
         /// Its run.
         id: ContainerId,
-        /// Its postStart hook is to be done; what comes after it has to wait.
+        /// Its postStart hook must run; later containers have to wait.
         owes_hook: bool,
     },
     /// The image is present.
@@ -47,7 +47,7 @@ pub(super) enum Outcome {
     Failed {
         /// In the kubelet's words.
         reason: &'static str,
-        /// What went wrong.
+        /// The error.
         message: String,
     },
 }
@@ -57,7 +57,7 @@ impl Outcome {
         Outcome::Failed { reason, message: error_chain(error).to_string() }
     }
 
-    /// Whether the plan that the step belongs to still holds.
+    /// Returns true if the plan that the step belongs to still holds.
     pub(super) const fn is_as_planned(&self) -> bool {
         match self {
             Outcome::Done
@@ -160,7 +160,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What volumes are made from, as far as it is there.
+    /// The available contents of volumes.
     fn contents(&self) -> VolumeContents {
         let images = self.memory.volume_images.iter().filter_map(|(volume, image)| match image {
             ImageWork::Present(image) => Some((volume.clone(), (**image).clone())),
@@ -169,7 +169,7 @@ impl Executor<'_> {
         VolumeContents { files: self.files(), claims: self.claims(), images: images.collect() }
     }
 
-    /// What volumes shall hold, but for those of which something is missing.
+    /// Files of projected volumes, except those with missing parts.
     fn files(&self) -> Vec<Projection> {
         let PodDefinition { desired, objects, .. } = self.definition;
         projections(&desired.pod, objects.seen_by(&desired.source), &self.services.node)
@@ -221,7 +221,7 @@ impl Executor<'_> {
             self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
         }
         if let Err(error) = self.services.runtime.signal_container(&self.definition.desired.uid, id, signal).await {
-            // SIGKILL follows at the deadline, whatever became of the signal.
+            // SIGKILL follows at the deadline, even if the signal failed.
             tracing::warn!(pod = %self.definition.desired.full_name, %container, error = %error_chain(&error), "cannot signal container");
         }
         Outcome::Pending
@@ -307,7 +307,7 @@ impl Executor<'_> {
         let (Some(definition), Some(sandbox), ImageWork::Present(image)) =
             (definition, self.sandbox, &self.memory.container(name).image)
         else {
-            return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "what it needs is gone".to_owned() };
+            return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "its sandbox or image is gone".to_owned() };
         };
         let PodDefinition { desired, objects, .. } = self.definition;
         let (pod_ips, dns) = (self.memory.pod_ips.as_slice(), self.memory.network_dns.as_ref());
@@ -341,7 +341,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What runs keeps what it has.
+    /// Reports a failed resize. Running containers keep their resources.
     fn resize_failed(&self, container: Option<&ContainerName>, error: &RuntimeError) -> Outcome {
         let message = error_chain(error).to_string();
         self.tell(container, EventType::Warning, "ResizeError", &message);
@@ -359,7 +359,7 @@ impl Executor<'_> {
         let marked = tokio::task::spawn_blocking(move || remains::mark_logs(&paths, &desired)).await;
         if let Ok(Err(error)) = marked {
             // Logs that stay are better than a pod that stays.
-            tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "logs are not marked");
+            tracing::warn!(pod = %self.definition.desired.full_name, error = %error_chain(&error), "cannot mark the logs of a removed pod for deletion");
         }
         let uid = &self.definition.desired.uid;
         // Its record goes with the pod's directory: it has to know before.

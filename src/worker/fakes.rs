@@ -138,7 +138,7 @@ pub struct FakeVolumes {
 }
 
 impl FakeVolumes {
-    /// How claims were given to groups since the last call.
+    /// Ownership changes of claims since the last call.
     pub fn take_givings(&self) -> Vec<Giving> {
         std::mem::take(&mut lock(&self.givings))
     }
@@ -150,7 +150,7 @@ impl FakeVolumes {
         Some(String::from_utf8_lossy(&file.content).into_owned())
     }
 
-    /// What every measurement shall say.
+    /// Sets the result of every measurement.
     pub fn set_usage(&self, usage: StorageUsage) {
         *lock(&self.usage) = usage;
     }
@@ -165,7 +165,7 @@ impl FakeVolumes {
         lock(&self.failures).push_back(reason.to_owned());
     }
 
-    /// What does not fit into resolver settings from now on.
+    /// Sets the message about resolver settings that exceed their limits.
     pub fn set_dns_exceeded(&self, told: &str) {
         *lock(&self.dns_exceeded) = vec![told.to_owned()];
     }
@@ -285,7 +285,7 @@ pub struct ShownStatuses {
 }
 
 impl ShownStatuses {
-    /// What is shown of a pod.
+    /// The published status of a pod.
     pub fn get(&self, uid: &PodUid) -> Option<PodStatus> {
         lock(&self.shown).get(uid).map(|(status, _)| status.clone())
     }
@@ -295,7 +295,7 @@ impl ShownStatuses {
         lock(&self.deleted).get(uid).copied()
     }
 
-    /// How often what is shown of a pod changed.
+    /// Number of changes of the published status of a pod.
     pub fn changes(&self, uid: &PodUid) -> usize {
         lock(&self.shown).get(uid).map_or(0, |(_, changes)| *changes)
     }
@@ -325,7 +325,7 @@ pub struct ToldEvents {
 }
 
 impl ToldEvents {
-    /// What was told since the last call.
+    /// The events since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.told))
     }
@@ -337,14 +337,14 @@ impl EventRecorder for ToldEvents {
     }
 }
 
-/// Keeps the pods that were asked to be made anew.
+/// Records the pods to be recreated.
 #[derive(Debug, Default)]
 pub struct AskedIncarnations {
     asked: Mutex<Vec<PodUid>>,
 }
 
 impl AskedIncarnations {
-    /// Who was asked for since the last call.
+    /// The pods that were poked since the last call.
     pub fn take(&self) -> Vec<PodUid> {
         std::mem::take(&mut lock(&self.asked))
     }

@@ -23,7 +23,7 @@ pub(super) struct Fetch {
     policy: PullPolicy,
 }
 
-/// Who waits for an image.
+/// The container or volume that waits for an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ImageUser {
     /// A container.
@@ -32,7 +32,7 @@ pub(super) enum ImageUser {
     Volume(String),
 }
 
-/// What came of it.
+/// Result of a fetch.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) user: ImageUser,
@@ -41,7 +41,7 @@ pub(super) struct Fetched {
 }
 
 impl Fetch {
-    /// What an [`Action::EnsureImage`] or [`Action::EnsureVolumeImage`] asks for; `None` for another action.
+    /// The fetch for an [`Action::EnsureImage`] or [`Action::EnsureVolumeImage`]; `None` for another action.
     pub(super) fn asked_by(action: &Action, services: &Arc<Services>, desired: &Arc<DesiredPod>) -> Option<Self> {
         let (user, container, reference, policy) = if let Action::EnsureImage { container, reference, policy } = action {
             (ImageUser::Container(container.clone()), Some(container), reference, policy)
@@ -60,7 +60,7 @@ impl Fetch {
         })
     }
 
-    /// Gets the image, tells of it, and asks for a turn of the pod. The result is there before that turn can begin: a turn that finds
+    /// Fetches the image, records events, and requests a turn of the pod. The result is there before that turn can begin: a turn that finds
     /// nothing would be the last one.
     pub(super) async fn run(self, results: mpsc::UnboundedSender<Fetched>) {
         let result = self.get().await;
@@ -68,7 +68,7 @@ impl Fetch {
             self.tell_failure(error);
         }
         let uid = self.desired.uid.clone();
-        // Without a worker and a sync loop there is nobody to go on.
+        // Without a worker and a sync loop nothing goes on.
         results.send(Fetched { user: self.user, reference: self.reference, result }).ok();
         self.services.pokes.send(uid).ok();
     }
@@ -141,7 +141,7 @@ impl Fetch {
     }
 }
 
-/// What a container says that waits because of an image error, in the kubelet's words where it has some.
+/// The message of a container that waits because of an image error, in the kubelet's words where it has some.
 pub(super) fn image_message(error: &ImageError) -> String {
     match error {
         ImageError::NeverPull(reference) => format!("Container image \"{reference}\" is not present with pull policy of Never"),

@@ -1,4 +1,4 @@
-//! What a worker makes of its pod's probes: which runs have started, are ready or have to be stopped, and what is asked of them. **Pure**.
+//! Evaluation of a pod's probe results: the runs that have started, are ready or must be stopped, and the probes to run. **Pure**.
 
 use super::definition::PodDefinition;
 use super::execute::subject;
@@ -15,10 +15,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A run that was seen for the first time and has been up this long is taken for started and ready until it is asked (kubelet rule D15).
+/// Age at which a newly found run counts as started and ready until it is probed (kubelet rule D15).
 const OLD_ENOUGH: Duration = Duration::from_secs(10);
 
-/// What is known of one run of a container.
+/// Probe state of one run of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunState {
     /// When its program was executed.
@@ -50,7 +50,7 @@ impl PodMemory {
                 |kind| probes_of(definition, observed, run).is_some_and(|probes| probes.iter().any(|probe| probe.kind == kind));
             let known = self.health.entry(run.id.clone()).or_insert_with(|| {
                 let since = now.moment_of(*started_at);
-                // Nobody kept what an earlier daemon knew, or there was none.
+                // An earlier daemon saved nothing, or there was none.
                 let is_old = self.is_adopting && now.moment.since(since) > OLD_ENOUGH;
                 let is_started = is_old || !has(ProbeKind::Startup);
                 RunState { is_started, is_ready: is_old || !has(ProbeKind::Readiness), ..RunState::unprobed(since) }
@@ -69,7 +69,7 @@ impl PodMemory {
         self.is_adopting = false;
     }
 
-    /// Whether the run has started as far as its startup probe tells. Of one that nobody looked at, its definition decides.
+    /// Returns true if the run has started according to its startup probe. Without observations, its definition decides.
     pub fn is_started(&self, definition: &PodDefinition, run: &ContainerStatus) -> bool {
         let has_startup_probe = || {
             definition
@@ -95,7 +95,7 @@ impl PodMemory {
         unready.collect()
     }
 
-    /// What the prober shall ask. `None` while nothing can be asked.
+    /// The probes that the prober must run. `None` while nothing can be asked.
     pub fn probed_pod(
         &self,
         definition: &PodDefinition,
@@ -123,7 +123,7 @@ impl PodMemory {
     }
 }
 
-/// The probes that the run is to be asked. `None` for a run of an earlier definition, whose probes are not known any more.
+/// The probes of a run. `None` for a run of an earlier definition, whose probes are not known any more.
 fn probes_of<'a>(definition: &'a PodDefinition, observed: &ObservedPod, run: &ContainerStatus) -> Option<&'a [Arc<ProbeSpec>]> {
     let container = definition.container(&run.name)?;
     (container.kind == run.kind && container.is_run_by(run, observed)).then_some(container.probes.as_slice())

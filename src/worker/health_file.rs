@@ -1,5 +1,5 @@
-//! What is known of a pod's runs, kept below the run directory for the next daemon: so a restart of the daemon does not make a container
-//! unready, nor has one that is slow to start asked whether it lives. On a tmpfs, and gone with the sandbox, as the runs are.
+//! Probe state of a pod's runs, saved below the run directory for the next daemon: a restart of the daemon does not make a container
+//! unready, and a slow starter is not probed for liveness too early. On a tmpfs, and gone with the sandbox, as the runs are.
 
 use super::health::RunState;
 use crate::config::Paths;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::{fs, io};
 
-/// What is kept of one run.
+/// Saved state of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
     is_started: bool,
@@ -22,10 +22,10 @@ pub(super) struct Kept {
     failed: Option<String>,
 }
 
-/// What is kept of a pod.
+/// Saved state of a pod.
 pub(super) type KeptHealth = BTreeMap<ContainerId, Kept>;
 
-/// What there is to keep.
+/// The state to save.
 pub(super) fn to_keep(health: &BTreeMap<ContainerId, RunState>) -> KeptHealth {
     let keep = |known: &RunState| Kept {
         is_started: known.is_started,

@@ -1,4 +1,4 @@
-//! What a worker's turn does about probes: it takes in what they say, tells the prober what to ask, and keeps what is known.
+//! Probe work in a worker's turn: it applies results, updates the prober and saves the state.
 
 use super::health_file::{self, KeptHealth};
 use super::memory::Step;
@@ -8,7 +8,7 @@ use crate::runtime::ObservedPod;
 use std::sync::Arc;
 
 impl PodWorker {
-    /// Takes in what the probes say, and tells the prober what there is to ask.
+    /// Applies the results of probes, and gives the prober the probes to run.
     pub(super) fn look_at_health(&mut self, services: &Arc<Services>, observed: &ObservedPod) {
         let (uid, now) = (&self.definition.desired.uid, services.clock.now());
         self.memory.take_in_health(&self.definition, observed, &services.probes.health(uid), now);
@@ -44,7 +44,7 @@ impl PodWorker {
             Ok(Ok(())) => self.kept_health = kept,
             // Without a sandbox there is nothing to keep.
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Ok(Err(error)) => tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot keep what probes say"),
+            Ok(Err(error)) => tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot save probe results"),
             // The daemon is going.
             Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Lifecycle hooks: what is done right after a container's start and before its stop signal (kubelet rules D8 and D12).
+//! Lifecycle hooks, run right after a container's start and before its stop signal (kubelet rules D8 and D12).
 //!
 //! [`Hook`] is what a definition says; [`Hooks`] are the hooks of one pod that are under way, beside the pod's turns: the end of one asks
 //! for another turn. A hook that is given up is ended: its process in the container is killed, its connection closed.
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What a hook does.
+/// Action of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// `exec` or `httpGet`.
@@ -28,7 +28,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// What `handler` of `container` says.
+    /// The hook that `handler` of `container` describes.
     pub fn of(handler: &LifecycleHandler, container: &Container) -> Self {
         // A TCP connection is refused before: Kubernetes has never made it.
         let LifecycleHandler { exec, http_get, sleep, tcp_socket: _ } = handler;
@@ -37,13 +37,13 @@ impl Hook {
             (Some(exec), _, _) => Ok(Check::Exec(exec.command.clone().unwrap_or_default())),
             (None, Some(http), _) => Check::http(http, container).map_err(|error| error.to_string()),
             (None, None, Some(sleep)) => return Hook::Sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))),
-            (None, None, None) => Err("the hook names no action".to_owned()),
+            (None, None, None) => Err("the hook sets none of exec, httpGet and sleep".to_owned()),
         };
         check.map_or_else(Hook::Unusable, Hook::Check)
     }
 }
 
-/// Which hook of a container.
+/// Kind of a container's hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HookKind {
     PostStart,
@@ -60,7 +60,7 @@ pub(super) struct HookRun {
     pub(super) kind: HookKind,
     /// `None` when an edit took it away: then it is done.
     pub(super) hook: Option<Hook>,
-    /// Where `httpGet` asks.
+    /// Target of `httpGet`.
     pub(super) address: PodAddress,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct HookEnded {
     pub(super) container: ContainerName,
     pub(super) id: ContainerId,
     pub(super) kind: HookKind,
-    /// Why it failed.
+    /// Reason why it failed.
     pub(super) result: Result<(), String>,
 }
 
@@ -88,7 +88,7 @@ impl HookRun {
         if let Some(mark) = mark {
             hook_mark::set(&services.paths, &uid, &container, mark).await;
         }
-        // Without a worker and a sync loop there is nobody to go on.
+        // Without a worker and a sync loop nothing goes on.
         results.send(HookEnded { container, id, kind, result }).ok();
         services.pokes.send(uid).ok();
     }
@@ -112,12 +112,12 @@ impl HookRun {
             }
             // Any answer will do, as for the kubelet.
             Hook::Check(Check::Http(request)) => http::get(&self.address, request, Asker::Hook).await.map(drop),
-            Hook::Check(Check::Tcp(_) | Check::Grpc(_)) => Err("a hook cannot do this".to_owned()),
+            Hook::Check(Check::Tcp(_) | Check::Grpc(_)) => Err("hooks support only exec, httpGet and sleep".to_owned()),
         }
     }
 }
 
-/// The hooks of one pod that are under way; all are given up when the worker goes.
+/// Running hooks of one pod; all are cancelled when the worker is dropped.
 #[derive(Debug)]
 pub(super) struct Hooks {
     tasks: JoinSet<()>,
@@ -147,7 +147,7 @@ impl Hooks {
         Some(kind)
     }
 
-    /// Those that came to their end since the last call, but for those that were given up.
+    /// Takes the hooks that finished since the last call, except cancelled ones.
     pub(super) fn take_ended(&mut self) -> Vec<HookEnded> {
         while let Some(joined) = self.tasks.try_join_next() {
             if let Err(error) = joined

@@ -1,5 +1,6 @@
-//! How far the hooks of a pod's containers are, kept for the next daemon: one small file per container with a hook, below the pod's run
-//! directory, which is in memory and goes with the sandbox. So a hook whose end nobody saw is done again, and one that is done is not.
+//! Progress of the hooks of a pod's containers, saved for the next daemon: one small file per container with a hook, below the pod's run
+//! directory, which is in memory and is removed with the sandbox. So a hook whose end nobody saw is done again, and one that is done is
+//! not.
 
 use crate::config::Paths;
 use crate::pod::{ContainerId, ContainerName, PodUid};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 
-/// What is kept of a container's newest run.
+/// Saved mark of a container's newest run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Mark {
@@ -35,7 +36,7 @@ pub(super) async fn set(paths: &Paths, uid: &PodUid, container: &ContainerName, 
         }
     };
     if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
-        tracing::warn!(pod_uid = %uid, %container, %error, "cannot keep how far a hook is");
+        tracing::warn!(pod_uid = %uid, %container, %error, "cannot save the progress of a hook");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The worker's part in hooks: begins what a plan asks for, gives up what is no longer wanted, takes in what came to its end.
+//! The worker's part in hooks: starts the planned ones, cancels those no longer wanted, applies the results of finished ones.
 
 use super::execute::subject;
 use super::hook::{HookKind, HookRun};

@@ -7,13 +7,13 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long an answer of the kernel counts.
+/// Time for which an answer of the kernel is cached.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// Asks for the host's addresses, primary first.
 pub(super) type AskAddresses = fn() -> io::Result<Vec<IpAddr>>;
 
-/// The host's addresses as of a few seconds ago. Asked for only when somebody wants to know.
+/// The host's addresses as of a few seconds ago. Read only on demand.
 pub struct HostAddresses {
     ask: AskAddresses,
     last: Mutex<Option<(Moment, Vec<IpAddr>)>>,

@@ -19,16 +19,16 @@ pub(super) struct Measurement {
     request: UsageRequest,
 }
 
-/// What came of it.
+/// Result of a measurement.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) usage: StorageUsage,
-    /// How long it took.
+    /// Duration of the measurement.
     pub(super) took: Duration,
 }
 
 impl Measurement {
-    /// What an [`Action::MeasureStorage`] asks for; `None` for another action.
+    /// The measurement for an [`Action::MeasureStorage`]; `None` for another action.
     pub(super) fn asked_by(
         action: &Action,
         services: &Arc<Services>,
@@ -43,7 +43,7 @@ impl Measurement {
     pub(super) async fn run(self, results: mpsc::UnboundedSender<Measured>) {
         let begun = tokio::time::Instant::now();
         let usage = self.services.volumes.measure(&self.request).await;
-        // Without a worker and a sync loop there is nobody to go on.
+        // Without a worker and a sync loop nothing goes on.
         results.send(Measured { usage, took: begun.elapsed() }).ok();
         let uid: PodUid = self.request.uid;
         self.services.pokes.send(uid).ok();

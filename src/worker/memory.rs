@@ -1,4 +1,4 @@
-//! What a worker remembers of its pod between turns: facts that cannot be observed, and when to try again. **Pure**.
+//! Memory of a worker between turns: facts that cannot be observed, and times of the next attempts. **Pure**.
 //!
 //! All of it can be lost at any time (the daemon may die): then images are looked up again, volumes and network are prepared again
 //! (both idempotent), back-off is derived from records, and a container that is being stopped gets its signal and its grace once more.
@@ -31,17 +31,17 @@ pub enum Step {
     Failed(Failure),
 }
 
-/// Where the image for a container's next start is.
+/// State of the image for a container's next start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ImageWork {
-    /// Nobody looked.
+    /// Not looked up yet.
     #[default]
     Open,
     /// Being fetched, after `previous` failures.
     Pulling(Option<Failure>),
     /// Present; used up by the next start, since `imagePullPolicy` counts for every start.
     Present(Box<ResolvedImage>),
-    /// Cannot be had; to be tried again.
+    /// Unavailable; to be retried.
     Failed(Failure),
 }
 
@@ -52,15 +52,15 @@ pub struct Stop {
     pub deadline: Moment,
     /// SIGKILL does not come before, however close the end of the pod comes.
     pub not_before: Moment,
-    /// Where its preStop hook is.
+    /// State of its preStop hook.
     pub pre_stop: PreStop,
     /// When SIGKILL was sent last.
     pub killed: Option<Moment>,
-    /// Why it was begun.
+    /// Reason why it was begun.
     pub why: StopReason,
 }
 
-/// Where the preStop hook of a container that is being stopped is.
+/// State of the preStop hook of a container that is being stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreStop {
     /// There was none: the container has its signal.
@@ -94,16 +94,16 @@ pub struct CrashLoop {
     pub backoff: Backoff,
 }
 
-/// What is remembered of one container name.
+/// Memory for one container name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerMemory {
     /// The image for the next start.
     pub image: ImageWork,
-    /// Why the last attempt to start it failed.
+    /// Reason why the last attempt to start it failed.
     pub failure: Option<Failure>,
     /// Its restarts.
     pub crash_loop: Option<CrashLoop>,
-    /// Why it could not be given what its definition says.
+    /// Reason why its resources could not be changed.
     pub resize: Option<Failure>,
 }
 
@@ -114,11 +114,11 @@ pub struct StorageWork {
     pub is_measuring: bool,
     /// When it is to be measured next; `None` for now.
     pub due: Option<Moment>,
-    /// What was measured last, for the present definition.
+    /// The last measurement, for the present definition.
     pub usage: Option<StorageUsage>,
 }
 
-/// What a worker remembers.
+/// Memory of a worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodMemory {
     /// The pod record on disk says what is being acted on.
@@ -139,11 +139,11 @@ pub struct PodMemory {
     pub pod_ips: Vec<IpAddr>,
     /// All interfaces of the pod, where there is more to tell than addresses.
     pub network_report: Option<String>,
-    /// What the pod's network says of name servers, where plugins made it.
+    /// DNS settings from the pod's network, where plugins made it.
     pub network_dns: Option<NetworkDns>,
-    /// Why the sandbox could not be made or changed.
+    /// Reason why the sandbox could not be made or changed.
     pub sandbox: Option<Failure>,
-    /// How often the sandbox was lost, and when last.
+    /// Number of sandbox losses, and the time of the last one.
     pub losses: Option<Backoff>,
     /// When the loss of the present sandbox was seen.
     pub lost_at: Option<Moment>,
@@ -155,43 +155,43 @@ pub struct PodMemory {
     pub post_starts: BTreeMap<ContainerId, PostStart>,
     /// Running containers whose preStop hook is over, by what an earlier daemon kept.
     pub pre_stops_done: BTreeSet<ContainerId>,
-    /// Containers whose end is, or will be, podstead's doing and says nothing about them.
+    /// Containers that podstead killed or will kill: their exit code is ignored.
     pub signalled: BTreeSet<ContainerId>,
-    /// What the probes of runs say.
+    /// Probe state of runs.
     pub health: BTreeMap<ContainerId, RunState>,
-    /// What an earlier daemon knew of the runs is not known.
+    /// True until the runs of an earlier daemon are known.
     pub is_adopting: bool,
     /// When the end of a container was seen first.
     pub ends: BTreeMap<ContainerId, Moment>,
-    /// Why something could not be cleaned up.
+    /// Reason why something could not be cleaned up.
     pub cleanup: Option<Failure>,
     /// Teardown steps of a removed pod that are done.
     pub volumes_removed: bool,
-    /// Where the images of volumes are.
+    /// State of the images of volumes.
     pub volume_images: BTreeMap<String, ImageWork>,
     /// Volumes of an earlier definition may be left.
     pub has_surplus_volumes: bool,
     /// Its use of the host's disk.
     pub storage: StorageWork,
-    /// It was asked to be made anew.
+    /// Its recreation was requested.
     pub recreated: bool,
     /// Nothing of a removed pod is left.
     pub forgotten: bool,
 }
 
 impl PodMemory {
-    /// What is remembered of `name`; nothing yet is a state too.
+    /// Memory for `name`; an empty one if there is none yet.
     pub fn container(&self, name: &ContainerName) -> &ContainerMemory {
         static NOTHING: ContainerMemory = ContainerMemory { image: ImageWork::Open, failure: None, crash_loop: None, resize: None };
         self.containers.get(name).unwrap_or(&NOTHING)
     }
 
-    /// Where the image of a volume is.
+    /// State of the image of a volume.
     pub fn volume_image(&self, volume: &str) -> &ImageWork {
         self.volume_images.get(volume).unwrap_or(&ImageWork::Open)
     }
 
-    /// Whether a sandbox that lives has its network: set up by this daemon, or by an earlier one that started containers in it.
+    /// Returns true if a living sandbox has its network: set up by this daemon, or by an earlier one that started containers in it.
     pub fn is_connected(&self) -> bool {
         match self.network {
             Step::Done => true,
@@ -249,7 +249,7 @@ impl PodMemory {
         for container in runs_of_present() {
             let (started, finished) = match &container.state {
                 ContainerState::Exited { started_at, finished_at, .. } => (started_at.unwrap_or(*finished_at), *finished_at),
-                // Whether it is forgiven is seen when it ends.
+                // Its exit decides whether the failures are forgiven.
                 ContainerState::Running { started_at, .. } => (*started_at, *started_at),
                 ContainerState::Created | ContainerState::Unknown { .. } => continue,
             };
@@ -277,10 +277,10 @@ impl PodMemory {
         self.reassess(old, new, observed);
     }
 
-    /// What the pod's definition refers to changed, or the definition did: forgets what concerned the old state of containers that are
-    /// affected, so that what waited for it is tried at once.
+    /// Handles a change of the pod's definition or of an object it refers to: forgets the old state of the affected containers, so that a
+    /// waiting container is retried at once.
     pub fn reassess(&mut self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod) {
-        // What was missing, a claim for one, has not been prepared with the rest.
+        // A missing part, such as a claim, was not prepared with the rest.
         if new.has_files || old.missing_files != new.missing_files {
             self.volumes = Step::Open;
         }
@@ -319,7 +319,7 @@ impl PodMemory {
         }
     }
 
-    /// Other credentials may succeed where the earlier ones failed: nobody waits out a pause.
+    /// Other credentials may succeed where the earlier ones failed: the pause is skipped.
     fn forget_failed_pulls(&mut self) {
         let containers = self.containers.values_mut().map(|container| &mut container.image);
         for image in containers.chain(self.volume_images.values_mut()) {
@@ -370,7 +370,7 @@ impl PodMemory {
     }
 }
 
-/// Whether images would be pulled with the same Secrets.
+/// Returns true if images would be pulled with the same Secrets.
 fn pull_with_the_same(old: &PodDefinition, new: &PodDefinition) -> bool {
     let names = pull_secrets::names(&new.desired.pod);
     names == pull_secrets::names(&old.desired.pod)

@@ -1,4 +1,4 @@
-//! What the worker's memory takes in of a step's outcome. **Pure**.
+//! Updates of the worker's memory by a step's outcome. **Pure**.
 
 use super::backoff::{Backoff, BackoffPolicy, Failure};
 use super::definition::PodDefinition;

@@ -1,4 +1,4 @@
-//! Where a worker is with its pod. **Pure**.
+//! Phase of a worker's pod. **Pure**.
 //!
 //! ```text
 //!            finish() or remove()            stopped()                  remove()
@@ -10,7 +10,7 @@ use crate::status::PodResult;
 use crate::sys::clock::Moment;
 use std::time::Duration;
 
-/// What the worker works at. Not the pod's phase, which is what the API shows.
+/// Phase of the work. Not the pod's phase, which is what the API shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkPhase {
     /// The pod shall run. Entered by the worker's creation; left by [`WorkPhase::finish`] and [`WorkPhase::remove`].
@@ -25,15 +25,15 @@ pub enum WorkPhase {
 /// An end under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Termination {
-    /// Why.
+    /// The reason.
     pub cause: Cause,
     /// When it began.
     pub began: Moment,
-    /// How long containers have after their stop signal; only ever shortened (rule C7).
+    /// Time for containers after their stop signal; only ever shortened (rule C7).
     pub grace: Duration,
 }
 
-/// Why a pod ends.
+/// Reason why a pod ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Its containers are done, or it ran too long; the manifest is still there.
@@ -43,7 +43,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// How the pod ended, if it did by itself.
+    /// The pod's result, if it ended by itself.
     pub const fn result(&self) -> Option<&PodResult> {
         match self {
             Cause::Finished(result) | Cause::Removed(Some(result)) => Some(result),
@@ -82,7 +82,7 @@ impl WorkPhase {
         }
     }
 
-    /// Why the pod ends or ended; `None` while it shall run.
+    /// Reason why the pod ends or ended; `None` while it shall run.
     pub const fn cause(&self) -> Option<&Cause> {
         match self {
             WorkPhase::Sync => None,

@@ -39,7 +39,7 @@ const MAX_ROUNDS: usize = 1000;
 /// After such a plan, and when the runtime does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How a turn ended.
+/// End of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnEnd {
     /// Another turn is due then, if nothing happens before.
@@ -63,23 +63,23 @@ pub(super) struct PodWorker {
     measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
     /// Hooks under way.
     pub(super) hooks: Hooks,
-    /// Arrivals of images when it was last looked for those that could not be had.
+    /// Count of image arrivals at the last lookup of missing images.
     arrivals: u64,
     pub(super) waiting: BTreeMap<ContainerName, Waiting>,
     /// Containers whose start is not done.
     pub(super) starting: BTreeMap<ContainerName, Waiting>,
-    /// What was told to be missing from volumes.
+    /// The last message about content missing from volumes.
     told_missing: Option<String>,
     pub(super) shown: Option<PodStatus>,
     /// The conditions that a next daemon would find.
     pub(super) kept_conditions: Option<PodStatus>,
-    /// What the prober was told last.
+    /// The pod as last given to the prober.
     pub(super) probed: Option<ProbedPod>,
-    /// What was kept for the next daemon last.
+    /// The state as last saved for the next daemon.
     pub(super) kept_health: KeptHealth,
     /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
     pub(super) deleted: Option<Arc<DesiredPod>>,
-    /// What is shown where there is more to tell of its network than addresses.
+    /// The published pod, if its network has more to report than addresses.
     pub(super) annotated: Annotated,
 }
 
@@ -153,7 +153,7 @@ impl PodWorker {
         }
     }
 
-    /// Does what there is to do now, and shows what came of it.
+    /// Executes the plan of the moment, and publishes the result.
     pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) -> TurnEnd {
         self.take_up(services, work).await;
         self.look_at_objects(services).await;
@@ -196,7 +196,7 @@ impl PodWorker {
             }
             self.execute(services, &observed, plan.actions).await;
         }
-        tracing::error!(pod = %self.definition.desired.full_name, "the plan does not come to an end");
+        tracing::error!(pod = %self.definition.desired.full_name, "the pod's plan does not settle, retrying later");
         TurnEnd::Wait(Some(services.clock.now().moment + PAUSE))
     }
 
@@ -361,12 +361,12 @@ impl PodWorker {
         }
     }
 
-    /// Whether a container waits for an image that could not be had.
+    /// Returns true if a container waits for an image that could not be fetched.
     pub(super) fn misses_image(&self) -> bool {
         self.missing_images().next().is_some()
     }
 
-    /// Who waits, and for which image.
+    /// The users of images that are missing, each with its image.
     fn missing_images(&self) -> impl Iterator<Item = (ImageUser, &str)> {
         let containers = self.definition.containers.iter();
         let missing = containers.filter(|container| matches!(self.memory.container(&container.name).image, ImageWork::Failed(_)));
@@ -376,7 +376,7 @@ impl PodWorker {
         containers.chain(missing.map(|image| (ImageUser::Volume(image.volume.clone()), image.reference.as_str())))
     }
 
-    /// Has images that could not be had, and became present since, looked up at once: nobody waits out a pause that has no reason left.
+    /// Looks up missing images at once when they became present since: a pause without a reason is skipped.
     async fn look_for_arrived_images(&mut self, services: &Arc<Services>) {
         let arrivals = *services.images.arrivals().borrow();
         if std::mem::replace(&mut self.arrivals, arrivals) == arrivals {

@@ -1,4 +1,4 @@
-//! All workers: who has work, who may run, whose time has come.
+//! Scheduling of all workers: pending work, permission to run, timers.
 //!
 //! One owner (the sync loop) calls this; turns run as tasks of their own, each with its worker moved in and handed back at its end. So
 //! there are no locks, and at most one turn of a pod runs because there is only one worker to move.
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 struct Slot {
     full_name: PodFullName,
-    /// What it counts in its tier (see [`burstable_cpu_milli`]).
+    /// Its share in the tier (see [`burstable_cpu_milli`]).
     burstable_milli: i64,
     queue: WorkQueue<Arc<DesiredPod>>,
     seat: Seat,
@@ -34,10 +34,10 @@ struct Slot {
     successor: Option<Arc<DesiredPod>>,
 }
 
-/// Where the worker is.
+/// Place of the worker: idle or in a turn.
 #[derive(Debug)]
 enum Seat {
-    /// Not made yet: the pod has never had a turn.
+    /// Not created yet: the pod has never had a turn.
     Empty,
     /// Resting.
     Resting(Box<PodWorker>),
@@ -63,22 +63,22 @@ impl PodWorkers {
         Self { services, slots, names, references, wakes: BTreeSet::new(), turns: JoinSet::new() }
     }
 
-    /// Whether no turn runs.
+    /// Returns true if no turn runs.
     pub fn is_idle(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Whether there is a pod of this UID.
+    /// Returns true if there is a pod of this UID.
     pub fn knows(&self, uid: &PodUid) -> bool {
         self.slots.contains_key(uid)
     }
 
-    /// What all Burstable pods request, in thousandths of a processor.
+    /// CPU requests of all Burstable pods, in thousandths of a processor.
     pub fn burstable_milli(&self) -> i64 {
         self.slots.values().map(|slot| slot.burstable_milli).fold(0, i64::saturating_add)
     }
 
-    /// Lets the turns under way come to their end; none begins.
+    /// Waits for the running turns; starts none.
     pub async fn drain(&mut self) {
         while self.turns.join_next().await.is_some() {}
     }
@@ -189,7 +189,7 @@ impl PodWorkers {
         tokio::select! {
             Some(joined) = self.turns.join_next() => match joined {
                 Ok((uid, worker, end)) => self.end(&uid, worker, end),
-                // A turn that panicked leaves its pod in no known state: the daemon starts anew, which is a recovery.
+                // A turn that panicked leaves its pod in an unknown state: the daemon restarts, which is a recovery.
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => {}
             },
@@ -260,7 +260,7 @@ impl PodWorkers {
         self.begin(uid);
     }
 
-    /// Forgets a pod of which nothing is left, and lets the next one of its name begin.
+    /// Forgets a removed pod, and lets the next one of its name start.
     fn forget(&mut self, uid: &PodUid) {
         self.cancel_wake(uid);
         let Some(slot) = self.slots.remove(uid) else { return };

@@ -5,7 +5,7 @@ use crate::image::{ImageConfig, ProcessUser};
 use crate::pod::security::RunAs;
 use crate::pod::signal::signal_number;
 
-/// Where programs are looked for when neither image nor pod says.
+/// Default `PATH`, used when neither image nor pod sets one.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const SIGTERM: i32 = 15;
 
@@ -64,7 +64,7 @@ pub(super) fn working_directory(declared: Option<&str>, image: &ImageConfig) -> 
     }
 }
 
-/// What to ask the image's user database for.
+/// The user to look up in the image's user database.
 pub(super) fn user_to_resolve(run_as: &RunAs, image: &ImageConfig) -> String {
     run_as.uid.map_or_else(|| image.user.clone(), |uid| uid.to_string())
 }

@@ -1,4 +1,4 @@
-//! What one pod's worker has to do next: latest wins, one turn at a time (kubelet rule C5). **Pure**: neither IO nor locks.
+//! Pending work of one pod's worker: latest wins, one turn at a time (kubelet rule C5). **Pure**: neither IO nor locks.
 //!
 //! ```text
 //!  ask(Sync) / look() ---> pending --- begin() ---> running --- end() ---> pending or idle
@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-/// What a turn is for.
+/// Purpose of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work<D> {
     /// Look again: something that can be observed changed, or time passed.
@@ -73,12 +73,12 @@ impl<D> WorkQueue<D> {
         self.is_running = false;
     }
 
-    /// Whether a turn is running.
+    /// Returns true if a turn is running.
     pub const fn is_running(&self) -> bool {
         self.is_running
     }
 
-    /// Whether the end of the pod was asked for.
+    /// Returns true if the end of the pod was requested.
     pub const fn is_removed(&self) -> bool {
         self.is_removed
     }

@@ -20,21 +20,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
-/// What an orphan's containers get between signal and SIGKILL (kubelet rule C7).
+/// Grace period of an orphan's containers (kubelet rule C7).
 const ORPHAN_GRACE_SECS: i64 = 1;
 
-/// What is remembered of a pod on disk.
+/// Record of a pod on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodRecord {
     version: u32,
-    /// What is being acted on.
+    /// The pod that is being worked on.
     pub desired: DesiredPod,
     /// `status.startTime`.
     pub started_at: Timestamp,
-    /// How long it was active when that was counted last, if `activeDeadlineSeconds` is set.
+    /// Its active time at the last count, if `activeDeadlineSeconds` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<ActiveTime>,
-    /// How it ended, if it did by itself.
+    /// Its result, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<PodResult>,
     /// It is no longer wanted and being removed.
@@ -42,7 +42,7 @@ pub struct PodRecord {
     pub is_removed: bool,
 }
 
-/// Why a record could not be read or written.
+/// Reason why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// It could not be written.
@@ -50,7 +50,7 @@ pub enum RecordError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -59,21 +59,21 @@ pub enum RecordError {
     Read {
         /// The file, or the directory of all pods.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
     /// It cannot be understood: cut short by a power cut, or from a newer podstead.
-    #[error("understand pod record {}", path.display())]
+    #[error("decode pod record {}", path.display())]
     Decode {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: serde_json::Error,
     },
     /// It is of a version that this podstead does not know.
-    #[error("pod record {} is of version {version}", path.display())]
+    #[error("pod record {} has the unsupported version {version}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -99,8 +99,8 @@ impl PodRecord {
         Self { version: VERSION, desired, started_at, active: None, result: None, is_removed: false }
     }
 
-    /// A stand-in for a lost record, from what the sandbox says of itself. It keeps the pod's UID, so that containers that a source still
-    /// wants as they are go on.
+    /// Replacement of a lost record, from the sandbox's state. It keeps the pod's UID, so that containers that a source still wants as they
+    /// are go on.
     pub fn rebuilt(observed: &ObservedPod) -> Option<Self> {
         let sandbox = observed.sandbox.as_ref()?;
         let full_name = sandbox.spec.full_name.clone();
@@ -190,7 +190,7 @@ pub fn remove(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
         other => other,
     };
     removed.map_err(|source| RecordError::Write { path, source })?;
-    // Not empty or not there: both are somebody else's matter.
+    // Not empty or missing: both are handled elsewhere.
     fs::remove_dir(paths.pod(uid)).ok();
     Ok(())
 }

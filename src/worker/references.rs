@@ -1,4 +1,4 @@
-//! Which pods refer to an object, so that a change of it wakes these and no others. **Pure**.
+//! Index from objects to the pods that refer to them, so that a change wakes these pods and no others. **Pure**.
 
 use crate::pod::PodUid;
 use crate::pod::objects::ObjectName;

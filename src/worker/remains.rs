@@ -1,4 +1,4 @@
-//! Log directories of pods that are gone: they outlive the pod a little, for whoever still reads them (kubelet rule D17).
+//! Log directories of removed pods: they outlive the pod for a while, for readers (kubelet rule D17).
 //!
 //! Only directories that a pod of podstead left are removed, since a kubelet on the same host would use the same root. So each gets a
 //! mark, an empty file of its name in [`Paths::gone`], when its pod goes.
@@ -14,24 +14,24 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why logs could not be marked or removed.
+/// Reason why logs could not be marked or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemainsError {
     /// The mark could not be made or read.
-    #[error("mark logs as left behind in {}", path.display())]
+    #[error("mark logs of a removed pod in {}", path.display())]
     Mark {
         /// The mark, or the directory of all marks.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
     /// The log directory, or links to what was in it, could not be removed.
-    #[error("remove logs {}", path.display())]
+    #[error("delete logs {}", path.display())]
     Remove {
         /// The log directory, or the directory of links.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! What workers need of the rest of the daemon.
+//! Services of the daemon that workers use.
 
 use super::HostAddresses;
 use super::backoff::BackoffPolicy;
@@ -52,13 +52,13 @@ pub struct Services {
     pub statuses: Arc<dyn PodStatusSink>,
     /// Tells what happened.
     pub events: Arc<dyn EventRecorder>,
-    /// Makes finished pods anew.
+    /// Recreates finished pods.
     pub incarnations: Arc<dyn Incarnations>,
     /// The time.
     pub clock: Clock,
-    /// Where things lie.
+    /// Paths on disk.
     pub paths: Paths,
-    /// What containers can learn of this host, but for addresses.
+    /// Facts about this host that containers can learn, except addresses.
     pub node: EnvFacts,
     /// Addresses of this host.
     pub host_addresses: HostAddresses,
@@ -68,10 +68,10 @@ pub struct Services {
     pub objects: Arc<ObjectView>,
     /// For telling whether values from them changed.
     pub fingerprint_key: FingerprintKey,
-    /// Where CDI specs lie; a later directory wins.
+    /// Directories of CDI specs; a later directory wins.
     pub cdi_directories: Vec<PathBuf>,
     /// The host's limit of processes in one pod.
     pub pids_limit: Option<i64>,
-    /// Pods whose background work ended, so that they want a turn. Unbounded: at most one entry per pull under way.
+    /// Pods that need a turn because their background work ended. Unbounded: at most one entry per pull under way.
     pub pokes: mpsc::UnboundedSender<PodUid>,
 }

@@ -1,4 +1,4 @@
-//! What a worker shows of its pod.
+//! Publishing of a pod's status by its worker.
 
 use super::conditions_file;
 use super::execute::subject;
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::PodStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
 
-/// Whether the status tells that the host can never give what the pod requests.
+/// Returns true if the status reports that the host can never provide the requested resources.
 fn is_infeasible(status: &PodStatus) -> bool {
     status.conditions.iter().flatten().any(|condition| condition.reason.as_deref() == Some(reason::INFEASIBLE))
 }
@@ -94,7 +94,7 @@ impl PodWorker {
             // A pod of which nothing is on disk yet, or any more.
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
             Ok(Err(error)) => {
-                tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot keep when conditions changed");
+                tracing::warn!(pod = %self.definition.desired.full_name, %error, "cannot save condition transition times");
             }
             // The daemon is going.
             Err(_) => {}

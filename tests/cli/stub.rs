@@ -149,7 +149,7 @@ impl Runtime for StubRuntime {
     }
 
     fn weigh_burstable(&self, _: u64) -> Result<(), RuntimeError> {
-        Err(unused("weigh the burstable pods"))
+        Err(unused("set the CPU shares of the burstable cgroup"))
     }
 
     async fn exec(&self, _: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {

@@ -65,7 +65,7 @@ fn refuses_link(name: &str, target: impl FnOnce(&Victim) -> String, fields: [&st
         image.link(name, target)
     });
     let reason = run(&host, &victim, fields);
-    assert_says(&reason, &format!("/{name} of the image is a symbolic link: it has to be a directory, or to be left out"));
+    assert_says(&reason, &format!("/{name} of the image is a symbolic link: make it a directory or remove it"));
 }
 
 fn absolute(victim: &Victim) -> String {
@@ -117,7 +117,7 @@ fn dev_linked_inside_of_the_image_is_refused() {
 #[test]
 fn dev_that_is_a_file_is_refused() {
     let (host, victim) = host(|image, _| image.file("dev", "x"));
-    assert_says(&run(&host, &victim, ["", ""]), "/dev of the image is no directory");
+    assert_says(&run(&host, &victim, ["", ""]), "/dev of the image is not a directory");
 }
 
 #[test]
@@ -249,9 +249,9 @@ fn link_in_a_volume_to_the_root_is_refused() {
 #[test]
 fn link_to_own_file_systems_of_the_container_is_refused() {
     for (place, expected) in [
-        ("dev", "volume at /data: it is a link to /dev in the image: let the volume be mounted on /dev"),
-        ("proc", "volume at /data: nothing can be mounted on /proc itself"),
-        ("sys", "volume at /data: nothing can be mounted on /sys itself"),
+        ("dev", "volume at /data: it is a symbolic link to /dev in the image: mount the volume on /dev instead"),
+        ("proc", "volume at /data: cannot mount a volume on /proc itself"),
+        ("sys", "volume at /data: cannot mount a volume on /sys itself"),
     ] {
         let (host, victim) = host(|image, _| image.link("data", format!("/{place}")).directory(place));
         let volume = evil_volume(&host, &absolute(&victim));

@@ -90,7 +90,7 @@ const MOUNTS: &str = "    volumeMounts: [{name: v, mountPath: /v}]";
 
 /// What keeps the pod's container waiting, when it names the owner and the field that would share.
 fn wait_refused(host: &TestHost, name: &str, field: &str) -> PodView {
-    let told = format!("belongs to source base and is not shared with source apps (to share it: with: [apps], {field}");
+    let told = format!("belongs to source base and is not shared with source apps (to share it, set with: [apps] and {field}");
     let message = |pod: &PodView| pod.container("c")["state"]["waiting"]["message"].as_str().unwrap_or_default().to_owned();
     eventually(&format!("pod {name} to be refused {field}"), || match host.pod(name) {
         Some(pod) if pod.runs("c") => panic!("pod {name} runs: {}", host.logs(name, "c")),
@@ -235,7 +235,7 @@ fn retained_data_of_a_removed_claim_are_not_the_next_sources() {
     );
     eventually("the claim to be refused", || match host.pod("spy") {
         Some(pod) if pod.runs("c") => panic!("it runs: {}", host.exec("spy", "c", &["cat", "/v/file"])),
-        Some(pod) if pod.0.to_string().contains("are those of source base, not of apps") => Ok(()),
+        Some(pod) if pod.0.to_string().contains("belong to source base, not to apps") => Ok(()),
         other => Err(format!("{other:?} {}", host.cli_ok(&["get", "events"]))),
     });
 }

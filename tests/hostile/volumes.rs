@@ -43,7 +43,7 @@ fn sh(host: &TestHost, script: &str) -> String {
     host.exec("evil", "c", &["/bin/sh", "-c", script])
 }
 
-const LEADS_OUT: &str = "a symbolic link leads out of";
+const LEADS_OUT: &str = "a symbolic link points outside";
 
 #[test]
 fn link_in_a_writable_path_is_not_followed_out() {

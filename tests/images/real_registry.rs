@@ -247,7 +247,7 @@ async fn https_with_a_private_authority_and_a_password() {
     let error = failure(RegistryConfig { ca_file: Some(password_file.clone()), ..base.clone() }).await;
     assert!(error.contains("password has no PEM certificate"), "{error}");
     let plain = failure(RegistryConfig { http: true, ..base }).await;
-    assert!(plain.contains("answered 400"), "{plain}");
+    assert!(plain.contains("returned 400"), "{plain}");
     let config = RegistryConfig { username: Some("me".into()), password_file: Some(password_file), ..trusted };
     let store = test.open_with(store_config(config));
     let image = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();

@@ -157,7 +157,7 @@ fn rules_of_a_source_are_reported_with_file_line_and_field() {
     for expected in [
         "web.yaml:11:17: error[not-allowed]: spec.containers[0].ports[0].hostPort: this source may not use host port 80",
         "web.yaml:15:15: error[not-allowed]: spec.containers[0].livenessProbe.tcpSocket.host: this source may not use the host \"127.0.0.1\"",
-        "web.yaml:11:17: error[pod-security]: spec.containers[0].ports[0].hostPort: podSecurity restricted (v1.33): ports of the host (80)",
+        "web.yaml:11:17: error[pod-security]: spec.containers[0].ports[0].hostPort: podSecurity restricted (v1.33): host ports (80)",
         "web.yaml:7:5: error[pod-security]: spec.containers[0].securityContext.runAsNonRoot: podSecurity restricted (v1.33): ",
         "web.yaml:7:5: error[required-by-source]: spec.containers[0].resources.limits[memory]: containers of this source must have",
         "web.yaml:8:12: error[required-by-source]: spec.containers[0].image: images of this source must be referenced by digest",
@@ -187,7 +187,7 @@ fn mistakes_in_annotations_about_networks_have_file_line_and_field() {
         (6, "metadata.annotations[kubernetes.io/egress-bandwidth]: invalid value \"fast\": must be a quantity"),
         (
             7,
-            "metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"[{\\\"name\\\": \\\"plant\\\", \\\"ips\\\": [\\\"ten\\\"]}]\": [0]: \"ten\" is no address",
+            "metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"[{\\\"name\\\": \\\"plant\\\", \\\"ips\\\": [\\\"ten\\\"]}]\": [0]: \"ten\" is not an IP address",
         ),
     ] {
         let has = text.lines().any(|told| told.starts_with(&format!("one.yaml:{line}:")) && told.contains(words));

@@ -118,7 +118,7 @@ fn data_of_a_claim_that_is_gone_are_told_and_deleted_on_request() {
     );
     let refused = host.cli(&["volume", "prune", "data", "--yes"]);
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && message.contains("is used by 1 of the pods of this host: web-edge-1"), "{message}");
+    assert!(!refused.status.success() && message.contains("is used by 1 of this host's pods: web-edge-1"), "{message}");
     host.remove_manifest("web.yaml");
     host.wait_gone("web");
 
@@ -131,7 +131,7 @@ fn data_of_a_claim_that_is_gone_are_told_and_deleted_on_request() {
     host.write_manifest("a-claim.yaml", &self::claim("data", "ReadWriteOnce", "Retain"));
     wait_phase(&host, "Bound");
     let refused = host.cli(&["volume", "prune", "data", "--yes"]);
-    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is wanted by source manifests"));
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is declared by source manifests"));
     host.remove_manifest("a-claim.yaml");
     wait_phase(&host, "Released");
     let said = host.cli_ok(&["volume", "prune", "--yes"]);

@@ -193,8 +193,8 @@ fn init_containers_and_image_volumes_are_pulled_with_the_secrets_and_a_repaired_
             if events.contains(needle) { Ok(()) } else { Err(events) }
         });
     };
-    told("no entry of imagePullSecrets (default/opaque, default/old) is for");
-    told("default/opaque has neither type");
+    told("none of imagePullSecrets (default/opaque, default/old) has credentials for");
+    told("default/opaque is of neither type");
     host.write_manifest("old.yaml", &legacy("shop", "bm8gY29sb24="));
     told("Secret default/old: the auth of its entry for");
     host.write_manifest("old.yaml", &legacy("shop", &auth));
@@ -260,7 +260,7 @@ fn of_entries_for_paths_the_one_that_is_for_the_image_counts() {
     assert!(pod.container("main").to_string().contains("401 Unauthorized"), "{}", pod.0["status"]);
     eventually("the event", || {
         let events = host.cli_ok(&["get", "events", "-o", "json"]);
-        if events.contains("no entry of imagePullSecrets (default/paths) is for") { Ok(()) } else { Err(events) }
+        if events.contains("none of imagePullSecrets (default/paths) has credentials for") { Ok(()) } else { Err(events) }
     });
     // The more exact one is tried first and refused, then the one of the registry as a whole.
     host.write_manifest("paths.yaml", &secret(&[("/shop/till", "guess"), ("", PASSWORD)]));

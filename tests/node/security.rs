@@ -187,7 +187,7 @@ fn sysctls_beyond_the_safe_ones_are_set_where_the_configuration_allows_them() {
     host.write_manifest("web.yaml", &manifest(&spec.replace("net/core/somaxconn", "net.core.rmem_max"), "tty: false"));
     eventually("the sysctl that is not allowed to be told", || {
         let log = host.daemon_log();
-        let expected = "sysctls[1].name: \"net.core.rmem_max\" is not among the sysctls that Kubernetes calls safe";
+        let expected = "sysctls[1].name: \"net.core.rmem_max\" is not one of Kubernetes' safe sysctls";
         if log.contains(expected) { Ok(()) } else { Err(log) }
     });
 }

@@ -173,7 +173,7 @@ fn the_configuration_says_which_ids_of_the_host_pods_get_and_pods_that_run_keep_
     assert_eq!(first_id(&host, "old"), old);
     // There is room for two.
     host.write_manifest("three.yaml", &manifest("three", "", ""));
-    let told = |host: &TestHost| host.cli_ok(&["get", "events"]).contains("all 2 ranges of ids are in use");
+    let told = |host: &TestHost| host.cli_ok(&["get", "events"]).contains("all 2 ID ranges are in use");
     crate::support::eventually("the event", || if told(&host) { Ok(()) } else { Err(host.cli_ok(&["get", "events"])) });
     host.remove_manifest("one.yaml");
     host.wait_running("three");

@@ -62,7 +62,7 @@ fn variables_come_from_a_file_that_an_init_container_wrote() {
     assert_eq!(sh(&host, "web", "test -e /d || echo none"), "none\n", "the container does not mount it");
     for (name, expected) in [
         ("key", "environment variable key \"Z\" not found in file \"sub/app.env\""),
-        ("file", "couldn't parse env file \"none\" of volume \"d\": it is not there"),
+        ("file", "couldn't parse env file \"none\" of volume \"d\": it does not exist"),
     ] {
         let waiting = host.wait_for_pod(name, "to wait", |pod| pod.waiting_reason("c") == "CreateContainerConfigError");
         assert_eq!(waiting.container("c")["state"]["waiting"]["message"].as_str(), Some(expected));
@@ -177,10 +177,10 @@ fn a_host_path_has_to_be_what_its_type_says() {
     assert!(at.join("made").is_dir() && at.join("new").is_file());
 
     for (name, path, kind, told) in [
-        ("absent", "none", "Directory", "does not exist, a directory is wanted"),
-        ("wrong", "file", "Directory", "is a file, a directory is wanted"),
-        ("block", "/dev/null", "BlockDevice", "is a character device, a block device is wanted"),
-        ("sock", "file", "Socket", "is a file, a socket is wanted"),
+        ("absent", "none", "Directory", "does not exist, expected a directory"),
+        ("wrong", "file", "Directory", "is a file, expected a directory"),
+        ("block", "/dev/null", "BlockDevice", "is a character device, expected a block device"),
+        ("sock", "file", "Socket", "is a file, expected a socket"),
     ] {
         let spec = format!(
             "  containers: [{{name: c, {SLEEP}, volumeMounts: [{{name: v0, mountPath: /v}}]}}]\n  volumes:\n{}",

@@ -204,7 +204,7 @@ mod tests {
             ("{hostPorts: [80-]}", "allow.hostPorts[0]"),
             ("{hostPorts: [1-65536]}", "allow.hostPorts[0]"),
             ("{networks: ['']}", "allow.networks[0]: is empty"),
-            ("{sysctls: [kernel.pid_max]}", "allow.sysctls[0]: \"kernel.pid_max\" is of no namespace"),
+            ("{sysctls: [kernel.pid_max]}", "allow.sysctls[0]: \"kernel.pid_max\" is not namespaced"),
         ] {
             let error = channels(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -24,17 +24,17 @@ pub(super) struct Archive {
     seekable: bool,
 }
 
-/// What a pass unpacks.
+/// Entries that a pass unpacks.
 pub(super) enum Want {
     /// Nothing.
     Documents,
-    /// Whatever looks like a layer.
+    /// All entries that look like a layer.
     Everything,
     /// These files.
     Paths(BTreeSet<String>),
 }
 
-/// What a pass found.
+/// Result of a pass.
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) documents: Documents,
@@ -59,7 +59,7 @@ impl Archive {
         Ok(Self { path: path.to_owned(), seekable: !compression::is_gzip(start) && !compression::is_zstd(start) })
     }
 
-    /// Whether looking at the documents costs little.
+    /// Returns true if reading the documents first costs little.
     pub(super) fn is_seekable(&self) -> bool {
         self.seekable
     }
@@ -122,7 +122,7 @@ impl Archive {
     }
 }
 
-/// What is kept of an archive's entries.
+/// Recorded entries of an archive.
 #[derive(Default)]
 struct Listed {
     entries: u64,
@@ -156,7 +156,7 @@ fn is_document(start: &[u8]) -> bool {
     matches!(start.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
 }
 
-/// What a blob of an OCI layout promises to be.
+/// Digest that the path of a blob of an OCI layout promises.
 fn digest_in(path: &str) -> Option<Digest> {
     Digest::from_hex(path.strip_prefix("blobs/sha256/")?).ok()
 }

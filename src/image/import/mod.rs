@@ -25,14 +25,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why an archive cannot be imported.
+/// Reason why an archive cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ImportError {
     /// The file.
     #[error("open archive")]
     Open(#[source] io::Error),
     /// Not a file.
-    #[error("it is not a regular file")]
+    #[error("not a regular file")]
     NotAFile,
     /// The archive itself.
     #[error(transparent)]
@@ -51,11 +51,11 @@ pub(super) enum ImportError {
     Image {
         /// Its first reference.
         name: String,
-        /// What it has too much of.
+        /// The exceeded limit.
         #[source]
         source: Exceeded,
     },
-    /// What it says about its images.
+    /// Its documents about its images.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A layer.
@@ -63,12 +63,12 @@ pub(super) enum ImportError {
     Layer {
         /// In the archive.
         path: String,
-        /// What is wrong with it.
+        /// The error of the layer.
         #[source]
         source: LayerError,
     },
     /// A file that the documents name is missing.
-    #[error("the archive lacks the file {0:?}, or it is not a layer")]
+    #[error("the file {0:?} is missing from the archive or is not a layer")]
     Missing(String),
     /// The store.
     #[error("store the image")]
@@ -111,7 +111,7 @@ pub(super) fn import(
         if missing.is_empty() {
             break;
         }
-        // What is not needed gives its space back before more is unpacked.
+        // Unneeded layers free their space before more is unpacked.
         unassigned.clear();
         space.check(missing.values().fold(0, |sum, size| sum.saturating_add(*size)), missing.len() as u64)?;
         let paths = Want::Paths(missing.keys().cloned().collect());

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct PlannedImage {
     pub(super) references: Vec<Reference>,
-    /// What the archive says that the references are; `None`: the manifest.
+    /// Target of the references according to the archive; `None`: the manifest.
     pub(super) target: Option<Digest>,
     /// `None` if the archive has none.
     pub(super) manifest: Option<Vec<u8>>,
@@ -32,40 +32,40 @@ pub(super) struct PlannedLayer {
     pub(super) size: u64,
 }
 
-/// Why no image can be taken from an archive.
+/// Reason why no image can be taken from an archive.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::image) enum PlanError {
     /// Neither of the known tables of contents.
     #[error("it is neither an OCI layout (index.json) nor a docker archive (manifest.json)")]
     NoImage,
     /// No reference that a pod could use.
-    #[error("it names no image: {0}")]
+    #[error("it contains no image name: {0}")]
     NoName(String),
     /// A reference in it is none.
-    #[error("its image name {name:?} is not a reference: {reason}")]
+    #[error("its image name {name:?} is not a valid image reference: {reason}")]
     BadName {
         /// As written.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A document is not there.
-    #[error("it lacks the file {0:?}")]
+    #[error("the file {0:?} is missing from it")]
     Missing(String),
     /// A document has another content than its name says.
-    #[error("its file {0:?} does not have the digest of its name: it is damaged")]
+    #[error("its file {0:?} is damaged: its digest does not match its name")]
     Damaged(String),
     /// A document.
     #[error("its file {path:?}")]
     Document {
         /// In the archive.
         path: String,
-        /// What is wrong with it.
+        /// The error of the document.
         #[source]
         source: DocumentError,
     },
     /// Not for this host.
-    #[error("its image {name} is for {offered}, this host is {host}")]
+    #[error("its image {name} is for {offered}, but this host is {host}")]
     Platform {
         /// The reference.
         name: String,
@@ -102,8 +102,7 @@ fn from_layout(documents: &Documents, index: &[u8], host: &Platform) -> Result<V
         }
     }
     if by_name.is_empty() {
-        let hint =
-            "index.json needs the annotation io.containerd.image.name or org.opencontainers.image.ref.name with a whole reference";
+        let hint = "index.json needs the annotation io.containerd.image.name or org.opencontainers.image.ref.name with a full image reference";
         let found = useless.first().map(|name| format!(", and {name:?} is a tag without a repository")).unwrap_or_default();
         return Err(PlanError::NoName(format!("{hint}{found}")));
     }
@@ -167,7 +166,7 @@ fn layout_image(
             }
         }
     }
-    Err(document(digest)(DocumentError::NotAnImage("an index in an index in an index".into())))
+    Err(document(digest)(DocumentError::NotAnImage("an index nested more than two levels deep".into())))
 }
 
 fn from_saved(documents: &Documents, saved: &[u8], host: &Platform) -> Result<Vec<PlannedImage>, PlanError> {
@@ -194,7 +193,7 @@ fn from_saved(documents: &Documents, saved: &[u8], host: &Platform) -> Result<Ve
         images.push(PlannedImage { references, target: None, manifest: None, config: config.clone(), layers });
     }
     match images.is_empty() {
-        true => Err(PlanError::NoName("manifest.json has no RepoTags; save it by name, not by id".into())),
+        true => Err(PlanError::NoName("manifest.json has no RepoTags; save it by name, not by ID".into())),
         false => Ok(images),
     }
 }
@@ -223,7 +222,7 @@ fn blob(documents: &Documents, digest: Digest) -> Result<&[u8], PlanError> {
     }
 }
 
-/// Where links lead.
+/// Resolves links.
 fn follow(documents: &Documents, path: &str) -> String {
     let mut path = path.strip_prefix("./").unwrap_or(path);
     for _ in 0..8 {
@@ -307,7 +306,7 @@ mod tests {
         let mut layout = Layout::default();
         let image = layout.image("s390x");
         let error = layout.index(&[named(&image, CONTAINERD, "x/y:1")]).unwrap_err();
-        assert_eq!(error.to_string(), "its image docker.io/x/y:1 is for linux/s390x, this host is linux/amd64");
+        assert_eq!(error.to_string(), "its image docker.io/x/y:1 is for linux/s390x, but this host is linux/amd64");
     }
 
     #[test]

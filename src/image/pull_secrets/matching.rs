@@ -1,4 +1,4 @@
-//! Which entries of a Secret are for an image: the rules of the kubelet's `credentialprovider`. **Pure**.
+//! Matching of a Secret's entries with an image: the rules of the kubelet's `credentialprovider`. **Pure**.
 //!
 //! An entry is named by a registry, with or without a scheme, and may go on with a path (`registry.lan/team`): it is for the images whose
 //! name begins so. Each part of the host between dots may have wildcards (`*.registry.lan`), the port has to be the same. An entry for
@@ -6,7 +6,7 @@
 
 use super::super::reference::{DEFAULT_HOST, Reference};
 
-/// What Docker Hub is called where `docker login` writes it.
+/// Name of Docker Hub where `docker login` writes it.
 pub(super) const HUB: &str = "index.docker.io";
 
 /// The name of an entry as it is compared: without scheme, and without the `/v1/` or `/v2/` that some tools write.
@@ -21,7 +21,7 @@ pub(super) fn key(written: &str) -> String {
     }
 }
 
-/// Whether an entry of that key is for the image.
+/// Returns true if an entry of that key is for the image.
 pub(super) fn is_for(key: &str, image: &Reference) -> bool {
     let (pattern, path) = key.find('/').map_or((key, ""), |slash| key.split_at(slash));
     let ((pattern, pattern_port), (host, port)) = (split_port(pattern), split_port(image.host()));
@@ -32,7 +32,7 @@ pub(super) fn is_for(key: &str, image: &Reference) -> bool {
         && patterns.iter().zip(parts).all(|(pattern, part)| matches(pattern.as_bytes(), part.as_bytes()))
 }
 
-/// Whether the image is Docker Hub's.
+/// Returns true if the image is on Docker Hub.
 pub(super) fn is_of_hub(image: &Reference) -> bool {
     image.host() == DEFAULT_HOST
 }
@@ -80,7 +80,7 @@ fn one(pattern: &[u8], character: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether a character is of the class, and what comes after `]`; `None` for a class that does not end.
+/// Matches a character with a class, and returns the rest after `]`; `None` for a class that does not end.
 fn in_class(class: &[u8], character: u8) -> Option<(bool, &[u8])> {
     let (negated, mut rest) = match class {
         [b'^', rest @ ..] => (true, rest),

@@ -1,4 +1,4 @@
-//! Secrets that a pod's images are pulled with, as the registry client takes them. **Pure**.
+//! Secrets that a pod's images are pulled with, as input of the registry client. **Pure**.
 //!
 //! In: what a pod's `imagePullSecrets` name. Out: for an image, the credentials to try, in the order of the kubelet's `credentialprovider`:
 //! entries with the longer, or greater, name first, those of one name in the order of the Secrets. See [`matching`] for what is for an
@@ -31,7 +31,7 @@ pub(super) struct Login {
     pub(super) secret: (String, String),
     /// The source that it is of, where another source may have one of the same name.
     pub(super) restricted_to: Option<SourceId>,
-    /// What stands in it.
+    /// The credentials.
     pub(super) credentials: Credentials,
 }
 
@@ -55,7 +55,7 @@ pub struct PullSecrets {
     entries: Vec<Entry>,
     /// All of them, for a person.
     names: Vec<String>,
-    /// What is wrong with one of them: a pull fails with it, as the kubelet's.
+    /// Problem of one of them: a pull fails with it, as the kubelet's does.
     problem: Option<String>,
     /// Those that hold no credentials.
     others: Vec<String>,
@@ -106,7 +106,7 @@ impl PullSecrets {
         Ok(())
     }
 
-    /// Why a pull with these Secrets cannot be tried.
+    /// Reason why a pull with these Secrets cannot be tried.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -131,15 +131,15 @@ impl PullSecrets {
         }
         let of = |names: &[String]| names.join(", ");
         let place = format!("{}/{}", image.host(), image.repository());
-        let mut told = format!("no entry of imagePullSecrets ({}) is for {place}", of(&self.names));
+        let mut told = format!("none of imagePullSecrets ({}) has credentials for {place}", of(&self.names));
         if !self.others.is_empty() {
             let types = TYPES.map(|(kind, _)| kind).join(" nor ");
-            told += &format!("; {} has neither type {types}", of(&self.others));
+            told += &format!("; {} is of neither type {types}", of(&self.others));
         }
         Some(told)
     }
 
-    /// What is remembered of the Secrets that are for an image, to be compared with what it was pulled with.
+    /// Fingerprints of the Secrets that are for an image, to be compared with those that it was pulled with.
     pub(super) fn uses(&self, image: &Reference, of: impl Fn(&Login) -> SecretUse) -> Vec<SecretUse> {
         self.logins(image).iter().map(of).collect()
     }
@@ -201,11 +201,17 @@ mod tests {
     fn what_is_wrong_names_the_secret_and_not_what_it_holds() {
         let image = "r.lan/a".parse().unwrap();
         let damaged = PullSecrets::new(&[secret("bad", TYPES[0].0, TYPES[0].1, r#"{"auths":{"r.lan":"hunter2"}}"#)]);
-        assert_eq!(damaged.problem(), Some("Secret shop/bad: .dockerconfigjson is JSON of another shape (line 1, column 27)"));
+        assert_eq!(
+            damaged.problem(),
+            Some("Secret shop/bad: .dockerconfigjson is JSON of an unexpected structure (line 1, column 27)")
+        );
         let opaque = PullSecrets::new(&[secret("key", "Opaque", ".dockerconfigjson", "{}")]);
         assert_eq!(opaque.problem(), None);
         let told = opaque.explain_no_login(&image).unwrap();
-        assert!(told.starts_with("no entry of imagePullSecrets (shop/key) is for r.lan/a; shop/key has neither type"), "{told}");
+        assert!(
+            told.starts_with("none of imagePullSecrets (shop/key) has credentials for r.lan/a; shop/key is of neither type"),
+            "{told}"
+        );
         let shown = format!("{:?} {:?}", PullSecrets::new(&[json("s", &[("r.lan", "u")])]), json("s", &[("r.lan", "u")]));
         assert!(shown.contains("shop/s") && !shown.contains("hunter2"), "{shown}");
         assert_eq!(PullSecrets::none().explain_no_login(&image), None);

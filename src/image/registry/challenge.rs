@@ -1,6 +1,6 @@
-//! `WWW-Authenticate`: how a registry wants to be asked (RFC 9110, RFC 6750 and the distribution project's token specification). **Pure**.
+//! `WWW-Authenticate`: the authentication that a registry requires (RFC 9110, RFC 6750 and the distribution project's token specification). **Pure**.
 
-/// What a registry wants.
+/// Challenge of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// User name and password with each request.

@@ -1,4 +1,4 @@
-//! The distribution protocol over HTTP: manifests, blobs, and the token dance.
+//! The distribution protocol over HTTP: manifests, blobs, and authentication by tokens.
 
 use super::super::credentials::Credentials;
 use super::super::digest::Digest;
@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// For a document as a whole, so that nobody can keep a pull waiting byte by byte.
+/// Time limit of a whole document, so that no registry can delay a pull byte by byte.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 const MANIFEST_MAX: u64 = 4 << 20;
 /// A token is sent in a header, and servers take no more in one.
 const TOKEN_MAX: u64 = 64 << 10;
 const ERROR_MAX: u64 = 16 << 10;
-/// How much of a registry's own words is repeated.
+/// Maximum length of a registry's message that is repeated.
 const SAID_MAX: usize = 200;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
@@ -104,7 +104,7 @@ impl Registry for Registries {
         let body = host.body(response, MANIFEST_MAX).await?;
         match promised {
             Some(promised) if promised != Digest::of(&body) => Err(host
-                .nonsense("the manifest does not have the digest that the answer promises: it was altered or damaged on the way")),
+                .nonsense("the manifest does not match the digest in the response header: it was altered or damaged in transit")),
             Some(_) | None => Ok(body),
         }
     }
@@ -115,7 +115,7 @@ impl Registry for Registries {
         let response = host.send(reference, who, Method::GET, &path, Part::From(offset)).await?;
         let offset = match response.status() {
             StatusCode::PARTIAL_CONTENT => {
-                range_start(response.headers()).ok_or_else(|| host.nonsense("a part without Content-Range"))?
+                range_start(response.headers()).ok_or_else(|| host.nonsense("a partial response without Content-Range"))?
             }
             _ => 0,
         };
@@ -134,7 +134,7 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
-/// How much of a document or blob is asked for.
+/// Requested part of a document or blob.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// All of it, in limited time.
@@ -162,7 +162,7 @@ impl Host {
     fn digest_of(&self, response: &Response) -> Result<Option<Digest>, RegistryError> {
         let Some(value) = response.headers().get(DIGEST_HEADER).filter(|value| !value.is_empty()) else { return Ok(None) };
         let digest = value.to_str().ok().and_then(|text| text.parse().ok());
-        digest.map(Some).ok_or_else(|| self.nonsense("its digest header is no SHA-256 digest"))
+        digest.map(Some).ok_or_else(|| self.nonsense("its digest header is not a SHA-256 digest"))
     }
 
     /// Sends a request for something of the reference's repository; authenticates if the registry wants that. Success only.
@@ -214,9 +214,11 @@ impl Host {
 
     /// Meets the challenge of a 401: the value of `Authorization`, and how long it lives.
     async fn authorize(&self, reference: &Reference, who: &Who, answer: &Answer) -> Result<(HeaderValue, Duration), RegistryError> {
-        // Whoever answers behind a redirect is not the registry that the credentials are for, and may name any token server.
+        // The target of a redirect is not the registry that the credentials are for, and may name any token server.
         if answer.is_redirected {
-            return Err(self.unauthorized(reference, "a login was asked for behind a redirect, where no credentials are sent"));
+            return Err(
+                self.unauthorized(reference, "the target of its redirect requires a login, and credentials are not sent to it")
+            );
         }
         let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|value| challenge::parse(value.to_str().ok()?)).next();
@@ -233,7 +235,8 @@ impl Host {
                 (token::bearer(&token.text), token.life)
             }
         };
-        let authorization = authorization.ok_or_else(|| self.nonsense("credentials with characters that no header can have"))?;
+        let authorization =
+            authorization.ok_or_else(|| self.nonsense("the token contains characters that are not allowed in a header"))?;
         Ok((authorization, life))
     }
 
@@ -257,10 +260,10 @@ impl Host {
             }
         }
         let body = self.body(response, TOKEN_MAX).await?;
-        token::parse(&body).map_err(|error| self.nonsense(&format!("its token server's answer: {error}")))
+        token::parse(&body).map_err(|error| self.nonsense(&format!("response of its token server: {error}")))
     }
 
-    /// Also forgets those that have expired, so that credentials that nobody has any more do not stay in memory.
+    /// Also forgets those that have expired, so that outdated credentials do not stay in memory.
     fn keep_token(&self, place: (String, Who), authorization: HeaderValue, life: Duration) {
         let now = Instant::now();
         let mut tokens = lock(&self.tokens);
@@ -348,7 +351,7 @@ impl Part {
 fn refused_hint(credentials: &Credentials) -> &'static str {
     match credentials {
         Credentials::Anonymous => "no credentials are configured for it, or the repository does not exist",
-        Credentials::Password(..) => "user name or password is wrong, or the user may not read it",
-        Credentials::Identity(_) | Credentials::Token(_) => "the token is wrong or has expired, or may not read it",
+        Credentials::Password(..) => "the user name or password is wrong, or the user has no read access",
+        Credentials::Identity(_) | Credentials::Token(_) => "the token is wrong, has expired or has no read access",
     }
 }

@@ -1,4 +1,4 @@
-//! Who podstead is to a registry by the configuration: read anew at each pull so that rotated secrets are found.
+//! Credentials of the configuration for a registry: read anew at each pull so that rotated secrets are found.
 
 use super::super::credentials::{Credentials, parse_config};
 use super::super::registry_config::RegistryConfig;
@@ -33,7 +33,7 @@ fn from_auth_file(content: &[u8], host: &str) -> Result<Credentials, String> {
     }
 }
 
-/// Whether a key of the file means `host`; Docker Hub has several names.
+/// Returns true if a key of the file stands for `host`; Docker Hub has several names.
 fn names(key: &str, host: &str) -> bool {
     let key = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let key = key.split('/').next().unwrap_or_default();
@@ -54,7 +54,7 @@ mod tests {
         let tokens = br#"{"auths":{"r.lan:5000":{"identitytoken":"i"},"s.lan":{}},"credsStore":"x"}"#;
         assert_eq!(from_auth_file(tokens, "r.lan:5000"), Ok(Credentials::Identity("i".into())));
         assert!(from_auth_file(tokens, "s.lan").unwrap_err().contains("credential helpers"));
-        assert!(from_auth_file(b"{", "r").unwrap_err().contains("ends early"));
+        assert!(from_auth_file(b"{", "r").unwrap_err().contains("truncated JSON"));
     }
 
     #[test]

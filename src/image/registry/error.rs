@@ -1,48 +1,48 @@
-//! What can go wrong with a registry, told so that a person knows where to look.
+//! Errors of registries, with the place where a person must look.
 
 use crate::outbound::{Failure, ForbiddenAddress, MAX_HEADERS, NO_TLS};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a registry did not give what was asked for. The host is named by whoever reports it.
+/// Reason for a failed request to a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::image) enum RegistryError {
     /// No address for the host's name.
-    #[error("the name {host} cannot be resolved: {reason}")]
+    #[error("cannot resolve {host}: {reason}")]
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         reason: String,
     },
     /// No connection.
-    #[error("no connection to {host}: {reason}")]
+    #[error("cannot connect to {host}: {reason}")]
     Connect {
         /// The host.
         host: String,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// No secure connection.
-    #[error("no secure connection to {host}: {reason}")]
+    #[error("TLS connection to {host} failed: {reason}")]
     Tls {
         /// The host.
         host: String,
-        /// What is wrong with it, and what may help.
+        /// The error, and a possible fix.
         reason: String,
     },
     /// Connected, then silent.
-    #[error("{host} stopped answering")]
+    #[error("{host} stopped responding")]
     Stalled {
         /// The host.
         host: String,
     },
     /// The answer ended early.
-    #[error("the answer of {host} was cut off: {reason}")]
+    #[error("response from {host} was cut off: {reason}")]
     Broken {
         /// The host.
         host: String,
-        /// What was seen.
+        /// The observation.
         reason: String,
     },
     /// Fewer bytes than the minimum rate asks for.
@@ -56,26 +56,26 @@ pub(in crate::image) enum RegistryError {
         seconds: u64,
     },
     /// A redirect that is not followed.
-    #[error("{host} redirects: {reason}")]
+    #[error("{host} sent a redirect that is not followed: {reason}")]
     Redirect {
         /// The host that redirects.
         host: String,
-        /// Why it is not followed.
+        /// Reason why it is not followed.
         reason: String,
     },
     /// A token server that is not asked.
-    #[error("{host} wants a token: {reason}")]
+    #[error("{host} requires a token that is not requested: {reason}")]
     Realm {
         /// The registry.
         host: String,
-        /// Why none is asked for.
+        /// Reason why none is asked for.
         reason: String,
     },
     /// A name or URL of its choice that leads to this host or its link.
     #[error("{0}")]
     Forbidden(#[from] ForbiddenAddress),
     /// Headers larger than headers can be.
-    #[error("the headers of {host} are larger than {} KiB", MAX_HEADERS >> 10)]
+    #[error("response headers from {host} are larger than {} KiB", MAX_HEADERS >> 10)]
     Headers {
         /// The host.
         host: String,
@@ -85,9 +85,9 @@ pub(in crate::image) enum RegistryError {
     Unauthorized {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The repository.
         repository: String,
-        /// Which credentials were used.
+        /// The used credentials.
         hint: &'static str,
     },
     /// 403.
@@ -95,7 +95,7 @@ pub(in crate::image) enum RegistryError {
     Denied {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The repository.
         repository: String,
         /// The registry's words, if any, after `: `.
         said: String,
@@ -105,13 +105,13 @@ pub(in crate::image) enum RegistryError {
     NotFound {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The requested object.
         what: String,
         /// The registry's words, if any, after `: `.
         said: String,
     },
     /// 429.
-    #[error("{host} allows no more requests for now (429 Too Many Requests){said}")]
+    #[error("{host} limits the request rate (429 Too Many Requests){said}")]
     TooMany {
         /// The host.
         host: String,
@@ -121,7 +121,7 @@ pub(in crate::image) enum RegistryError {
         said: String,
     },
     /// Any other status.
-    #[error("{host} answered {code}{said}")]
+    #[error("{host} returned {code}{said}")]
     Status {
         /// The host.
         host: String,
@@ -131,7 +131,7 @@ pub(in crate::image) enum RegistryError {
         said: String,
     },
     /// A body larger than such a body can be.
-    #[error("the answer of {host} is larger than {limit} bytes")]
+    #[error("response from {host} is larger than {limit} bytes")]
     TooLarge {
         /// The host.
         host: String,
@@ -139,11 +139,11 @@ pub(in crate::image) enum RegistryError {
         limit: u64,
     },
     /// An answer that makes no sense.
-    #[error("the answer of {host} makes no sense: {reason}")]
+    #[error("invalid response from {host}: {reason}")]
     Protocol {
         /// The host.
         host: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The file with the credentials.
@@ -151,7 +151,7 @@ pub(in crate::image) enum RegistryError {
     Credentials {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The file with the certificate authorities, or the TLS set-up as a whole.
@@ -159,7 +159,7 @@ pub(in crate::image) enum RegistryError {
     Setup {
         /// The host.
         host: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
@@ -202,7 +202,7 @@ impl RegistryError {
             Failure::Resolve(reason) => Self::Resolve { host, reason },
             Failure::Connect(reason) => Self::Connect { host, reason },
             Failure::Tls(reason) if reason == NO_TLS => {
-                Self::Tls { host, reason: format!("{reason} (set http: true for the registry if that is intended)") }
+                Self::Tls { host, reason: format!("{reason} (set http: true for the registry if this is intended)") }
             }
             Failure::Tls(reason) => Self::Tls { host, reason },
             Failure::Stalled => Self::Stalled { host },

@@ -1,4 +1,4 @@
-//! Registries: what a pull needs of one, and the client that speaks the distribution protocol.
+//! Registries: the interface for pulls, and the client of the distribution protocol.
 //!
 //! The client is our own on `reqwest`, for what ready-made ones lack: limits on every body, an error for each thing that can go wrong
 //! on the way that says which it was, and content that is digested once, where it is unpacked.
@@ -22,7 +22,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use std::fmt;
 
-/// Who asks.
+/// Identity of the client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Who {
     /// This host, with what the configuration says.
@@ -31,13 +31,13 @@ pub(super) enum Who {
     Pod(Credentials),
 }
 
-/// What pulls need of registries. Nothing is verified here.
+/// Registries as pulls use them. Nothing is verified here.
 #[async_trait]
 pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
-    /// Whether the configuration has credentials for the host.
+    /// Returns true if the configuration has credentials for the host.
     fn has_credentials(&self, host: &str) -> bool;
 
-    /// What the reference names now: the digest of an index or a manifest.
+    /// Digest that the reference has now: that of an index or a manifest.
     async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError>;
 
     /// The index or manifest itself.
@@ -49,7 +49,7 @@ pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
 
 /// A blob on its way.
 pub(super) struct BlobStream {
-    /// Where it begins: the offset asked for, or 0 from a registry that cannot begin elsewhere.
+    /// Offset of its beginning: the requested one, or 0 from a registry that cannot begin elsewhere.
     pub(super) offset: u64,
     /// Its bytes.
     pub(super) chunks: BoxStream<'static, Result<Bytes, RegistryError>>,

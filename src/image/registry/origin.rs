@@ -23,26 +23,26 @@ const TOKEN_SERVERS: [(&str, &str); 9] = [
     ("rg.pl-waw.scw.cloud", "api.scaleway.com"),
 ];
 
-/// Why a redirect is not followed.
+/// Reason why a redirect is not followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RedirectRefusal {
     /// More than [`MAX_REDIRECTS`].
     #[error("more than {MAX_REDIRECTS} redirects")]
     TooMany,
     /// Without a usable `Location`.
-    #[error("a redirect without a URL to go to")]
+    #[error("it has no valid Location")]
     NoTarget,
     /// From https to http.
-    #[error("a redirect from https to http ({0})")]
+    #[error("it leads from https to http ({0})")]
     Downgrade(String),
     /// To http, at a host that is not configured so.
-    #[error("a redirect to {0} over http; if that is intended, give it an entry in registries with host: \"{0}\" and http: true")]
+    #[error("it leads to {0} over http; to allow this, add an entry with host: \"{0}\" and http: true to registries")]
     Plain(String),
     /// To something else.
-    #[error("a redirect to a URL of scheme {0:?}")]
+    #[error("its URL has the unsupported scheme {0:?}")]
     Scheme(String),
     /// With a user name of the redirecting host's choice.
-    #[error("a redirect to a URL with a user name in it ({0})")]
+    #[error("its URL contains a user name ({0})")]
     UserName(String),
 }
 
@@ -63,18 +63,18 @@ pub(super) fn redirect(from: &Url, location: Option<&str>, is_plain: impl Fn(&Ur
     Ok(to)
 }
 
-/// Why a token server is not asked.
+/// Reason why a token server is not asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RealmRefusal {
     /// Not a URL of a server.
-    #[error("its token server {0:?} is no URL of a server")]
+    #[error("its token server {0:?} is not a valid URL")]
     Url(String),
     /// Over http.
-    #[error("its token server {0} would be asked in clear text")]
+    #[error("its token server {0} uses http, without encryption")]
     ClearText(String),
     /// At a host that the credentials are not for.
     #[error(
-        "its token server is at {realm}, which the credentials for {registry} are not for; if that is right, give {registry} an entry in registries \
+        "its token server is {realm}, but the credentials are for {registry} only; to allow this, add an entry for {registry} to registries \
          with tokenServers: [\"{realm}\"]"
     )]
     Elsewhere {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The life of a token whose server names none, by the token specification; a little less, for the way.
 pub(super) const TOKEN_LIFE: Duration = Duration::from_secs(55);
-/// Tokens are not kept longer, whatever their server says.
+/// Maximum lifetime of a token, regardless of its server's.
 const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// A token server's answer.

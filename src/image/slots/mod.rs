@@ -60,7 +60,7 @@ impl Slots {
     }
 }
 
-/// A place in the queue, left when nobody waits any more.
+/// A place in the queue, left when it is dropped.
 struct Waiting<'a> {
     slots: &'a Slots,
     ticket: u64,
@@ -69,7 +69,7 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.slots.state().leave(self.ticket);
-        // Whoever is next.
+        // The next in line.
         self.slots.changed.notify_waiters();
     }
 }

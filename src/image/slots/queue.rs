@@ -21,7 +21,7 @@ struct Count {
     begun: usize,
 }
 
-/// What a slot is wanted for.
+/// Purpose of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// A new transfer.
@@ -67,7 +67,7 @@ impl State {
         self.hosts.is_empty() && self.queue.is_empty()
     }
 
-    /// Removes a ticket that nobody waits with any more.
+    /// Removes an abandoned ticket.
     pub(super) fn leave(&mut self, ticket: u64) {
         self.queue.remove(&ticket);
     }

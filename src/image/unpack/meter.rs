@@ -1,4 +1,4 @@
-//! Count of what one layer makes and keeps, against the limits of its image.
+//! Resource usage of one layer, against the limits of its image.
 
 use super::super::limits::{Bound, Budget, Limits, check};
 use super::super::space::{Space, SpaceWatch};
@@ -6,7 +6,7 @@ use super::super::tar::Entry;
 use super::UnpackError;
 use std::sync::Arc;
 
-/// What a path costs in memory beside its bytes: a node's share of a map, its times, and the allocator's rounding.
+/// Memory for a path beside its bytes: a node's share of a map, its times, and the allocator's rounding.
 const PATH_OVERHEAD: u64 = 96;
 /// The same for an extended attribute. The parser has them all at once.
 const XATTR_OVERHEAD: u64 = 32;

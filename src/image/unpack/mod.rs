@@ -24,7 +24,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use tree::Tree;
 
-/// What was unpacked.
+/// Result of unpacking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unpacked {
     /// Entries of the archive.
@@ -46,7 +46,7 @@ impl Unpacked {
     }
 }
 
-/// Why a layer cannot be unpacked.
+/// Reason why a layer cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// The archive.
@@ -57,7 +57,7 @@ pub enum UnpackError {
     Path {
         /// As written.
         entry: String,
-        /// What is wrong with it.
+        /// The error in the path.
         #[source]
         source: BadPath,
     },
@@ -66,17 +66,17 @@ pub enum UnpackError {
     Refused {
         /// As written.
         entry: String,
-        /// What it is.
+        /// The reason.
         reason: &'static str,
     },
     /// The file system.
     #[error("{operation} {entry:?}")]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The entry's path.
         entry: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -121,7 +121,7 @@ fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -
         EntryKind::File => tree.file(&path, entry, reader),
         EntryKind::Symlink => match entry.link.is_empty() {
             false => tree.symlink(&path, entry),
-            true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a link to nothing" }),
+            true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a link without a target" }),
         },
         EntryKind::HardLink => {
             let target = path::clean(&entry.link, depth).map_err(bad_path)?;

@@ -1,6 +1,6 @@
-//! What the names of a layer mean. **Pure**.
+//! Meaning of the names of a layer. **Pure**.
 
-/// Why a path is refused.
+/// Reason why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPath {
     /// Leads upwards.
@@ -16,10 +16,10 @@ pub enum BadPath {
     #[error("path is too deep")]
     Deep,
     /// Ends the name for the kernel but not for the archive.
-    #[error("path has a zero byte")]
+    #[error("path contains a NUL byte")]
     Zero,
     /// `.wh.` of nothing, of `.` or of `..`.
-    #[error("whiteout of nothing")]
+    #[error("whiteout without a name")]
     Whiteout,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// What a clean path says about the layers below (OCI image specification, "Whiteouts").
+/// Effect of a clean path on the layers below (OCI image specification, "Whiteouts").
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Whiteout {
     /// Nothing: it is an ordinary name.

@@ -30,7 +30,7 @@ pub(super) struct Tree {
     lost_xattrs: u64,
 }
 
-/// What a new entry takes the place of.
+/// Existing entry that a new one replaces.
 #[derive(PartialEq, Eq)]
 enum Replaced {
     Nothing,
@@ -173,7 +173,7 @@ impl Tree {
             None => {
                 return Err(UnpackError::Refused {
                     entry: lossy(path),
-                    reason: "is a hard link to something that this layer does not have",
+                    reason: "is a hard link to a file that is not in this layer",
                 });
             }
             Some(_) => {}
@@ -229,7 +229,7 @@ impl Tree {
         })
     }
 
-    /// Makes something exclusively; what stands there already (this layer has two entries of that name) goes first.
+    /// Creates an entry exclusively; an existing one (this layer has two entries of that name) is removed first.
     fn create<T>(
         &mut self,
         path: &[u8],
@@ -270,13 +270,13 @@ impl Tree {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
             Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(failed("look at", path, error)),
+            Err(error) => Err(failed("inspect", path, error)),
         }
     }
 
     fn remove(&mut self, parent: &OwnedFd, path: &[u8]) -> Result<Replaced, UnpackError> {
         let (_, name) = split(path);
-        let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("look at", path, error))?;
+        let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("inspect", path, error))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if matches!(kind, FileType::Directory | FileType::Symlink) {
             // Paths through it lead elsewhere from now on.
@@ -338,7 +338,7 @@ impl Tree {
                 Ok(()) => {}
                 // A symlink that leads to nothing in this layer.
                 Err(Errno::EXIST) => {
-                    return Err(UnpackError::Refused { entry: lossy(path), reason: "lies below a symlink to nowhere" });
+                    return Err(UnpackError::Refused { entry: lossy(path), reason: "is below a dangling symlink" });
                 }
                 Err(errno) => return Err(error(errno)),
             }
@@ -352,7 +352,7 @@ impl Tree {
         self.open_directory(path).map_err(error)
     }
 
-    /// Opens a directory below the root; symlinks on the way lead where they lead with this root as `/`.
+    /// Opens a directory below the root; symlinks on the way are resolved with this root as `/`.
     fn open_directory(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! Extended attributes of a layer: which are set, and what it means when they cannot be.
+//! Extended attributes of a layer: the ones to set, and the handling of failures.
 
 use rustix::fs::{XattrFlags, fsetxattr, lsetxattr};
 use rustix::io::Errno;
@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 /// overlayfs's mark that nothing below a directory shows.
 pub const OPAQUE: &str = "trusted.overlay.opaque";
 
-/// Where attributes are set.
+/// Target of attributes.
 pub(super) enum Target<'a> {
     /// An open file or directory.
     Open(BorrowedFd<'a>),

@@ -1,4 +1,4 @@
-//! The bridge that pods are on where `network.mode` says so: what the host's ends of their interfaces are ports of.
+//! The bridge of pods where `network.mode` is bridge: the host's ends of their interfaces are its ports.
 //!
 //! ```text
 //!   pod: eth0  10.201.0.7/20, fd70:...:7/64    default via 169.254.0.1, fe80::1   (these neighbours are fixed)
@@ -14,7 +14,7 @@ use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, 
 use crate::sys::netlink::{NetlinkSocket, Protocol, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What the kernel calls it.
+/// Kind of the interface in the kernel.
 const KIND: &str = "bridge";
 
 /// The bridge's index. It is made if it is not there; what is missing of a bridge that is there is for [`restore`].
@@ -86,7 +86,7 @@ fn is_own(names: &Names, link: &Link) -> bool {
     link.group == names.group && link.kind.as_deref() == Some(KIND)
 }
 
-/// What the bridge itself gets (pure).
+/// Settings of the bridge itself (pure).
 fn host_side(ranges: &[AddressRange], index: u32) -> Request {
     let mut request = Request::new();
     let settings = [
@@ -116,7 +116,7 @@ fn host_side(ranges: &[AddressRange], index: u32) -> Request {
     request
 }
 
-/// What the host's end of a pod's interface gets (pure).
+/// Settings of the host's end of a pod's interface (pure).
 pub(super) fn port_side(lease: &Lease, index: u32, bridge: u32) -> Request {
     let mut request = Request::new();
     let without_own_ipv6 = lease.addresses.iter().any(IpAddr::is_ipv6);
@@ -126,7 +126,7 @@ pub(super) fn port_side(lease: &Lease, index: u32, bridge: u32) -> Request {
     request
 }
 
-/// What the pod's end gets (pure).
+/// Settings of the pod's end (pure).
 pub(super) fn pod_side(lease: &Lease, index: u32, ranges: &[AddressRange]) -> Request {
     let mut request = Request::new();
     rtnetlink::switch_on(&mut request, LO);

@@ -1,4 +1,4 @@
-//! The packet rules of the bridge: a table of the family bridge, for what pods say to each other past the host's routing. **Pure**.
+//! The packet rules of the bridge: a table of the family bridge, for traffic between pods that bypasses the host's routing. **Pure**.
 //!
 //! The rest is the affair of the other table: what a pod sends to the host or through it comes in by the bridge like by any interface.
 
@@ -83,7 +83,7 @@ pub(super) fn add_all<'a>(batch: &mut Batch<'_>, group: u32, pods: impl Iterator
         rule.is_not(Meta::InputGroup, &group.to_ne_bytes());
         rule.verdict(Verdict::Accept);
     });
-    // Nobody takes frames of others by claiming to be at another place.
+    // A pod must not receive frames of others by claiming their addresses.
     batch.add_rule("from_ports", |rule| {
         unless_own(rule, HARDWARE_SOURCE, PORTS);
         drop_it(rule);
@@ -117,7 +117,7 @@ fn add_rules_of_arp(batch: &mut Batch<'_>) {
         if_own(rule, ARP_SENDER, PORTS4);
         rule.verdict(Verdict::Accept);
     });
-    // Who asks whether an address is free has none.
+    // A probe for a free address comes from a host without an address.
     batch.add_rule("from_ports", |rule| {
         rule.is(Meta::FrameType, &ARP);
         rule.field_is(ARP_SENDER, &[0; 4]);
@@ -134,7 +134,7 @@ fn add_rules_of_ipv6(batch: &mut Batch<'_>) {
         rule.is(Meta::Protocol, &[ICMPV6]);
         rule.field_is(ICMPV6_TYPE, &[kind]);
     };
-    // Who tells where an address is has that address; the gateway's place is known to all pods for good.
+    // The sender of an announcement has that address; all pods have a permanent entry for the gateway.
     batch.add_rule("from_ports", |rule| {
         message(rule, NEIGHBOUR_ADVERTISEMENT);
         if_own(rule, ICMPV6_TARGET, PORTS6);

@@ -1,4 +1,4 @@
-//! What is looked after while pods run: rules that somebody removed, switches that somebody turned, things without an owner, what is in the way.
+//! Periodic care while pods run: removed rules, changed sysctls, things without an owner, obstacles.
 
 use super::host::SYSCTLS;
 use super::ranges::{self, Collision};
@@ -9,7 +9,7 @@ use crate::telemetry::events::{EventType, Subject};
 use std::path::Path;
 
 impl Shared {
-    /// Whether packets are passed on and the rules are there, whether anything that podstead made has no owner, whether something is in the way.
+    /// Checks IP forwarding, the rules, things that podstead created and that have no owner, and obstacles.
     pub(super) fn look_after(&self) {
         let ranges = match &self.state().ranges {
             Some(ranges) => ranges.clone(),
@@ -24,33 +24,33 @@ impl Shared {
             self.sweep(&mut state)
         };
         if let Err(error) = swept {
-            tracing::warn!(error = %error_chain(&error), "cannot look for interfaces that no pod has");
+            tracing::warn!(error = %error_chain(&error), "cannot remove unused pod interfaces");
         }
         let mode = self.state().mode;
         match mode {
             NetworkMode::Routed => self.look_at_interfaces(None),
             NetworkMode::Bridge => match bridge::restore(&self.names, &ranges) {
                 Ok(bridge) => self.look_at_interfaces(Some(bridge)),
-                Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the bridge of pods"),
+                Err(error) => tracing::warn!(error = %error_chain(&error), "cannot restore the pod bridge"),
             },
         }
         match uplink::mtu(&self.names) {
             Ok(mtu) => self.state().mtu = mtu,
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the uplink"),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot read the MTU of the uplink"),
         }
         match ranges::used_networks(&self.names) {
             Ok(used) => self.tell_collisions(&ranges::collisions(&ranges, &used)),
-            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot look at the networks of this host"),
+            Err(error) => tracing::warn!(error = %error_chain(&error), "cannot list the networks of this host"),
         }
     }
 
-    /// Has the host pass packets on again if somebody has switched that off.
+    /// Enables IP forwarding again if it was switched off.
     fn throw_switches(&self, ranges: &[AddressRange]) {
         let with_ipv6 = ranges.iter().any(|range| !range.is_ipv4());
         let thrown = match switches::throw(Path::new(SYSCTLS), &self.links.paths, with_ipv6) {
             Ok(thrown) => thrown,
             Err(error) => {
-                let message = format!("packets of pods are not passed on: {}", error_chain(&error));
+                let message = format!("cannot enable IP forwarding for pods: {}", error_chain(&error));
                 return self.tell_once(EventType::Warning, "ForwardingSwitchedOff", &message);
             }
         };
@@ -59,35 +59,35 @@ impl Shared {
             return;
         }
         if self.rules().guard(thrown.ever) {
-            self.make_rules("somebody switched off that packets are passed on: what is not of pods is not from now on");
+            self.make_rules("IP forwarding was switched off; forwarding pod traffic only");
         }
         let message = format!(
-            "somebody set {} to 0, which cuts pods off: set to 1 again. Look into /etc/sysctl.d for who does it",
+            "{} was set to 0, which disconnects pods; podstead set it to 1 again: check /etc/sysctl.d for the cause",
             names.join(" and ")
         );
         tracing::warn!(message, "network");
         self.links.events.record(&Subject::Node, EventType::Warning, "ForwardingSwitchedOff", &message);
     }
 
-    /// Makes the rules anew if they are not there.
+    /// Recreates the rules if they are missing.
     fn restore_rules(&self) {
         let is_there = self.rules().is_there();
         match is_there {
             Ok(true) => {}
-            Ok(false) => self.make_rules("the packet rules of pods were gone: made anew"),
+            Ok(false) => self.make_rules("the packet rules of pods were missing: recreated them"),
             Err(error) => {
-                tracing::warn!(error = %error_chain(&error), "cannot look at packet rules");
-                self.make_rules("made packet rules anew in any case");
+                tracing::warn!(error = %error_chain(&error), "cannot read the packet rules");
+                self.make_rules("recreated the packet rules");
             }
         }
     }
 
-    /// Somebody removed something of the rules: all of them are made anew, whatever it was.
+    /// Recreates all rules after some of them were removed.
     pub(super) fn mend(&self) {
         if self.state().ranges.is_none() {
             return;
         }
-        self.make_rules("somebody changed the packet rules of pods: made anew");
+        self.make_rules("the packet rules of pods were changed: recreated them");
         self.look_at_firewalls();
     }
 
@@ -98,15 +98,15 @@ impl Shared {
         };
         match made {
             Ok(()) => tracing::warn!("{why}"),
-            Err(error) => return tracing::error!(error = %error_chain(&error), "cannot make packet rules"),
+            Err(error) => return tracing::error!(error = %error_chain(&error), "cannot create the packet rules"),
         }
-        // What clients began to send in the meantime went to this host, and would for as long as they send.
+        // Packets that clients began to send in the meantime went to this host, and would for as long as they send.
         self.forget_datagrams(&leads);
     }
 
     pub(super) fn tell_collisions(&self, collisions: &[Collision]) {
         for collision in collisions {
-            let message = format!("{collision}: pods cannot reach what has the addresses of other pods there");
+            let message = format!("{collision}: pods cannot reach hosts there that have the address of a pod");
             self.tell_once(EventType::Warning, "PodRangeCollides", &message);
         }
     }

@@ -1,4 +1,4 @@
-//! What is so on this host, for who examines it. Nothing is changed.
+//! State of this host's network, for diagnosis. Nothing is changed.
 
 use super::names::Names;
 use super::rules::{Rules, Way};
@@ -23,7 +23,7 @@ pub struct NetworkView {
     pub guarding: Vec<(String, bool)>,
     /// Ranges of pods from which firewalld, if it runs, passes nothing on.
     pub rejected_by_firewalld: Vec<String>,
-    /// What to tell firewalld about these, as commands.
+    /// Commands that make firewalld accept them.
     pub remedy_for_firewalld: String,
     /// Ranges of pods that others use as well, in words.
     pub collisions: Vec<String>,
@@ -89,16 +89,16 @@ const PROC: &str = "/proc";
 pub fn listener(port: &HostPort) -> Option<String> {
     let is_resolver = |address: IpAddr, _| address == RESOLVER_ON_HOST;
     let listener = listeners::in_the_way(port, is_resolver).ok().flatten()?;
-    Some(listeners::owner(Path::new(PROC), &listener).unwrap_or_else(|| "a service of this host".to_owned()))
+    Some(listeners::owner(Path::new(PROC), &listener).unwrap_or_else(|| "a service on this host".to_owned()))
 }
 
-/// Who has the port at which pods on the host's network ask for names, if that is not the daemon.
+/// Owner of the port that serves DNS for pods on the host's network, if that is not the daemon.
 pub fn in_place_of_resolver() -> Option<String> {
     [Protocol::Udp, Protocol::Tcp].into_iter().find_map(|protocol| {
         let port = HostPort { protocol, host_ip: Some(RESOLVER_ON_HOST.into()), host_port: 53, container_port: 53 };
         let owner_of = |is_other: &dyn Fn(IpAddr) -> bool| {
             let found = listeners::in_the_way(&port, |address, _| is_other(address)).ok().flatten()?;
-            Some(listeners::owner(Path::new(PROC), &found).unwrap_or_else(|| "a service of this host".to_owned()))
+            Some(listeners::owner(Path::new(PROC), &found).unwrap_or_else(|| "a service on this host".to_owned()))
         };
         // One of all addresses may have been there before the daemon's.
         match owner_of(&|address| address != RESOLVER_ON_HOST) {

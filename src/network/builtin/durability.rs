@@ -1,4 +1,4 @@
-//! Leases on their way to the disk: what a new pod was given is recorded beside what else the pod needs, and before its first process starts.
+//! Durable leases: the lease of a new pod is written while the rest of the pod is prepared, and before its first process starts.
 
 use super::Shared;
 use super::record;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
 
-/// Pods whose lease a power cut could take, and the work on that if there is any under way.
+/// Pods with a lease that is not synced to disk, and the sync under way, if any.
 pub(super) type Unsynced = BTreeMap<PodUid, Option<JoinHandle<Result<(), RecordError>>>>;
 
 impl Shared {
@@ -47,7 +47,7 @@ impl Shared {
         lease.map_or(Ok(false), |lease| record::write_lease(&self.links.paths, uid, &lease).map(|()| true))
     }
 
-    /// Removes the record of a lease, which nobody writes afterwards.
+    /// Removes the record of a lease, and prevents later writes of it.
     pub(super) fn remove_record(&self, uid: &PodUid) -> Result<(), RecordError> {
         let writing = self.writing();
         self.unsynced().remove(uid);
@@ -61,7 +61,7 @@ impl Shared {
         let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
         let recorded = under_way.unwrap_or_else(|| self.recording(uid)).await;
         recorded
-            .map_err(|error| failed(format!("the work was cut short: {error}")))?
+            .map_err(|error| failed(format!("the operation was interrupted: {error}")))?
             .map_err(|error| failed(error_chain(&error).to_string()))?;
         self.unsynced().remove(uid);
         Ok(())
@@ -103,7 +103,7 @@ mod tests {
         network.settle(&uid).await.unwrap();
         assert_eq!(record::read_lease(&paths, &uid).unwrap().map(|read| read.addresses), Some(lease.addresses));
         assert!(network.shared.unsynced().is_empty());
-        // What is given back while its record is being written is not on record afterwards.
+        // A lease released while its record is being written must not be on record afterwards.
         network.shared.begin_to_record(&uid);
         let under_way = network.shared.unsynced().get_mut(&uid).and_then(Option::take).unwrap();
         network.release(&uid).await.unwrap();

@@ -1,15 +1,15 @@
-//! Whether firewalld lets pods through. To it, pods are in the zone of all interfaces that it was told nothing about, from which nothing is passed on. It does
-//! not say so by a policy: its chain accepts at its end, after its zones have rejected. **Pure**.
+//! Check that firewalld accepts pods. To it, pods are in the zone of all interfaces that it was told nothing about, from which nothing is
+//! passed on. It does not say so by a policy: its chain accepts at its end, after its zones have rejected. **Pure**.
 
 use crate::config::AddressRange;
 use crate::sys::netlink::sources::{Outcome, Source, SourceRule};
 
 /// Its table, of the family inet.
 pub(super) const TABLE: &str = "firewalld";
-/// What the names of its chains begin with in which zones are told apart for what is passed on.
+/// Prefix of the names of its chains that dispatch forwarded packets to zones.
 const ZONES: &str = "filter_FORWARD";
 
-/// The ranges of pods from which it passes nothing on: of which no zone that accepts everything is told, by a source or by the interfaces' name. `rules` are
+/// Pod ranges from which it rejects forwarded packets: no accepting zone contains them, by a source or by the interfaces' name. `rules` are
 /// those of its table; without any, it does not run.
 pub(super) fn rejected(rules: &[SourceRule], prefix: &str, ranges: &[AddressRange]) -> Vec<AddressRange> {
     if rules.is_empty() {
@@ -36,7 +36,7 @@ fn contains(address: std::net::IpAddr, length: u8, range: &AddressRange) -> bool
     AddressRange::of(address, length).is_some_and(|network| network.contains(range.network()))
 }
 
-/// What to tell firewalld, as commands.
+/// Commands that make firewalld accept the ranges.
 pub(super) fn remedy(ranges: &[AddressRange]) -> String {
     let mut commands: Vec<String> =
         ranges.iter().map(|range| format!("firewall-cmd --permanent --zone=trusted --add-source={range}")).collect();
@@ -60,7 +60,7 @@ mod tests {
         Source::Network(text.parse().unwrap(), length)
     }
 
-    /// With these zones for what is passed on, `trusted` accepting, `public` not.
+    /// The rejected ranges with these zones for forwarded packets; `trusted` accepts, `public` does not.
     fn rejected_with(zones: &[SourceRule]) -> Vec<String> {
         let ranges: Vec<AddressRange> = ["10.201.0.0/20", "fd70::/64"].iter().map(|text| text.parse().unwrap()).collect();
         let mut rules = vec![

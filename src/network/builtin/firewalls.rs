@@ -1,4 +1,4 @@
-//! Other people's chains that drop what passes, or what pods ask the host.
+//! Foreign chains that drop forwarded packets, or DNS queries of pods to the host.
 //!
 //! An accept in podstead's own table does not outdo a drop in another one. A chain `FORWARD` of iptables with the policy DROP is what docker
 //! and ufw leave behind on every host; each container engine appends its own interfaces there, and so does podstead, at the end: rules that the
@@ -12,7 +12,7 @@ use crate::sys::netlink::nftables::{BaseChain, IPV4, IPV6};
 use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 
-/// Whether it is a chain that `iptables -A` appends to.
+/// Returns true if it is a chain that `iptables -A` appends to.
 pub(super) fn is_of_iptables(chain: &BaseChain) -> bool {
     chain.table == "filter" && matches!(chain.name.as_str(), "FORWARD" | "INPUT") && matches!(chain.family, IPV4 | IPV6)
 }
@@ -31,14 +31,14 @@ fn family_of(chain: &BaseChain) -> &'static str {
 }
 
 impl Shared {
-    /// Looks for chains that drop what passes, has those of iptables accept pods, and tells the others.
+    /// Looks for chains that drop forwarded packets, adds accepting rules to those of iptables, and reports the others.
     pub(super) fn look_at_firewalls(&self) {
         if self.state().ranges.is_none() {
             return;
         }
         let chains = match self.rules().dropping_chains(Way::Through) {
             Ok(chains) => chains,
-            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at packet rules"),
+            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot read the packet rules"),
         };
         for chain in chains {
             let described = described(&chain);
@@ -47,7 +47,7 @@ impl Shared {
             }
             let prefix = &self.names.prefix;
             let message = format!(
-                "{described} drops what it does not accept: it has to accept what comes from and goes to interfaces {prefix}*, or pods reach nothing but this host"
+                "{described} drops packets that no rule accepts, so pods reach only this host: add rules that accept packets from and to interfaces {prefix}*"
             );
             self.tell_once(EventType::Warning, "ForwardingBlocked", &message);
         }
@@ -60,14 +60,14 @@ impl Shared {
         let ranges = self.state().ranges.clone().unwrap_or_default();
         let rejected = match self.rules().rejected_by_firewalld(&ranges) {
             Ok(rejected) => rejected,
-            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at the rules of firewalld"),
+            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot read the rules of firewalld"),
         };
         if rejected.is_empty() {
             return;
         }
         let texts: Vec<String> = rejected.iter().map(ToString::to_string).collect();
         let message = format!(
-            "firewalld rejects what passes between pods ({}) and the world, since no zone that accepts it is told of them: {}",
+            "firewalld rejects packets between pods ({}) and other hosts, since no zone that accepts packets contains these ranges: {}",
             texts.join(", "),
             firewalld::remedy(&rejected)
         );
@@ -81,10 +81,12 @@ impl Shared {
         }
         let opened = self.rules().open(chain, accepted);
         match opened {
-            Ok(true) => tracing::info!("{described} drops what it does not know: it accepts {}+ now", self.names.prefix),
+            Ok(true) => {
+                tracing::info!("{described} drops packets that no rule accepts: added rules for interfaces {}+", self.names.prefix)
+            }
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(error = %error_chain(&error), "cannot have {described} accept pods");
+                tracing::warn!(error = %error_chain(&error), "cannot add rules that accept pods to {described}");
                 return false;
             }
         }
@@ -96,7 +98,7 @@ impl Shared {
     fn look_for_blocked_questions(&self) {
         let Some(port) = self.links.dns_port else { return };
         let chains = self.rules().dropping_chains(Way::In).unwrap_or_else(|error| {
-            tracing::warn!(error = %error_chain(&error), "cannot look at packet rules");
+            tracing::warn!(error = %error_chain(&error), "cannot read the packet rules");
             Vec::new()
         });
         for chain in chains {
@@ -106,7 +108,7 @@ impl Shared {
             }
             let prefix = &self.names.prefix;
             let message = format!(
-                "{described} drops what it does not accept: it has to accept what comes from interfaces {prefix}* to port {port} of UDP and TCP, or pods cannot look up names"
+                "{described} drops packets that no rule accepts, so pods cannot resolve names: add rules that accept packets from interfaces {prefix}* to UDP and TCP port {port}"
             );
             self.tell_once(EventType::Warning, "DnsBlocked", &message);
         }

@@ -1,4 +1,4 @@
-//! The host, made ready for pods: what an earlier daemon left, ranges of addresses, switches, rules.
+//! Preparation of the host for pods: state of an earlier daemon, address ranges, sysctls, rules.
 
 use super::links::{self, LinkError};
 use super::record;
@@ -13,25 +13,25 @@ use crate::telemetry::error_chain;
 use crate::telemetry::events::EventType;
 use std::path::Path;
 
-/// Where the network's switches are.
+/// Directory of the network's sysctls.
 pub(super) const SYSCTLS: &str = "/proc/sys/net";
 
-/// Why the host is not ready for pods.
+/// Reason why the host is not ready for pods.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PrepareError {
-    #[error("read the addresses of pods")]
+    #[error("read the recorded addresses of pods")]
     Leases(#[source] RecordError),
-    #[error("look at the networks of this host")]
+    #[error("list the networks of this host")]
     Look(#[source] NetlinkError),
-    #[error("choose a range of addresses")]
+    #[error("choose an address range")]
     Range(#[from] ranges::NoFreeRange),
-    #[error("record the ranges of addresses")]
+    #[error("record the address ranges")]
     Record(#[source] RecordError),
-    #[error("pass packets on")]
+    #[error("enable IP forwarding")]
     Switch(#[from] switches::SwitchError),
     #[error("list interfaces of pods")]
     Links(#[source] LinkError),
-    #[error("make packet rules")]
+    #[error("create the packet rules")]
     Rules(#[source] NetlinkError),
 }
 
@@ -41,7 +41,7 @@ impl Shared {
     pub(super) fn recover(&self) {
         if let Err(error) = self.read_leases() {
             self.state().is_blind = true;
-            let message = format!("cannot read the addresses of pods: {}", error_chain(&error));
+            let message = format!("cannot read the recorded addresses of pods: {}", error_chain(&error));
             self.tell_once(EventType::Warning, "NetworkNotReady", &message);
         }
         let has_addresses = self.state().leases.iter().any(|(_, lease)| lease.slot.is_some());
@@ -75,14 +75,14 @@ impl Shared {
         Ok(())
     }
 
-    /// What the record does not tell, the pod's interface does. A record that makes no sense is kept for people to look at; one that the disk does not give
-    /// stays where it is.
+    /// Restores a lease without a usable record from the pod's interface. A record that makes no sense is kept for people to look at; one
+    /// that the disk does not give stays where it is.
     fn take_up_unreadable(&self, uid: &PodUid, error: &RecordError) {
         let paths = &self.links.paths;
         if !error.is_of_disk()
             && let Err(error) = record::set_lease_aside(paths, uid)
         {
-            tracing::error!(pod_uid = %uid, error = %error_chain(&error), "the record of a pod's addresses stays in the way");
+            tracing::error!(pod_uid = %uid, error = %error_chain(&error), "cannot set the record of a pod's addresses aside");
         }
         let chosen = record::read_ranges(paths).unwrap_or_default().parsed().into_iter().flatten();
         let ranges: Vec<AddressRange> = chosen.chain(self.links.config.ipv4).chain(self.links.config.ipv6).collect();
@@ -95,19 +95,19 @@ impl Shared {
                 }
                 self.unsynced().insert(uid.clone(), None);
                 self.state().leases.recover(uid.clone(), lease);
-                "its interface tells them".to_owned()
+                "read the addresses from its interface instead".to_owned()
             }
-            Ok(None) if !error.is_of_disk() => "it gets others".to_owned(),
+            Ok(None) if !error.is_of_disk() => "the pod gets new addresses".to_owned(),
             Ok(None) => {
                 self.state().unread.insert(uid.clone());
-                "it is read again when the pod is connected".to_owned()
+                "reading it again when the pod is connected".to_owned()
             }
             Err(error) => {
                 self.state().unread.insert(uid.clone());
-                format!("they cannot be learnt from its interface either: {}", error_chain(&error))
+                format!("cannot read them from its interface either: {}", error_chain(&error))
             }
         };
-        let message = format!("the record of the addresses of pod {uid} cannot be used: {}; {consequence}", error_chain(error));
+        let message = format!("cannot use the record of the addresses of pod {uid}: {}; {consequence}", error_chain(error));
         self.tell_once(EventType::Warning, "NetworkRecordLost", &message);
     }
 
@@ -119,7 +119,7 @@ impl Shared {
         let lease = match record::read_lease(&self.links.paths, uid) {
             Err(error) if error.is_of_disk() => return Err(error),
             Err(error) => {
-                tracing::error!(pod_uid = %uid, error = %error_chain(&error), "the record of a pod's addresses is set aside");
+                tracing::error!(pod_uid = %uid, error = %error_chain(&error), "unusable record of a pod's addresses set aside");
                 record::set_lease_aside(&self.links.paths, uid)?;
                 None
             }
@@ -153,7 +153,7 @@ impl Shared {
         let with_ipv6 = switches::has_ipv6(Path::new(SYSCTLS));
         let used = ranges::used_networks(&self.names).map_err(PrepareError::Look)?;
         let earlier = record::read_ranges(paths).unwrap_or_else(|error| {
-            tracing::error!(error = %error_chain(&error), "the record of the ranges of addresses is lost");
+            tracing::error!(error = %error_chain(&error), "cannot read the record of the address ranges");
             record::ChosenRanges::default()
         });
         let has_leases = state.leases.iter().any(|(_, lease)| lease.slot.is_some());
@@ -186,7 +186,7 @@ impl Shared {
             rules.leads()
         };
         let texts: Vec<String> = decision.ranges.iter().map(ToString::to_string).collect();
-        tracing::info!(ranges = texts.join(" "), %mode, "pods are connected");
+        tracing::info!(ranges = texts.join(" "), %mode, "pod network is ready");
         state.mode = mode;
         state.connected.extend(connected);
         state.ranges = Some(decision.ranges.clone());
@@ -196,14 +196,14 @@ impl Shared {
         self.forget_datagrams(&leads);
         if mode != self.links.config.mode {
             let message = format!(
-                "network.mode {} does not count yet: pods are connected in mode {mode}, and all of them are before any of them is not. It counts after a restart of this host, or of the daemon while no pod is connected",
+                "network.mode {} is not in effect yet: connected pods use mode {mode}, and all pods must use the same mode; it takes effect after a reboot of this host, or a restart of the daemon while no pod is connected",
                 self.links.config.mode
             );
             self.tell_once(EventType::Warning, "NetworkModeKept", &message);
         }
         self.tell_collisions(&decision.collisions);
         if decision.lacks_ipv6 {
-            let message = "every default range of IPv6 addresses is in use on this host: pods have addresses of IPv4 alone. A free range in network.ipv6Range counts after a restart of the daemon";
+            let message = "all default IPv6 address ranges are in use on this host, so pods have only IPv4 addresses: set a free range in network.ipv6Range and restart the daemon";
             self.tell_once(EventType::Warning, "PodRangeMissing", message);
         }
         self.look_at_firewalls();
@@ -239,7 +239,7 @@ impl Shared {
         let is_sure = state.unread.is_empty();
         state.leases.reserve(strays.iter().filter(|_| !is_sure).filter_map(|link| self.names.slot(&link.name)));
         for link in strays.iter().filter(|_| is_sure) {
-            tracing::info!(interface = link.name, "remove an interface that no pod has");
+            tracing::info!(interface = link.name, "removing an unused pod interface");
             links::remove(link.index)?;
         }
         Ok(connected)
@@ -284,7 +284,7 @@ mod tests {
         fs::write(root.path().join("state/pods"), "in the way of a directory").unwrap();
         let (paths, network) = open(root.path()).await;
         let error = network.shared.prepare().unwrap_err();
-        assert_eq!(error.to_string(), "read the addresses of pods");
+        assert_eq!(error.to_string(), "read the recorded addresses of pods");
         assert!(network.shared.state().ranges.is_none());
         fs::remove_file(paths.pods()).unwrap();
         record::write_lease(&paths, &PodUid::new("a"), &lease("a")).unwrap();

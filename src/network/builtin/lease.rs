@@ -1,4 +1,4 @@
-//! Who has which addresses and which ports of the host. **Pure**.
+//! Assignment of addresses and host ports to pods. **Pure**.
 
 use crate::config::AddressRange;
 use crate::pod::host_ports::HostPort;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// What a pod has. Recorded in the pod's state directory before any of it is used, and kept until the pod is gone: a new sandbox, a
-/// restart of the daemon and one of the host find the same addresses.
+/// Lease of a pod. Recorded in the pod's state directory before any of it is used, and kept until the pod is gone: a new sandbox, a restart
+/// of the daemon and one of the host find the same addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Lease {
@@ -29,7 +29,7 @@ pub(super) struct Lease {
     pub(super) holds_ports: bool,
 }
 
-/// What a pod wants.
+/// Request of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) pod: PodFullName,
@@ -37,11 +37,11 @@ pub(super) struct Wish {
     pub(super) is_isolated: bool,
 }
 
-/// Why it cannot have it.
+/// Reason why a pod cannot have the requested lease.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LeaseError {
     /// Another pod has the port.
-    #[error("hostPort {port} is taken by pod {by}")]
+    #[error("hostPort {port} is in use by pod {by}")]
     PortTaken { port: HostPort, by: PodFullName },
     /// All addresses are given out.
     #[error("no free address in {}", ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))]
@@ -54,7 +54,7 @@ pub(super) struct Leases {
     leases: BTreeMap<PodUid, Lease>,
     /// The slot given out last: addresses of pods that are gone rest as long as possible.
     last: u32,
-    /// Slots of interfaces whose pods are not known: they are in use.
+    /// Slots of interfaces of unknown pods: they are in use.
     reserved: BTreeSet<u32>,
 }
 
@@ -70,12 +70,12 @@ impl Leases {
         self.reserved = slots.collect();
     }
 
-    /// What a pod has.
+    /// Lease of a pod.
     pub(super) fn get(&self, uid: &PodUid) -> Option<&Lease> {
         self.leases.get(uid)
     }
 
-    /// What all pods have.
+    /// Leases of all pods.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&PodUid, &Lease)> {
         self.leases.iter()
     }
@@ -93,7 +93,7 @@ impl Leases {
         for (other, lease) in self.leases.iter().filter(|(other, lease)| *other != uid && lease.holds_ports) {
             let taken = ports.iter().find(|port| lease.ports.iter().any(|held| held.collides(port)));
             if let Some(port) = taken {
-                tracing::debug!(pod_uid = %uid, %other, %port, "port is taken");
+                tracing::debug!(pod_uid = %uid, %other, %port, "port is in use");
                 return Err(LeaseError::PortTaken { port: *port, by: lease.pod.clone() });
             }
         }
@@ -108,7 +108,7 @@ impl Leases {
         Ok(lease)
     }
 
-    /// The next free slot whose addresses nobody has.
+    /// The next free slot with unused addresses.
     fn free(&mut self, uid: &PodUid, ranges: &[AddressRange]) -> Result<(u32, Vec<IpAddr>), LeaseError> {
         let exhausted = || LeaseError::Exhausted { ranges: ranges.to_vec() };
         let capacity = ranges.iter().map(AddressRange::capacity).min().ok_or_else(exhausted)?;
@@ -166,7 +166,7 @@ impl Leases {
     }
 }
 
-/// Whether a lease is what it would be if it were given out now.
+/// Returns true if a lease equals the one that would be granted now.
 fn fits(lease: &Lease, ranges: &[AddressRange]) -> bool {
     lease.slot.is_some()
         && lease.addresses.len() == ranges.len()
@@ -234,7 +234,7 @@ mod tests {
         let mut leases = Leases::default();
         leases.grant(&a, &wish("a", &[8080]), &ranges, false).unwrap();
         let refused = leases.grant(&b, &wish("b", &[1, 8080]), &ranges, false).unwrap_err();
-        assert_eq!(refused.to_string(), "hostPort 8080/TCP is taken by pod a_default");
+        assert_eq!(refused.to_string(), "hostPort 8080/TCP is in use by pod a_default");
         assert_eq!(leases.get(&b), None, "a refused pod has nothing");
         leases.grant(&a, &wish("a", &[8080]), &ranges, false).unwrap();
         leases.rest(&a);

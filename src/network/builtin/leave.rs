@@ -1,4 +1,4 @@
-//! The network's leave: when no pod runs any more, what it made on this host goes. Leases stay with their pods, which find their addresses again.
+//! Removal of the network from the host when no pod runs any more. Leases stay with their pods, which find their addresses again.
 
 use super::names::Names;
 use super::rules::Rules;
@@ -10,7 +10,7 @@ use crate::telemetry::error_chain;
 use std::collections::BTreeSet;
 use std::error::Error;
 
-/// Why something of it is left.
+/// Reason why something of it is left.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {reason}")]
 pub struct LeaveError {
@@ -22,7 +22,7 @@ fn failed<E: Error + 'static>(what: &'static str) -> impl Fn(E) -> LeaveError {
     move |error| LeaveError { what, reason: error_chain(&error).to_string() }
 }
 
-const RECORDS: &str = "read what the network has recorded";
+const RECORDS: &str = "read the records of the pod network";
 const INTERFACES: &str = "remove the interfaces of pods";
 const RULES: &str = "remove the packet rules of pods";
 

@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// Why a pod is not connected.
+/// Reason why a pod is not connected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     /// Its namespace cannot be opened.
@@ -30,13 +30,13 @@ pub(super) enum LinkError {
         source: io::Error,
     },
     /// The kernel refused on the host's side.
-    #[error("connect the pod on the host")]
+    #[error("set up the pod's interface on the host")]
     Host(#[source] NetlinkError),
     /// The kernel refused on the pod's side.
-    #[error("connect the pod in its namespace")]
+    #[error("set up the interface in the pod's namespace")]
     Pod(#[source] NetlinkError),
-    /// The name belongs to somebody else.
-    #[error("the host has an interface {0} that is not podstead's")]
+    /// The interface does not belong to podstead.
+    #[error("the host's interface {0} does not belong to podstead")]
     Foreign(String),
 }
 
@@ -47,7 +47,7 @@ struct Pair {
     there: u32,
 }
 
-/// What a pod's interface depends on beside its lease.
+/// Settings of a pod's interface beside its lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     /// Ports at 127.0.0.1 of the host lead to the pod.
@@ -100,7 +100,7 @@ pub(super) fn restore(lease: &Lease, slot: u32, index: u32, wanted: Wanted<'_>) 
     }
 }
 
-/// Whether the pod whose namespace this is has its interface.
+/// Returns true if the pod with this namespace has its interface.
 pub(super) fn is_connected(names: &Names, slot: u32, netns: &Path) -> Result<bool, LinkError> {
     let mut host = NetlinkSocket::open(Protocol::Route).map_err(LinkError::Host)?;
     let Some(here) = find(&mut host, &names.interface(slot)).map_err(LinkError::Host)? else { return Ok(false) };
@@ -185,7 +185,7 @@ fn living_pair(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut Net
     Ok(None)
 }
 
-/// Makes the pair; `None` if it is made, and the kernel told of one end only.
+/// Creates the pair; `None` if the kernel reported only one end.
 fn make_pair(
     names: &Names,
     slot: u32,
@@ -204,7 +204,7 @@ fn make_pair(
     Ok(made.and_then(|link| Some(Pair { here: link.index, there: link.peer? })))
 }
 
-/// The pair that was just made, on a kernel that does not tell the host's end the index of the other one.
+/// The new pair, on a kernel that does not report the index of the other end.
 fn both_ends(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut NetlinkSocket) -> Result<Pair, LinkError> {
     let name = names.interface(slot);
     let missing = || LinkError::Foreign(name.clone());
@@ -213,10 +213,10 @@ fn both_ends(names: &Names, slot: u32, host: &mut NetlinkSocket, pod: &mut Netli
     Ok(Pair { here, there })
 }
 
-/// What the description of a pod's interface begins with.
+/// Prefix of the description of a pod's interface.
 const ALIAS: &str = "podstead: ";
 
-/// How the host's end is described (pure).
+/// Description of the host's end (pure).
 pub(super) fn alias(lease: &Lease) -> String {
     format!("{ALIAS}{}/{}", lease.pod.namespace, lease.pod.name)
 }
@@ -227,7 +227,7 @@ pub(super) fn pod_of(alias: &str) -> Option<PodFullName> {
     Some(PodFullName { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
-/// What the host's end gets (pure).
+/// Settings of the host's end (pure).
 fn host_side(lease: &Lease, slot: u32, index: u32, reaches_loopback: bool) -> Request {
     let mut request = Request::new();
     let (_, pod_mac) = macs(slot);
@@ -256,7 +256,7 @@ fn host_side(lease: &Lease, slot: u32, index: u32, reaches_loopback: bool) -> Re
     request
 }
 
-/// What the pod's end gets (pure).
+/// Settings of the pod's end (pure).
 fn pod_side(lease: &Lease, slot: u32, index: u32) -> Request {
     let mut request = Request::new();
     let (host_mac, _) = macs(slot);

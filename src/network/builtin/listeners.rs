@@ -1,4 +1,4 @@
-//! Who on the host listens on a port: a hostPort must not take it from a service of the host.
+//! Listening sockets of the host: a hostPort must not take a port from a service of the host.
 
 use crate::pod::host_ports::{HostPort, Protocol};
 use crate::sys::netlink::{self, NetlinkError, NetlinkSocket, listening};
@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// A socket of the host that waits for whoever comes.
+/// A listening socket of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listener {
     /// Its address; unspecified for all.
@@ -31,7 +31,7 @@ pub(super) fn in_the_way(port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) 
     Ok(waiting.into_iter().find(is_obstacle))
 }
 
-/// Who waits at the port, as the kernel says when it is asked.
+/// Listeners at the port, from the kernel.
 fn asked(port: &HostPort) -> Result<Vec<Listener>, NetlinkError> {
     let mut socket = NetlinkSocket::open(netlink::Protocol::Sockets)?;
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ fn asked(port: &HostPort) -> Result<Vec<Listener>, NetlinkError> {
     Ok(found.into_iter().map(listener).collect())
 }
 
-/// Who waits at any port. `root` is `/proc`.
+/// Listeners at any port. `root` is `/proc`.
 fn read(root: &Path, protocol: Protocol) -> io::Result<Vec<Listener>> {
     let files = match protocol {
         Protocol::Tcp => ["tcp", "tcp6"],
@@ -109,10 +109,10 @@ fn hex_address(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// The name of the listener in the way of a port; `None` if there is none, or if that cannot be told. `is_own` as for [`in_the_way`].
+/// Name of the listener that conflicts with a port; `None` if there is none, or if it cannot be determined. `is_own` as for [`in_the_way`].
 pub(in crate::network) fn owner_of(root: &Path, port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> Option<String> {
     let listener = in_the_way(port, is_own).ok().flatten()?;
-    Some(owner(root, &listener).unwrap_or_else(|| "a service of this host".to_owned()))
+    Some(owner(root, &listener).unwrap_or_else(|| "a service on this host".to_owned()))
 }
 
 /// Name and process id of who has the socket, for people; `None` if it cannot be told. Looks at all processes.

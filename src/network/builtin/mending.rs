@@ -1,4 +1,4 @@
-//! Interfaces of pods that somebody removed, switched off or emptied: the host's end gets again what it lacks, and a pod whose interface is gone is set up
+//! Repair of pod interfaces that were removed, switched off or emptied: the host's end is completed, and a pod without its interface is set up
 //! anew by its worker.
 
 use super::lease::Lease;
@@ -13,7 +13,7 @@ use crate::telemetry::events::{EventType, Subject};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// What the host's ends of all interfaces of pods have.
+/// Present state of the host's ends of all pod interfaces.
 #[derive(Debug, Default)]
 struct HostEnds {
     links: Vec<Link>,
@@ -23,7 +23,7 @@ struct HostEnds {
     routes: BTreeSet<(u32, IpAddr)>,
 }
 
-/// How a pod's interface is on the host.
+/// State of a pod's interface on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostEnd {
     Whole,
@@ -85,7 +85,7 @@ impl Shared {
         }
         let ends = match HostEnds::look(&self.names) {
             Ok(ends) => ends,
-            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot look at the interfaces of pods"),
+            Err(error) => return tracing::warn!(error = %error_chain(&error), "cannot list the interfaces of pods"),
         };
         for (uid, lease) in connected {
             let Some(slot) = lease.slot else { continue };
@@ -101,23 +101,23 @@ impl Shared {
         let reaches_loopback = lease.ports.iter().any(is_on_loopback);
         let wanted = Wanted { reaches_loopback, mtu: None, bridge: bridge.map(|index| (index, &[][..])) };
         let consequence = match links::restore(lease, slot, index, wanted) {
-            Ok(true) => "it has them again".to_owned(),
+            Ok(true) => "restored it".to_owned(),
             // The pod has just gone.
             Ok(false) => return,
-            Err(error) => format!("it cannot be given them: {}", error_chain(&error)),
+            Err(error) => format!("cannot restore it: {}", error_chain(&error)),
         };
         let name = self.names.interface(slot);
-        let message = format!("interface {name} of the host was switched off, or lacked addresses or routes; {consequence}");
+        let message = format!("interface {name} of the host was down, or lacked addresses or routes; {consequence}");
         self.tell_of_pod(uid, lease, &message);
     }
 
     fn connect_anew(&self, uid: &PodUid, lease: &Lease, slot: u32) {
-        // Whoever takes the pod down in the meantime knows better.
+        // A teardown in the meantime takes precedence.
         if !self.state().connected.remove(uid) {
             return;
         }
         self.news().insert(uid.clone());
-        let message = format!("interface {} is gone; the pod is connected anew", self.names.interface(slot));
+        let message = format!("interface {} is gone; reconnecting the pod", self.names.interface(slot));
         self.tell_of_pod(uid, lease, &message);
         // A daemon that ends hears nothing.
         self.links.pokes.send(uid.clone()).ok();

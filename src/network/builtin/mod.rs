@@ -4,7 +4,7 @@
 //!   setup ---> lease (who has what) ---> packet rules (one transaction) ---> interface (links) ---> record of the lease
 //!   settle --> the record outlives a power cut; no process of the pod starts before
 //!   teardown -> packet rules away ---> interface away;   release -> lease away
-//!   start ---> leases from disk, interfaces from the kernel: what has no lease is removed, the rules are made anew
+//!   start ---> leases from disk, interfaces from the kernel: what has no lease is removed, the rules are recreated
 //! ```
 //!
 //! All of it carries podstead's name: `ip link show group 0x70737464`, `ip route show proto 112`, `nft list table inet podstead`.
@@ -59,18 +59,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tracked::{Leads, nowhere};
 
-/// What the network works with.
+/// Services that the network uses.
 #[derive(Clone, Debug)]
 pub struct NetworkLinks {
-    /// Where records lie.
+    /// Paths of records.
     pub paths: Paths,
     /// Ranges, if they are configured.
     pub config: NetworkConfig,
-    /// Where collisions and the like are told.
+    /// Receiver of events about collisions and the like.
     pub events: Arc<dyn EventRecorder>,
     /// The port of the resolver at [`super::GATEWAYS`], which pods ask at port 53; `None` without a resolver.
     pub dns_port: Option<u16>,
-    /// Pods that want a turn. Unbounded: one entry per interface that somebody removed.
+    /// Pods that need a turn. Unbounded: one entry per removed interface.
     pub pokes: mpsc::UnboundedSender<PodUid>,
 }
 
@@ -87,20 +87,20 @@ struct Shared {
     state: Mutex<State>,
     rules: Mutex<Rules>,
     unsynced: Mutex<Unsynced>,
-    /// Held by whoever writes a lease, and by whoever sees to it that nobody does.
+    /// Serialises lease writes.
     writing: Mutex<()>,
-    /// Pods whose interface is gone, until their workers hear of it.
+    /// Pods without their interface, until their workers are notified.
     news: Mutex<BTreeSet<PodUid>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What pods get addresses from; `None` until the host is prepared.
+    /// Ranges of pod addresses; `None` until the host is prepared.
     ranges: Option<Vec<AddressRange>>,
-    /// How pods are connected.
+    /// Mode in which pods are connected.
     mode: NetworkMode,
     leases: Leases,
-    /// Pods that have their interface, unless somebody removed it.
+    /// Pods with their interface, unless it was removed since.
     connected: BTreeSet<PodUid>,
     /// The leases could not even be listed: nothing is touched before they are.
     is_blind: bool,
@@ -108,9 +108,9 @@ struct State {
     unread: BTreeSet<PodUid>,
     /// Largest packet that the uplink takes; `None` without one.
     mtu: Option<u32>,
-    /// Why the host could not be prepared when that was tried last.
+    /// Reason why the host could not be prepared when that was tried last.
     trouble: Option<String>,
-    /// Problems that were told, so that each is told once.
+    /// Recorded problems, so that each is recorded once.
     told: BTreeSet<String>,
 }
 
@@ -128,12 +128,12 @@ impl BuiltinNetwork {
         network
     }
 
-    /// Keeps the packet rules in force until the daemon ends: whoever flushes them has them back at once.
+    /// Keeps the packet rules in force until the daemon exits: they are recreated as soon as they are flushed.
     pub async fn watch(self) {
         watch::watch(&self.shared).await;
     }
 
-    /// Whether this is the address of a pod: no packet of a pod has another source.
+    /// Returns true if this is the address of a pod: no packet of a pod has another source.
     pub fn is_address_of_pod(&self, address: IpAddr) -> bool {
         self.shared.state().leases.iter().any(|(_, lease)| lease.addresses.contains(&address))
     }
@@ -146,7 +146,7 @@ impl BuiltinNetwork {
         let shared = Arc::clone(&self.shared);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
         done.unwrap_or_else(|error| {
-            Err(NetworkError::Failed { uid: uid.clone(), reason: format!("the work was cut short: {error}") })
+            Err(NetworkError::Failed { uid: uid.clone(), reason: format!("the operation was interrupted: {error}") })
         })
     }
 }
@@ -158,7 +158,7 @@ impl PodNetwork for BuiltinNetwork {
         let (owned, netns) = (uid.clone(), netns.map(Path::to_owned));
         let begin = tokio::time::Instant::now();
         let status = self.blocking(uid, move |shared| shared.set_up(&owned, &wish, netns.as_deref())).await;
-        // What benchmarks read.
+        // Benchmarks read this line.
         tracing::debug!(pod_uid = %uid, took_us = begin.elapsed().as_micros(), "network is set up");
         status
     }
@@ -238,7 +238,7 @@ impl Shared {
         let ranges = self.prepare().map_err(|error| failed(&error))?;
         let lease = self.state().leases.get(uid).cloned();
         let is_connected = match lease {
-            // Its processes know its addresses, also where somebody removed its interface.
+            // Its processes know its addresses, also if its interface was removed.
             Some(lease) if lease.holds_ports => lease.slot.is_some(),
             Some(Lease { slot: Some(slot), .. }) => {
                 links::is_connected(&self.names, slot, netns).map_err(|error| failed(&error))?
@@ -316,11 +316,11 @@ impl Shared {
         }) {
             Ok(None) => Ok(()),
             Ok(Some(listener)) => {
-                let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service of this host".to_owned());
-                Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")))
+                let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service on this host".to_owned());
+                Err(NetworkError::PortTaken(format!("hostPort {port} is in use by {owner}")))
             }
             Err(error) => {
-                tracing::warn!(%error, %port, "cannot tell who listens");
+                tracing::warn!(%error, %port, "cannot list listening sockets");
                 Ok(())
             }
         }
@@ -364,7 +364,7 @@ impl Shared {
 
     fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
         self.tear_down(uid)?;
-        // The record first: a lease of which nobody knows is worse than an address that is not given out.
+        // The record first: an unknown lease is worse than an unused address.
         let removed = self.remove_record(uid);
         removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
         let mut state = self.state();
@@ -377,7 +377,7 @@ impl Shared {
     fn forget_datagrams(&self, leads: &Leads) {
         let ranges = self.state().ranges.clone().unwrap_or_default();
         if let Err(error) = tracked::forget(leads, &ranges) {
-            tracing::warn!(error = %error_chain(&error), "cannot forget where datagrams went: clients that go on sending may reach nobody");
+            tracing::warn!(error = %error_chain(&error), "cannot delete tracked connections: UDP clients that keep sending may not reach the pod");
         }
     }
 
@@ -394,7 +394,7 @@ impl Shared {
     }
 }
 
-/// Whether a port is one of 127.0.0.1, too.
+/// Returns true if a port is open on 127.0.0.1, too.
 fn is_on_loopback(port: &HostPort) -> bool {
     match port.host_ip {
         None => true,

@@ -1,4 +1,4 @@
-//! What podstead's things are called in the kernel, and the addresses that are the same on every host. **Pure**.
+//! Names of podstead's objects in the kernel, and the addresses that are the same on every host. **Pure**.
 
 use crate::sys::netlink::rtnetlink::Mac;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ pub(in crate::network) const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 0, 1
 /// The host, as pods see it over IPv6: for services, and as the source of what the host sends to pods.
 pub(in crate::network) const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfd70, 0x6f64, 0x7374, 0, 0, 0, 0, 1);
 
-/// Where pods on the host's network ask for names: of the loopback network, of which every host has every address.
+/// Address of the resolver for pods on the host's network: of the loopback network, of which every host has every address.
 pub(in crate::network) const RESOLVER_ON_HOST: Ipv4Addr = Ipv4Addr::new(127, 112, 115, 53);
 
 /// The next hop of pods over IPv6.
@@ -30,7 +30,7 @@ pub(super) const RANGES_V6: [&str; 3] = ["fd70:6f64:7374:1::/64", "fd70:6f64:737
 pub(super) struct Names {
     /// The nftables table.
     pub(super) table: String,
-    /// What names of the host's ends of pod interfaces begin with.
+    /// Prefix of the names of the host's ends of pod interfaces.
     pub(super) prefix: String,
     /// Interface group of these ends.
     pub(super) group: u32,
@@ -55,7 +55,7 @@ impl Names {
         format!("{}{slot:x}", self.prefix)
     }
 
-    /// The slot whose interface has this name.
+    /// The slot of the interface with this name.
     pub(super) fn slot(&self, interface: &str) -> Option<u32> {
         let slot = u32::from_str_radix(interface.strip_prefix(&self.prefix)?, 16).ok()?;
         (self.interface(slot) == interface).then_some(slot)

@@ -1,4 +1,4 @@
-//! Which ranges pods get their addresses from.
+//! Choice of the ranges of pod addresses.
 
 use super::names::{Names, RANGES_V4, RANGES_V6};
 use super::record::ChosenRanges;
@@ -7,19 +7,19 @@ use crate::sys::netlink::rtnetlink::{self, Link, Reached};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::net::IpAddr;
 
-/// Why there is no range.
+/// Reason why there is no range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("every default range of IPv4 addresses is in use on this host: name a free one in network.ipv4Range")]
+#[error("all default IPv4 address ranges are in use on this host: set a free range in network.ipv4Range")]
 pub(super) struct NoFreeRange;
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     /// The ranges, IPv4 first.
     pub(super) ranges: Vec<AddressRange>,
     /// To be recorded.
     pub(super) chosen: ChosenRanges,
-    /// What is in use elsewhere nevertheless: ranges that are configured, in which pods have addresses, or that are the best there is.
+    /// Ranges that overlap others nevertheless: ranges that are configured, in which pods have addresses, or that are the best there is.
     pub(super) collisions: Vec<Collision>,
     /// Pods could have addresses of IPv6 if a range were free.
     pub(super) lacks_ipv6: bool,
@@ -30,7 +30,7 @@ pub(super) struct Decision {
 pub(super) struct Collision {
     /// The pods' range.
     pub(super) range: AddressRange,
-    /// What it overlaps.
+    /// The overlapped range.
     pub(super) with: AddressRange,
     /// Name of the interface that this is reached by, or empty.
     pub(super) interface: String,
@@ -38,7 +38,7 @@ pub(super) struct Collision {
 
 impl std::fmt::Display for Collision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the range of pods {} overlaps {}", self.range, self.with)?;
+        write!(f, "the pod address range {} overlaps {}", self.range, self.with)?;
         if self.interface.is_empty() { Ok(()) } else { write!(f, " behind interface {}", self.interface) }
     }
 }
@@ -97,7 +97,7 @@ fn one(
     choice().find(is_free).or_else(|| choice().find(is_bearable))
 }
 
-/// Where ranges overlap something else's (pure).
+/// Overlaps of ranges with those of others (pure).
 pub(super) fn collisions(ranges: &[AddressRange], used: &[Used]) -> Vec<Collision> {
     let overlapping = |range: &AddressRange| {
         let found = used.iter().find(|used| used.network.overlaps(range));
@@ -122,7 +122,7 @@ pub(super) fn used_networks(names: &Names) -> Result<Vec<Used>, NetlinkError> {
     Ok(reached.iter().filter_map(|reached| foreign(names, &links, reached)).collect())
 }
 
-/// What is not podstead's of all that is reached (pure).
+/// Returns the network of a route if it does not belong to podstead (pure).
 fn foreign(names: &Names, links: &[Link], reached: &Reached) -> Option<Used> {
     let Reached { network, prefix, interface, is_on_link } = *reached;
     let link = links.iter().find(|link| link.index == interface);
@@ -133,7 +133,8 @@ fn foreign(names: &Names, links: &[Link], reached: &Reached) -> Option<Used> {
     Some(Used { network, interface: link.map(|link| link.name.clone()).unwrap_or_default(), is_on_link })
 }
 
-/// What is larger is a default route in another form, such as the halves of the Internet that VPNs have routes to.
+/// Shortest prefix of a network in use. A shorter one is a default route in another form, such as the halves of the Internet that VPNs have
+/// routes to.
 const fn least_prefix(network: IpAddr) -> u8 {
     if network.is_ipv4() { 8 } else { 16 }
 }
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(texts(&with_pods), ["10.201.0.0/20"]);
         assert_eq!(
             with_pods.collisions[0].to_string(),
-            "the range of pods 10.201.0.0/20 overlaps 10.201.4.0/24 behind interface eth0"
+            "the pod address range 10.201.0.0/20 overlaps 10.201.4.0/24 behind interface eth0"
         );
         let without = decide(&config, &chosen, false, false, &uplink).unwrap();
         assert_eq!((texts(&without), without.collisions.len()), (vec!["10.213.0.0/20".to_owned()], 0));

@@ -16,7 +16,7 @@ pub(super) struct ChosenRanges {
     pub(super) ipv4: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ipv6: Option<String>,
-    /// How pods are connected; `None` for routed.
+    /// Mode in which pods are connected; `None` for routed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mode: Option<NetworkMode>,
 }
@@ -28,7 +28,7 @@ impl ChosenRanges {
     }
 }
 
-/// Which switches of the kernel podstead has thrown since the host started.
+/// Sysctls that podstead has set since the host started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ThrownSwitches {
     #[serde(default)]
@@ -128,7 +128,7 @@ mod tests {
             .unwrap();
         let (leases, unreadable) = read_leases(&paths).unwrap();
         assert!(leases.is_empty());
-        assert!(unreadable[0].1.to_string().ends_with("it is of version 2"), "{}", unreadable[0].1);
+        assert!(unreadable[0].1.to_string().ends_with("it has the unsupported version 2"), "{}", unreadable[0].1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A lease whose record cannot be read, learnt again from the interface of the pod that has it.
+//! Recovery of a lease with an unreadable record from the interface of its pod.
 
 use super::lease::Lease;
 use super::links::{self, LinkError};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 
-/// What a pod has; `None` for one without interface. `ranges` are those that pods may have addresses from.
+/// Lease of a pod; `None` for one without interface. `ranges` are those that pods may have addresses from.
 pub(super) fn lease(names: &Names, paths: &Paths, uid: &PodUid, ranges: &[AddressRange]) -> Result<Option<Lease>, LinkError> {
     let path = paths.namespaces(uid).join("net");
     let netns = match File::open(&path) {
@@ -27,8 +27,8 @@ pub(super) fn lease(names: &Names, paths: &Paths, uid: &PodUid, ranges: &[Addres
     Ok(described(names, uid, &here, routes, &inside, ranges))
 }
 
-/// What the host's end and the addresses tell (pure). The pod may have given itself others: what counts is where the host's routes lead, and of a pod on
-/// a bridge, which has none, the addresses that belong to its number.
+/// Lease from the host's end and the addresses (pure). The pod may have given itself others: what counts is where the host's routes lead,
+/// and of a pod on a bridge, which has none, the addresses that belong to its number.
 fn described(
     names: &Names,
     uid: &PodUid,

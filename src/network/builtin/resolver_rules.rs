@@ -1,4 +1,4 @@
-//! The packet rules of the resolver: who asks it, and how questions get there. **Pure**.
+//! The packet rules of the resolver: its clients, and the redirection of DNS queries. **Pure**.
 
 use super::names::{RESOLVER_ON_HOST, name_bytes};
 use super::ruleset::FAMILIES;
@@ -9,7 +9,7 @@ use crate::sys::netlink::rtnetlink::octets;
 /// TCP and UDP.
 const OF_RESOLVER: [u8; 2] = [6, 17];
 
-/// Nobody but pods and this host asks the resolver, whichever port they find it at.
+/// Only pods and this host may query the resolver, on any of its ports.
 pub(super) fn add_guard_of_resolver(batch: &mut Batch<'_>, pod: &[u8], port: u16) {
     for (family, protocol) in FAMILIES.iter().flat_map(|family| OF_RESOLVER.map(|protocol| (family, protocol))) {
         batch.add_rule("from_pods", |rule| {

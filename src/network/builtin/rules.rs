@@ -1,4 +1,4 @@
-//! Keeps the packet rules in the kernel as they shall be.
+//! Keeps the packet rules in the kernel up to date.
 
 use super::names::Names;
 use super::record::ThrownSwitches;
@@ -12,7 +12,7 @@ use crate::sys::netlink::nftables::{self, BaseChain};
 use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
 use std::collections::BTreeSet;
 
-/// Which way packets go (`NF_INET_*`).
+/// Direction of packets (`NF_INET_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// To the host.
@@ -21,7 +21,7 @@ pub(super) enum Way {
     Through = 2,
 }
 
-/// Rules in a chain of others: one for what comes from pods, one for what goes to them; or one for UDP, one for TCP.
+/// Rules in a foreign chain: one for packets from pods and one for packets to them, or one for UDP and one for TCP.
 const RULES_OF_ACCEPTANCE: usize = 2;
 
 /// The rules, and the socket that they are changed through. One at a time has it, so that what is in the kernel is what is in here.
@@ -52,7 +52,7 @@ impl Rules {
         self.make()
     }
 
-    /// Has the rules guard what podstead has switched on. Whether they did not do so yet; they are to be made anew then.
+    /// Makes the rules guard the sysctls that podstead has set. Returns true if they did not do so yet and must be recreated.
     pub(super) fn guard(&mut self, thrown: ThrownSwitches) -> bool {
         let before = self.switches;
         self.switches.guards_ipv4 |= thrown.ipv4;
@@ -60,7 +60,7 @@ impl Rules {
         self.switches != before
     }
 
-    /// Where ports of UDP lead to.
+    /// Targets of UDP ports.
     pub(super) fn leads(&self) -> Leads {
         tracked::leads(self.pods.values())
     }
@@ -70,7 +70,7 @@ impl Rules {
         self.commit(&ruleset::without_bridge(&self.names))
     }
 
-    /// Makes the whole table anew, in one transaction.
+    /// Recreates the whole table, in one transaction.
     pub(super) fn make(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
         let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, rules.pods.values());
@@ -80,7 +80,9 @@ impl Rules {
             self.switches.sees_listeners = false;
             result = self.commit(&whole(self));
             if result.is_ok() {
-                tracing::warn!("this kernel has no nft_socket: a hostPort goes before a service of the host that starts later");
+                tracing::warn!(
+                    "this kernel lacks nft_socket: a hostPort takes precedence over a service of this host that starts later on the same port"
+                );
             }
         }
         self.is_made = result.is_ok();
@@ -112,7 +114,7 @@ impl Rules {
         if self.is_made && self.commit(&ruleset::change(&self.names, before, after)).is_ok() {
             return Ok(());
         }
-        // Somebody changed or flushed the table.
+        // The table was changed or flushed.
         self.make()
     }
 
@@ -191,7 +193,7 @@ impl Rules {
         Ok(own)
     }
 
-    /// Whether a chain has the rules of [`Rules::open`], whatever port they are about.
+    /// Returns true if a chain has the rules of [`Rules::open`], for any port.
     pub(super) fn accepts_pods(&self, chain: &BaseChain) -> Result<bool, NetlinkError> {
         Ok(self.own_rules_of(chain)?.len() == RULES_OF_ACCEPTANCE)
     }
@@ -210,12 +212,12 @@ impl Rules {
         [ruleset::TABLE_FAMILY, nftables::BRIDGE].contains(&chain.family) && chain.table == self.names.table
     }
 
-    /// Whether the table is in the kernel, with all its chains.
+    /// Returns true if the table is in the kernel, with all its chains.
     pub(super) fn is_there(&self) -> Result<bool, NetlinkError> {
         const BASE_CHAINS: usize = 5;
         let wanted = BASE_CHAINS + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
         let own = self.base_chains()?.iter().filter(|chain| self.is_own(chain)).count();
-        // Whoever examines the host knows of no bridge.
+        // The diagnosis of the host knows of no bridge.
         Ok(own >= wanted)
     }
 }

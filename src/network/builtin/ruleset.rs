@@ -17,10 +17,10 @@ use crate::sys::netlink::rtnetlink::octets;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What the rules know of a pod.
+/// Data of a pod for the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodRules {
-    /// What its packets come in by: the host's end of its interface, or the bridge.
+    /// Incoming interface of its packets: the host's end of its interface, or the bridge.
     pub(super) interface: String,
     /// Its addresses.
     pub(super) addresses: Vec<IpAddr>,
@@ -32,16 +32,16 @@ pub(super) struct PodRules {
     pub(super) port: Option<Port>,
 }
 
-/// What the rules depend on beside the pods.
+/// Settings of the rules beside the pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Switches {
-    /// podstead made the host pass packets of IPv4 on: only those of pods shall be.
+    /// podstead enabled IPv4 forwarding: only pod traffic is forwarded.
     pub(super) guards_ipv4: bool,
     /// The same for IPv6.
     pub(super) guards_ipv6: bool,
-    /// The kernel can tell whether somebody listens (`nft_socket`).
+    /// The kernel can look up listening sockets (`nft_socket`).
     pub(super) sees_listeners: bool,
-    /// Where questions for names that pods send to port 53 of the host, as they see it, are answered.
+    /// Port that serves the DNS queries that pods send to port 53 of the host, as they see it.
     pub(super) dns_port: Option<u16>,
     /// Pods are on a bridge.
     pub(super) is_bridged: bool,
@@ -100,7 +100,7 @@ pub(super) const FAMILIES: [Family; 2] = [
     family!(IPV6, false, IPV6_SOURCE, IPV6_DESTINATION, IpAddr::V6(GATEWAY_V6), Ipv6, "6"),
 ];
 
-/// Kinds of virtual interfaces behind which somebody else's containers and machines are: whoever made them knows what is passed on.
+/// Kinds of virtual interfaces of other engines' containers and machines: their owners decide about forwarding.
 const VIRTUAL: SetSpec<'static> = SetSpec { name: "virtual", key: &[Datatype::Interface], value: &[] };
 const VIRTUAL_KINDS: [&str; 6] = ["bridge", "veth", "tun", "wireguard", "vxlan", "vrf"];
 
@@ -190,7 +190,7 @@ fn begin_table(batch: &mut Batch<'_>) {
     batch.add_table();
 }
 
-/// A transaction that makes the whole table anew. Connections that are tracked go on.
+/// A transaction that recreates the whole table. Tracked connections continue.
 pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<Item = &'a PodRules> + Clone) -> Request {
     let mut batch = Batch::new(&names.table);
     begin_table(&mut batch);
@@ -224,7 +224,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
     let pod = group.to_ne_bytes();
     batch.add_chain("to_pods");
     batch.add_chain("host_ports");
-    // What pods send is looked at before anything else is done with it.
+    // Packets of pods are checked before anything else is done with them.
     batch.add_base_chain("from_pods", "filter", Hook::Prerouting, -300);
     batch.add_base_chain("incoming", "nat", Hook::Prerouting, -100);
     batch.add_base_chain("own", "nat", Hook::Output, -100);
@@ -317,7 +317,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
                 rule.masquerade();
             });
         }
-        // Out of the host: nobody there knows pods.
+        // Out of the host: other hosts have no routes to pods.
         batch.add_rule("outgoing", |rule| {
             rule.is_not(Meta::OutputGroup, &pod);
             rule.is(Meta::Family, &[family.number]);
@@ -396,7 +396,7 @@ fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches) {
         rule.count();
         rule.verdict(Verdict::Drop);
     });
-    // A host that passed nothing on before there were pods goes on to pass on nothing else.
+    // A host that forwarded nothing before podstead must forward pod traffic only.
     if !switches.guards_ipv4 && !switches.guards_ipv6 {
         return;
     }

@@ -1,4 +1,4 @@
-//! Switches of the kernel that pods need: that the host passes packets on.
+//! Sysctls that pods need: IP forwarding.
 //!
 //! Thrown only when they are not, noted before they are thrown, and never thrown back: pods outlive the daemon. A restart of the host does.
 
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 const IPV4_FORWARD: &str = "ipv4/ip_forward";
 const IPV6_FORWARD: &str = "ipv6/conf/all/forwarding";
 
-/// Why packets are not passed on.
+/// Reason why IP forwarding cannot be enabled.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SwitchError {
-    /// What was thrown cannot be noted.
-    #[error("note which switches are thrown")]
+    /// The change cannot be recorded.
+    #[error("record the changed sysctls")]
     Note(#[source] RecordError),
     /// A sysctl cannot be read or written.
     #[error("set sysctl {}", path.display())]
@@ -27,7 +27,7 @@ pub(super) enum SwitchError {
     },
 }
 
-/// Whether pods can have addresses of IPv6: the kernel has it, and it is not switched off for new interfaces.
+/// Returns true if pods can have IPv6 addresses: the kernel supports it, and it is not disabled for new interfaces.
 pub(super) fn has_ipv6(root: &Path) -> bool {
     fs::read_to_string(root.join("ipv6/conf/default/disable_ipv6")).is_ok_and(|value| value.trim() == "0")
 }
@@ -41,7 +41,7 @@ pub(super) struct Throw {
     pub(super) now: ThrownSwitches,
 }
 
-/// Makes the host pass packets on, and tells which switches are podstead's doing. `root` is `/proc/sys/net`.
+/// Enables IP forwarding, and returns the sysctls that podstead has changed. `root` is `/proc/sys/net`.
 pub(super) fn throw(root: &Path, paths: &Paths, with_ipv6: bool) -> Result<Throw, SwitchError> {
     let mut thrown = record::read_switches(paths).unwrap_or_default();
     let noted = thrown;
@@ -54,12 +54,12 @@ pub(super) fn throw(root: &Path, paths: &Paths, with_ipv6: bool) -> Result<Throw
     }
     if opens_ipv4 {
         write(root, IPV4_FORWARD, "1")?;
-        tracing::info!("switched net.ipv4.ip_forward on: packets of pods are passed on, others as before are not");
+        tracing::info!("set net.ipv4.ip_forward to 1; forwarding pod traffic only");
     }
     if opens_ipv6 {
         keep_router_advertisements(root)?;
         write(root, IPV6_FORWARD, "1")?;
-        tracing::info!("switched net.ipv6.conf.all.forwarding on: packets of pods are passed on, others as before are not");
+        tracing::info!("set net.ipv6.conf.all.forwarding to 1; forwarding pod traffic only");
     }
     Ok(Throw { ever: thrown, now: ThrownSwitches { ipv4: opens_ipv4, ipv6: opens_ipv6 } })
 }
@@ -70,7 +70,7 @@ pub(super) fn names(switches: ThrownSwitches) -> Vec<&'static str> {
     all.into_iter().filter_map(|(is_meant, name)| is_meant.then_some(name)).collect()
 }
 
-/// A host that passes packets on listens to routers only where it is told to: where it did so before, it goes on.
+/// A host with IP forwarding ignores router advertisements unless `accept_ra` is 2: set where they were accepted before.
 fn keep_router_advertisements(root: &Path) -> Result<(), SwitchError> {
     let directory = root.join("ipv6/conf");
     let failed = |source| SwitchError::Sysctl { path: directory.clone(), source };

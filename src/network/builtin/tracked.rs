@@ -1,4 +1,4 @@
-//! Datagrams that go astray: the kernel remembers for as long as they flow where the first one went.
+//! Stale connection tracking of datagrams: the kernel keeps sending a flow to the target of its first packet.
 //!
 //! A client that goes on sending to a port of the host is led to a pod that is gone, or, if it began before there was a pod or while the packet rules were
 //! away, to nobody. So what is remembered about a port of UDP is forgotten when the pod behind it is another one, and what is wrong when rules are made. TCP helps itself: a new connection has a new
@@ -31,7 +31,7 @@ pub(super) fn moved_ports(before: Option<&PodRules>, after: Option<&PodRules>) -
 /// Ports of UDP of the host, each with the addresses of the pod that it leads to.
 pub(super) type Leads = BTreeMap<u16, BTreeSet<IpAddr>>;
 
-/// Where ports of UDP lead to (pure).
+/// Targets of UDP ports (pure).
 pub(super) fn leads<'a>(pods: impl Iterator<Item = &'a PodRules>) -> Leads {
     let mut leads = Leads::new();
     for pod in pods {
@@ -42,19 +42,19 @@ pub(super) fn leads<'a>(pods: impl Iterator<Item = &'a PodRules>) -> Leads {
     leads
 }
 
-/// Ports whose datagrams are to go somewhere else, wherever they went (pure).
+/// Ports with a new target for their datagrams, from any old one (pure).
 pub(super) fn nowhere(ports: &BTreeSet<u16>) -> Leads {
     ports.iter().map(|port| (*port, BTreeSet::new())).collect()
 }
 
-/// Whether a connection to one of these ports leads somewhere else (pure).
+/// Returns true if a connection to one of these ports has another target (pure).
 fn is_astray(connection: &Connection, leads: &Leads, ranges: &[AddressRange], own: &[IpAddr]) -> bool {
     let (destination, port) = connection.destination;
     connection.protocol == UDP
         && leads.get(&port).is_some_and(|right| is_wrong(destination, connection.answers, right, ranges, own))
 }
 
-/// Whether another pod than the right one answers, or this host itself (pure). What somebody else has rewritten is left alone.
+/// Returns true if another pod than the right one replies, or this host itself (pure). Connections rewritten by others are left alone.
 fn is_wrong(destination: IpAddr, answers: IpAddr, right: &BTreeSet<IpAddr>, ranges: &[AddressRange], own: &[IpAddr]) -> bool {
     let is_pods = ranges.iter().any(|range| range.contains(answers)) && !right.contains(&answers);
     let is_hosts = answers == destination && (own.contains(&destination) || destination.is_loopback());

@@ -1,4 +1,4 @@
-//! The way to the world: what its interfaces take.
+//! The uplink: the MTU of its interfaces.
 
 use super::names::Names;
 use crate::sys::netlink::rtnetlink::{self, Link};

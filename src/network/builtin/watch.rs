@@ -19,7 +19,7 @@ const CALM: Duration = Duration::from_millis(10);
 pub(super) async fn watch(shared: &Arc<Shared>) {
     loop {
         if let Err(error) = listen(shared).await {
-            tracing::warn!(error = %error_chain(&error), "cannot listen for changes to packet rules");
+            tracing::warn!(error = %error_chain(&error), "cannot watch the packet rules for changes");
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,4 +1,4 @@
-//! What is looked after while pods run: garbage of networks once after the start, interfaces that somebody removed, what plugins say to CHECK.
+//! Periodic care while pods run: garbage collection of networks once after the start, removed interfaces, results of CHECK.
 
 use super::chain::{Chain, Target};
 use super::lost_leases;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How often plugins are asked whether a pod is connected as it was. The kernel is asked at every turn.
+/// Period of CHECK for each attachment. The kernel is asked at every turn.
 const CHECK_EVERY: Duration = Duration::from_secs(600);
 
 /// State of the care.
@@ -63,7 +63,7 @@ impl Shared {
     /// Has plugins remove what belongs to none of podstead's attachments, in networks that podstead has used.
     async fn collect_garbage(self: &Arc<Self>) {
         if self.care.lacks_records.load(Ordering::Relaxed) {
-            let message = "records of what CNI plugins gave pods cannot be read: plugins are not asked to remove what belongs to nobody before the daemon starts with all of them";
+            let message = "cannot read all records of CNI attachments: CNI garbage collection is off until the daemon restarts and reads them all";
             return self.tell_once("NetworkRecordLost", message);
         }
         let directory = Arc::clone(self);
@@ -91,22 +91,18 @@ impl Shared {
                 Ok(Ok(addresses)) if addresses.is_empty() => {}
                 Ok(Ok(addresses)) => {
                     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-                    tracing::info!(
-                        network = name,
-                        addresses = texts.join(" "),
-                        "gave back addresses that host-local had given to nobody"
-                    );
+                    tracing::info!(network = name, addresses = texts.join(" "), "released unused host-local addresses");
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(network = name, %error, "cannot look for addresses that host-local gave to nobody")
+                    tracing::warn!(network = name, %error, "cannot find unused host-local addresses")
                 }
                 Err(error) => {
-                    tracing::warn!(network = name, %error, "the look for addresses that host-local gave to nobody was cut short")
+                    tracing::warn!(network = name, %error, "the search for unused host-local addresses was interrupted")
                 }
             }
             let valid = valid.get(name).map(Vec::as_slice).unwrap_or_default();
             if let Err(error) = chain.gc(valid).await {
-                tracing::warn!(network = name, error = %error_chain(&error), "CNI plugins cannot remove what belongs to nobody");
+                tracing::warn!(network = name, error = %error_chain(&error), "CNI garbage collection failed");
             }
         }
     }
@@ -131,7 +127,7 @@ impl Shared {
         // Of a pod that has no namespace, there is nothing to say.
         let Ok(Ok(contents)) = looked else { return };
         let seat = self.seat(uid);
-        // Whoever works on the pod knows better.
+        // Other work on the pod takes precedence.
         let Ok(_work) = seat.work.try_lock() else { return };
         let _gate = self.gate.read().await;
         let mut is_lost = false;
@@ -153,8 +149,8 @@ impl Shared {
                 (Err(error), _) => error_chain(error).to_string(),
             };
             is_lost |= !is_there;
-            // What a plugin alone finds fault with goes on as it is: another connection would break what works.
-            let consequence = if is_there { "the pod stays as it is" } else { "the pod is connected anew" };
+            // If only a plugin reports a fault, the attachment stays as it is: reconnecting would break what works.
+            let consequence = if is_there { "the pod stays connected" } else { "reconnecting the pod" };
             self.warn(uid, name, "NetworkCheckFailed", &format!("{message}; {consequence}"));
         }
         if let Some(lead) = lead.clone().filter(|_| !is_lost) {
@@ -165,7 +161,7 @@ impl Shared {
                     uid,
                     name,
                     "NetworkCheckFailed",
-                    &format!("the default route through {interface} is gone; it is made anew"),
+                    &format!("the default route through {interface} is gone; recreating it"),
                 );
                 is_lost = true;
             }

@@ -9,7 +9,7 @@ use super::spec::version::CniVersion;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Why a plugin did not do its part. In the words of the reference implementation.
+/// Reason why a plugin did not do its part. In the words of the reference implementation.
 #[derive(Debug, thiserror::Error)]
 #[error("plugin type=\"{plugin}\" name=\"{network}\" failed ({})", command.as_str().to_lowercase())]
 pub(super) struct ChainError {
@@ -20,7 +20,7 @@ pub(super) struct ChainError {
     source: PluginError,
 }
 
-/// What went wrong with it.
+/// Error of a plugin.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PluginError {
     /// It could not be called, or failed.
@@ -32,17 +32,17 @@ pub(super) enum PluginError {
 }
 
 impl ChainError {
-    /// Whether the plugin's program is not there, so that nothing can be asked of it.
+    /// Returns true if the plugin's program does not exist, so that it cannot be called.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self.source, PluginError::Exec(ExecError::NotFound(_)))
     }
 
-    /// Whether it was broken off.
+    /// Returns true if it was cancelled.
     pub(super) fn is_broken_off(&self) -> bool {
         matches!(self.source, PluginError::Exec(ExecError::BrokenOff))
     }
 
-    /// Whether the plugin says that it cannot connect anybody now.
+    /// Returns true if the plugin reports that it cannot connect pods now.
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(&self.source, PluginError::Exec(ExecError::Fault(fault)) if matches!(fault.code, NOT_AVAILABLE | LIMITED))
     }
@@ -79,7 +79,7 @@ impl Chain<'_> {
         ChainError { plugin, network: self.network.name.clone(), command, source }
     }
 
-    /// Whether all programs are there.
+    /// Checks that all programs exist.
     pub(super) fn look_for_plugins(&self) -> Result<(), ChainError> {
         for (index, plugin) in self.network.plugins.iter().enumerate() {
             let found = self.plugins.find(&plugin.kind);
@@ -88,7 +88,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// ADD for the plugins from `first` on, which are given what came of those before. What came of all.
+    /// ADD for the plugins from `first` on, with the result of the earlier ones. What came of all.
     pub(super) async fn add(
         &self,
         target: Target<'_>,
@@ -106,7 +106,7 @@ impl Chain<'_> {
         Ok((last.0, last.1.unwrap_or_default()))
     }
 
-    /// DEL for the plugins down to `first`, the last one first. All are called, whatever becomes of one; the first error is told.
+    /// DEL for the plugins down to `first`, the last one first. All are called, even if one fails; the first error is returned.
     pub(super) async fn del(&self, target: Target<'_>, first: usize, previous: Option<&Value>) -> Result<(), ChainError> {
         let previous = previous.filter(|_| self.version.has_check());
         let mut result: Result<(), ChainError> = Ok(());
@@ -148,7 +148,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// GC for all plugins, where configuration and version allow it. All are called, whatever becomes of one; the first error is told.
+    /// GC for all plugins, where configuration and version allow it. All are called, even if one fails; the first error is returned.
     pub(super) async fn gc(&self, valid: &[(String, String)]) -> Result<(), ChainError> {
         let mut result = Ok(());
         for index in 0..self.network.plugins.len() {

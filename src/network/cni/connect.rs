@@ -1,4 +1,4 @@
-//! Takes the steps of the plan for one pod.
+//! Execution of the plan for one pod.
 
 use super::chain::{Chain, ChainError, Target};
 use super::directory::DirectoryError;
@@ -32,7 +32,7 @@ struct Connection {
     wishes: Wishes,
     netns: PathBuf,
     base: Option<PodNetworkStatus>,
-    /// What the network behind leads to by the first interface, if it made that.
+    /// Routes through the first interface from the network behind, if it made that.
     own_routes: Vec<OwnRoute>,
 }
 
@@ -100,8 +100,10 @@ impl Shared {
         work: impl Future<Output = Result<T, NetworkError>> + Send + 'static,
     ) -> Result<T, NetworkError> {
         let mut task = tokio::spawn(work);
-        let cut_short =
-            |error: &dyn Error| NetworkError::Failed { uid: uid.clone(), reason: format!("the work was cut short: {error}") };
+        let cut_short = |error: &dyn Error| NetworkError::Failed {
+            uid: uid.clone(),
+            reason: format!("the operation was interrupted: {error}"),
+        };
         match tokio::time::timeout(PATIENCE, &mut task).await {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => Err(cut_short(&error)),
@@ -194,7 +196,7 @@ impl Shared {
         Ok(self.status(&record, base.as_ref(), &first_ips))
     }
 
-    /// What a pod has by its record.
+    /// Network status of a pod, from its record.
     pub(super) fn status(&self, record: &PodRecord, base: Option<&PodNetworkStatus>, first_ips: &[IpAddr]) -> PodNetworkStatus {
         let resolver = record.resolver.filter(|resolver| self.is_answered_at(*resolver));
         status(&record.attachments, base, first_ips, resolver, self.links.config.kind)
@@ -280,12 +282,14 @@ impl Shared {
             });
         }
         if wish.is_unlimited_by(&network) {
-            let message =
-                format!("no plugin of network {} has the capability bandwidth: nothing limits the pod's traffic", network.name);
+            let message = format!(
+                "no plugin of network {} supports the capability bandwidth: the pod's traffic is not limited",
+                network.name
+            );
             self.warn(uid, name, "BandwidthIgnored", &message);
         }
         let chain = Chain { plugins: &self.plugins, network: &network, version: network.latest(), cancel };
-        // Where one is missing, none is called: there would be nobody to take down what the others made.
+        // If one is missing, none is called: the attachments of the others could not be deleted.
         chain.look_for_plugins().map_err(|error| failed(uid, &error))?;
         let chain = Chain { version: chain.negotiated().await, ..chain };
         if let Err(error) = chain.status().await {
@@ -308,11 +312,11 @@ impl Shared {
                 .await
             }
             Err(error) => {
-                // What was made half is taken down at once; if that fails, too, the record tells the next attempt.
+                // An incomplete attachment is deleted at once; if that fails, too, the next attempt finds it in the record.
                 if !error.is_broken_off()
                     && let Err(also) = self.detach(uid, name, seat, &ask.place.interface, &netns).await
                 {
-                    tracing::warn!(%uid, error = %error_chain(&also), "what a CNI plugin made half is left for now");
+                    tracing::warn!(%uid, error = %error_chain(&also), "cannot clean up an incomplete CNI attachment yet");
                 }
                 Err(if error.is_broken_off() { NetworkError::UnderWay } else { failed(uid, &error) })
             }
@@ -339,8 +343,10 @@ impl Shared {
             return Err(NetworkError::PortTaken(refusal));
         }
         if wish.is_unlimited_by(&network) {
-            let message =
-                format!("no plugin of network {} has the capability bandwidth: nothing limits the pod's traffic", network.name);
+            let message = format!(
+                "no plugin of network {} supports the capability bandwidth: the pod's traffic is not limited",
+                network.name
+            );
             self.warn(uid, name, "BandwidthIgnored", &message);
         }
         let ask = wish.ask_of(&network, pod);
@@ -397,19 +403,14 @@ impl Shared {
                     self.give_up(uid, name, seat, attachment.result.is_none(), &error)?;
                 }
             }
-            None => self.warn(
-                uid,
-                name,
-                "NetworkRecordLost",
-                "what CNI plugins made for the pod cannot be taken down: its record is broken",
-            ),
+            None => self.warn(uid, name, "NetworkRecordLost", "cannot delete a CNI attachment of the pod: its record is damaged"),
         }
         let interface = interface.to_owned();
         self.change(uid, name, move |record| record.attachments.retain(|attachment| attachment.interface() != interface)).await
     }
 
-    /// Whether a taking down that failed has to be tried again: always, but where plugins are gone for good, and where they never made
-    /// what they shall take down.
+    /// Decides whether a failed teardown is retried: always, except where plugins are gone for good, and where they never created what they
+    /// must delete.
     fn give_up(
         &self,
         uid: &PodUid,
@@ -425,7 +426,7 @@ impl Shared {
             return Err(failed(uid, error));
         }
         *attempts = 0;
-        let message = format!("what a CNI plugin made for the pod may be left: {}", error_chain(error));
+        let message = format!("a CNI plugin may have left resources of the pod behind: {}", error_chain(error));
         self.warn(uid, name, "NetworkLeftBehind", &message);
         Ok(())
     }

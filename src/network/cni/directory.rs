@@ -1,4 +1,4 @@
-//! The directory of network configurations. Read whenever a pod is connected; the last good version of a file that is broken since counts.
+//! The directory of network configurations. Read whenever a pod is connected; a broken file is used in its last good version.
 
 use super::spec::conflist::{Conflist, ConflistError, Form, MAX_CONFLIST_BYTES};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Files of one directory that are looked at.
 const MAX_FILES: usize = 256;
 
-/// Why a network is not there.
+/// Reason why a network is not there.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DirectoryError {
     /// Nothing is configured. In the kubelet's words.
@@ -42,7 +42,7 @@ pub(super) enum DirectoryError {
 }
 
 fn known(there: &[String]) -> String {
-    if there.is_empty() { String::new() } else { format!(" (there are: {})", there.join(", ")) }
+    if there.is_empty() { String::new() } else { format!(" (available: {})", there.join(", ")) }
 }
 
 /// The configurations, by the names of their files.
@@ -52,7 +52,7 @@ pub(super) struct Directory {
     good: BTreeMap<String, Conflist>,
 }
 
-/// What is wrong with a file whose last good version counts.
+/// Errors of files whose last good version is used.
 pub(super) type Troubles = Vec<DirectoryError>;
 
 impl Directory {
@@ -67,7 +67,7 @@ impl Directory {
         let Some(first) = names.first() else { return Err(DirectoryError::Empty(self.path.clone())) };
         match self.good.get(first) {
             Some(network) => Ok((network.clone(), troubles)),
-            // What it was to be is not known: the next file would be a guess.
+            // Its intended content is unknown: using the next file would be a guess.
             None => Err(troubles.swap_remove(0)),
         }
     }
@@ -124,7 +124,7 @@ impl Directory {
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(MAX_CONFLIST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(directory.first().unwrap().0.name, "a");
         assert_eq!(directory.named("b").unwrap().0.name, "b");
         let said = directory.named("c").unwrap_err().to_string();
-        assert!(said.starts_with("no network c in /") && said.ends_with(" (there are: a, b)"), "{said}");
+        assert!(said.starts_with("no network c in /") && said.ends_with(" (available: a, b)"), "{said}");
     }
 
     #[test]

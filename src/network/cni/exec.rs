@@ -1,4 +1,4 @@
-//! Calls one plugin: bounded in time and in what it prints, and ended with its children.
+//! Call of one plugin: bounded in time and output, and killed with its children.
 
 use super::spec::fault::Fault;
 use super::spec::quoted;
@@ -19,16 +19,16 @@ use tokio_util::sync::CancellationToken;
 
 /// Plugins call `iptables`, `nft`, `ipset`.
 const SEARCH_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What is kept of a plugin's standard error.
+/// Number of bytes that are kept of a plugin's standard error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// How long a plugin's output may stay open after its end: by children that it left.
+/// Time that a plugin's output may stay open after its exit: by children that it left.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Why a plugin did not do what it was called for.
+/// Reason why a plugin did not do what it was called for.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExecError {
     /// It is not there.
-    #[error("no such plugin in {0}")]
+    #[error("plugin not found in {0}")]
     NotFound(String),
     /// It does not start.
     #[error("start {}", path.display())]
@@ -38,13 +38,13 @@ pub(super) enum ExecError {
         source: io::Error,
     },
     /// The connection to it broke.
-    #[error("talk with the plugin")]
+    #[error("communicate with the plugin")]
     Talk(#[source] io::Error),
     /// It did not come to an end.
     #[error("did not end within {} s and was killed", _0.as_secs())]
     TimedOut(Duration),
-    /// Whoever wanted it wants it no longer.
-    #[error("was broken off")]
+    /// The call was cancelled.
+    #[error("was cancelled")]
     BrokenOff,
     /// It printed too much.
     #[error("printed more than {MAX_RESULT_BYTES} bytes")]
@@ -57,7 +57,7 @@ pub(super) enum ExecError {
     Failed { status: String, output: String },
 }
 
-/// Where plugins are and how long they may take.
+/// Directories of plugins, and their time limit.
 #[derive(Clone, Debug)]
 pub(super) struct Plugins {
     pub(super) directories: Vec<PathBuf>,
@@ -112,7 +112,7 @@ impl Plugins {
         let Ended { success, status, output, errors, .. } = ended?;
         let errors = quoted(&String::from_utf8_lossy(&errors));
         if !errors.is_empty() {
-            tracing::debug!(plugin = call.kind, errors, "a CNI plugin's standard error");
+            tracing::debug!(plugin = call.kind, errors, "standard error of a CNI plugin");
         }
         if success {
             return Ok(output);
@@ -134,7 +134,7 @@ struct Ended {
     status: String,
     output: Vec<u8>,
     errors: Vec<u8>,
-    /// Nobody holds its output any more.
+    /// Its output is closed.
     is_closed: bool,
 }
 
@@ -173,7 +173,10 @@ async fn talk(child: &mut Child, input: &Value) -> Result<Ended, ExecError> {
         return Err(ExecError::TooLong);
     }
     if !is_closed {
-        return Err(ExecError::Failed { status: "left children that hold its output open".to_owned(), output: String::new() });
+        return Err(ExecError::Failed {
+            status: "left child processes that keep its output open".to_owned(),
+            output: String::new(),
+        });
     }
     Ok(Ended { success: status.success(), status: status.to_string(), output, errors, is_closed })
 }
@@ -243,7 +246,7 @@ mod tests {
         let plugins = Plugins { directories: vec!["/nowhere".into(), "/proc".into()], timeout: LONG };
         let call = Call { kind: "version", variables: Vec::new(), input: &Value::Null, container: None };
         let error = plugins.call(call, &CancellationToken::new()).await.unwrap_err();
-        assert_eq!(error.to_string(), "no such plugin in /nowhere, /proc");
+        assert_eq!(error.to_string(), "plugin not found in /nowhere, /proc");
     }
 
     #[tokio::test]
@@ -267,6 +270,6 @@ mod tests {
     async fn output_without_end_is_refused_and_a_child_that_holds_it_open_is_ended() {
         assert_eq!(text(call("head -c 3000000 /dev/zero", LONG).await), "error: printed more than 1048576 bytes");
         assert_eq!(text(call("head -c 3000000 /dev/zero >&2; echo fine", LONG).await), "fine\n", "what is said beside is cut off");
-        assert_eq!(text(call("sleep 1000 & echo {}", LONG).await), "error: left children that hold its output open");
+        assert_eq!(text(call("sleep 1000 & echo {}", LONG).await), "error: left child processes that keep its output open");
     }
 }

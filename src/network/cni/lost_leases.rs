@@ -1,5 +1,5 @@
-//! What a power cut leaves of host-local: files named by an address in which nothing is, since the plugin does not flush what it writes. To it these addresses
-//! are given out, but to nobody: no DEL finds them, and they would be lost for good.
+//! Cleanup of host-local after a power cut: empty files named by an address, since the plugin does not flush its writes. To it these
+//! addresses are given out, but to nobody: no DEL finds them, and they would be lost for good.
 
 use super::spec::conflist::{Conflist, Plugin};
 use rustix::fs::{FlockOperation, flock};
@@ -8,7 +8,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Where host-local writes if its configuration does not say.
+/// Default directory of host-local.
 const DIRECTORY: &str = "/var/lib/cni/networks";
 /// A lease is two short lines.
 const MAX_LEASE_BYTES: u64 = 4096;
@@ -22,7 +22,7 @@ pub(super) fn give_back(network: &Conflist) -> io::Result<Vec<IpAddr>> {
     Ok(given_back)
 }
 
-/// Where the plugin has host-local keep leases; `None` if it has its addresses from elsewhere.
+/// Directory of leases of the plugin's host-local; `None` if its addresses come from elsewhere.
 fn directory_of(plugin: &Plugin) -> Option<PathBuf> {
     let ipam = plugin.written.get("ipam")?;
     if ipam.get("type")?.as_str()? != "host-local" {

@@ -54,19 +54,19 @@ use wish::Wishes;
 
 /// Pods whose plugins run at the same time: iptables has one lock for all.
 const PARALLEL_PODS: usize = 8;
-/// How long a turn of a worker waits for plugins. Longer than they usually take.
+/// Time that a turn of a worker waits for plugins. Longer than they usually take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What the network works with.
+/// Services that the network uses.
 #[derive(Clone, Debug)]
 pub struct CniLinks {
-    /// Where records lie.
+    /// Paths of records.
     pub paths: Paths,
-    /// Who makes the first interface, and where configurations and plugins are.
+    /// Configuration: the provider of the first interface, and the directories of configurations and plugins.
     pub config: NetworkConfig,
-    /// Where troubles are told.
+    /// Receiver of events.
     pub events: Arc<dyn EventRecorder>,
-    /// Who answers pods that plugins connected; `None` where they ask the host's name servers.
+    /// DNS for pods that plugins connected; `None` where they use the host's name servers.
     pub names: Option<Arc<dyn NameService>>,
     /// Pods that want a turn. Unbounded: at most one entry per end of the work on a pod, and per change of the configuration and pod.
     pub pokes: mpsc::UnboundedSender<PodUid>,
@@ -98,11 +98,11 @@ pub(super) struct Shared {
 /// Work on one pod.
 #[derive(Debug, Default)]
 pub(super) struct Seat {
-    /// Held by whoever works.
+    /// Serialises the work on the pod.
     work: tokio::sync::Mutex<()>,
     /// Breaks off the work under way.
     cancel: Mutex<CancellationToken>,
-    /// What nobody waited for, and whether it was about taking down.
+    /// Failure that nobody waited for, with true for a teardown.
     failure: Mutex<Option<(bool, NetworkError)>>,
     /// Waits for another configuration.
     is_waiting: AtomicBool,
@@ -134,7 +134,7 @@ impl CniNetwork {
             told: Mutex::default(),
         });
         let recovering = Arc::clone(&shared);
-        // A panic in there is one of reading records: pods are connected anew, or what they have is found in their namespaces.
+        // A panic in there comes from reading records: pods are reconnected, or their interfaces are found in their namespaces.
         tokio::task::spawn_blocking(move || {
             recovering.recover();
             recovering.watch_directory();
@@ -149,12 +149,12 @@ impl CniNetwork {
         lock(&self.shared.records).keys().cloned().collect()
     }
 
-    /// Whether this is the first address of a pod that plugins connected.
+    /// Returns true if this is the first address of a pod that plugins connected.
     pub fn is_address_of_pod(&self, address: IpAddr) -> bool {
         self.shared.names.is_pod(address)
     }
 
-    /// Whether plugins make, or made, the first interface of a pod.
+    /// Returns true if plugins make, or made, the first interface of a pod.
     fn has_first(&self, uid: &PodUid, wishes: &Wishes) -> bool {
         let by_record = |record: &PodRecord| record.attachments.iter().any(plan::Attachment::is_primary);
         wishes.attachments.iter().any(wish::Wish::is_primary) || lock(&self.shared.records).get(uid).is_some_and(by_record)
@@ -166,7 +166,7 @@ impl CniNetwork {
             self.shared.claim_ports(uid, &PodFullName::of(pod), host_ports(pod), true).await?;
         }
         if let Some(annotation) = wish::asks_for_networks(pod) {
-            let message = format!("annotation {annotation} has no effect on a pod that is on the host's network");
+            let message = format!("annotation {annotation} has no effect: the pod uses the host's network");
             self.shared.warn(uid, &PodFullName::of(pod), "NetworksIgnored", &message);
         }
         self.base.setup(uid, pod, None).await
@@ -183,15 +183,15 @@ impl PodNetwork for CniNetwork {
         let wishes = Wishes::of(uid, &name, pod, kind == NetworkKind::Cni).map_err(failed)?;
         let has_first = self.has_first(uid, &wishes);
         if let Some(port) = wishes.ports.first().filter(|_| kind != NetworkKind::Cni) {
-            let reason = "it leads to pods on podstead's own network only";
-            return Err(NetworkError::PortTaken(format!("hostPort {port} cannot lead to the pod: {reason}")));
+            let reason = "hostPorts reach only pods on podstead's own network";
+            return Err(NetworkError::PortTaken(format!("cannot forward hostPort {port} to the pod: {reason}")));
         }
         if wishes.has_bandwidth && !has_first {
             self.shared.warn(
                 uid,
                 &name,
                 "BandwidthIgnored",
-                "limits of bandwidth need a CNI plugin: nothing limits the pod's traffic",
+                "bandwidth limits need a CNI plugin: the pod's traffic is not limited",
             );
         }
         let base = if has_first { None } else { Some(self.base.setup(uid, pod, Some(netns)).await?) };
@@ -255,7 +255,7 @@ impl Shared {
         match record::read_all(&self.links.paths) {
             Ok((found, unreadable)) => {
                 for (uid, error) in unreadable {
-                    tracing::error!(%uid, error = %error_chain(&error), "the record of what CNI plugins gave a pod is lost");
+                    tracing::error!(%uid, error = %error_chain(&error), "cannot read the record of a pod's CNI attachments");
                     self.care.lack_records();
                 }
                 for (uid, record) in &found {
@@ -266,7 +266,7 @@ impl Shared {
                 lock(&self.records).extend(found);
             }
             Err(error) => {
-                tracing::error!(error = %error_chain(&error), "cannot read what CNI plugins gave pods");
+                tracing::error!(error = %error_chain(&error), "cannot read the records of CNI attachments");
                 self.care.lack_records();
             }
         }
@@ -296,7 +296,7 @@ impl Shared {
         self.links.events.record(&subject, EventType::Warning, reason, message);
     }
 
-    /// Tells of something once, until it is told anew by another daemon.
+    /// Records an event once per daemon.
     fn tell_once(&self, reason: &str, message: &str) {
         if lock(&self.told).insert(message.to_owned()) {
             tracing::warn!(reason, message, "network");

@@ -21,10 +21,10 @@ use std::time::Duration;
 
 /// The port where names are asked for.
 const DOMAIN: u16 = 53;
-/// What comes of a resolver that a pod cannot ask.
-const UNANSWERED: &str = "pods of a CNI network ask the host's name servers and do not find each other by name";
+/// Consequence of a resolver that a pod cannot reach.
+const UNANSWERED: &str = "pods on CNI networks use the host's name servers and cannot resolve each other's names";
 
-/// Who answers, and who may ask.
+/// The DNS service, and the pods that may use it.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     service: Option<Arc<dyn NameService>>,
@@ -37,7 +37,7 @@ impl Names {
         Self { service, ..Self::default() }
     }
 
-    /// What a pod has now; `None` for one that has nothing any more.
+    /// Updates the first addresses of a pod; `None` removes them.
     pub(super) fn learn(&self, uid: &PodUid, record: Option<&PodRecord>) {
         let first = record.and_then(|record| first(&record.attachments)).map(Attachment::gained).unwrap_or_default();
         let mut pods = lock(&self.pods);
@@ -49,7 +49,8 @@ impl Names {
         lock(&self.pods).contains_key(&address)
     }
 
-    /// Whether a socket is the resolver's, which is in the way of no port that leads to a pod: questions go there, then.
+    /// Returns true if a socket is the resolver's, which does not conflict with a port that is forwarded to a pod: DNS queries go there,
+    /// then.
     pub(super) fn is_resolver(&self, address: IpAddr, port: u16) -> bool {
         let answers = |service: &Arc<dyn NameService>| service.answers_at(address);
         port == DOMAIN && (address == RESOLVER_ON_HOST || self.service.as_ref().is_some_and(answers))
@@ -71,7 +72,8 @@ impl Shared {
         if resolver == before { Ok(()) } else { self.change(uid, name, move |record| record.resolver = resolver).await }
     }
 
-    /// Where a pod that has these attachments finds the resolver, by asking from its namespace; `None` for one that has to ask others. Blocks.
+    /// Address at which a pod with these attachments reaches the resolver, found by a query from its namespace; `None` for one that must
+    /// use others. Blocks.
     fn resolver_of(&self, attachments: &[Attachment], netns: &Path) -> Option<IpAddr> {
         self.names.service.as_ref()?;
         let routers = routers(&first(attachments)?.gained());
@@ -82,7 +84,7 @@ impl Shared {
         let router = routers.into_iter().find(|router| own.contains(router) && self.is_answered_at(*router))?;
         if let Err(error) = ask(netns, router) {
             let message = format!(
-                "{UNANSWERED}: rules of this host have to accept what comes from pods to port {DOMAIN} of {router}, of UDP and TCP ({error})"
+                "{UNANSWERED}: add firewall rules that accept packets from pods to UDP and TCP port {DOMAIN} of {router} ({error})"
             );
             self.tell_once("DnsBlocked", &message);
             return None;
@@ -119,7 +121,7 @@ fn ask(netns: &Path, resolver: IpAddr) -> io::Result<()> {
     result
 }
 
-/// What made the pod's first interface.
+/// The attachment of the pod's first interface.
 fn first(attachments: &[Attachment]) -> Option<&Attachment> {
     attachments.iter().find(|attachment| attachment.is_primary())
 }

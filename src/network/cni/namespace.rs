@@ -1,4 +1,4 @@
-//! What is in a pod's network namespace.
+//! Content of a pod's network namespace.
 
 use crate::pod::networks::FIRST_INTERFACE;
 use crate::sys::loopback::set_loopback_up;
@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Why that cannot be told.
+/// Reason why the namespace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NamespaceError {
     /// It is gone.
@@ -20,14 +20,14 @@ pub(super) enum NamespaceError {
         source: io::Error,
     },
     /// The kernel refused.
-    #[error("look at interfaces of the pod")]
+    #[error("list the pod's interfaces")]
     Look(#[source] NetlinkError),
     /// `lo` cannot be set up.
     #[error("set lo up")]
     Loopback(#[source] io::Error),
 }
 
-/// What is there.
+/// Interfaces and routes in the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     /// Names of interfaces.

@@ -1,4 +1,4 @@
-//! What is to be done for a pod: from what it wants, what it has by its record, and what is in its namespace. **Pure**.
+//! Plan for a pod's attachments: from its request, its record, and the content of its namespace. **Pure**.
 //!
 //! ```text
 //!   attach:  record Adding ---> ADD ---> record Added + result
@@ -18,7 +18,7 @@ use crate::pod::networks::FIRST_INTERFACE;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How far an attachment is.
+/// Progress of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Stage {
@@ -44,7 +44,7 @@ pub(super) struct Attachment {
     pub(super) network: Value,
     pub(super) version: String,
     pub(super) ask: Ask,
-    /// What came of ADD.
+    /// Result of ADD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<Value>,
 }
@@ -68,18 +68,18 @@ impl Attachment {
         &self.ask.place.interface
     }
 
-    /// Whether it is the pod's first interface.
+    /// Returns true if it is the pod's first interface.
     pub(super) fn is_primary(&self) -> bool {
         self.interface() == FIRST_INTERFACE
     }
 
-    /// The configuration; `None` for a record that somebody changed.
+    /// The configuration; `None` for a record that was tampered with.
     pub(super) fn conflist(&self) -> Option<(Conflist, CniVersion)> {
         let network = Conflist::from_value(self.network.clone(), Form::List).ok()?;
         Some((network, CniVersion::parse(&self.version)?))
     }
 
-    /// What the pod has of it.
+    /// Interfaces and addresses that the pod gained.
     pub(super) fn gained(&self) -> CniResult {
         self.result.as_ref().and_then(|result| CniResult::from_value(result).ok()).unwrap_or_default()
     }
@@ -98,7 +98,7 @@ impl Attachment {
         InterfaceReport::of(name, self.interface(), self.is_primary(), &self.gained())
     }
 
-    /// Whether ADD was done and the interfaces that it made are in the namespace.
+    /// Returns true if ADD was done and its interfaces are in the namespace.
     pub(super) fn is_there(&self, interfaces: &[String]) -> bool {
         let gained = self.gained();
         let mut made = gained.pod_interfaces().peekable();
@@ -132,7 +132,7 @@ pub(super) fn steps(wishes: &[Wish], attached: &[Attachment], interfaces: &[Stri
         let is_there = attachment.is_there(interfaces);
         let stays = match wish {
             Some(wish) => is_there && fate(wish, attachment) != Fate::Replace,
-            // The configuration changed who makes the first interface: what the pod has stays until it is made anew.
+            // The configuration changed the provider of the first interface: the pod keeps its interface until it is recreated.
             None => is_there && attachment.is_primary(),
         };
         if !stays {
@@ -161,10 +161,10 @@ enum Fate {
     Replace,
 }
 
-/// What becomes of an attachment that is there.
+/// Decision about an existing attachment.
 fn fate(wish: &Wish, attachment: &Attachment) -> Fate {
     let Ask { place, capabilities, cni_args } = &wish.ask;
-    // Which network the first interface is in counts for the next sandbox.
+    // A change of the first interface's network takes effect in the next sandbox.
     let is_same = attachment.is_primary() || wish.network == attachment.wanted;
     if !is_same || *place != attachment.ask.place || *cni_args != attachment.ask.cni_args {
         return Fate::Replace;
@@ -179,7 +179,7 @@ fn fate(wish: &Wish, attachment: &Attachment) -> Fate {
         // It makes the interface.
         Some(0) => Fate::Replace,
         Some(first) => Fate::Renew(first),
-        // Nobody is told: refused, or warned of, when it is tried.
+        // Not reported here: the attempt refuses it or warns.
         None => Fate::Renew(network.plugins.len()),
     }
 }

@@ -1,4 +1,4 @@
-//! Ports of the host: whose they are, so that two pods, or a pod and a service of the host, never have the same.
+//! Ownership of host ports, so that two pods, or a pod and a service of the host, never have the same.
 
 use super::connect::failed;
 use super::record::PodRecord;
@@ -30,8 +30,8 @@ impl Shared {
         let mut records = lock(&self.records);
         for (other, record) in records.iter().filter(|(other, _)| *other != uid) {
             if let Some(port) = ports.iter().find(|port| record.ports.iter().any(|held| held.collides(port))) {
-                tracing::debug!(%uid, %other, %port, "port is taken");
-                return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by pod {}", record.pod)));
+                tracing::debug!(%uid, %other, %port, "port is in use");
+                return Err(NetworkError::PortTaken(format!("hostPort {port} is in use by pod {}", record.pod)));
             }
         }
         let had = records.get(uid).map(|record| record.ports.clone()).unwrap_or_default();
@@ -39,7 +39,7 @@ impl Shared {
             && let Some(owner) =
                 listeners::owner_of(Path::new("/proc"), port, |address, port| self.names.is_resolver(address, port))
         {
-            return Err(NetworkError::PortTaken(format!("hostPort {port} is taken by {owner}")));
+            return Err(NetworkError::PortTaken(format!("hostPort {port} is in use by {owner}")));
         }
         if had != ports {
             let record = records.entry(uid.clone()).or_insert_with(|| PodRecord::new(name.clone()));

@@ -1,4 +1,4 @@
-//! Records on disk: what CNI plugins gave each pod, in the pod's state directory.
+//! Records of each pod's CNI attachments, in the pod's state directory.
 
 use super::plan::Attachment;
 use super::routes::Lead;
@@ -9,7 +9,7 @@ use crate::pod::{PodFullName, PodUid};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// What a pod has.
+/// Record of a pod's network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PodRecord {
@@ -24,7 +24,7 @@ pub(super) struct PodRecord {
     /// The interface that its default routes were given to, if that is not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lead: Option<Lead>,
-    /// Where it finds podstead's resolver, if it does.
+    /// Address of podstead's resolver for the pod, if it uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) resolver: Option<IpAddr>,
 }
@@ -35,12 +35,12 @@ impl PodRecord {
         Self { pod, ports: Vec::new(), attachments: Vec::new(), lead: None, resolver: None }
     }
 
-    /// Whether there is nothing to record.
+    /// Returns true if there is nothing to record.
     pub(super) fn is_empty(&self) -> bool {
         self.ports.is_empty() && self.attachments.is_empty() && self.lead.is_none()
     }
 
-    /// What has the interface of this name.
+    /// Finds the attachment with this interface.
     pub(super) fn find(&mut self, interface: &str) -> Option<&mut Attachment> {
         self.attachments.iter_mut().find(|attachment| attachment.interface() == interface)
     }
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(found, [(good.clone(), record.clone())]);
         assert_eq!(unreadable[0].0, bad);
         fs::write(paths.pod_cni(&bad), r#"{"version": 2, "pod": {"name": "a", "namespace": "b"}}"#).unwrap();
-        assert!(read_all(&paths).unwrap().1[0].1.to_string().ends_with("it is of version 2"));
+        assert!(read_all(&paths).unwrap().1[0].1.to_string().ends_with("it has the unsupported version 2"));
         let empty = PodRecord { ports: Vec::new(), ..record };
         write(&paths, &good, &empty).unwrap();
         write(&paths, &good, &empty).unwrap();

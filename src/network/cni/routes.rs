@@ -14,7 +14,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-/// Why they are not there.
+/// Reason why the default routes cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RouteError {
     /// The namespace is gone.
@@ -28,7 +28,7 @@ pub(super) enum RouteError {
     #[error("the pod has no interface {0}")]
     NoInterface(String),
     /// `default-route: []`, and plugins made none.
-    #[error("default-route names no router, and no plugin made a default route on interface {0}")]
+    #[error("default-route names no gateway, and no plugin created a default route on interface {0}")]
     NoRoute(String),
     /// The kernel refused.
     #[error("set the default route of interface {interface}")]
@@ -39,7 +39,7 @@ pub(super) enum RouteError {
     },
 }
 
-/// Where a pod's default routes are.
+/// Default routes of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Lead {
@@ -49,7 +49,7 @@ pub(super) struct Lead {
     pub(super) gateways: Vec<IpAddr>,
 }
 
-/// What is to be changed.
+/// Required changes of routes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changes {
     add: Vec<IpAddr>,
@@ -108,7 +108,7 @@ const fn everywhere(gateway: IpAddr) -> (IpAddr, u8) {
     }
 }
 
-/// Whether the pod's default routes are where they should be. Blocks.
+/// Returns true if the pod's default routes are as they should be. Blocks.
 pub(super) fn is_led(netns: &Path, lead: &Lead) -> Result<bool, RouteError> {
     let seen = Seen::look(netns, &lead.interface)?;
     Ok(seen.index(&lead.interface).is_some_and(|index| changes(&seen.routes, index, &lead.gateways) == Changes::default()))

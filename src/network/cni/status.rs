@@ -1,4 +1,4 @@
-//! What a pod has of its networks: addresses, the report of all interfaces, name servers. **Pure**.
+//! Network status of a pod: addresses, the report of all interfaces, name servers. **Pure**.
 
 use super::plan::Attachment;
 use super::spec::report::{self, InterfaceReport};
@@ -9,11 +9,11 @@ use crate::pod::host_files::{NetworkDns, ResolvConf};
 use crate::pod::networks::FIRST_INTERFACE;
 use std::net::IpAddr;
 
-/// What the pod's first interface is called where podstead makes it.
+/// Network name of the pod's first interface where podstead makes it.
 const OWN_NETWORK: &str = "podstead";
 
-/// What a pod has: by plugins, and by the network behind them. `first_ips` are those of a first interface that neither knows; at `resolver`
-/// the pod finds podstead's.
+/// Network status of a pod: from plugins, and from the network behind them. `first_ips` are those of a first interface that neither knows;
+/// at `resolver` the pod finds podstead's.
 pub(super) fn status(
     attachments: &[Attachment],
     base: Option<&PodNetworkStatus>,

@@ -7,11 +7,11 @@ use crate::sys::pidfd;
 use std::fs;
 use std::time::Duration;
 
-/// How long a killed process may take to go.
+/// Time for a killed process to exit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the plugin of a daemon that died may go on: broken off in the middle of DEL, some leave what another DEL does not find (the
-/// masquerading of `bridge`, once the interface is gone).
+/// Time for the plugin of a daemon that died to go on: cancelled in the middle of DEL, some leave objects that another DEL does not find
+/// (the masquerading of `bridge`, once the interface is gone).
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// Ends all that works on a container, if it does not end by itself within `grace`.
@@ -41,7 +41,7 @@ fn end_now(container: &str, grace: Duration) {
                 if !grace.is_zero() && pidfd::wait_for_end(&process, grace).unwrap_or(false) {
                     continue;
                 }
-                tracing::info!(pid, container, "end what a CNI plugin left");
+                tracing::info!(pid, container, "killing a process that a CNI plugin left behind");
                 if pidfd::send_signal(&process, libc::SIGKILL).is_ok() {
                     pidfd::wait_for_end(&process, PATIENCE).ok();
                 }

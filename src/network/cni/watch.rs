@@ -1,4 +1,4 @@
-//! Watches the directory of network configurations: pods that wait for a network look again at once.
+//! Watches the directory of network configurations: pods that wait for a network are retried at once.
 
 use super::Shared;
 use notify::event::{AccessKind, AccessMode, EventKind};
@@ -8,7 +8,7 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The watch, set anew where its directory came or went.
+/// The watch, set up again when its directory came or went.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     watcher: Mutex<Option<RecommendedWatcher>>,
@@ -44,12 +44,12 @@ impl Watch {
         });
         let mut watcher = match created {
             Ok(watcher) => watcher,
-            Err(error) => return tracing::warn!(%error, "cannot watch the directory of CNI configurations"),
+            Err(error) => return tracing::warn!(%error, "cannot watch the CNI configuration directory"),
         };
         let is_watched =
             directory.ancestors().any(|path| path.is_dir() && watcher.watch(path, RecursiveMode::NonRecursive).is_ok());
         if !is_watched {
-            tracing::warn!(directory = %directory.display(), "cannot watch the directory of CNI configurations");
+            tracing::warn!(directory = %directory.display(), "cannot watch the CNI configuration directory");
         }
         // Its parent tells of its own going.
         if let Some(parent) = directory.parent().filter(|_| directory.is_dir()) {
@@ -58,7 +58,7 @@ impl Watch {
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
     }
 
-    /// Whether it should be set anew.
+    /// Returns true if it must be set up again.
     pub(super) fn is_stale(&self) -> bool {
         self.is_stale.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a pod asks of CNI plugins. **Pure**.
+//! Requests of a pod to CNI plugins. **Pure**.
 
 use super::spec::capability::{
     BANDWIDTH, Bandwidth, CapabilityArguments, INFINIBAND_GUID, IPS, MAC, POD_ANNOTATIONS, PORT_MAPPINGS, PortMapping,
@@ -12,7 +12,7 @@ use crate::pod::networks::{
 use crate::pod::{Pod, PodFullName, PodUid};
 use std::net::IpAddr;
 
-/// Why it cannot have it.
+/// Reason why a request cannot be met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WishError {
     /// An annotation about networks is wrong.
@@ -30,19 +30,19 @@ pub(super) struct Wish {
     pub(super) network: Option<String>,
     /// Namespace that the pod's status names the network with.
     pub(super) namespace: Option<String>,
-    /// What plugins are told of it.
+    /// Arguments for the plugins.
     pub(super) ask: Ask,
     /// The routers of the pod's default routes, if they are to be on this interface; none: those that plugins make.
     pub(super) default_route: Option<Vec<IpAddr>>,
 }
 
 impl Wish {
-    /// Whether it is the pod's first interface.
+    /// Returns true if it is the pod's first interface.
     pub(super) fn is_primary(&self) -> bool {
         self.ask.place.interface == FIRST_INTERFACE
     }
 
-    /// Why no plugin of the network can do what is asked for; `None` if that is possible.
+    /// Reason why no plugin of the network can do what is asked for; `None` if that is possible.
     pub(super) fn refusal(&self, network: &Conflist) -> Option<String> {
         let CapabilityArguments { port_mappings, bandwidth: _, ips, mac, infiniband_guid, annotations: _ } = &self.ask.capabilities;
         let name = &network.name;
@@ -51,31 +51,33 @@ impl Wish {
             let PortMapping { host_port, protocol, .. } = port;
             let port = format!("{host_port}/{}", protocol.to_uppercase());
             return Some(format!(
-                "hostPort {port} cannot lead to the pod: no plugin of network {name} has the capability {PORT_MAPPINGS}"
+                "cannot forward hostPort {port} to the pod: no plugin of network {name} supports the capability {PORT_MAPPINGS}"
             ));
         }
         if let Some(ip) = ips.first().filter(|_| lacks(IPS)) {
-            return Some(format!("the pod cannot have the address {ip}: no plugin of network {name} has the capability {IPS}"));
+            return Some(format!(
+                "cannot assign the address {ip} to the pod: no plugin of network {name} supports the capability {IPS}"
+            ));
         }
         if let Some(mac) = mac.as_ref().filter(|_| lacks(MAC)) {
             return Some(format!(
-                "the pod cannot have the hardware address {mac}: no plugin of network {name} has the capability {MAC}"
+                "cannot assign the MAC address {mac} to the pod: no plugin of network {name} supports the capability {MAC}"
             ));
         }
         if let Some(guid) = infiniband_guid.as_ref().filter(|_| lacks(INFINIBAND_GUID)) {
             return Some(format!(
-                "the pod cannot have the GUID {guid}: no plugin of network {name} has the capability {INFINIBAND_GUID}"
+                "cannot assign the GUID {guid} to the pod: no plugin of network {name} supports the capability {INFINIBAND_GUID}"
             ));
         }
         None
     }
 
-    /// Whether limits of traffic have no effect.
+    /// Returns true if bandwidth limits have no effect.
     pub(super) fn is_unlimited_by(&self, network: &Conflist) -> bool {
         self.ask.capabilities.bandwidth.is_some() && !network.is_capable(BANDWIDTH)
     }
 
-    /// What is said of the attachment in this network: the pod's annotations only where a plugin wants them.
+    /// Arguments of the attachment in this network: the pod's annotations only where a plugin requests them.
     pub(super) fn ask_of(&self, network: &Conflist, pod: &Pod) -> Ask {
         let mut ask = self.ask.clone();
         if network.is_capable(POD_ANNOTATIONS) {
@@ -85,7 +87,7 @@ impl Wish {
     }
 }
 
-/// What a pod wants.
+/// Requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Wishes {
     /// The pod's first interface, if plugins make it, then the others.
@@ -138,7 +140,7 @@ impl Wishes {
     }
 }
 
-/// The annotation by which a pod asks for networks; `None` if it asks for none.
+/// The annotation that requests networks; `None` if there is none.
 pub(super) fn asks_for_networks(pod: &Pod) -> Option<&'static str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     [NETWORKS, DEFAULT_NETWORK].into_iter().find(|key| annotations.get(*key).is_some_and(|value| !value.trim().is_empty()))
@@ -242,13 +244,13 @@ mod tests {
         let wish = of("k8s.v1.cni.cncf.io/networks: a", true).unwrap().attachments.remove(0);
         assert_eq!(
             wish.refusal(&network("\"ips\": true")).unwrap(),
-            "hostPort 8080/UDP cannot lead to the pod: no plugin of network n has the capability portMappings"
+            "cannot forward hostPort 8080/UDP to the pod: no plugin of network n supports the capability portMappings"
         );
         assert_eq!(wish.refusal(&network("\"portMappings\": true")), None);
         let mac = r#"k8s.v1.cni.cncf.io/networks: '[{"name": "a", "mac": "02:00:00:00:00:01", "ips": ["10.0.0.1"]}]'"#;
         let wish = of(mac, false).unwrap().attachments.remove(0);
         assert!(wish.refusal(&network("\"mac\": true")).unwrap().contains("the address 10.0.0.1"));
-        assert!(wish.refusal(&network("\"ips\": true")).unwrap().contains("the hardware address 02:00:00:00:00:01"));
+        assert!(wish.refusal(&network("\"ips\": true")).unwrap().contains("the MAC address 02:00:00:00:00:01"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct DeviceName {
 
 /// A text that names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no CDI device: must be vendor.com/class=name")]
+#[error("{text:?} is not a CDI device name: must be vendor.com/class=name")]
 pub struct NameError {
     /// The annotation.
     pub annotation: String,
@@ -108,7 +108,7 @@ mod tests {
         let bad: Pod = serde_yaml::from_str("{metadata: {annotations: {cdi.k8s.io/a: 'v.org/radio=1,'}}}").unwrap();
         assert_eq!(
             annotated(bad.metadata.annotations.as_ref()).unwrap_err().to_string(),
-            "\"\" is no CDI device: must be vendor.com/class=name"
+            "\"\" is not a CDI device name: must be vendor.com/class=name"
         );
     }
 }

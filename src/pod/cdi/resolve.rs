@@ -1,4 +1,4 @@
-//! From names of devices to what containers get.
+//! Resolution of device names to container edits.
 
 use super::{CdiSpec, ContainerEdits, DeviceName, SpecError};
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 /// A file of a directory of specs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// A device in a later directory wins over one in an earlier.
     pub directory: usize,
-    /// What it says, or why it cannot be used.
+    /// The parsed spec, or the reason why it cannot be used.
     pub spec: Result<CdiSpec, SpecError>,
 }
 
-/// Why a container cannot have its devices.
+/// Reason why a container cannot have its devices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No file has them.
@@ -26,7 +26,7 @@ pub enum ResolveError {
         broken: Vec<(PathBuf, SpecError)>,
     },
     /// Two files of one directory have it.
-    #[error("CDI device {device} is both in {} and in {}", one.display(), other.display())]
+    #[error("CDI device {device} is defined in both {} and {}", one.display(), other.display())]
     Conflict {
         /// The device.
         device: DeviceName,
@@ -45,7 +45,7 @@ fn because(broken: &[(PathBuf, SpecError)]) -> String {
     broken.iter().map(|(path, error)| format!("; {} cannot be used: {error}", path.display())).collect()
 }
 
-/// Collects what the devices add to a container: what a spec gives with any device comes once, before its devices.
+/// Collects the edits of the devices for a container: the common edits of a spec are added once, before those of its devices.
 pub fn resolve(devices: &[DeviceName], files: &[SpecFile]) -> Result<Vec<ContainerEdits>, ResolveError> {
     let mut unknown = Vec::new();
     let mut found: Vec<(&SpecFile, &CdiSpec, &ContainerEdits)> = Vec::new();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(env(&["v.org/radio=a"], &files).unwrap(), ["ALL=2", "a=2"]);
         let twice = [spec("/etc/cdi/a.yaml", 0, "1"), spec("/etc/cdi/b.yaml", 0, "2")];
         let error = env(&["v.org/radio=a"], &twice).unwrap_err();
-        assert_eq!(error, "CDI device v.org/radio=a is both in /etc/cdi/a.yaml and in /etc/cdi/b.yaml");
+        assert_eq!(error, "CDI device v.org/radio=a is defined in both /etc/cdi/a.yaml and /etc/cdi/b.yaml");
     }
 
     #[test]

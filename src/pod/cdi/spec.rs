@@ -1,4 +1,4 @@
-//! One CDI spec file, read strictly: an unknown field may be a restriction that would be passed over.
+//! One CDI spec file, read strictly: an unknown field may be a restriction that must not be ignored.
 
 use super::name::is_kind;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub struct CdiSpec {
     pub kind: String,
     #[serde(default, rename = "annotations")]
     _annotations: BTreeMap<String, String>,
-    /// What every container gets that gets any of the devices.
+    /// Edits for every container that gets any of the devices.
     #[serde(default)]
     pub container_edits: ContainerEdits,
     /// The devices.
@@ -36,12 +36,12 @@ pub struct SpecDevice {
     pub name: String,
     #[serde(default, rename = "annotations")]
     _annotations: BTreeMap<String, String>,
-    /// What a container gets with it.
+    /// Edits for a container that gets the device.
     #[serde(default)]
     pub container_edits: ContainerEdits,
 }
 
-/// What is added to a container.
+/// Additions to a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ContainerEdits {
@@ -192,7 +192,7 @@ const OPTIONS: [&str; 18] = [
     "nodiratime",
 ];
 
-/// Why a file is no spec that can be used.
+/// Reason why a file is no spec that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// It is too large to be one.
@@ -207,15 +207,15 @@ pub enum SpecError {
     /// A value breaks its rule.
     #[error("{field}: {rule}")]
     Value {
-        /// Where.
+        /// The field.
         field: String,
-        /// What is wrong.
+        /// The broken rule.
         rule: String,
     },
     /// podstead cannot do what it asks for.
     #[error("{field} is not supported")]
     Unsupported {
-        /// Where.
+        /// The field.
         field: String,
     },
 }
@@ -234,7 +234,7 @@ impl CdiSpec {
     fn check(&self) -> Result<(), SpecError> {
         let major = self.cdi_version.strip_prefix('v').unwrap_or(&self.cdi_version).split('.').next().unwrap_or_default();
         if !MAJOR_VERSIONS.contains(&major) {
-            return Err(value("cdiVersion", format!("{:?} is not known", self.cdi_version)));
+            return Err(value("cdiVersion", format!("{:?} is not a supported version", self.cdi_version)));
         }
         if !is_kind(&self.kind) {
             return Err(value("kind", format!("{:?} is not vendor.com/class", self.kind)));
@@ -247,10 +247,10 @@ impl CdiSpec {
         for (index, device) in self.devices.iter().enumerate() {
             let field = format!("devices[{index}]");
             if super::DeviceName::parse(&format!("{}={}", self.kind, device.name)).is_none() {
-                return Err(value(&format!("{field}.name"), format!("{:?} is not the name of a device", device.name)));
+                return Err(value(&format!("{field}.name"), format!("{:?} is not a valid device name", device.name)));
             }
             if !names.insert(&device.name) {
-                return Err(value(&format!("{field}.name"), format!("{:?} is there twice", device.name)));
+                return Err(value(&format!("{field}.name"), format!("{:?} is listed twice", device.name)));
             }
             device.container_edits.check(&format!("{field}.containerEdits"))?;
         }
@@ -297,14 +297,14 @@ impl SpecHook {
         let Self { hook_name, path, args, env, timeout } = self;
         match hook_name {
             HookName::Prestart | HookName::CreateRuntime | HookName::CreateContainer | HookName::StartContainer => {}
-            // A container goes on whatever these say, and may outlive the daemon that would run them.
+            // A container ignores the result of these, and may outlive the daemon that would run them.
             HookName::Poststart | HookName::Poststop => {
                 return Err(SpecError::Unsupported { field: format!("{at}: hook {}", hook_name.as_str()) });
             }
         }
         check_path(&format!("{at}.path"), path)?;
         if let Some(index) = args.iter().position(|argument| argument.contains('\0')) {
-            return Err(value(&format!("{at}.args[{index}]"), "has a zero byte".to_owned()));
+            return Err(value(&format!("{at}.args[{index}]"), "contains a NUL byte".to_owned()));
         }
         check_variables(at, env)?;
         if *timeout == Some(0) {
@@ -320,10 +320,10 @@ impl DeviceNode {
         check_path(&format!("{at}.hostPath"), self.host_path.as_deref().unwrap_or(&self.path))?;
         let permissions = self.permissions.as_deref().unwrap_or("rwm");
         if permissions.is_empty() || !permissions.chars().all(|right| "rwm".contains(right)) {
-            return Err(value(&format!("{at}.permissions"), format!("{permissions:?} is not made of r, w and m")));
+            return Err(value(&format!("{at}.permissions"), format!("{permissions:?} may contain only r, w and m")));
         }
         if self.file_mode.is_some_and(|mode| mode > 0o7777) {
-            return Err(value(&format!("{at}.fileMode"), "is no mode".to_owned()));
+            return Err(value(&format!("{at}.fileMode"), "is not a file mode".to_owned()));
         }
         Ok(())
     }
@@ -337,7 +337,7 @@ impl SpecMount {
             return Err(SpecError::Unsupported { field: format!("{at}.type") });
         }
         if let Some(option) = self.options.iter().find(|option| !OPTIONS.contains(&option.as_str())) {
-            return Err(value(&format!("{at}.options"), format!("{option:?} is not known")));
+            return Err(value(&format!("{at}.options"), format!("{option:?} is not a supported option")));
         }
         Ok(())
     }
@@ -397,9 +397,9 @@ devices:
     fn what_cannot_be_honoured_is_refused_by_its_field() {
         assert!(refused("annotations:", "surprise:").contains("unknown field `surprise`"));
         assert!(refused("RADIO=1]", "RADIO=1], other: 1").contains("unknown field `other`"));
-        assert_eq!(refused("0.6.0", "2.0.0"), "cdiVersion: \"2.0.0\" is not known");
+        assert_eq!(refused("0.6.0", "2.0.0"), "cdiVersion: \"2.0.0\" is not a supported version");
         assert_eq!(refused("v.org/radio", "radio"), "kind: \"radio\" is not vendor.com/class");
-        assert_eq!(refused("zero", "z/ro"), "devices[0].name: \"z/ro\" is not the name of a device");
+        assert_eq!(refused("zero", "z/ro"), "devices[0].name: \"z/ro\" is not a valid device name");
         assert_eq!(refused("RADIO=1", "RADIO"), "containerEdits.env[0]: is not NAME=value");
         let hook = |hook: &str| refused("env: [RADIO=1]", &format!("hooks: [{hook}]"));
         assert_eq!(hook("{hookName: poststop, path: /x}"), "containerEdits.hooks[0]: hook poststop is not supported");
@@ -414,10 +414,10 @@ devices:
         assert!(refused("/dev/null", "/dev/../etc").starts_with(&format!("{at}.deviceNodes[0].hostPath: ")));
         assert_eq!(
             refused("permissions: rw", "permissions: rx"),
-            format!("{at}.deviceNodes[0].permissions: \"rx\" is not made of r, w and m")
+            format!("{at}.deviceNodes[0].permissions: \"rx\" may contain only r, w and m")
         );
         assert!(refused("type: c", "type: p").contains("unknown variant `p`"));
-        assert_eq!(refused("nosuid", "remount"), format!("{at}.mounts[0].options: \"remount\" is not known"));
+        assert_eq!(refused("nosuid", "remount"), format!("{at}.mounts[0].options: \"remount\" is not a supported option"));
         assert_eq!(CdiSpec::parse(&vec![b' '; MAX_SPEC_BYTES + 1]), Err(SpecError::TooLarge));
     }
 

@@ -1,4 +1,4 @@
-//! What the API server sets on a Pod that leaves it out (kubelet rule A17). Idempotent.
+//! Defaults that the API server sets on a Pod (kubelet rule A17). Idempotent.
 //!
 //! Absent and zero mean the same for fields that are no pointers in Kubernetes' own types: an empty text, a probe's period of 0.
 

@@ -77,7 +77,7 @@ fn network_storage(volume: &mut Volume) {
     }
 }
 
-/// Whether the volume names no source at all; it is an emptyDir then.
+/// Returns true if the volume has no source; it is an emptyDir then.
 fn without_source(volume: &Volume) -> bool {
     *volume == Volume { name: volume.name.clone(), ..Volume::default() }
 }

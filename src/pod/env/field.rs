@@ -1,4 +1,4 @@
-//! `fieldRef`: what a container can learn of its pod.
+//! `fieldRef`: values of the pod for its containers.
 
 use super::EnvFacts;
 use crate::pod::Pod;
@@ -6,7 +6,7 @@ use crate::pod::containers::{spec, text};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Why a field path has no value.
+/// Reason why a field path has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldRefError {
     /// The path names nothing that can be referred to.

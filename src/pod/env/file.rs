@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pod::containers::list;
 
-/// What the files that a container's variables refer to hold, by volume and path; `None` for one that is not there.
+/// Content of the files that a container's variables refer to, by volume and path; `None` for a missing file.
 pub type EnvFiles = BTreeMap<(String, String), Option<Vec<u8>>>;
 
 /// Volume and path of every file that the container's variables refer to.
@@ -29,9 +29,9 @@ pub(super) fn from_file(selector: &FileKeySelector, files: &EnvFiles) -> Result<
     let is_optional = *optional == Some(true);
     let unparsable = |reason: String| EnvError::File { path: path.clone(), volume: volume_name.clone(), reason };
     let Some(content) = files.get(&(volume_name.clone(), path.clone())).and_then(Option::as_ref) else {
-        return if is_optional { Ok(None) } else { Err(unparsable("it is not there".to_owned())) };
+        return if is_optional { Ok(None) } else { Err(unparsable("it does not exist".to_owned())) };
     };
-    let text = std::str::from_utf8(content).map_err(|_| unparsable("it is not text".to_owned()))?;
+    let text = std::str::from_utf8(content).map_err(|_| unparsable("it is not UTF-8 text".to_owned()))?;
     let found = find(text, key).map_err(|Fault { line, reason }| unparsable(format!("line {line}: {reason}")))?;
     match found {
         Some(value) => Ok(Some(value.to_owned())),
@@ -62,13 +62,13 @@ fn find<'a>(text: &'a str, wanted: &str) -> Result<Option<&'a str>, Fault> {
             continue;
         }
         let declaration = start.split('\n').next().unwrap_or_default();
-        let (key, _) = declaration.split_once('=').ok_or_else(|| fault("there is no '='"))?;
+        let (key, _) = declaration.split_once('=').ok_or_else(|| fault("'=' is missing"))?;
         if key.is_empty() || key.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(fault("a name without blanks must stand right before '='"));
+            return Err(fault("'=' must directly follow a name without blanks"));
         }
         let quoted = start.get(key.len() + 1..).and_then(|value| value.strip_prefix('\''));
-        let quoted = quoted.ok_or_else(|| fault("the value must stand in single quotes, right after '='"))?;
-        let (value, end) = quoted.split_once('\'').ok_or_else(|| fault("the quote is not closed"))?;
+        let quoted = quoted.ok_or_else(|| fault("a value in single quotes must directly follow '='"))?;
+        let (value, end) = quoted.split_once('\'').ok_or_else(|| fault("the closing quote is missing"))?;
         let tail = end.split('\n').next().unwrap_or_default();
         let comment = tail.trim_start_matches([' ', '\t', '\r']);
         let is_comment = comment.starts_with('#') && comment.len() < tail.len();
@@ -76,7 +76,7 @@ fn find<'a>(text: &'a str, wanted: &str) -> Result<Option<&'a str>, Fault> {
             return Err(fault("only a comment may follow the value"));
         }
         if value.contains('\0') {
-            return Err(fault("a value cannot hold a NUL character"));
+            return Err(fault("a value must not contain a NUL character"));
         }
         if key == wanted && found.is_none() {
             found = Some(value);
@@ -113,15 +113,15 @@ mod tests {
     #[test]
     fn what_is_no_declaration_is_told_with_its_line() {
         for (text, line, reason) in [
-            ("A='1'\nB", 2, "there is no '='"),
-            ("A='1\n2'\nB=2", 3, "the value must stand in single quotes, right after '='"),
-            ("A = '1'", 1, "a name without blanks must stand right before '='"),
-            ("A= '1'", 1, "the value must stand in single quotes, right after '='"),
-            ("='1'", 1, "a name without blanks must stand right before '='"),
-            ("\n\nA='1", 3, "the quote is not closed"),
+            ("A='1'\nB", 2, "'=' is missing"),
+            ("A='1\n2'\nB=2", 3, "a value in single quotes must directly follow '='"),
+            ("A = '1'", 1, "'=' must directly follow a name without blanks"),
+            ("A= '1'", 1, "a value in single quotes must directly follow '='"),
+            ("='1'", 1, "'=' must directly follow a name without blanks"),
+            ("\n\nA='1", 3, "the closing quote is missing"),
             ("A='1'2", 1, "only a comment may follow the value"),
             ("A='1'# x", 1, "only a comment may follow the value"),
-            ("A='1'\nB='\0'", 2, "a value cannot hold a NUL character"),
+            ("A='1'\nB='\0'", 2, "a value must not contain a NUL character"),
         ] {
             assert_eq!(find(text, "A"), Err(Fault { line, reason }), "{text:?}");
         }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(from_file(&selector("A", "f", false), &files), Ok(Some("1".to_owned())));
         let told = |key, path| from_file(&selector(key, path, false), &files).unwrap_err().to_string();
         assert_eq!(told("B", "f"), "environment variable key \"B\" not found in file \"f\"");
-        assert_eq!(told("A", "g"), "couldn't parse env file \"g\" of volume \"v\": it is not there");
+        assert_eq!(told("A", "g"), "couldn't parse env file \"g\" of volume \"v\": it does not exist");
         assert_eq!(from_file(&selector("B", "f", true), &files), Ok(None));
         assert_eq!(from_file(&selector("A", "g", true), &files), Ok(None));
     }

@@ -25,12 +25,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What a container can learn of its node and of its pod's network.
+/// Facts about node and pod network that a container can learn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvFacts {
     /// `spec.nodeName`.
     pub node_name: NodeName,
-    /// What names of pods end in.
+    /// Suffix of the names of pods.
     pub cluster_domain: String,
     /// `status.hostIPs`, primary first.
     pub host_ips: Vec<IpAddr>,
@@ -44,7 +44,7 @@ pub struct EnvFacts {
     pub allocatable_ephemeral_storage_bytes: u64,
 }
 
-/// Why an environment variable has no value; becomes `CreateContainerConfigError`.
+/// Reason why an environment variable has no value; becomes `CreateContainerConfigError`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvError {
     /// `valueFrom.fieldRef`.
@@ -52,7 +52,7 @@ pub enum EnvError {
     Field {
         /// The variable.
         name: String,
-        /// What is wrong with the reference.
+        /// The error in the reference.
         #[source]
         source: FieldRefError,
     },
@@ -61,7 +61,7 @@ pub enum EnvError {
     Resource {
         /// The variable.
         name: String,
-        /// What is wrong with the reference.
+        /// The error in the reference.
         #[source]
         source: ResourceFieldError,
     },
@@ -75,13 +75,13 @@ pub enum EnvError {
         path: String,
         /// In `spec.volumes`.
         volume: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// It has no such key.
     #[error("environment variable key {key:?} not found in file {path:?}")]
     FileKey {
-        /// What was looked for.
+        /// The missing key.
         key: String,
         /// In the volume.
         path: String,
@@ -96,7 +96,7 @@ pub enum EnvError {
 pub struct Environment {
     /// Name and value. A name that is declared twice keeps its first place and has its last value.
     pub variables: Vec<(String, String)>,
-    /// What was left out of objects that are taken as a whole.
+    /// Keys left out of objects that are taken as a whole.
     pub skipped: Vec<SkippedKeys>,
 }
 
@@ -265,7 +265,7 @@ mod tests {
         let result = environment("env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}]");
         assert!(matches!(result, Err(EnvError::File { volume, .. }) if volume == "v"));
         let error = environment("env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: k}}}]").unwrap_err();
-        assert_eq!(error.to_string(), "configmap \"m\" not found in namespace \"shop\" (there is no source)");
+        assert_eq!(error.to_string(), "configmap \"m\" not found in namespace \"shop\" (no source is configured)");
     }
 
     const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m, namespace: shop}, data: {a: one, b: $(A)}}

@@ -1,4 +1,4 @@
-//! `envFrom`, `configMapKeyRef` and `secretKeyRef`: what a container's environment takes from objects.
+//! `envFrom`, `configMapKeyRef` and `secretKeyRef`: variables from objects.
 
 use crate::pod::containers::{list, text};
 use crate::pod::objects::{
@@ -16,7 +16,7 @@ pub struct SkippedKeys {
     pub keys: Vec<String>,
 }
 
-/// What one `envFrom` gives.
+/// Variables of one `envFrom`.
 #[derive(Debug, Default)]
 pub(super) struct Whole<'a> {
     /// Names with the prefix, and their values, in the order of the keys.
@@ -79,16 +79,16 @@ fn single_reference<'a>(pod: &Pod, reference: &'a EnvVarSource) -> Option<(Objec
     Some((ObjectName { kind, namespace: namespace_of(pod).to_owned(), name: name.clone() }, key, optional == Some(true)))
 }
 
-/// What objects put into a container's environment, without the values.
+/// Effect of objects on a container's environment, without the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectEnvironment {
     /// Stands for the values; `None` when the container takes nothing from objects.
     pub fingerprint: Option<Fingerprint>,
-    /// What is missing, if something that has to be there is.
+    /// The missing object, if a required one is missing.
     pub missing: Option<ObjectError>,
 }
 
-/// What objects put into the environment: only the keys that reach it count.
+/// Fingerprint of the objects in the environment: only the keys that reach it count.
 pub fn object_environment(pod: &Pod, container: &Container, objects: SourceView<'_>, key: &FingerprintKey) -> ObjectEnvironment {
     let mut fingerprinting = Fingerprinting::new(key);
     let (mut refers, mut is_settled) = (false, true);

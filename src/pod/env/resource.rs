@@ -6,7 +6,7 @@ use crate::pod::quantity::Amount;
 use crate::pod::{Pod, resources};
 use k8s_openapi::api::core::v1::{Container, ResourceFieldSelector};
 
-/// Why a resource reference has no value.
+/// Reason why a resource reference has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceFieldError {
     /// `containerName` names nothing.
@@ -18,11 +18,11 @@ pub enum ResourceFieldError {
     )]
     Unsupported(String),
     /// `divisor` is not a positive quantity.
-    #[error("divisor {0:?} is not a quantity above zero")]
+    #[error("divisor {0:?} is not a quantity greater than 0")]
     Divisor(String),
 }
 
-/// Which of a container's numbers.
+/// Kind of a container's amount: limit or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pod) enum Bound {
     Limit,

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::DownwardAPIVolumeFile;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What the file holds. In a volume, all labels or all annotations may be named, too.
+/// Content of the file. In a volume, all labels or all annotations may be named, too.
 pub(super) fn value(pod: &Pod, file: &DownwardAPIVolumeFile, facts: &EnvFacts) -> Result<String, ProjectionProblem> {
     if let Some(selector) = &file.field_ref {
         return Ok(match selector.field_path.as_str() {

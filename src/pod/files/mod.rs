@@ -21,7 +21,7 @@ use std::fmt;
 pub struct VolumeFile {
     /// Permissions.
     pub mode: u32,
-    /// What is in it.
+    /// Content of the file.
     pub content: Vec<u8>,
 }
 
@@ -35,28 +35,28 @@ impl fmt::Debug for VolumeFile {
 /// Files by their path in the volume: relative, without `..` and not beginning with it.
 pub type VolumeFiles = BTreeMap<String, VolumeFile>;
 
-/// What a volume shall hold.
+/// Desired files of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projection {
     /// Name in `spec.volumes`.
     pub volume: String,
     /// The files.
     pub files: VolumeFiles,
-    /// Whether these are the files for sure: no source that has yet to deliver could change them. What is in the volume is kept until then.
+    /// True if the files are final: no source that has yet to deliver could change them. What is in the volume is kept until then.
     pub is_sure: bool,
 }
 
-/// Why a volume cannot have its files.
+/// Reason why a volume cannot have its files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MountVolume.SetUp failed for volume {volume:?} : {why}")]
 pub struct ProjectionError {
     /// Name in `spec.volumes`.
     pub volume: String,
-    /// Why.
+    /// The reason.
     pub why: Box<ProjectionProblem>,
 }
 
-/// What is wrong with a volume's files.
+/// Problem with a volume's files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProjectionProblem {
     /// An object, or a key of it, is missing.
@@ -69,16 +69,16 @@ pub enum ProjectionProblem {
     #[error(transparent)]
     Resource(#[from] ResourceFieldError),
     /// One path is a file and the directory of another.
-    #[error("{0:?} lies below another path that is a file")]
+    #[error("{0:?} is below another path that is a file")]
     Clash(String),
 }
 
-/// Whether the volume's files are podstead's to write.
+/// Returns true if podstead writes the volume's files.
 pub fn is_projected(volume: &Volume) -> bool {
     volume.config_map.is_some() || volume.secret.is_some() || volume.downward_api.is_some() || volume.projected.is_some()
 }
 
-/// Whether a container of the pod has such a volume.
+/// Returns true if a container of the pod has such a volume.
 pub fn has_projected(pod: &Pod) -> bool {
     projected(pod).next().is_some()
 }
@@ -217,7 +217,7 @@ mod tests {
             ("configMap: {name: m, items: [{key: z, path: z}]}", "couldn't find key z in ConfigMap default/m of source a"),
             (
                 "projected: {sources: [{configMap: {name: m}}, {configMap: {name: m, items: [{key: a, path: b/c}]}}]}",
-                "\"b/c\" lies below another path that is a file",
+                "\"b/c\" is below another path that is a file",
             ),
         ] {
             let error = of(volume, &objects).unwrap_err().to_string();

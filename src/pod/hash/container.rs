@@ -1,4 +1,4 @@
-//! What a container is made from.
+//! Hash of a container's definition.
 
 use super::projection::{Projection, digest, without_zeros};
 use crate::pod::containers::{self, list, spec, text};
@@ -170,7 +170,7 @@ fn effective_security(projection: &mut Projection, pod: PodSecurityContext, cont
         supplemental_groups_policy,
         // The sandbox's.
         sysctls: _,
-        // How to label and own volumes, not what the process sees of them.
+        // These label and own volumes; the process does not see them.
         fs_group_change_policy: _,
         se_linux_change_policy: _,
         // Not on Linux.
@@ -252,7 +252,8 @@ fn mount_with_volume(pod: &Pod, mount: &VolumeMount) -> Value {
     without_zeros(json!({ "mount": mount, "volume": volume }))
 }
 
-/// What a process gets at its start and keeps. Cpu and memory are changed while it runs; ephemeral storage is watched from outside.
+/// Resources that a process gets at its start and keeps. Cpu and memory are changed while it runs; ephemeral storage is watched from
+/// outside.
 fn resources_at_start(container: &Container) -> Option<Value> {
     let mut requirements = container.resources.clone()?;
     for amounts in [&mut requirements.limits, &mut requirements.requests].into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Hashes that tell what an edit of a manifest changes.
+//! Hashes that show which parts an edit of a manifest changes.
 //!
 //! * [`config_hash`]: the whole content; differs on every edit.
 //! * [`sandbox_hash`]: what the pod's sandbox is made from; a different one means a new sandbox, and so new containers.

@@ -1,4 +1,4 @@
-//! What a hash is taken over: named values, and nothing that is unset.
+//! Input of a hash: named values, without those that are unset.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -42,7 +42,7 @@ fn says_nothing(value: &Value) -> bool {
     }
 }
 
-/// The value without members that say nothing or are false, at any depth; `false` itself says nothing, too.
+/// The value without empty and false members, at any depth; `false` itself counts as empty.
 pub(super) fn without_zeros(value: Value) -> Value {
     match value {
         Value::Bool(false) => Value::Null,

@@ -1,4 +1,4 @@
-//! What a sandbox is made from.
+//! Hash of a sandbox's definition.
 
 use super::projection::{Projection, digest};
 use crate::pod::Pod;

@@ -7,14 +7,14 @@ use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What an edit brings about.
+/// Effect of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Restarts {
     /// It takes effect on what runs, or has none.
     Nothing,
     /// This container.
     Container,
-    /// The whole pod: its sandbox is made anew.
+    /// The whole pod: its sandbox is recreated.
     Sandbox,
     /// The sandbox, and the container for a reason of its own.
     Both,
@@ -212,7 +212,7 @@ fn each_field_of_a_containers_security_context_restarts_it() {
 #[test]
 fn an_edit_counts_where_the_container_sees_it() {
     for (pointer, value, expected) in [
-        // What it refers to.
+        // Its references.
         ("/metadata/labels/app", "other", Own),
         ("/metadata/annotations/note", "other", Own),
         ("/metadata/labels/other", "y", Nothing),
@@ -237,7 +237,7 @@ fn an_edit_counts_where_the_container_sees_it() {
         ("/spec/hostNetwork", "false", Nothing),
         ("/spec/hostUsers", "true", Nothing),
         ("/spec/containers/0/volumeMounts/0/readOnly", "false", Nothing),
-        // What podstead adds.
+        // podstead's additions.
         ("/metadata/uid", "other", Nothing),
         ("/metadata/annotations/kubernetes.io~1config.seen", "later", Nothing),
         ("/metadata/annotations/kubernetes.io~1config.hash", "other", Nothing),

@@ -26,9 +26,9 @@ impl Hostname {
     }
 }
 
-/// `setHostnameAsFQDN` asks for a name that the kernel does not take.
+/// The name for `setHostnameAsFQDN` is too long for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("host name {fqdn:?} is too long: {length} bytes, at most {MAX_KERNEL_NAME} are possible", length = fqdn.len())]
+#[error("host name {fqdn:?} is too long: {length} bytes, the limit is {MAX_KERNEL_NAME}", length = fqdn.len())]
 pub struct FqdnTooLong {
     /// The name.
     pub fqdn: String,
@@ -54,7 +54,7 @@ pub fn hostname(pod: &Pod, cluster_domain: &str) -> Hostname {
     Hostname { hostname: cut(hostname), domain }
 }
 
-/// What to set in the pod's UTS namespace: the host name, or with `setHostnameAsFQDN` the full one.
+/// Host name for the pod's UTS namespace: the short one, or with `setHostnameAsFQDN` the full one.
 pub fn kernel_hostname(pod: &Pod, cluster_domain: &str) -> Result<String, FqdnTooLong> {
     let name = hostname(pod, cluster_domain);
     if name.domain.is_empty() || spec(pod).set_hostname_as_fqdn != Some(true) {

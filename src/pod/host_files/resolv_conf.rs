@@ -18,13 +18,13 @@ const MAX_DOMAIN: usize = 253;
 pub struct ClusterDns {
     /// Their addresses; empty without any.
     pub servers: Vec<IpAddr>,
-    /// Where pods on the host's network find them; empty if these do not.
+    /// Addresses of the same servers for pods on the host's network; empty if these do not use them.
     pub servers_on_host: Vec<IpAddr>,
     /// The domain of names of pods, e.g. `cluster.local`; may be empty.
     pub domain: String,
 }
 
-/// What the network that plugins connected a pod to says of name servers.
+/// DNS settings from the network that plugins connected a pod to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetworkDns {
     /// Nothing, and the pod finds those that know pods at this address.

@@ -83,6 +83,6 @@ mod tests {
         assert_eq!(secret("type: kubernetes.io/tls, stringData: {tls.crt: a, tls.key: b}").1, Vec::<String>::new());
         let (accepted, problems) = secret("type: kubernetes.io/tls, stringData: {tls.crt: a}");
         assert_eq!(accepted, None);
-        assert_eq!(problems, ["data[tls.key]: is required: every Secret of type kubernetes.io/tls has it"]);
+        assert_eq!(problems, ["data[tls.key]: is required: every Secret of type kubernetes.io/tls must have it"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Telling whether values are the same without keeping them.
+//! Fingerprints: comparison of values without keeping them.
 
 use ring::hmac;
 use std::fmt;
 
-/// Key of this host's fingerprints. With it, what is on disk says nothing of a value, not even to whoever tries all passwords.
+/// Key of this host's fingerprints. With it, data on disk reveal nothing about a value, not even by trying all passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FingerprintKey([u8; 32]);
 
@@ -25,13 +25,13 @@ impl fmt::Debug for FingerprintKey {
 pub struct Fingerprint {
     /// 128 bits in hexadecimal.
     pub value: String,
-    /// Whether these are the values for sure: nothing is missing, and no source that has yet to deliver could change them. One that is not
-    /// sure differs from none.
+    /// True if the values are final: nothing is missing, and no source that has yet to deliver could change them. One that is not sure
+    /// differs from none.
     pub is_sure: bool,
 }
 
 impl Fingerprint {
-    /// Whether values with the recorded fingerprint may be the same.
+    /// Returns true if values with the recorded fingerprint may be the same.
     pub fn may_be(&self, recorded: &str) -> bool {
         !self.is_sure || self.value == recorded
     }

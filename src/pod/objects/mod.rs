@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What kind of object a pod may refer to.
+/// Kind of an object that a pod may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
     /// `ConfigMap`.
@@ -63,7 +63,7 @@ impl ObjectKind {
     }
 }
 
-/// What a pod calls an object by. Displayed as `ConfigMap shop/web`.
+/// Name by which a pod refers to an object. Displayed as `ConfigMap shop/web`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// Its kind.
@@ -80,25 +80,25 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// Why a reference to an object has no value. Says nothing of what the object holds.
+/// Reason why a reference to an object has no value. Says nothing of what the object holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// No source has the object.
     #[error("{kind} {object:?} not found in namespace {namespace:?} ({looked})", kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace)]
     NotFound {
-        /// What was looked for.
+        /// The missing object.
         name: ObjectName,
-        /// Which sources were looked at.
+        /// The sources that were searched.
         looked: String,
     },
     /// Another source has the object and does not share it. Names the owner, because only its configuration can change that, and says
     /// nothing else of the object: of names in its own namespace a pod learns no more than from the 403 of an API server.
     #[error(
-        "{kind} {object:?} in namespace {namespace:?} belongs to source {owner} and is not shared with source {reader} (to share it: with: [{reader}], {field}: [{object}] in share of source {owner} in podstead's configuration)",
+        "{kind} {object:?} in namespace {namespace:?} belongs to source {owner} and is not shared with source {reader} (to share it, set with: [{reader}] and {field}: [{object}] under share of source {owner} in podstead's configuration)",
         kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace, field = name.kind.share_field()
     )]
     NotShared {
-        /// What was looked for.
+        /// The object.
         name: ObjectName,
         /// The source that has it.
         owner: SourceId,
@@ -110,19 +110,19 @@ pub enum ObjectError {
     NoKey {
         /// The object.
         name: ObjectName,
-        /// What was looked for.
+        /// The missing key.
         key: String,
-        /// Where the object is from.
+        /// The source of the object.
         from: SourceId,
     },
-    /// What stands under the key cannot be the value of a variable.
+    /// The value of the key cannot be the value of a variable.
     #[error("key {key} of {name} of source {from} is not text")]
     NotText {
         /// The object.
         name: ObjectName,
         /// The key.
         key: String,
-        /// Where the object is from.
+        /// The source of the object.
         from: SourceId,
     },
 }
@@ -174,12 +174,12 @@ impl Objects {
         SourceView::new(self, reader)
     }
 
-    /// Which source reaches which object.
+    /// Rules for the use of objects of other sources.
     pub fn sharing(&self) -> &Arc<Sharing> {
         &self.sharing
     }
 
-    /// The object of this name that has precedence, for whoever administers this host; pods see it through [`Objects::seen_by`].
+    /// The object of this name that has precedence, for administrators of this host; pods see it through [`Objects::seen_by`].
     pub fn first(&self, name: &ObjectName) -> Result<&Held, ObjectError> {
         let first = self.held.get(name).and_then(|held| held.first());
         first.ok_or_else(|| ObjectError::NotFound { name: name.clone(), looked: self.looked(|_| true) })
@@ -195,7 +195,7 @@ impl Objects {
         self.held.iter().flat_map(|(name, held)| held.iter().map(move |held| (name, held)))
     }
 
-    /// Whether every source has delivered, and there is one: what is absent is absent.
+    /// Returns true if there are sources and all of them have delivered: a missing object does not exist.
     pub fn is_complete(&self) -> bool {
         !self.has_delivered.is_empty() && self.has_delivered.iter().all(|delivered| *delivered)
     }
@@ -215,7 +215,7 @@ impl Objects {
         self.held.keys().chain(gone).filter(differs).cloned().collect()
     }
 
-    /// Whether some pod may be missing an object of this name.
+    /// Returns true if a pod may be missing an object of this name.
     pub fn may_be_missing(&self, name: &ObjectName) -> bool {
         !self.held.contains_key(name) || self.sharing.restricts_any()
     }
@@ -228,10 +228,10 @@ impl Objects {
             of_kind.map(|(source, _)| source.as_str()).collect::<Vec<_>>().join(", ")
         };
         match (names(true), names(false)) {
-            (looked, waiting) if waiting.is_empty() && looked.is_empty() => "there is no source".to_owned(),
+            (looked, waiting) if waiting.is_empty() && looked.is_empty() => "no source is configured".to_owned(),
             (looked, waiting) if waiting.is_empty() => format!("looked in source {looked}"),
-            (looked, waiting) if looked.is_empty() => format!("source {waiting} has not delivered yet"),
-            (looked, waiting) => format!("looked in source {looked}; {waiting} has not delivered yet"),
+            (looked, waiting) if looked.is_empty() => format!("waiting for the first sync of source {waiting}"),
+            (looked, waiting) => format!("looked in source {looked}; waiting for the first sync of source {waiting}"),
         }
     }
 }
@@ -297,10 +297,10 @@ pub(crate) mod tests {
     #[test]
     fn what_is_missing_names_the_sources_that_were_looked_at() {
         let told = |sources: &[(&str, Option<&str>)]| seen(&view(sources)).find(&name("m")).unwrap_err().to_string();
-        assert_eq!(told(&[]), "configmap \"m\" not found in namespace \"default\" (there is no source)");
+        assert_eq!(told(&[]), "configmap \"m\" not found in namespace \"default\" (no source is configured)");
         assert!(told(&[("a", Some("")), ("b", Some(""))]).ends_with("(looked in source a, b)"));
-        assert!(told(&[("a", None)]).ends_with("(source a has not delivered yet)"));
-        assert!(told(&[("a", None), ("b", Some(""))]).ends_with("(looked in source b; a has not delivered yet)"));
+        assert!(told(&[("a", None)]).ends_with("(waiting for the first sync of source a)"));
+        assert!(told(&[("a", None), ("b", Some(""))]).ends_with("(looked in source b; waiting for the first sync of source a)"));
     }
 
     #[test]

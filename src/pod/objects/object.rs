@@ -1,11 +1,11 @@
-//! What one object holds.
+//! Content of one object.
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a pod may refer to.
+/// Object that a pod may refer to.
 #[derive(Clone)]
 pub enum Object {
     /// `data` is text, `binaryData` is not.
@@ -21,8 +21,7 @@ pub enum Object {
 pub struct NotText;
 
 impl Object {
-    /// What stands under a key, as the value of a variable; `None` when there is no such key. `binaryData` is not looked at, as in the
-    /// kubelet.
+    /// Value of a key, as the value of a variable; `None` when there is no such key. `binaryData` is not looked at, as in the kubelet.
     pub fn text(&self, key: &str) -> Option<Result<&str, NotText>> {
         match self {
             Object::ConfigMap(config_map) => config_map.data.as_ref()?.get(key).map(|value| as_text(value.as_bytes())),

@@ -1,4 +1,4 @@
-//! Which objects a pod refers to.
+//! Objects that a pod refers to.
 
 use super::{ObjectKind, ObjectName};
 use crate::pod::Pod;

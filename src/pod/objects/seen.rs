@@ -34,7 +34,7 @@ impl<'a> SourceView<'a> {
         }
     }
 
-    /// Whether the object comes from a source that is apart from the others.
+    /// Returns true if the object comes from a restricted source.
     pub fn is_of_restricted(&self, held: &Held) -> bool {
         self.objects.sharing.is_restricted(&held.source)
     }
@@ -44,14 +44,14 @@ impl<'a> SourceView<'a> {
         self.objects.sharing.own_namespace(source)
     }
 
-    /// Whether no source that has yet to deliver could change what pods see under `name`.
+    /// Returns true if no source that has yet to deliver could change the object that pods see under `name`.
     pub fn is_settled(&self, name: &ObjectName) -> bool {
         let held = self.objects.held.get(name).map(Vec::as_slice).unwrap_or_default();
         let is_here = |source: &SourceId| held.iter().any(|held| held.source == *source);
         self.sources(name).take_while(|(source, _)| !is_here(source)).all(|(_, has_delivered)| has_delivered)
     }
 
-    /// Whether pods of this source see the same under all of `names` in another view, the reasons for what is missing included.
+    /// Returns true if pods of this source see the same under all of `names` in another view, including the reasons for missing objects.
     pub fn agrees(&self, other: &Objects, names: &BTreeSet<ObjectName>) -> bool {
         let then = other.seen_by(self.reader);
         names.iter().all(|name| self.find(name) == then.find(name) && self.is_settled(name) == then.is_settled(name))
@@ -133,8 +133,8 @@ mod tests {
         let refused = found(&sources, &[("a", "s", "m"), ("a", "r", "other")], &["a"], "r").unwrap_err();
         assert_eq!(
             refused,
-            "configmap \"m\" in namespace \"default\" belongs to source a and is not shared with source r (to share it: with: [r], \
-             configMaps: [m] in share of source a in podstead's configuration)"
+            "configmap \"m\" in namespace \"default\" belongs to source a and is not shared with source r (to share it, set with: [r] and \
+             configMaps: [m] under share of source a in podstead's configuration)"
         );
         assert_eq!(found(&sources, &[("a", "r", "m")], &["a"], "r"), Ok("a".into()));
         assert_eq!(found(&sources, &[("a", "r", "*")], &["a", "r"], "r"), Ok("r".into()));

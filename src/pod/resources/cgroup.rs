@@ -72,8 +72,8 @@ pub fn container_cgroup(pod: &Pod, container: &Container) -> CgroupResources {
     }
 }
 
-/// What a pod counts in the tier of Burstable pods, in thousandths of a processor: its request, or 0 in another class. The tier's shares
-/// are [`milli_cpu_to_shares`] of the sum (kubelet rule D24).
+/// Share of a pod in the tier of Burstable pods, in thousandths of a processor: its request, or 0 in another class. The tier's shares are
+/// [`milli_cpu_to_shares`] of the sum (kubelet rule D24).
 pub fn burstable_cpu_milli(pod: &Pod) -> i64 {
     match qos_class(pod) {
         QosClass::Burstable => amount(&pod_requests(pod), "cpu").milli_value(),

@@ -1,4 +1,4 @@
-//! What one container is given, and what a change of it asks for.
+//! Resources of one container, and the effect of changing them.
 
 use super::{Amounts, CgroupResources, container_cgroup};
 use crate::pod::containers::list;
@@ -21,7 +21,7 @@ pub struct DeclaredAmounts {
     pub limits: BTreeMap<String, String>,
 }
 
-/// What a container is given: in the manifest's words, and in the kernel's units.
+/// Resources of a container: as in the manifest, and in the kernel's units.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContainerResources {
@@ -32,7 +32,7 @@ pub struct ContainerResources {
 }
 
 impl DeclaredAmounts {
-    /// What the manifest says of the container.
+    /// Resources of the container in the manifest.
     pub fn of(container: &Container) -> Self {
         let written = |amounts: Option<&BTreeMap<String, Quantity>>| -> BTreeMap<String, String> {
             amounts.into_iter().flatten().map(|(name, quantity)| (name.clone(), quantity.0.clone())).collect()
@@ -48,7 +48,7 @@ impl DeclaredAmounts {
         written.iter().filter_map(|(name, text)| Some((name.clone(), text.parse::<Amount>().ok()?))).collect()
     }
 
-    /// Whether request and limit of the resource are the same, however they are spelled.
+    /// Returns true if request and limit of the resource are equal, regardless of their spelling.
     fn agrees(&self, other: &Self, name: &str) -> bool {
         let is_same = |one, other| Self::amounts(one).get(name) == Self::amounts(other).get(name);
         is_same(&self.requests, &other.requests) && is_same(&self.limits, &other.limits)
@@ -56,22 +56,22 @@ impl DeclaredAmounts {
 }
 
 impl ContainerResources {
-    /// What the manifest gives to the container.
+    /// Resources of the container from the manifest.
     pub fn of(pod: &Pod, container: &Container) -> Self {
         Self { declared: DeclaredAmounts::of(container), cgroup: container_cgroup(pod, container) }
     }
 
-    /// Whether both come to the same.
+    /// Returns true if both are equal.
     pub fn agrees(&self, other: &Self) -> bool {
         self.cgroup == other.cgroup && RESIZABLE.iter().all(|name| self.declared.agrees(&other.declared, name))
     }
 
-    /// Whether the change from `before` concerns a resource of `restarting`.
+    /// Returns true if the change from `before` affects a resource of `restarting`.
     pub fn restarts(&self, before: &Self, restarting: &[String]) -> bool {
         restarting.iter().any(|name| !self.declared.agrees(&before.declared, name))
     }
 
-    /// Whether the change from `before` gives less memory.
+    /// Returns true if the change from `before` lowers memory.
     pub fn lowers_memory(&self, before: &Self) -> bool {
         match (self.cgroup.memory_limit, before.cgroup.memory_limit) {
             (Some(now), Some(before)) => now < before,

@@ -57,12 +57,12 @@ pub enum QosClass {
 /// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Amount>;
 
-/// What a container requests.
+/// Requests of a container.
 pub fn requests(container: &Container) -> Amounts {
     amounts(container.resources.as_ref().and_then(|resources| resources.requests.as_ref()))
 }
 
-/// What limits a container.
+/// Limits of a container.
 pub fn limits(container: &Container) -> Amounts {
     amounts(container.resources.as_ref().and_then(|resources| resources.limits.as_ref()))
 }

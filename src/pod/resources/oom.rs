@@ -1,4 +1,4 @@
-//! Who is killed first when memory runs out (kubelet rule D25).
+//! Order of the OOM killer's victims (kubelet rule D25).
 
 use super::pod_level::memory_beyond_containers;
 use super::{QosClass, amount, qos_class, requests};

@@ -1,4 +1,4 @@
-//! `spec.resources`: what the pod as a whole is given (KEP-2837).
+//! `spec.resources`: resources of the pod as a whole (KEP-2837).
 
 use super::{Amounts, amount, amounts, limits, requests, sums};
 use crate::pod::containers::{self, ContainerKind, spec};
@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 const HUGEPAGES: &str = "hugepages-";
 
-/// Whether a pod as a whole can be given this resource.
+/// Returns true if a pod as a whole can have this resource.
 pub fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGEPAGES)
 }
@@ -29,7 +29,7 @@ pub fn effective_limit(pod: &Pod, container: &Container, name: &str) -> Option<A
     set(limits(container)).or_else(|| set(pod_level_limits(pod)))
 }
 
-/// What each container counts for beyond its own request of memory: an equal part of what the pod requests beyond its containers'.
+/// Memory that each container counts for beyond its own request: an equal part of the pod's request beyond its containers'.
 pub(super) fn memory_beyond_containers(pod: &Pod) -> i64 {
     let Some(whole) = pod_level_requests(pod).get("memory").copied() else { return 0 };
     let long_lived = containers::all(pod).filter(|(kind, _)| match kind {
@@ -44,7 +44,7 @@ pub(super) fn memory_beyond_containers(pod: &Pod) -> i64 {
     (whole.value() - sum).max(0) / count.max(1)
 }
 
-/// What the API server sets where the pod's resources are partly given: requests as its containers have them, else as its limits.
+/// Sets the API server's defaults where the pod's resources are partly set: requests as its containers have them, else as its limits.
 pub fn set_pod_level_defaults(pod: &mut Pod) {
     let Some(written) = spec(pod).resources.as_ref() else { return };
     let is_given =

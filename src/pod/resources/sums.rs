@@ -1,5 +1,5 @@
-//! What a pod needs and may use in all, counted as the scheduler counts it: main containers and sidecars run at once, init
-//! containers one after the other beside the sidecars started before them.
+//! Total requests and limits of a pod, counted as the scheduler counts: main containers and sidecars run at once, init containers one after
+//! the other beside the sidecars started before them.
 
 use super::pod_level::{pod_level_limits, pod_level_requests};
 use super::{Amounts, limits, requests};
@@ -28,7 +28,7 @@ pub fn pod_limits(pod: &Pod) -> Amounts {
     sum
 }
 
-/// What the containers need together at most, at any time.
+/// Highest total of the containers at any time.
 pub fn of_containers(pod: &Pod, of: impl Fn(&Container) -> Amounts) -> Amounts {
     let mut running = Amounts::new();
     for container in containers::main(pod) {

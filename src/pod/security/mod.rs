@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{AppArmorProfile, Container, PodSecurityContext,
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Which of the host's namespaces a pod uses, and whether its containers share one PID namespace.
+/// Namespaces of the host that a pod uses, and sharing of one PID namespace among its containers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodNamespaces {
@@ -24,7 +24,7 @@ pub struct PodNamespaces {
     pub share_process: bool,
 }
 
-/// Which system calls a container may make.
+/// System calls that a container may make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SeccompProfile {
     /// The built-in default profile.
@@ -35,7 +35,7 @@ pub enum SeccompProfile {
     Localhost(PathBuf),
 }
 
-/// What a container may do; computed from pod and container security context (pure).
+/// Privileges of a container; computed from pod and container security context (pure).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Security {
     /// All devices, all capabilities, no masks.
@@ -54,7 +54,7 @@ pub struct Security {
     pub apparmor: Option<String>,
 }
 
-/// Who a container's first process shall be, as far as the manifest says. What it leaves open, the image decides.
+/// User of a container's first process, as far as the manifest sets it. What it leaves open, the image decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunAs {
     /// `runAsUser`; `None` means the image's user.

@@ -1,4 +1,4 @@
-//! Sysctls: which namespace they are of, and those beyond the safe ones that a host lets its pods set.
+//! Sysctls: their namespaces, and the unsafe ones that a host allows its pods to set.
 
 /// Patterns of sysctls that pods may set beside the safe ones (the kubelet's `allowedUnsafeSysctls`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,9 +12,9 @@ impl AllowedSysctls {
             let name = pattern.strip_suffix('*').unwrap_or(pattern);
             let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | '/');
             let problem = if name.is_empty() || !name.chars().all(inner) {
-                "is neither a sysctl such as net.core.somaxconn nor a beginning such as kernel.msg*"
+                "is neither a sysctl such as net.core.somaxconn nor a prefix such as kernel.msg*"
             } else if !is_of_network(name) && !is_of_ipc(name) {
-                "is of no namespace that a pod has: net.*, kernel.shm*, kernel.msg*, kernel.sem and fs.mqueue.* are"
+                "is not namespaced: only net.*, kernel.shm*, kernel.msg*, kernel.sem and fs.mqueue.* are"
             } else {
                 continue;
             };
@@ -28,7 +28,7 @@ impl AllowedSysctls {
         &self.0
     }
 
-    /// Whether a pod may set it; `name` has dots as separators.
+    /// Returns true if a pod may set it; `name` has dots as separators.
     pub fn allow(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -37,12 +37,12 @@ impl AllowedSysctls {
     }
 }
 
-/// Whether it belongs to a network namespace.
+/// Returns true if it belongs to a network namespace.
 pub(in crate::pod) fn is_of_network(name: &str) -> bool {
     name.starts_with("net.")
 }
 
-/// Whether it belongs to an IPC namespace.
+/// Returns true if it belongs to an IPC namespace.
 pub(in crate::pod) fn is_of_ipc(name: &str) -> bool {
     name == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|prefix| name.starts_with(prefix))
 }
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn what_would_be_set_for_the_whole_host_cannot_be_allowed() {
         for (pattern, word) in [
-            ("kernel.pid_max", "of no namespace"),
-            ("vm.*", "of no namespace"),
-            ("net*", "of no namespace"),
-            ("kernel.*", "of no namespace"),
+            ("kernel.pid_max", "is not namespaced"),
+            ("vm.*", "is not namespaced"),
+            ("net*", "is not namespaced"),
+            ("kernel.*", "is not namespaced"),
             ("*", "neither"),
             ("", "neither"),
             ("net.*.x", "neither"),

@@ -8,7 +8,7 @@ pub(super) fn namespaces(subject: &Subject<'_>, findings: &mut Findings) {
     let spec = subject.spec;
     for (name, value) in [("hostNetwork", spec.host_network), ("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)] {
         if value == Some(true) {
-            findings.push(format!("spec.{name}"), "namespaces of the host are not allowed", "set it to false or leave it out");
+            findings.push(format!("spec.{name}"), "host namespaces are not allowed", "set it to false or leave it out");
         }
     }
 }
@@ -18,7 +18,7 @@ pub(super) fn ports(subject: &Subject<'_>, findings: &mut Findings) {
         for (index, port) in place.ports.iter().enumerate() {
             if let Some(port) = port.host_port.filter(|port| *port != 0) {
                 let field = format!("{}.ports[{index}].hostPort", place.field);
-                findings.push(field, format!("ports of the host ({port}) are not allowed"), "leave it out");
+                findings.push(field, format!("host ports ({port}) are not allowed"), "leave it out");
             }
         }
     }
@@ -27,8 +27,8 @@ pub(super) fn ports(subject: &Subject<'_>, findings: &mut Findings) {
 /// Hosts of probes and hooks, which are connected to from the host's network; since v1.34.
 pub(super) fn probes(subject: &Subject<'_>, findings: &mut Findings) {
     for (field, host) in subject.containers.iter().flat_map(hosts) {
-        let message = format!("a probe or hook may not name a host ({host:?}): it is reached from the host's network");
-        findings.push(field, message, "leave it out: the pod itself is asked");
+        let message = format!("a probe or hook must not set a host ({host:?}): the request is sent from the host's network");
+        findings.push(field, message, "leave it out: the request then goes to the pod");
     }
 }
 
@@ -66,6 +66,6 @@ pub(super) fn windows_processes(subject: &Subject<'_>, findings: &mut Findings) 
     );
     for (context, _) in contexts.into_iter().filter(|(_, value)| *value) {
         let field = format!("{context}.windowsOptions.hostProcess");
-        findings.push(field, "processes of a Windows host are not allowed", "set it to false or leave it out");
+        findings.push(field, "Windows HostProcess containers are not allowed", "set it to false or leave it out");
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn dropped_capabilities(subject: &Subject<'_>, findings: &mut Finding
         let capabilities = place.context.and_then(|context| context.capabilities.as_ref());
         if !capabilities.is_some_and(|capabilities| list(&capabilities.drop).iter().any(|name| name == "ALL")) {
             let field = format!("{}.capabilities.drop", place.context_field());
-            findings.push(field, "a container has to drop all capabilities", "set it to [ALL]");
+            findings.push(field, "a container must drop all capabilities", "set it to [ALL]");
         }
     }
     added_beyond(&ADDABLE_IN_RESTRICTED, subject, findings);
@@ -58,7 +58,7 @@ fn added_beyond(addable: &[&str], subject: &Subject<'_>, findings: &mut Findings
         for (index, name) in list(&capabilities.add).iter().enumerate() {
             if !addable.contains(&name.as_str()) {
                 let field = format!("{}.capabilities.add[{index}]", place.context_field());
-                let message = format!("a container may not add the capability {name:?}, only {}", addable.join(", "));
+                let message = format!("a container must not add the capability {name:?}, only {}", addable.join(", "));
                 findings.push(field, message, "leave it out");
             }
         }
@@ -73,7 +73,7 @@ pub(super) fn escalation(subject: &Subject<'_>, findings: &mut Findings) {
     for place in &subject.containers {
         if place.context.and_then(|context| context.allow_privilege_escalation) != Some(false) {
             let field = format!("{}.allowPrivilegeEscalation", place.context_field());
-            findings.push(field, "a process may not gain more privileges than its parent", "set it to false");
+            findings.push(field, "a process must not gain more privileges than its parent", "set it to false");
         }
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn masked_proc(subject: &Subject<'_>, findings: &mut Findings) {
         let proc_mount = place.context.and_then(|context| context.proc_mount.as_deref());
         if let Some(value) = proc_mount.filter(|value| *value != "Default") {
             let field = format!("{}.procMount", place.context_field());
-            findings.push(field, format!("{value:?} is not allowed: parts of /proc have to be masked"), "leave it out");
+            findings.push(field, format!("{value:?} is not allowed: parts of /proc must be masked"), "leave it out");
         }
     }
 }

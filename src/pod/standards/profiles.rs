@@ -20,13 +20,13 @@ pub(super) fn apparmor(subject: &Subject<'_>, findings: &mut Findings) {
     let contexts = subject.in_contexts(|context| context.app_armor_profile.as_ref(), |context| context.app_armor_profile.as_ref());
     for (context, profile) in contexts {
         if !PROFILE_TYPES.contains(&profile.type_.as_str()) {
-            let message = format!("AppArmor profile {:?} is not allowed: RuntimeDefault and Localhost are", profile.type_);
+            let message = format!("AppArmor profile {:?} is not allowed: use RuntimeDefault or Localhost", profile.type_);
             findings.push(format!("{context}.appArmorProfile.type"), message, USE_DEFAULT);
         }
     }
     for (key, value) in subject.annotations.iter().filter(|(key, _)| key.starts_with(APPARMOR_ANNOTATION)) {
         if !(value.is_empty() || value == "runtime/default" || value.starts_with("localhost/")) {
-            let message = format!("AppArmor profile {value:?} is not allowed: runtime/default and localhost/... are");
+            let message = format!("AppArmor profile {value:?} is not allowed: use runtime/default or localhost/...");
             findings.push(format!("metadata.annotations[{key}]"), message, "leave it out");
         }
     }
@@ -40,12 +40,12 @@ pub(super) fn selinux(subject: &Subject<'_>, findings: &mut Findings) {
         let field = |name: &str| format!("{context}.seLinuxOptions.{name}");
         let type_ = options.type_.as_deref().unwrap_or_default();
         if !types.contains(&type_) {
-            let message = format!("SELinux type {type_:?} is not allowed:{} are", types.join(", ").trim_start_matches(','));
+            let message = format!("SELinux type {type_:?} is not allowed: use one of{}", types.join(", ").trim_start_matches(','));
             findings.push(field("type"), message, "leave it out");
         }
         for (name, value) in [("user", &options.user), ("role", &options.role)] {
             if value.as_deref().is_some_and(|value| !value.is_empty()) {
-                findings.push(field(name), format!("an SELinux {name} may not be chosen"), "leave it out");
+                findings.push(field(name), format!("an SELinux {name} must not be set"), "leave it out");
             }
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn seccomp(subject: &Subject<'_>, findings: &mut Findings) {
     for key in of_containers.chain([SECCOMP_OF_POD.to_owned()]) {
         let Some(value) = subject.annotations.get(&key) else { continue };
         if !(value == "runtime/default" || value == "docker/default" || value.starts_with("localhost/")) {
-            let message = format!("seccomp profile {value:?} is not allowed: runtime/default and localhost/... are");
+            let message = format!("seccomp profile {value:?} is not allowed: use runtime/default or localhost/...");
             findings.push(format!("metadata.annotations[{key}]"), message, "leave it out");
         }
     }
@@ -80,7 +80,7 @@ pub(super) fn seccomp_is_set(subject: &Subject<'_>, findings: &mut Findings) {
     for place in &subject.containers {
         if place.context.is_none_or(|context| context.seccomp_profile.is_none()) {
             let field = format!("{}.seccompProfile.type", place.context_field());
-            findings.push(field, "a filter of system calls has to be set here or for the pod", USE_DEFAULT);
+            findings.push(field, "a seccomp profile must be set here or for the pod", USE_DEFAULT);
         }
     }
 }
@@ -89,7 +89,7 @@ fn seccomp_types(subject: &Subject<'_>, findings: &mut Findings) {
     let contexts = subject.in_contexts(|context| context.seccomp_profile.as_ref(), |context| context.seccomp_profile.as_ref());
     for (context, profile) in contexts {
         if !PROFILE_TYPES.contains(&profile.type_.as_str()) {
-            let message = format!("seccomp profile {:?} is not allowed: RuntimeDefault and Localhost are", profile.type_);
+            let message = format!("seccomp profile {:?} is not allowed: use RuntimeDefault or Localhost", profile.type_);
             findings.push(format!("{context}.seccompProfile.type"), message, USE_DEFAULT);
         }
     }

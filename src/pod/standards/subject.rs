@@ -1,4 +1,4 @@
-//! The pod as the controls look at it: its containers of all three kinds with the paths of their fields.
+//! The pod as the controls check it: its containers of all three kinds with the paths of their fields.
 
 use super::Version;
 use crate::pod::Pod;

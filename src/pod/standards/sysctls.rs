@@ -30,7 +30,7 @@ pub(super) fn sysctls(subject: &Subject<'_>, findings: &mut Findings) {
         match since {
             Some(since) if subject.version.includes(since) => {}
             Some(since) => {
-                findings.push(field, format!("sysctl {:?} is allowed since v1.{since}", sysctl.name), "leave it out");
+                findings.push(field, format!("sysctl {:?} is allowed only since v1.{since}", sysctl.name), "leave it out");
             }
             None => findings.push(field, format!("sysctl {:?} is not allowed", sysctl.name), "leave it out"),
         }

@@ -4,7 +4,7 @@ use super::{Level, Version, violations};
 use crate::pod::Pod;
 use Level::{Baseline, Privileged, Restricted};
 
-/// A version before any, the last before each change, each change, one that nobody knows, and the newest.
+/// A version before any, the last before each change, each change, an unknown one, and the newest.
 const VERSIONS: [&str; 25] = [
     "v1.0", "v1.7", "v1.8", "v1.18", "v1.19", "v1.21", "v1.22", "v1.23", "v1.24", "v1.25", "v1.26", "v1.27", "v1.28", "v1.29",
     "v1.30", "v1.31", "v1.32", "v1.33", "v1.34", "v1.35", "v1.36", "v1.37", "v1.38", "v1.99", "latest",

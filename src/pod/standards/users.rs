@@ -5,7 +5,7 @@ use super::subject::Subject;
 
 /// `runAsNonRoot: true` for every container, its own or the pod's; an explicit `false` is refused at either place.
 pub(super) fn non_root(subject: &Subject<'_>, findings: &mut Findings) {
-    const RULE: &str = "a container may not run as root";
+    const RULE: &str = "a container must not run as root";
     const FIX: &str = "set it to true here or for the pod";
     if subject.has_users_of_its_own() {
         return;
@@ -33,6 +33,6 @@ pub(super) fn not_zero(subject: &Subject<'_>, findings: &mut Findings) {
     }
     let contexts = subject.in_contexts(|context| context.run_as_user, |context| context.run_as_user);
     for (context, _) in contexts.into_iter().filter(|(_, user)| *user == 0) {
-        findings.push(format!("{context}.runAsUser"), "the user may not be 0", "name another user or leave it out");
+        findings.push(format!("{context}.runAsUser"), "the user must not be 0", "set another user or leave it out");
     }
 }

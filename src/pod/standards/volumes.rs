@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Volume;
 pub(super) fn host_paths(subject: &Subject<'_>, findings: &mut Findings) {
     for (index, volume) in list(&subject.spec.volumes).iter().enumerate() {
         if volume.host_path.is_some() {
-            let message = "volumes of the host's files are not allowed";
+            let message = "hostPath volumes are not allowed";
             findings.push(format!("spec.volumes[{index}].hostPath"), message, "use an emptyDir or a persistentVolumeClaim");
         }
     }

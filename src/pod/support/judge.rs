@@ -34,7 +34,7 @@ pub(super) fn annotations(case: &Case<'_>, problems: &mut Problems) {
     for key in case.value.as_object().into_iter().flat_map(|annotations| annotations.keys()) {
         let path = case.path.key(key);
         if STAMPED_ANNOTATIONS.contains(&key.as_str()) {
-            problems.ignored(&path, "podstead writes this annotation itself");
+            problems.ignored(&path, "podstead sets this annotation itself");
         } else if SECCOMP_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)) {
             let instead = "use securityContext.seccompProfile";
             problems.unsupported(&path, "Kubernetes stopped reading this annotation with 1.27", Some(instead));
@@ -53,7 +53,7 @@ pub(super) fn automount(case: &Case<'_>, problems: &mut Problems) {
 pub(super) fn node_name(case: &Case<'_>, problems: &mut Problems) {
     let node = case.context.node.as_str();
     if case.value != node {
-        problems.ignored(case.path, format_args!("the pod runs on the host that its manifest lies on, {node:?}"));
+        problems.ignored(case.path, format_args!("the pod runs on the host that has its manifest, {node:?}"));
     }
 }
 
@@ -67,14 +67,14 @@ pub(super) fn os(case: &Case<'_>, problems: &mut Problems) {
 /// `priorityClassName`.
 pub(super) fn priority_class(case: &Case<'_>, problems: &mut Problems) {
     if case.value != "system-node-critical" {
-        problems.ignored(case.path, "only system-node-critical has one here");
+        problems.ignored(case.path, "podstead supports only system-node-critical");
     }
 }
 
 /// `serviceAccountName` and its older name.
 pub(super) fn service_account(case: &Case<'_>, problems: &mut Problems) {
     if case.value != "default" {
-        let reason = "there is no API server that knows service accounts";
+        let reason = "podstead has no service accounts";
         problems.unsupported(case.path, reason, Some("leave it out, or mount the credentials from the host"));
     }
 }
@@ -87,10 +87,10 @@ pub(super) fn sysctl(case: &Case<'_>, problems: &mut Problems) {
         return;
     }
     if is_of_network(&name) || is_of_ipc(&name) {
-        let reason = format_args!("{written:?} is not among the sysctls that Kubernetes calls safe");
-        problems.unsupported(case.path, reason, Some("allow it by allowedUnsafeSysctls in the configuration of the host"));
+        let reason = format_args!("{written:?} is not one of Kubernetes' safe sysctls");
+        problems.unsupported(case.path, reason, Some("allow it with allowedUnsafeSysctls in podstead's configuration"));
     } else {
-        let reason = format_args!("{written:?} is of the whole host, not of a pod");
+        let reason = format_args!("{written:?} applies to the whole host, not to a pod");
         problems.unsupported(case.path, reason, Some("set it on the host, e.g. in /etc/sysctl.d"));
     }
 }
@@ -100,7 +100,11 @@ pub(super) fn amounts(case: &Case<'_>, problems: &mut Problems) {
     for name in case.value.as_object().into_iter().flat_map(|amounts| amounts.keys()) {
         let path = case.path.key(name);
         if name.contains('/') {
-            problems.unsupported(&path, "device plugins are not supported", Some("name the device by a CDI annotation of the pod"));
+            problems.unsupported(
+                &path,
+                "device plugins are not supported",
+                Some("request the device with a CDI annotation on the pod"),
+            );
         }
     }
 }

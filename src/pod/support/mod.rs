@@ -1,5 +1,5 @@
-//! Which fields of a Pod podstead honours: one table ([`table`]), one walk over the Pod that holds it against the table, and the page of
-//! the documentation that is made from it.
+//! Support of Pod fields: one table ([`table`]), one walk that checks a Pod against the table, and the page of the documentation that is
+//! generated from it.
 //!
 //! Every field of the Kubernetes API has an entry, or lies below one that refuses or ignores all that is below it; a test holds the
 //! table against the schema. So nothing in a manifest is silently without effect.
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use table::SECTIONS;
 
-/// What podstead does with a field.
+/// Support of a field.
 #[derive(Clone, Copy, Debug)]
 enum Support {
     /// It has the effect that it has in Kubernetes. The note is for the documentation and may be empty.
@@ -44,7 +44,7 @@ enum Support {
     /// Running the pod without it would not be what its author wants: an error.
     Refused {
         reason: &'static str,
-        /// What to do, or empty.
+        /// The alternative, or empty.
         instead: &'static str,
     },
 }
@@ -63,7 +63,7 @@ struct Case<'a> {
 struct Section {
     #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
     title: &'static str,
-    /// Where the fields are: `spec`, `spec.containers[]`. Empty for the Pod itself.
+    /// Paths of the objects that have the fields: `spec`, `spec.containers[]`. Empty for the Pod itself.
     places: &'static [&'static str],
     /// Fields relative to each place, e.g. `env[].valueFrom`.
     fields: &'static [(&'static str, Support)],
@@ -88,7 +88,7 @@ pub(crate) fn fields_with_effect() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Reports every field that is set and not honoured. The Pod is as written: a default is nobody's wish.
+/// Reports every field that is set and not honoured. The Pod is as written: a default is not the author's request.
 pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     // A Pod that came from JSON goes back to JSON.
     let Ok(Value::Object(members)) = serde_json::to_value(pod) else { return };
@@ -124,7 +124,7 @@ impl Walk<'_> {
             Some(Support::Refused { reason, instead }) => {
                 problems.unsupported(path, reason, Some(*instead).filter(|instead| !instead.is_empty()));
             }
-            None => problems.unsupported(path, "this version does not know the field", None),
+            None => problems.unsupported(path, "this version of podstead does not know the field", None),
         }
     }
 
@@ -147,7 +147,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether Kubernetes could not tell the value from an absent one. `{}` and `false` may be values.
+/// Returns true if Kubernetes could not distinguish the value from an absent one. `{}` and `false` may be values.
 fn is_unset(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -199,7 +199,7 @@ mod tests {
             "nodeSelector: {a: b}, volumes: [{name: v, nfs: {server: a, path: /}}]",
             &[
                 "error spec.containers[0].resources.claims: dynamic resource allocation needs a cluster",
-                "warning spec.nodeSelector: has no effect: nothing is scheduled here, the pod runs on the host that its manifest lies on",
+                "warning spec.nodeSelector: has no effect: podstead does not schedule: the pod runs on the host that has its manifest",
                 "error spec.volumes[0].nfs: not supported",
             ],
         );
@@ -218,9 +218,9 @@ mod tests {
                 "containers: []"
             ),
             [
-                "warning metadata.annotations[kubernetes.io/config.mirror]: has no effect: podstead writes this annotation itself",
-                "warning metadata.generateName: has no effect: a static pod has the name that is written",
-                "warning metadata.resourceVersion: has no effect: a server writes this",
+                "warning metadata.annotations[kubernetes.io/config.mirror]: has no effect: podstead sets this annotation itself",
+                "warning metadata.generateName: has no effect: a static pod uses the name in its manifest",
+                "warning metadata.resourceVersion: has no effect: set by an API server",
             ]
         );
     }
@@ -238,32 +238,32 @@ mod tests {
     #[test]
     fn values_that_cannot_be_honoured_are_reported() {
         for (spec, expected) in [
-            (
-                "nodeName: other",
-                "warning spec.nodeName: has no effect: the pod runs on the host that its manifest lies on, \"edge\"",
-            ),
-            ("serviceAccountName: bot", "error spec.serviceAccountName: there is no API server that knows service accounts"),
+            ("nodeName: other", "warning spec.nodeName: has no effect: the pod runs on the host that has its manifest, \"edge\""),
+            ("serviceAccountName: bot", "error spec.serviceAccountName: podstead has no service accounts"),
             ("os: {name: windows}", "error spec.os.name: this host runs Linux"),
-            ("priorityClassName: high", "warning spec.priorityClassName: has no effect: only system-node-critical has one here"),
+            (
+                "priorityClassName: high",
+                "warning spec.priorityClassName: has no effect: podstead supports only system-node-critical",
+            ),
             (
                 "automountServiceAccountToken: true",
                 "warning spec.automountServiceAccountToken: has no effect: no API server issues tokens",
             ),
             (
                 "schedulerName: mine",
-                "warning spec.schedulerName: has no effect: nothing is scheduled here, the pod runs on the host that its manifest lies on",
+                "warning spec.schedulerName: has no effect: podstead does not schedule: the pod runs on the host that has its manifest",
             ),
             (
                 "tolerations: [{operator: Exists, effect: NoExecute}, {key: a, operator: Exists}]",
-                "warning spec.tolerations: has no effect: the host has no taints, and a static pod tolerates all that evict",
+                "warning spec.tolerations: has no effect: the host has no taints, and a static pod tolerates all NoExecute taints",
             ),
             (
                 "securityContext: {sysctls: [{name: kernel/shm_rmid_forced, value: '1'}, {name: kernel.msgmax, value: '1'}]}",
-                "error spec.securityContext.sysctls[1].name: \"kernel.msgmax\" is not among the sysctls that Kubernetes calls safe",
+                "error spec.securityContext.sysctls[1].name: \"kernel.msgmax\" is not one of Kubernetes' safe sysctls",
             ),
             (
                 "securityContext: {sysctls: [{name: kernel.pid_max, value: '1'}]}",
-                "error spec.securityContext.sysctls[0].name: \"kernel.pid_max\" is of the whole host, not of a pod",
+                "error spec.securityContext.sysctls[0].name: \"kernel.pid_max\" applies to the whole host, not to a pod",
             ),
         ] {
             check(spec, &[expected]);
@@ -303,6 +303,6 @@ mod tests {
                 .unwrap();
         let mut problems = Problems::default();
         judge(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
-        assert_eq!(problems.into_vec()[0].hint.as_deref(), Some("name the device by a CDI annotation of the pod"));
+        assert_eq!(problems.into_vec()[0].hint.as_deref(), Some("request the device with a CDI annotation on the pod"));
     }
 }

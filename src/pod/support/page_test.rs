@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 const HEAD: &str = "\
 # Which fields of a Pod podstead honours
 
-Every field of a v1 Pod is in one of these states. None is passed over in silence: `podstead validate` and the daemon report what is set and not
-honoured, with file, line and field.
+Every field of a v1 Pod is in one of these states. No field is ignored silently: `podstead validate` and the daemon report every
+field that is set but not honoured, with file, line and field.
 
 | state | meaning |
 |---|---|
 | yes | it has the effect that it has in Kubernetes |
-| partly | for the values that the note names; others are reported |
+| partly | it has that effect for the values in the note; other values are reported |
 | ignored | it has no effect here and does no harm: a warning |
-| refused | the pod would not be what its author wants: an error, and the last good version of the pod stays |
+| refused | an error, since the pod would not do what its manifest says; the last accepted version of the pod keeps running |
 
-An entry that is ignored or refused stands for all fields below it. The last column names the tests, as `cargo test --test <first part>` knows
-them, that would fail if the field were passed over; a field without a test of its own is part of what the fields below it show. This page is made
-from the table in `src/pod/support/table.rs` and from the lines `shows:` above the tests by `UPDATE=1 cargo test pod_support_page`.
+An entry that is ignored or refused covers all fields below it. The last column names the tests that fail if the field has no effect, run by
+`cargo test --test <first part>`; a field without its own test is covered by the tests of the fields below it. This page is generated from the table
+in `src/pod/support/table.rs` and from the lines `shows:` above the tests by `UPDATE=1 cargo test pod_support_page`.
 ";
 
 /// Fields that no test shows, each with the reason; what is below them too. An entry goes as soon as there is a test; none is added.
@@ -41,7 +41,7 @@ fn page(shown: &Shown) -> String {
         if !places.is_empty() {
             page.extend(["Fields of ", &places.join(" and "), ".\n\n"]);
         }
-        page.push_str("| field | state | note | shown by |\n|---|---|---|---|\n");
+        page.push_str("| field | state | note | tested by |\n|---|---|---|---|\n");
         for (field, support) in section.fields {
             let (state, note) = state(support);
             let proof = match proof(shown, section, field) {
@@ -56,7 +56,7 @@ fn page(shown: &Shown) -> String {
     page
 }
 
-/// What shows a field at any of its section's places: one code serves them all.
+/// Proof of a field at any of its section's places: the same code serves them all.
 fn proof(shown: &Shown, section: &Section, field: &str) -> Proof {
     let mut tests = BTreeSet::new();
     let mut below = false;

@@ -1,5 +1,5 @@
-//! Which test shows which field: read from lines `/// shows: spec.hostname, spec.subdomain` above tests that would fail if the field
-//! were ignored.
+//! Index from fields to the tests that show them: read from lines `/// shows: spec.hostname, spec.subdomain` above tests that would fail if
+//! the field were ignored.
 //!
 //! A line that names a group speaks for all that is below it; a group is shown as well by a test of any of its fields.
 
@@ -15,7 +15,7 @@ const MAX_GROUP: usize = 15;
 #[derive(Debug, Default)]
 pub(super) struct Shown(BTreeMap<String, BTreeSet<String>>);
 
-/// What shows a field.
+/// Proof that a field has an effect.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Proof {
     /// Tests that name it, or a group that it is in.
@@ -63,7 +63,7 @@ impl Shown {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// What shows the field.
+    /// Proof of the field.
     pub(super) fn proof(&self, field: &str) -> Proof {
         let naming = self.0.iter().filter(|(shown, _)| *shown == field || is_below(field, shown));
         let tests: BTreeSet<&String> = naming.flat_map(|(_, tests)| tests).collect();
@@ -83,12 +83,12 @@ fn test_name(line: &str) -> Option<&str> {
     rest.split_once('(').map(|(name, _)| name)
 }
 
-/// Whether the group holds the field.
+/// Returns true if the group contains the field.
 pub(super) fn is_below(field: &str, group: &str) -> bool {
     field.strip_prefix(group).is_some_and(|rest| rest.starts_with(['.', '[']))
 }
 
-/// Whether a test has to show a field of this kind.
+/// Returns true if a test must show a field of this kind.
 pub(super) fn needs_proof(support: &Support) -> bool {
     match support {
         Support::Honoured(_) | Support::Partly { .. } => true,

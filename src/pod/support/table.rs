@@ -5,7 +5,7 @@ use super::{Section, TABLE, judge};
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Whether fields of the object at `pattern` have entries of their own; a map of labels has not.
+/// Returns true if fields of the object at `pattern` have entries of their own; a map of labels has none.
 pub(super) fn has_fields(pattern: &str) -> bool {
     static PARENTS: LazyLock<HashSet<&str>> =
         LazyLock::new(|| TABLE.keys().filter_map(|field| field.rsplit_once('.')).map(|(parent, _)| parent).collect());
@@ -13,20 +13,18 @@ pub(super) fn has_fields(pattern: &str) -> bool {
 }
 
 const YES: Support = Honoured("");
-const WRITTEN_BY_A_SERVER: Support = ignored("a server writes this");
-const NOT_SCHEDULED: Support = ignored_unless(
-    "nothing is scheduled here, the pod runs on the host that its manifest lies on",
-    &["{}", "\"default-scheduler\""],
-);
+const WRITTEN_BY_A_SERVER: Support = ignored("set by an API server");
+const NOT_SCHEDULED: Support =
+    ignored_unless("podstead does not schedule: the pod runs on the host that has its manifest", &["{}", "\"default-scheduler\""]);
 const NOT_WINDOWS: Support = ignored("this host runs Linux");
 const NO_CLUSTER_STORAGE: Support = refused("needs a cluster", "mount it on the host and use a hostPath volume");
 const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mount it on the host and use a hostPath volume");
-const NO_TCP_HOOK: Support = refused("Kubernetes does not do it either: there the hook fails", "use exec or httpGet");
+const NO_TCP_HOOK: Support = refused("Kubernetes does not support it either: the hook fails there", "use exec or httpGet");
 const NO_SELINUX: Support = refused("SELinux is not supported", "");
 const APPARMOR_TYPE: Support =
-    Honoured("`RuntimeDefault`, also where nothing is said, is the profile `podstead-default` if the host has loaded it");
+    Honoured("`RuntimeDefault`, which is also the default, is the profile `podstead-default` if the host has loaded it");
 const LOCALHOST_APPARMOR: Support = Honoured("the name of a profile that is loaded on the host");
-const LOCALHOST_SECCOMP: Support = Honoured("a file below podstead's directory of seccomp profiles");
+const LOCALHOST_SECCOMP: Support = Honoured("a file below podstead's seccomp profile directory");
 
 const fn ignored(reason: &'static str) -> Support {
     Ignored { reason, silent: &[] }
@@ -60,37 +58,37 @@ pub(super) const SECTIONS: &[Section] = &[
 const POD: &[(&str, Support)] = &[
     ("metadata", YES),
     ("spec", YES),
-    ("status", ignored_unless("podstead observes the status itself", &["{}", "{\"phase\":\"Pending\"}"])),
+    ("status", ignored_unless("podstead reports the status itself", &["{}", "{\"phase\":\"Pending\"}"])),
 ];
 
 const METADATA: &[(&str, Support)] = &[
     (
         "annotations",
         Partly {
-            note: "`cdi.k8s.io/*` name devices of the host; `kubernetes.io/config.*` are podstead's own; the seccomp annotations of Kubernetes before 1.27 are refused",
+            note: "`cdi.k8s.io/*` request devices of the host; `kubernetes.io/config.*` are set by podstead; the seccomp annotations of Kubernetes before 1.27 are refused",
             judge: judge::annotations,
         },
     ),
     ("creationTimestamp", WRITTEN_BY_A_SERVER),
     ("deletionGracePeriodSeconds", WRITTEN_BY_A_SERVER),
     ("deletionTimestamp", WRITTEN_BY_A_SERVER),
-    ("finalizers", ignored("a pod goes when its manifest goes")),
-    ("generateName", ignored("a static pod has the name that is written")),
+    ("finalizers", ignored("a pod is removed when its manifest is removed")),
+    ("generateName", ignored("a static pod uses the name in its manifest")),
     ("generation", WRITTEN_BY_A_SERVER),
     ("labels", YES),
     ("managedFields", WRITTEN_BY_A_SERVER),
-    ("name", Honoured("the pod is called `<name>-<node>`")),
-    ("namespace", Honoured("`default` if it is left out; namespaces need not exist")),
+    ("name", Honoured("the pod is named `<name>-<node>`")),
+    ("namespace", Honoured("`default` if omitted; namespaces need not exist")),
     ("ownerReferences", ignored("the manifest is the pod's only owner")),
     ("resourceVersion", WRITTEN_BY_A_SERVER),
     ("selfLink", WRITTEN_BY_A_SERVER),
-    ("uid", Honoured("kept if it is written; else podstead gives the pod one")),
+    ("uid", Honoured("kept if set; otherwise podstead generates one")),
 ];
 
 const SPEC: &[(&str, Support)] = &[
     ("activeDeadlineSeconds", YES),
     ("affinity", NOT_SCHEDULED),
-    ("automountServiceAccountToken", Partly { note: "`false`; there are no tokens", judge: judge::automount }),
+    ("automountServiceAccountToken", Partly { note: "`false`; podstead has no service account tokens", judge: judge::automount }),
     ("containers", YES),
     ("dnsConfig", YES),
     ("dnsConfig.nameservers", YES),
@@ -98,37 +96,51 @@ const SPEC: &[(&str, Support)] = &[
     ("dnsConfig.options[].name", YES),
     ("dnsConfig.options[].value", YES),
     ("dnsConfig.searches", YES),
-    ("dnsPolicy", Honoured("`ClusterFirst` is podstead's own resolver where it connects pods, else `Default`: the host's")),
-    ("enableServiceLinks", ignored_unless("there are no services", &["true", "false"])),
-    ("ephemeralContainers", refused("a manifest cannot have them", "use podstead exec")),
+    (
+        "dnsPolicy",
+        Honoured(
+            "`ClusterFirst` uses podstead's resolver where podstead provides the pod network; elsewhere it means `Default`, the host's resolver",
+        ),
+    ),
+    ("enableServiceLinks", ignored_unless("podstead has no Services", &["true", "false"])),
+    ("ephemeralContainers", refused("not allowed in a manifest", "use podstead exec")),
     ("hostAliases", YES),
     ("hostAliases[].hostnames", YES),
     ("hostAliases[].ip", YES),
     ("hostIPC", YES),
     ("hostNetwork", YES),
     ("hostPID", YES),
-    ("hostUsers", Honoured("`false` gives the pod users of its own")),
+    ("hostUsers", Honoured("`false` gives the pod its own user namespace")),
     ("hostname", YES),
     ("hostnameOverride", YES),
     ("imagePullSecrets", YES),
     ("imagePullSecrets[].name", YES),
     ("initContainers", YES),
-    ("nodeName", Partly { note: "set to this host's name", judge: judge::node_name }),
+    ("nodeName", Partly { note: "only this host's name", judge: judge::node_name }),
     ("nodeSelector", NOT_SCHEDULED),
     ("os", YES),
     ("os.name", Partly { note: "`linux`", judge: judge::os }),
-    ("overhead", refused("only a runtime class has overhead", "add it to the requests of a container")),
-    ("preemptionPolicy", ignored_unless("pods do not displace each other here", &["\"PreemptLowerPriority\""])),
-    ("priority", ignored_unless("pods do not displace each other here", &["0"])),
-    ("priorityClassName", Partly { note: "`system-node-critical` protects from the OOM killer", judge: judge::priority_class }),
-    ("readinessGates", ignored("nothing sets such conditions here, and the pod is ready without them")),
-    ("resourceClaims", refused("dynamic resource allocation needs a cluster", "name the device by a CDI annotation of the pod")),
-    ("resources", Honoured("its limits hold for containers without some of their own")),
-    ("resources.claims", refused("dynamic resource allocation needs a cluster", "annotate the pod with the names of CDI devices")),
+    ("overhead", refused("only a RuntimeClass sets overhead", "add it to the requests of a container")),
+    ("preemptionPolicy", ignored_unless("podstead does not preempt pods", &["\"PreemptLowerPriority\""])),
+    ("priority", ignored_unless("podstead does not preempt pods", &["0"])),
+    (
+        "priorityClassName",
+        Partly { note: "`system-node-critical`, which protects the pod from the OOM killer", judge: judge::priority_class },
+    ),
+    ("readinessGates", ignored("nothing sets these conditions, and the pod becomes ready without them")),
+    (
+        "resourceClaims",
+        refused("dynamic resource allocation needs a cluster", "request the device with a CDI annotation on the pod"),
+    ),
+    ("resources", Honoured("its limits apply to containers that have none")),
+    (
+        "resources.claims",
+        refused("dynamic resource allocation needs a cluster", "request the device with a CDI annotation on the pod"),
+    ),
     ("resources.limits", Honoured("`cpu`, `memory`, `hugepages-*`")),
     ("resources.requests", Honoured("`cpu`, `memory`, `hugepages-*`")),
     ("restartPolicy", YES),
-    ("runtimeClassName", refused("there is one runtime", "leave it out")),
+    ("runtimeClassName", refused("podstead has only one runtime", "leave it out")),
     ("schedulerName", NOT_SCHEDULED),
     ("schedulingGates", refused("a static pod cannot wait for a scheduler", "leave it out")),
     ("securityContext", YES),
@@ -140,9 +152,9 @@ const SPEC: &[(&str, Support)] = &[
     ("terminationGracePeriodSeconds", YES),
     (
         "tolerations",
-        // What admission adds to every static pod is nobody's wish.
+        // Admission adds this to every static pod: it is not the author's request.
         ignored_unless(
-            "the host has no taints, and a static pod tolerates all that evict",
+            "the host has no taints, and a static pod tolerates all NoExecute taints",
             &["[{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}]"],
         ),
     ),
@@ -154,11 +166,8 @@ const POD_SECURITY: &[(&str, Support)] = &[
     ("appArmorProfile", YES),
     ("appArmorProfile.localhostProfile", LOCALHOST_APPARMOR),
     ("appArmorProfile.type", APPARMOR_TYPE),
-    (
-        "fsGroup",
-        Honoured("emptyDir and persistent volumes belong to the group; a hostPath volume keeps its owner, as in Kubernetes"),
-    ),
-    ("fsGroupChangePolicy", Honoured("for persistent volumes")),
+    ("fsGroup", Honoured("sets the group of emptyDir and persistent volumes; a hostPath volume keeps its owner, as in Kubernetes")),
+    ("fsGroupChangePolicy", Honoured("applies to persistent volumes")),
     ("runAsGroup", YES),
     ("runAsNonRoot", YES),
     ("runAsUser", YES),
@@ -166,16 +175,13 @@ const POD_SECURITY: &[(&str, Support)] = &[
     ("seLinuxOptions", NO_SELINUX),
     ("seccompProfile", YES),
     ("seccompProfile.localhostProfile", LOCALHOST_SECCOMP),
-    ("seccompProfile.type", Honoured("`RuntimeDefault` if it is left out")),
+    ("seccompProfile.type", Honoured("`RuntimeDefault` if omitted")),
     ("supplementalGroups", YES),
     ("supplementalGroupsPolicy", YES),
     ("sysctls", YES),
     (
         "sysctls[].name",
-        Partly {
-            note: "the sysctls that Kubernetes calls safe, and those that `allowedUnsafeSysctls` names in the configuration",
-            judge: judge::sysctl,
-        },
+        Partly { note: "Kubernetes' safe sysctls, and those in `allowedUnsafeSysctls` in the configuration", judge: judge::sysctl },
     ),
     ("sysctls[].value", YES),
     ("windowsOptions", NOT_WINDOWS),
@@ -187,7 +193,7 @@ const VOLUME: &[(&str, Support)] = &[
     ("azureFile", NO_CLUSTER_STORAGE),
     ("cephfs", NO_OLD_STORAGE),
     ("cinder", NO_CLUSTER_STORAGE),
-    ("configMap", Honoured("in memory; a change of the object changes all files at once, without a restart")),
+    ("configMap", Honoured("in memory; a change of the object updates all files at once, without a restart")),
     ("configMap.defaultMode", YES),
     ("configMap.items", YES),
     ("configMap.items[].key", YES),
@@ -196,7 +202,7 @@ const VOLUME: &[(&str, Support)] = &[
     ("configMap.name", YES),
     ("configMap.optional", YES),
     ("csi", NO_CLUSTER_STORAGE),
-    ("downwardAPI", Honoured("an edit of labels or annotations changes all files at once, without a restart")),
+    ("downwardAPI", Honoured("a change of labels or annotations updates all files at once, without a restart")),
     ("downwardAPI.defaultMode", YES),
     ("downwardAPI.items", YES),
     ("downwardAPI.items[].fieldRef", YES),
@@ -210,29 +216,32 @@ const VOLUME: &[(&str, Support)] = &[
     ("downwardAPI.items[].resourceFieldRef.resource", YES),
     ("emptyDir", YES),
     ("emptyDir.medium", Honoured("disk, `Memory`, `HugePages` or `HugePages-<size>`")),
-    ("emptyDir.sizeLimit", Honoured("in memory the kernel limits; on disk the pod is evicted when it has used more")),
+    (
+        "emptyDir.sizeLimit",
+        Honoured("in memory the kernel enforces the limit; on disk the pod is evicted when it exceeds the limit"),
+    ),
     ("ephemeral", NO_CLUSTER_STORAGE),
     ("fc", refused("not supported", "mount it on the host and use a hostPath volume")),
     ("flexVolume", refused("not supported", "mount it on the host and use a hostPath volume")),
     ("flocker", NO_OLD_STORAGE),
     ("gcePersistentDisk", NO_CLUSTER_STORAGE),
-    ("gitRepo", refused("Kubernetes has disabled this type", "clone in an init container into an emptyDir volume")),
+    ("gitRepo", refused("Kubernetes has disabled this type", "clone the repository into an emptyDir volume in an init container")),
     ("glusterfs", NO_OLD_STORAGE),
     ("hostPath", YES),
     ("hostPath.path", YES),
     ("hostPath.type", YES),
-    ("image", Honoured("read-only, nothing in it can be executed")),
+    ("image", Honoured("read-only; files in it cannot be executed")),
     ("image.pullPolicy", YES),
     ("image.reference", YES),
     ("iscsi", refused("not supported", "mount it on the host and use a hostPath volume")),
     ("name", YES),
     ("nfs", refused("not supported", "mount it on the host and use a hostPath volume")),
-    ("persistentVolumeClaim", Honoured("a directory of this host that outlives the pod")),
+    ("persistentVolumeClaim", Honoured("a directory on this host that outlives the pod")),
     ("persistentVolumeClaim.claimName", YES),
     ("persistentVolumeClaim.readOnly", YES),
     ("photonPersistentDisk", NO_OLD_STORAGE),
     ("portworxVolume", NO_CLUSTER_STORAGE),
-    ("projected", Honoured("in memory; a change of a source changes all files at once, without a restart")),
+    ("projected", Honoured("in memory; a change of a source updates all files at once, without a restart")),
     ("projected.defaultMode", YES),
     ("projected.sources", YES),
     ("projected.sources[].clusterTrustBundle", refused("needs a cluster", "put the certificates into a ConfigMap")),
@@ -266,7 +275,7 @@ const VOLUME: &[(&str, Support)] = &[
     ("quobyte", NO_OLD_STORAGE),
     ("rbd", NO_OLD_STORAGE),
     ("scaleIO", NO_OLD_STORAGE),
-    ("secret", Honoured("in memory; a change of the object changes all files at once, without a restart")),
+    ("secret", Honoured("in memory; a change of the object updates all files at once, without a restart")),
     ("secret.defaultMode", YES),
     ("secret.items", YES),
     ("secret.items[].key", YES),
@@ -283,7 +292,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("command", YES),
     ("env", YES),
     ("env[].name", YES),
-    ("env[].value", Honoured("`$(NAME)` is replaced by variables declared before it")),
+    ("env[].value", Honoured("`$(NAME)` refers to a variable declared before it")),
     ("env[].valueFrom", YES),
     ("env[].valueFrom.configMapKeyRef", Honoured("a change of the value restarts the container")),
     ("env[].valueFrom.configMapKeyRef.key", YES),
@@ -314,12 +323,12 @@ const CONTAINER: &[(&str, Support)] = &[
     ("envFrom[].secretRef.name", YES),
     ("envFrom[].secretRef.optional", YES),
     ("image", YES),
-    ("imagePullPolicy", Honoured("with `Always`, an image that is present is used when its registry cannot be reached")),
+    ("imagePullPolicy", Honoured("with `Always`, an image that is present is used if its registry is unreachable")),
     ("lifecycle", YES),
     ("lifecycle.postStart", YES),
     ("lifecycle.postStart.exec", YES),
     ("lifecycle.postStart.exec.command", YES),
-    ("lifecycle.postStart.httpGet", Honoured("any answer is a success, as in Kubernetes")),
+    ("lifecycle.postStart.httpGet", Honoured("any response counts as a success, as in Kubernetes")),
     ("lifecycle.postStart.httpGet.host", YES),
     ("lifecycle.postStart.httpGet.httpHeaders", YES),
     ("lifecycle.postStart.httpGet.httpHeaders[].name", YES),
@@ -330,10 +339,10 @@ const CONTAINER: &[(&str, Support)] = &[
     ("lifecycle.postStart.sleep", YES),
     ("lifecycle.postStart.sleep.seconds", YES),
     ("lifecycle.postStart.tcpSocket", NO_TCP_HOOK),
-    ("lifecycle.preStop", Honoured("when the host shuts down, all but `httpGet` over HTTPS")),
+    ("lifecycle.preStop", Honoured("runs when the host shuts down as well, except `httpGet` over HTTPS")),
     ("lifecycle.preStop.exec", YES),
     ("lifecycle.preStop.exec.command", YES),
-    ("lifecycle.preStop.httpGet", Honoured("any answer is a success, as in Kubernetes")),
+    ("lifecycle.preStop.httpGet", Honoured("any response counts as a success, as in Kubernetes")),
     ("lifecycle.preStop.httpGet.host", YES),
     ("lifecycle.preStop.httpGet.httpHeaders", YES),
     ("lifecycle.preStop.httpGet.httpHeaders[].name", YES),
@@ -345,7 +354,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("lifecycle.preStop.sleep.seconds", YES),
     ("lifecycle.preStop.tcpSocket", NO_TCP_HOOK),
     ("lifecycle.stopSignal", YES),
-    ("livenessProbe", Honoured("an edit takes effect on the running container, without a restart")),
+    ("livenessProbe", Honoured("a change takes effect on the running container, without a restart")),
     ("livenessProbe.exec", YES),
     ("livenessProbe.exec.command", YES),
     ("livenessProbe.failureThreshold", YES),
@@ -369,13 +378,13 @@ const CONTAINER: &[(&str, Support)] = &[
     ("livenessProbe.terminationGracePeriodSeconds", YES),
     ("livenessProbe.timeoutSeconds", YES),
     ("name", YES),
-    ("ports", Honoured("they inform; probes and hooks go by their names")),
+    ("ports", Honoured("informational; probes and hooks refer to ports by name")),
     ("ports[].containerPort", YES),
     ("ports[].hostIP", YES),
-    ("ports[].hostPort", Honoured("a pod whose port another pod or the host has waits; `[::1]` leads to no pod")),
+    ("ports[].hostPort", Honoured("the pod waits while another pod or the host uses the port; `[::1]` is not forwarded to pods")),
     ("ports[].name", YES),
     ("ports[].protocol", YES),
-    ("readinessProbe", Honoured("an edit takes effect on the running container, without a restart")),
+    ("readinessProbe", Honoured("a change takes effect on the running container, without a restart")),
     ("readinessProbe.exec", YES),
     ("readinessProbe.exec.command", YES),
     ("readinessProbe.failureThreshold", YES),
@@ -396,14 +405,20 @@ const CONTAINER: &[(&str, Support)] = &[
     ("readinessProbe.tcpSocket", YES),
     ("readinessProbe.tcpSocket.host", YES),
     ("readinessProbe.tcpSocket.port", YES),
-    ("readinessProbe.terminationGracePeriodSeconds", refused("a readiness probe stops nothing", "leave it out")),
+    ("readinessProbe.terminationGracePeriodSeconds", refused("a readiness probe does not stop the container", "leave it out")),
     ("readinessProbe.timeoutSeconds", YES),
-    ("resizePolicy", Honoured("cpu and memory of a running container change without a restart unless it says `RestartContainer`")),
+    ("resizePolicy", Honoured("cpu and memory of a running container change without a restart unless it is `RestartContainer`")),
     ("resizePolicy[].resourceName", YES),
     ("resizePolicy[].restartPolicy", YES),
     ("resources", YES),
-    ("resources.claims", refused("dynamic resource allocation needs a cluster", "name the device by a CDI annotation of the pod")),
-    ("resources.limits", Partly { note: "`cpu`, `memory`, `hugepages-*`; `ephemeral-storage` by eviction", judge: judge::amounts }),
+    (
+        "resources.claims",
+        refused("dynamic resource allocation needs a cluster", "request the device with a CDI annotation on the pod"),
+    ),
+    (
+        "resources.limits",
+        Partly { note: "`cpu`, `memory`, `hugepages-*`; `ephemeral-storage` is enforced by eviction", judge: judge::amounts },
+    ),
     (
         "resources.requests",
         Partly { note: "`cpu`, `memory`, `hugepages-*`; `ephemeral-storage` reserves nothing", judge: judge::amounts },
@@ -414,7 +429,7 @@ const CONTAINER: &[(&str, Support)] = &[
     ("restartPolicyRules[].exitCodes.operator", YES),
     ("restartPolicyRules[].exitCodes.values", YES),
     ("securityContext", YES),
-    ("startupProbe", Honoured("an edit takes effect on the running container, without a restart")),
+    ("startupProbe", Honoured("a change takes effect on the running container, without a restart")),
     ("startupProbe.exec", YES),
     ("startupProbe.exec.command", YES),
     ("startupProbe.failureThreshold", YES),
@@ -474,11 +489,11 @@ const CONTAINER_SECURITY: &[(&str, Support)] = &[
     ("seLinuxOptions", NO_SELINUX),
     ("seccompProfile", YES),
     ("seccompProfile.localhostProfile", LOCALHOST_SECCOMP),
-    ("seccompProfile.type", Honoured("the pod's if it is left out")),
+    ("seccompProfile.type", Honoured("the pod's value if omitted")),
     ("windowsOptions", NOT_WINDOWS),
 ];
 
-const MAIN_CONTAINER: &[(&str, Support)] = &[("restartPolicy", Honoured("goes before the pod's"))];
+const MAIN_CONTAINER: &[(&str, Support)] = &[("restartPolicy", Honoured("overrides the pod's"))];
 
 const INIT_CONTAINER: &[(&str, Support)] =
-    &[("restartPolicy", Honoured("`Always` makes it a sidecar; `OnFailure` and `Never` go before the pod's"))];
+    &[("restartPolicy", Honoured("`Always` makes it a sidecar; `OnFailure` and `Never` override the pod's"))];

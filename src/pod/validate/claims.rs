@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, as the API server checks them, and what of them has no meaning on a host of its own.
+//! PersistentVolumeClaims, as the API server checks them, and their fields without a meaning on a single host.
 
 use super::names::{dns_label, dns_subdomain};
 use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;
@@ -46,14 +46,14 @@ fn check_spec(spec: &PersistentVolumeClaimSpec, path: &FieldPath, problems: &mut
         problems.one_of(&place.index(index), mode, &ACCESS_MODES);
     }
     if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
-        problems.forbidden(&place, "ReadWriteOncePod may not stand with other modes");
+        problems.forbidden(&place, "ReadWriteOncePod may not be used with other access modes");
     }
     let place = path.child("resources.requests").key("storage");
     let request = resources.as_ref().and_then(|resources| resources.requests.as_ref()?.get("storage"));
     match request.map(|request| (request, Amount::read(request))) {
         None => problems.required(&place, ""),
         Some((_, Ok(amount))) if !amount.is_zero() && !amount.is_negative() => {}
-        Some((request, Ok(_))) => problems.invalid(&place, &request.0, "must be more than nothing"),
+        Some((request, Ok(_))) => problems.invalid(&place, &request.0, "must be greater than 0"),
         Some((request, Err(error))) => problems.invalid(&place, &request.0, error),
     }
     if text(volume_mode) == "Block" {
@@ -63,7 +63,7 @@ fn check_spec(spec: &PersistentVolumeClaimSpec, path: &FieldPath, problems: &mut
     }
     if data_source.is_some() || data_source_ref.is_some() {
         let instead = Some("fill the volume in an init container");
-        problems.unsupported(&path.child("dataSource"), "there is nothing to copy from", instead);
+        problems.unsupported(&path.child("dataSource"), "data sources are not supported", instead);
     }
     for (name, is_set) in [
         ("selector", selector.is_some()),
@@ -71,7 +71,7 @@ fn check_spec(spec: &PersistentVolumeClaimSpec, path: &FieldPath, problems: &mut
         ("volumeAttributesClassName", !text(volume_attributes_class_name).is_empty()),
     ] {
         if is_set {
-            problems.ignored(&path.child(name), "each claim has a directory of its own");
+            problems.ignored(&path.child(name), "each claim has its own directory");
         }
     }
 }
@@ -100,8 +100,8 @@ mod tests {
         check_claim(
             "spec: {accessModes: [ReadWriteOncePod, ReadWriteOnce], resources: {requests: {storage: '0'}}}",
             &[
-                "spec.accessModes: forbidden: ReadWriteOncePod may not stand with other modes",
-                "spec.resources.requests[storage]: invalid value \"0\": must be more than nothing",
+                "spec.accessModes: forbidden: ReadWriteOncePod may not be used with other access modes",
+                "spec.resources.requests[storage]: invalid value \"0\": must be greater than 0",
             ],
         );
     }
@@ -112,7 +112,7 @@ mod tests {
         check_claim(&format!("spec: {{{plain}, volumeMode: Block}}"), &["spec.volumeMode: raw block devices are not supported"]);
         check_claim(
             &format!("spec: {{{plain}, volumeName: pv-1}}"),
-            &["spec.volumeName: has no effect: each claim has a directory of its own"],
+            &["spec.volumeName: has no effect: each claim has its own directory"],
         );
     }
 }

@@ -7,7 +7,7 @@ use crate::pod::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use std::collections::HashSet;
 
-/// What a container's checks need to know of its pod.
+/// Facts about the pod for the checks of a container.
 struct Surroundings<'a> {
     spec: &'a PodSpec,
     /// Names of all containers.

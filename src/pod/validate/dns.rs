@@ -30,7 +30,7 @@ pub(super) fn check(spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
         problems.too_long(&path_of_config.child("searches"), MAX_SEARCHES, "domains");
     }
     if searches.join(" ").len() > MAX_SEARCH_CHARS {
-        problems.too_long(&path_of_config.child("searches"), MAX_SEARCH_CHARS, "characters, blanks between domains included");
+        problems.too_long(&path_of_config.child("searches"), MAX_SEARCH_CHARS, "characters, including blanks between domains");
     }
     for (index, domain) in searches.iter().enumerate() {
         problems.rule(&path_of_config.child("searches").index(index), domain, search_domain(domain));
@@ -92,7 +92,7 @@ mod tests {
         check(&domains(32, &"a".repeat(63)), &[]);
         check(
             &domains(32, &format!("{}.b", "a".repeat(62))),
-            &["spec.dnsConfig.searches: too long: must be at most 2048 characters, blanks between domains included"],
+            &["spec.dnsConfig.searches: too long: must be at most 2048 characters, including blanks between domains"],
         );
     }
 

@@ -19,7 +19,10 @@ pub(super) fn check(container: &Container, names: &[&str], volumes: &[Volume], p
         problems.required_text(&path.child("name"), &variable.name, environment_name);
         problems.optional_text(&path.child("value"), text(&variable.value), no_nul);
         if !declared.insert(&variable.name) && !refers_to_itself(variable) {
-            problems.suspicious(&path.child("name"), format_args!("{:?} is declared before; the last value counts", variable.name));
+            problems.suspicious(
+                &path.child("name"),
+                format_args!("{:?} is declared more than once; the last value is used", variable.name),
+            );
         }
         check_value(variable, names, volumes, &path, problems);
     }
@@ -137,7 +140,7 @@ pub(super) fn check_volume_field_ref(selector: &ObjectFieldSelector, path: &Fiel
             | FieldRef::HostIps
             | FieldRef::PodIp
             | FieldRef::PodIps,
-        ) => problems.invalid(&path.child("fieldPath"), &selector.field_path, "must be a field of metadata in a volume"),
+        ) => problems.invalid(&path.child("fieldPath"), &selector.field_path, "must be a field of metadata when used in a volume"),
     }
 }
 
@@ -208,7 +211,7 @@ mod tests {
         check_container(
             "env: [{name: A, value: a}, {name: A, value: b}]",
             "",
-            &["{P}.env[1].name: \"A\" is declared before; the last value counts"],
+            &["{P}.env[1].name: \"A\" is declared more than once; the last value is used"],
         );
         check_container(
             "env: [{name: A, value: \"a\\0\"}]",

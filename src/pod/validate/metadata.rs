@@ -47,7 +47,7 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
         problems.invalid(&path.key(&error.annotation), &error.text, "must be the name of a CDI device, vendor.com/class=name");
     }
     if bytes > MAX_ANNOTATIONS_BYTES {
-        problems.too_long(path, MAX_ANNOTATIONS_BYTES, "bytes, keys and values of all annotations together");
+        problems.too_long(path, MAX_ANNOTATIONS_BYTES, "bytes for the keys and values of all annotations together");
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         check(&format!("name: a, annotations: {{b: {}}}", "x".repeat(256 * 1024 - 1)), &[]);
         check(
             &format!("name: a, annotations: {{b: {}}}", "x".repeat(256 * 1024)),
-            &["metadata.annotations: too long: must be at most 262144 bytes, keys and values of all annotations together"],
+            &["metadata.annotations: too long: must be at most 262144 bytes for the keys and values of all annotations together"],
         );
     }
 }

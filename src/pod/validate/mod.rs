@@ -1,4 +1,4 @@
-//! What the API server checks when a Pod is created (kubelet rule A20), one file for each area.
+//! Checks of the API server when a Pod is created (kubelet rule A20), one file for each area.
 //!
 //! In: a defaulted Pod with its name as written. Out: every rule that it breaks. A check reports and goes on, and a part that is not
 //! there is reported by whoever requires it, once. What podstead does not support is not judged here but in `support`; a field may be
@@ -42,7 +42,7 @@ pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     }
 }
 
-/// Whether a variable may have this name. A key of an object that is no name is left out of an `envFrom`.
+/// Returns true if a variable may have this name. A key of an object that is no name is left out of an `envFrom`.
 pub(super) fn is_environment_name(text: &str) -> bool {
     !text.is_empty() && names::environment_name(text).is_ok()
 }

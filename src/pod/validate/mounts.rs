@@ -61,7 +61,7 @@ pub(super) fn container_path(text: &str) -> Rule {
     } else if parts(text).next().is_none() {
         Err("must not be the container's root")
     } else if OWN.iter().any(|own| parts(text).eq([*own])) {
-        Err("must not be /proc or /sys: every container has its own there; mount it below, or elsewhere, such as on /host/proc")
+        Err("must not be /proc or /sys, since every container has its own: use a path below, or another one such as /host/proc")
     } else {
         no_steps_back(text).and_then(|()| no_nul(text))
     }
@@ -92,7 +92,7 @@ fn check_propagation(mount: &VolumeMount, privileged: bool, path: &FieldPath, pr
     if propagation == "Bidirectional" && parts(&mount.mount_path).eq(["dev"]) {
         problems
             .forbidden(&path.child("mountPropagation"), "on /dev, the container's own /dev/pts would hide the host's terminals");
-        problems.hint(Some("HostToContainer shows the container what the host mounts there".to_owned()));
+        problems.hint(Some("use HostToContainer to show the container what the host mounts there".to_owned()));
     }
     let recursive = text(&mount.recursive_read_only);
     let path = path.child("recursiveReadOnly");
@@ -138,11 +138,11 @@ mod tests {
             ("/a/../b", "must not contain '..'"),
             (
                 "/proc",
-                "must not be /proc or /sys: every container has its own there; mount it below, or elsewhere, such as on /host/proc",
+                "must not be /proc or /sys, since every container has its own: use a path below, or another one such as /host/proc",
             ),
             (
                 "//sys/.",
-                "must not be /proc or /sys: every container has its own there; mount it below, or elsewhere, such as on /host/proc",
+                "must not be /proc or /sys, since every container has its own: use a path below, or another one such as /host/proc",
             ),
         ] {
             check(

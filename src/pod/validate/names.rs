@@ -134,7 +134,7 @@ pub(super) fn ip(text: &str) -> Rule {
     rule(text.parse::<IpAddr>().is_ok(), "must be an IP address such as 10.9.8.7 or 2001:db8::ffff")
 }
 
-/// Whether the address is the one that stands for all of the host's.
+/// Returns true if the address stands for all addresses of the host.
 pub(super) fn is_unspecified_ip(text: &str) -> bool {
     text.is_empty() || text.parse::<IpAddr>().is_ok_and(|ip| ip == IpAddr::V4(Ipv4Addr::UNSPECIFIED) || ip.is_unspecified())
 }

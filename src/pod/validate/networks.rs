@@ -1,4 +1,4 @@
-//! Annotations about networks: what a plugin would be told, and what limits of traffic mean.
+//! Annotations about networks: arguments for plugins, and bandwidth limits.
 //!
 //! The API server takes any text; multus and the kubelet fail when the pod starts.
 
@@ -60,19 +60,19 @@ mod tests {
         check(
             "k8s.v1.cni.cncf.io/networks: 'a@eth0'",
             "",
-            &["metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"a@eth0\": [0]: interface eth0 is there already"],
+            &["metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"a@eth0\": [0]: interface eth0 is listed already"],
         );
         check(
             "k8s.v1.cni.cncf.io/networks: '[{\"name\": \"a\", \"ipam-claim-reference\": \"x\"}]'",
             "",
             &[
-                "metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"[{\\\"name\\\": \\\"a\\\", \\\"ipam-claim-reference\\\": \\\"x\\\"}]\": [0]: ipam-claim-reference needs a cluster: name the address in ips",
+                "metadata.annotations[k8s.v1.cni.cncf.io/networks]: invalid value \"[{\\\"name\\\": \\\"a\\\", \\\"ipam-claim-reference\\\": \\\"x\\\"}]\": [0]: ipam-claim-reference needs a cluster: set the address in ips",
             ],
         );
         check(
             "v1.multus-cni.io/default-network: 'a,b'",
             "",
-            &["metadata.annotations[v1.multus-cni.io/default-network]: invalid value \"a,b\": one network is to be named"],
+            &["metadata.annotations[v1.multus-cni.io/default-network]: invalid value \"a,b\": must name one network"],
         );
         check(
             "k8s.v1.cni.cncf.io/networks: a",

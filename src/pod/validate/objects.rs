@@ -43,7 +43,7 @@ pub(in crate::pod) fn secret(secret: &Secret, problems: &mut Problems) {
         _ => &[],
     };
     for key in required.iter().filter(|key| data().all(|(present, _)| present != **key)) {
-        problems.required(&FieldPath::root("data").key(key), &format!("every Secret of type {} has it", text(&secret.type_)));
+        problems.required(&FieldPath::root("data").key(key), &format!("every Secret of type {} must have it", text(&secret.type_)));
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) fn check(ports: &[ContainerPort], on_host_network: bool, path: &Field
         if port.container_port != 0
             && !numbers.insert((port.container_port, text(&port.protocol), text(&port.host_ip), port.host_port))
         {
-            problems.suspicious(&path.child("containerPort"), format_args!("port {} is listed before", port.container_port));
+            problems
+                .suspicious(&path.child("containerPort"), format_args!("port {} is listed more than once", port.container_port));
         }
         let host_port = port.host_port.unwrap_or(0);
         if port.container_port == 0 {
@@ -125,7 +126,7 @@ mod tests {
         check_container(
             "ports: [{containerPort: 53}, {containerPort: 53}]",
             "",
-            &["{P}.ports[1].containerPort: port 53 is listed before"],
+            &["{P}.ports[1].containerPort: port 53 is listed more than once"],
         );
     }
 

@@ -22,7 +22,7 @@ pub(super) fn check(container: &Container, path: &FieldPath, problems: &mut Prob
         let path = path.child("readinessProbe");
         check_probe(probe, &path, problems);
         if probe.termination_grace_period_seconds.is_some() {
-            problems.forbidden(&path.child("terminationGracePeriodSeconds"), "a readiness probe stops nothing");
+            problems.forbidden(&path.child("terminationGracePeriodSeconds"), "a readiness probe does not stop the container");
         }
     }
 }
@@ -208,7 +208,7 @@ mod tests {
         check_container(
             &with("readinessProbe", 5),
             "",
-            &["{P}.readinessProbe.terminationGracePeriodSeconds: forbidden: a readiness probe stops nothing"],
+            &["{P}.readinessProbe.terminationGracePeriodSeconds: forbidden: a readiness probe does not stop the container"],
         );
     }
 }

@@ -19,16 +19,16 @@ pub(super) fn check(resources: &ResourceRequirements, path: &FieldPath, problems
         match limits.get(name) {
             Some(limit) if request > limit => problems.invalid(&path, spelled(resources, name), "must not be above the limit"),
             Some(limit) if request < limit && !may_overcommit(name) => {
-                problems.invalid(&path, spelled(resources, name), "must be equal to the limit: it cannot be shared");
+                problems.invalid(&path, spelled(resources, name), "must be equal to the limit: it cannot be overcommitted");
             }
-            None if !may_overcommit(name) => problems.required(&path.clone(), "the limit must be set: it cannot be shared"),
+            None if !may_overcommit(name) => problems.required(&path.clone(), "the limit must be set: it cannot be overcommitted"),
             Some(_) | None => {}
         }
     }
     let has = |name: &str| limits.contains_key(name) || requests.contains_key(name);
     let hugepages = limits.keys().chain(requests.keys()).any(|name| name.starts_with(HUGEPAGES));
     if hugepages && !has("cpu") && !has("memory") {
-        problems.forbidden(path, "huge pages need a limit or request of cpu or memory beside them");
+        problems.forbidden(path, "huge pages also need a limit or request of cpu or memory");
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
             "requests: {memory: 1, hugepages-: 1}, limits: {memory: 1}",
             &[
                 "{P}.resources.requests[hugepages-]: invalid value \"hugepages-\": must be one of \"cpu\", \"memory\", \"ephemeral-storage\", \"hugepages-<size>\"",
-                "{P}.resources.requests[hugepages-]: is required: the limit must be set: it cannot be shared",
+                "{P}.resources.requests[hugepages-]: is required: the limit must be set: it cannot be overcommitted",
             ],
         );
     }
@@ -185,15 +185,17 @@ mod tests {
         check("limits: {hugepages-2Mi: 4Mi, memory: 1Mi}", &[]);
         check(
             "limits: {hugepages-2Mi: 4Mi}",
-            &["{P}.resources: forbidden: huge pages need a limit or request of cpu or memory beside them"],
+            &["{P}.resources: forbidden: huge pages also need a limit or request of cpu or memory"],
         );
         check(
             "requests: {hugepages-2Mi: 2Mi, cpu: 1}, limits: {hugepages-2Mi: 4Mi}",
-            &["{P}.resources.requests[hugepages-2Mi]: invalid value \"2Mi\": must be equal to the limit: it cannot be shared"],
+            &[
+                "{P}.resources.requests[hugepages-2Mi]: invalid value \"2Mi\": must be equal to the limit: it cannot be overcommitted",
+            ],
         );
         check(
             "requests: {hugepages-2Mi: 2Mi, cpu: 1}",
-            &["{P}.resources.requests[hugepages-2Mi]: is required: the limit must be set: it cannot be shared"],
+            &["{P}.resources.requests[hugepages-2Mi]: is required: the limit must be set: it cannot be overcommitted"],
         );
     }
 

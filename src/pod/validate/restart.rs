@@ -13,7 +13,7 @@ pub(super) fn check(container: &Container, path: &FieldPath, problems: &mut Prob
     let at = path.child("restartPolicy");
     if policy.is_empty() {
         if !rules.is_empty() {
-            problems.required(&at, "a container with restartPolicyRules has a restartPolicy of its own");
+            problems.required(&at, "a container with restartPolicyRules must set its own restartPolicy");
         }
         return;
     }
@@ -53,7 +53,7 @@ mod tests {
         check_container(
             rule,
             "",
-            &["{P}.restartPolicy: is required: a container with restartPolicyRules has a restartPolicy of its own"],
+            &["{P}.restartPolicy: is required: a container with restartPolicyRules must set its own restartPolicy"],
         );
         check_container(
             "restartPolicy: Sometimes",

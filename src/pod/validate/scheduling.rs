@@ -1,5 +1,5 @@
-//! What a scheduler would read: tolerations, affinity, spread. It has no effect on one host, but a wrong one is a mistake all the
-//! same, and the manifest may go to a cluster some day.
+//! Fields for a scheduler: tolerations, affinity, spread. They have no effect on one host, but a wrong one is a mistake all the same, and the
+//! manifest may go to a cluster some day.
 
 use super::metadata::labels;
 use super::names::{Rule, dns_label, label_value, qualified_name};

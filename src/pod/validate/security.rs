@@ -82,11 +82,7 @@ fn check_capabilities(capabilities: &Capabilities, path: &FieldPath, problems: &
         for (index, name) in names.iter().enumerate() {
             let word = bare(name);
             if word != "ALL" && !known_capabilities().any(|known| known == word) {
-                problems.invalid(
-                    &path.child(list_name).index(index),
-                    name,
-                    "must be ALL or a capability of Linux such as NET_ADMIN",
-                );
+                problems.invalid(&path.child(list_name).index(index), name, "must be ALL or a Linux capability such as NET_ADMIN");
                 problems.hint(did_you_mean(&word, known_capabilities()));
             }
         }
@@ -110,10 +106,10 @@ fn check_sysctls(sysctls: &[Sysctl], spec: &PodSpec, path: &FieldPath, problems:
         problems.required_text(&path, &sysctl.name, sysctl_name);
         let name = dotted(&sysctl.name);
         if spec.host_network == Some(true) && is_of_network(&name) {
-            problems.invalid(&path, &sysctl.name, "may not be set when hostNetwork is true: it would be the host's");
+            problems.invalid(&path, &sysctl.name, "may not be set when hostNetwork is true: it would change the host's value");
         }
         if spec.host_ipc == Some(true) && is_of_ipc(&name) {
-            problems.invalid(&path, &sysctl.name, "may not be set when hostIPC is true: it would be the host's");
+            problems.invalid(&path, &sysctl.name, "may not be set when hostIPC is true: it would change the host's value");
         }
         if !name.is_empty() && !names.insert(name) {
             problems.duplicate(&path, &sysctl.name);
@@ -244,8 +240,8 @@ mod tests {
         container(
             "capabilities: {add: [NET_ADMN], drop: [all, EVERYTHING]}",
             &[
-                "{P}.securityContext.capabilities.add[0]: invalid value \"NET_ADMN\": must be ALL or a capability of Linux such as NET_ADMIN",
-                "{P}.securityContext.capabilities.drop[1]: invalid value \"EVERYTHING\": must be ALL or a capability of Linux such as NET_ADMIN",
+                "{P}.securityContext.capabilities.add[0]: invalid value \"NET_ADMN\": must be ALL or a Linux capability such as NET_ADMIN",
+                "{P}.securityContext.capabilities.drop[1]: invalid value \"EVERYTHING\": must be ALL or a Linux capability such as NET_ADMIN",
             ],
         );
     }
@@ -327,15 +323,15 @@ mod tests {
             "sysctls: [{name: net.a.b, value: '1'}, {name: kernel.msgmax, value: '1'}]",
             "hostNetwork: true",
             &[
-                "spec.securityContext.sysctls[0].name: invalid value \"net.a.b\": may not be set when hostNetwork is true: it would be the host's",
+                "spec.securityContext.sysctls[0].name: invalid value \"net.a.b\": may not be set when hostNetwork is true: it would change the host's value",
             ],
         );
         pod(
             "sysctls: [{name: net.a.b, value: '1'}, {name: kernel.msgmax, value: '1'}, {name: fs/mqueue/msg_max, value: '1'}]",
             "hostIPC: true",
             &[
-                "spec.securityContext.sysctls[1].name: invalid value \"kernel.msgmax\": may not be set when hostIPC is true: it would be the host's",
-                "spec.securityContext.sysctls[2].name: invalid value \"fs/mqueue/msg_max\": may not be set when hostIPC is true: it would be the host's",
+                "spec.securityContext.sysctls[1].name: invalid value \"kernel.msgmax\": may not be set when hostIPC is true: it would change the host's value",
+                "spec.securityContext.sysctls[2].name: invalid value \"fs/mqueue/msg_max\": may not be set when hostIPC is true: it would change the host's value",
             ],
         );
     }

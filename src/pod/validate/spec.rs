@@ -33,7 +33,8 @@ pub(super) fn check(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &Fi
 
 fn check_times(spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
     if let Some(seconds) = spec.termination_grace_period_seconds.filter(|seconds| *seconds < 0) {
-        problems.suspicious(&path.child("terminationGracePeriodSeconds"), format_args!("{seconds} is negative and means 1"));
+        problems
+            .suspicious(&path.child("terminationGracePeriodSeconds"), format_args!("{seconds} is negative and is treated as 1"));
     }
     if let Some(seconds) = spec.active_deadline_seconds.filter(|seconds| !(1..=i64::from(i32::MAX)).contains(seconds)) {
         problems.invalid(&path.child("activeDeadlineSeconds"), seconds, "must be between 1 and 2147483647");
@@ -145,7 +146,7 @@ mod tests {
         check(
             "terminationGracePeriodSeconds: -1, activeDeadlineSeconds: 0",
             &[
-                "spec.terminationGracePeriodSeconds: -1 is negative and means 1",
+                "spec.terminationGracePeriodSeconds: -1 is negative and is treated as 1",
                 "spec.activeDeadlineSeconds: invalid value 0: must be between 1 and 2147483647",
             ],
         );
@@ -197,7 +198,7 @@ mod tests {
         check(
             &format!("subdomain: {subdomain}, setHostnameAsFQDN: true"),
             &[&format!(
-                "spec.setHostnameAsFQDN: invalid value true: host name \"web-edge.{subdomain}.shop.svc.cluster.local\" is too long: 72 bytes, at most 64 are possible"
+                "spec.setHostnameAsFQDN: invalid value true: host name \"web-edge.{subdomain}.shop.svc.cluster.local\" is too long: 72 bytes, the limit is 64"
             )],
         );
     }

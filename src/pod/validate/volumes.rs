@@ -15,7 +15,7 @@ use std::collections::HashSet;
 const HOST_PATH_TYPES: [&str; 7] =
     ["DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"];
 
-/// A kubelet takes it and says nothing.
+/// A kubelet accepts it without a message.
 pub(super) const UNUSED: &str = "no container mounts it";
 
 /// All volumes of a pod.
@@ -49,7 +49,7 @@ fn check_one_source(volume: &Volume, path: &FieldPath, problems: &mut Problems) 
     let Ok(serde_json::Value::Object(members)) = serde_json::to_value(volume) else { return };
     let types: Vec<_> = members.keys().map(String::as_str).filter(|member| *member != "name").collect();
     if types.len() > 1 {
-        problems.forbidden(path, format_args!("a volume has one type, this one has {}", types.join(" and ")));
+        problems.forbidden(path, format_args!("a volume must have exactly one type, this one has {}", types.join(" and ")));
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
         check("{name: a}, {name: a}", &["spec.volumes[1].name: duplicate value \"a\""]);
         check(
             "{name: a, emptyDir: {}, hostPath: {path: /x}}",
-            &["spec.volumes[0]: forbidden: a volume has one type, this one has emptyDir and hostPath"],
+            &["spec.volumes[0]: forbidden: a volume must have exactly one type, this one has emptyDir and hostPath"],
         );
     }
 
@@ -319,7 +319,7 @@ mod tests {
             "{name: a, downwardAPI: {items: [{path: a}, {path: b, fieldRef: {fieldPath: status.podIP}}, {path: c, resourceFieldRef: {resource: limits.cpu}}]}}",
             &[
                 "spec.volumes[0].downwardAPI.items[0]: is required: one of fieldRef, resourceFieldRef",
-                "spec.volumes[0].downwardAPI.items[1].fieldRef.fieldPath: invalid value \"status.podIP\": must be a field of metadata in a volume",
+                "spec.volumes[0].downwardAPI.items[1].fieldRef.fieldPath: invalid value \"status.podIP\": must be a field of metadata when used in a volume",
                 "spec.volumes[0].downwardAPI.items[2].resourceFieldRef.containerName: is required",
             ],
         );

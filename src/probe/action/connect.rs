@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
-/// Where a pod is reached.
+/// Address of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodAddress {
     /// From the host, at this address: that of the pod, or of the host for a pod on its network.

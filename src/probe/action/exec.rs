@@ -5,16 +5,16 @@ use crate::pod::{ContainerId, PodUid};
 use crate::runtime::{ExecOutput, ExecSpec, Runtime, RuntimeError};
 use std::sync::Arc;
 
-/// What a command did.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecAnswer {
     /// 128 + signal for a signal.
     pub exit_code: i32,
-    /// What it wrote to both streams, as it came, cut at [`OUTPUT_LIMIT`].
+    /// Its output to both streams, in order, cut at [`OUTPUT_LIMIT`].
     pub output: String,
 }
 
-/// Why a command has no exit code.
+/// Reason why a command has no exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// It could not be started.
@@ -22,12 +22,12 @@ pub enum ExecError {
     Start {
         /// The container.
         container: ContainerId,
-        /// Why.
+        /// The reason.
         #[source]
         source: RuntimeError,
     },
     /// The container or its shim went away meanwhile.
-    #[error("container {0} ended while a command ran in it")]
+    #[error("container {0} exited while a command was running in it")]
     Lost(ContainerId),
 }
 

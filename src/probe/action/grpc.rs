@@ -10,7 +10,7 @@ use h2::RecvStream;
 use hyper::http::{HeaderMap, Request};
 use std::pin::pin;
 
-/// What a server said of itself.
+/// Health that a server reports of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrpcAnswer {
     /// It serves.
@@ -24,7 +24,7 @@ pub enum GrpcAnswer {
 /// The code of a call to something that the server does not have.
 pub const UNIMPLEMENTED: u32 = 12;
 
-/// Asks. The error says why nobody answered.
+/// Sends the request. The error gives the reason for a missing answer.
 pub async fn check(pod: &PodAddress, request: &GrpcCheck) -> Result<GrpcAnswer, String> {
     let stream = connect(pod, None, request.port).await?;
     let said = |error: h2::Error| error.to_string();
@@ -49,7 +49,7 @@ pub async fn check(pod: &PodAddress, request: &GrpcCheck) -> Result<GrpcAnswer, 
     });
     tokio::select! {
         ended = &mut connection => match ended {
-            // What it delivered is still to be read.
+            // Its data must still be read.
             Ok(()) => talk.await,
             Err(error) => Err(error.to_string()),
         },
@@ -91,14 +91,14 @@ async fn answer(mut body: RecvStream) -> Result<GrpcAnswer, String> {
     while let Some(piece) = body.data().await {
         let piece = piece.map_err(|error| error.to_string())?;
         if message.len() + piece.len() > OUTPUT_LIMIT {
-            return Err("the answer is too long".to_owned());
+            return Err("the response is too long".to_owned());
         }
         body.flow_control().release_capacity(piece.len()).map_err(|error| error.to_string())?;
         message.extend_from_slice(&piece);
     }
     let trailers = body.trailers().await.map_err(|error| error.to_string())?.unwrap_or_default();
     match status(&trailers) {
-        Some(GrpcAnswer::Serving) => decode(&message).ok_or_else(|| "the answer is not a HealthCheckResponse".to_owned()),
+        Some(GrpcAnswer::Serving) => decode(&message).ok_or_else(|| "the response is not a HealthCheckResponse".to_owned()),
         Some(status) => Ok(status),
         None => Err("server closed the stream without sending trailers".to_owned()),
     }

@@ -92,7 +92,7 @@ async fn a_call_that_fails_has_a_status_in_headers_or_trailers() {
 async fn what_is_no_answer_is_an_error() {
     for bad in [&[][..], &[1, 0, 0, 0, 0], &[0, 0, 0, 0, 2, 8], &[0, 0, 0, 0, 2, 8, 0x80], &[0, 0, 0, 0, 2, 0x12, 9]] {
         let error = asked("", EMPTY, 200, Some(bad), "0").await.unwrap_err();
-        assert_eq!(error, "the answer is not a HealthCheckResponse");
+        assert_eq!(error, "the response is not a HealthCheckResponse");
     }
     let error = asked("", EMPTY, 404, None, "0").await.unwrap_err();
     assert!(error.contains("404"), "{error}");

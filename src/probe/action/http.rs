@@ -20,7 +20,7 @@ const MOST_REDIRECTS: usize = 10;
 /// More bytes of headers than this are a failure.
 const HEADER_LIMIT: usize = 64 * 1024;
 
-/// What a server said.
+/// Response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// Status code.
@@ -29,7 +29,7 @@ pub struct HttpAnswer {
     pub body: String,
 }
 
-/// Who asks, as the user agent names it.
+/// The asker, as the user agent names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
     /// `kube-probe/...`.
@@ -69,12 +69,12 @@ pub async fn get(pod: &PodAddress, request: &HttpGet, asker: Asker) -> Result<Ht
 /// One request of possibly several.
 struct Answered {
     answer: HttpAnswer,
-    /// Where it sends the asker.
+    /// Target of the redirect.
     next: Option<Url>,
 }
 
 async fn ask(pod: &PodAddress, request: &HttpGet, at: &Url, mut headers: HeaderMap, is_first: bool) -> Result<Answered, String> {
-    let port = at.port_or_known_default().ok_or("no port")?;
+    let port = at.port_or_known_default().ok_or("the URL has no port")?;
     let host = at.host_str().unwrap_or_default().trim_matches(['[', ']']);
     if !headers.contains_key(HOST) || !is_first {
         // As Go's client: with the port, even where that is the scheme's own.
@@ -162,7 +162,7 @@ fn target(at: &Url) -> Result<hyper::Uri, String> {
 pub fn headers(request: &HttpGet, asker: Asker) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
-        let bad = |what: &str| format!("header {name:?} has a bad {what}");
+        let bad = |what: &str| format!("header {name:?} has an invalid {what}");
         let (key, value) = (
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("name"))?,
             HeaderValue::from_bytes(value.as_bytes()).map_err(|_| bad("value"))?,

@@ -117,7 +117,7 @@ async fn headers_of_the_spec_replace_those_and_empty_ones_take_them_away() {
     assert!(asked.contains("host: shop.example\r\n") && asked.contains("accept: text/plain\r\n"), "{asked}");
     assert!(asked.contains("x-a: 1\r\n") && asked.contains("x-a: 2\r\n") && !asked.contains("user-agent"), "{asked}");
     let bad = ask(&HttpGet { headers: vec![header("a b", "")], ..server.request() }).await.unwrap_err();
-    assert_eq!(bad, "header \"a b\" has a bad name");
+    assert_eq!(bad, "header \"a b\" has an invalid name");
 }
 
 #[tokio::test]

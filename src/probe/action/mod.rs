@@ -34,7 +34,7 @@ pub const OUTPUT_LIMIT: usize = 10 * 1024;
 /// The Kubernetes version that user agents name: that of the kubelet whose behaviour is podstead's.
 pub const KUBERNETES_VERSION: &str = "1.36";
 
-/// What came of `check`, or `None` if that took longer than `limit`.
+/// Result of `check`, or `None` if it took longer than `limit`.
 pub async fn within<T>(limit: Duration, check: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, check).await.ok()
 }

@@ -1,4 +1,4 @@
-//! What a check is: from the pod's spec, with ports and references resolved. **Pure**.
+//! Definition of a check: from the pod's spec, with ports and references resolved. **Pure**.
 
 use crate::pod::env::expand;
 use k8s_openapi::api::core::v1::{Container, ExecAction, GRPCAction, HTTPGetAction, TCPSocketAction};
@@ -50,7 +50,7 @@ pub struct GrpcCheck {
     pub service: String,
 }
 
-/// Why a check cannot be made from the pod's spec.
+/// Reason why a check cannot be made from the pod's spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
     /// The container has no port of that name.
@@ -61,7 +61,7 @@ pub enum ActionError {
         /// The container.
         container: String,
     },
-    /// Nothing is to be asked.
+    /// The probe has no action.
     #[error("missing probe handler")]
     Missing,
     /// The number cannot be a port.

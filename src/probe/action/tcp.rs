@@ -3,7 +3,7 @@
 use super::connect::{PodAddress, connect};
 use super::request::TcpConnect;
 
-/// Whether somebody listens. The error says, in the kubelet's words, why not.
+/// Checks that the port accepts a connection. The error says, in the kubelet's words, why not.
 pub async fn check(pod: &PodAddress, request: &TcpConnect) -> Result<(), String> {
     connect(pod, request.host.as_deref(), request.port).await.map(drop)
 }

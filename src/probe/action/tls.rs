@@ -1,4 +1,4 @@
-//! TLS to a server whose certificate nobody verifies: what is asked is whether it answers (kubelet rule D15).
+//! TLS without verification of the server's certificate: a probe only checks that it answers (kubelet rule D15).
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -11,7 +11,7 @@ use tokio_rustls::client::TlsStream;
 
 /// Speaks TLS over `stream`. A name is told to the server, an address is not.
 pub(super) async fn wrap(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, String> {
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no name of a server"))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is not a valid server name"))?;
     TlsConnector::from(config()?).connect(name, stream).await.map_err(|error| format!("tls: {error}"))
 }
 

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a worker says of its pod's running containers.
+/// The running containers of a pod, as its worker declares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbedPod {
-    /// Where it is reached.
+    /// Address of the pod.
     pub address: PodAddress,
     /// Its running containers.
     pub runs: BTreeMap<ContainerId, ProbedRun>,
@@ -46,7 +46,7 @@ pub struct ProbeId(u64);
 /// A check to be made now.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// Whose.
+    /// The probe.
     pub probe: ProbeId,
     /// The pod.
     pub uid: PodUid,
@@ -54,11 +54,11 @@ pub struct Check {
     pub container: ContainerId,
     /// For events.
     pub subject: Subject,
-    /// What is asked.
+    /// The check to make.
     pub spec: Arc<ProbeSpec>,
-    /// Where.
+    /// The address.
     pub address: PodAddress,
-    /// How long after its time it is made.
+    /// Delay beyond its time.
     pub late: Duration,
 }
 
@@ -67,7 +67,7 @@ struct Slot {
     id: ProbeId,
     spec: Arc<ProbeSpec>,
     state: ProbeState,
-    /// When it was asked last, or is asked first: periods count from there.
+    /// Time of its last check, or of its first one: periods count from there.
     base: Moment,
     due: Option<Moment>,
     is_under_way: bool,
@@ -261,19 +261,19 @@ impl Schedule {
         is_news.then_some(uid)
     }
 
-    /// What the pod's probes say.
+    /// Results of the pod's probes.
     pub fn health(&self, uid: &PodUid) -> PodHealth {
         let runs = self.pods.get(uid).into_iter().flat_map(|pod| &pod.runs);
         let health = |run: &Run| run.slots.iter().map(|slot| (slot.spec.kind, slot.state.health().clone())).collect();
         runs.map(|(id, run)| (id.clone(), health(run))).collect()
     }
 
-    /// Whether the probe is declared still.
+    /// Returns true if the probe is still declared.
     pub fn has(&self, probe: ProbeId) -> bool {
         self.places.contains_key(&probe)
     }
 
-    /// How many probes there are.
+    /// Number of probes.
     pub fn count(&self) -> usize {
         self.places.len()
     }

@@ -1,4 +1,4 @@
-//! Whatever is declared and answered: a probe has one check at a time, keeps its period, and nothing is asked out of turn.
+//! Properties for any declarations and answers: a probe has one check at a time, keeps its period, and no check is made out of turn.
 
 use super::pods::{ProbeId, ProbedRun, Schedule};
 use super::state::Answer;
@@ -56,7 +56,7 @@ proptest! {
                         let result = |health: &BTreeMap<ContainerId, crate::probe::RunHealth>| -> Vec<ProbeResult> {
                             health.values().flat_map(|run| run.values().map(|probe| probe.result)).collect()
                         };
-                        // Whatever counts and changes is told.
+                        // Every change of an effective result is reported.
                         if result(&before) != result(&schedule.health(&uid())) {
                             prop_assert_eq!(news, Some(uid()));
                         }

@@ -1,4 +1,4 @@
-//! Where in its period a probe is asked. **Pure**.
+//! Offset of a probe within its period. **Pure**.
 //!
 //! Pods that were started together, as all are after a boot, would be asked together for ever: with hundreds of probes a burst in each
 //! period. The kubelet spreads by chance, and only those that it finds when it starts itself (rule D15). Here the pause between the first

@@ -11,7 +11,7 @@ use crate::probe::health::{ProbeFailure, ProbeHealth, ProbeResult};
 use crate::probe::spec::{ProbeKind, Timing};
 use jiff::Timestamp;
 
-/// What a check said.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// All is well.
@@ -40,17 +40,18 @@ impl ProbeState {
         Self { kind, health, in_a_row: None, is_on_hold }
     }
 
-    /// What it says.
+    /// The health.
     pub const fn health(&self) -> &ProbeHealth {
         &self.health
     }
 
-    /// What counts.
+    /// The effective result.
     pub const fn result(&self) -> ProbeResult {
         self.health.result
     }
 
-    /// Whether it is asked. `is_started`: the startup probe of the run, if it has one, succeeded. `is_ending`: it is being stopped.
+    /// Returns true if the probe is active. `is_started`: the startup probe of the run, if it has one, succeeded. `is_ending`: it is being
+    /// stopped.
     pub fn is_asked(&self, is_started: bool, is_ending: bool) -> bool {
         let is_its_time = match self.kind {
             ProbeKind::Startup => !is_started && !is_ending,

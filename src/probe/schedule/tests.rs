@@ -54,7 +54,7 @@ fn due(schedule: &Schedule) -> Option<u64> {
     schedule.next_due().map(|due| u64::try_from(due.since(Moment::default()).as_nanos().div_ceil(1_000_000_000)).unwrap())
 }
 
-/// Makes the next check, which takes `took`, and gives this answer.
+/// Runs the next check, which takes `took`, with this answer.
 fn answer(schedule: &mut Schedule, took: u64, answer: &Answer) -> ProbeKind {
     let now = due(schedule).unwrap();
     let check = schedule.take_due(at(now).moment).unwrap();

@@ -54,7 +54,7 @@ pub(super) struct HeldConnection {
     release: oneshot::Sender<()>,
 }
 
-/// What a connection hears, in the shim's order. [`Heard::Answered`] comes before the caller gets the answer.
+/// Message on a connection, in the shim's order. [`Heard::Answered`] comes before the caller gets the answer.
 #[derive(Debug)]
 pub(super) enum Heard<'a> {
     /// The answer to a request that was successful.
@@ -127,7 +127,7 @@ impl Line {
 }
 
 impl HeldConnection {
-    /// Lets it listen. Whoever calls it holds the lock of the view until all is in there.
+    /// Starts receiving events. The caller holds the lock of the view until all is in there.
     pub(super) fn release(self) -> Connection {
         // Only a runtime that ends has dropped the task.
         let _ended = self.release.send(());
@@ -163,11 +163,11 @@ impl Connection {
         let (release, released) = oneshot::channel();
         tokio::spawn(async move {
             if released.await.is_err() {
-                // Nobody wanted it.
+                // The connection was dropped.
                 return;
             }
             let error = serve(line, receiver, hear).await;
-            tracing::debug!(error = &error as &dyn std::error::Error, "connection to shim ended");
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection to the shim closed");
             gone(number).await;
         });
         let connection = Self { number, requests, uid: uid.clone() };
@@ -180,9 +180,9 @@ impl Connection {
         let (answer, answered) = oneshot::channel();
         let exchange = async {
             self.requests.send(Pending { operation, answer }).await.map_err(|_| gone("the connection is closed"))?;
-            answered.await.map_err(|_| gone("the connection was closed before the answer came"))
+            answered.await.map_err(|_| gone("the connection was closed before a response arrived"))
         };
-        timeout(patience, exchange).await.unwrap_or_else(|late| Err(failed("wait for the shim's answer", &late)))
+        timeout(patience, exchange).await.unwrap_or_else(|late| Err(failed("wait for the shim's response", &late)))
     }
 }
 
@@ -207,7 +207,7 @@ async fn serve(mut line: Line, mut requests: mpsc::Receiver<Pending>, mut hear: 
                     Ok(ToClient::Event(event)) => hear(Heard::Event(event)),
                     Ok(ToClient::Hello(_)) => {}
                     // Of a later version; what matters has a form that is kept.
-                    Err(error) => tracing::warn!(%error, "message of a shim not understood"),
+                    Err(error) => tracing::warn!(%error, "cannot decode a message from the shim"),
                 },
                 Ok(Some(_)) => {}
                 Ok(None) => break,
@@ -354,7 +354,7 @@ mod tests {
         let (held, _, status) = Connection::open(&paths, &uid, hear, gone).await.unwrap();
         assert!(matches!(status.containers[0].state, ContainerState::Running { .. }));
         timeout(PATIENCE, shim).await.unwrap().unwrap();
-        // Whatever the task could do by now, it has not done.
+        // The task had time, and must not have done anything.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Which ids of the host the users of which pod are: ranges that do not overlap.
+//! Assignment of host ID ranges to pods: ranges that do not overlap.
 //!
 //! A range belongs to a living sandbox; its spec, which the sandbox's record and its shim know, says which it is. On disk no file has an id
 //! of it: root file systems and volumes are mapped when they are mounted, and writable layers go with their containers.
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// Ranges by pod.
 #[derive(Debug)]
 pub(super) struct IdRanges {
-    /// What new ranges are cut from. A pod that is found keeps what it has, also elsewhere.
+    /// The configured range that new ranges are cut from. A pod that is found keeps what it has, also elsewhere.
     from: IdRange,
     by_pod: Mutex<BTreeMap<PodUid, u32>>,
 }
@@ -55,11 +55,8 @@ pub(super) fn assigned(inner: &Inner, spec: &SandboxSpec) -> Result<SandboxSpec,
         return Ok(spec.clone());
     }
     let first = inner.id_ranges.take(&spec.uid).ok_or_else(|| RuntimeError::Failed {
-        operation: "give the pod users of its own".to_owned(),
-        reason: format!(
-            "all {} ranges of ids are in use; userNamespaces.maxPods says how many there are",
-            inner.options.id_range.pods
-        ),
+        operation: "allocate a user ID range for the pod".to_owned(),
+        reason: format!("all {} ID ranges are in use: raise userNamespaces.maxPods", inner.options.id_range.pods),
     })?;
     Ok(SandboxSpec { first_host_id: Some(first), ..spec.clone() })
 }

@@ -72,14 +72,14 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
             .recursive(true)
             .mode(mode)
             .create(&directory)
-            .map_err(|error| failed(&format!("make {}", directory.display()), &error))?;
+            .map_err(|error| failed(&format!("create {}", directory.display()), &error))?;
     }
-    // What the shim records durably in it is only as durable as its name.
+    // Records that the shim writes durably in it are only as durable as its name.
     let records = paths.container_records(&uid);
     atomic_file::sync_parent(&records).map_err(|error| failed(&format!("sync {}", records.display()), &error))?;
     let cgroup =
-        inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("make the pod's cgroup", &error))?;
-    inner.cgroups.create_shim(&uid).map_err(|error| failed("make the shim's cgroup", &error))?;
+        inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("create the pod's cgroup", &error))?;
+    inner.cgroups.create_shim(&uid).map_err(|error| failed("create the shim's cgroup", &error))?;
     let config = ShimConfig {
         state: paths.state.clone(),
         run: paths.run.clone(),
@@ -103,7 +103,7 @@ async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(
     let child = Command::new(binary)
         .arg("pod")
         .arg(config)
-        // For whoever lists processes or cgroups.
+        // Shown in lists of processes and cgroups.
         .arg(pod.to_string())
         .env_clear()
         .current_dir("/")

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the killed may take to leave the kernel before the loss is told; a process that hangs in the kernel must not hide it.
+/// Time for killed processes to leave the kernel before the loss is reported; a process that hangs in the kernel must not hide it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Called once for every connection, when it has ended. Boxed, since it may open the next connection, which ends here too.
@@ -23,7 +23,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
     let is_current = |inner: &Inner| {
         inner.pods().get(uid).and_then(|pod| pod.connection.as_ref()).is_some_and(|connection| connection.number == number)
     };
-    // Whoever stops a sandbox takes the connection out of the view first.
+    // A stop of the sandbox takes the connection out of the view first.
     if !is_current(inner) {
         return;
     }
@@ -37,8 +37,8 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
             }
             pod.connection = Some(connection.release());
         }
-        tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "connected to the shim again");
-        // What was missed in between is found by looking.
+        tracing::warn!(pod_uid = %uid, shim_pid = hello.pid, "reconnected to the shim");
+        // The worker's next observation finds the missed events.
         for kind in events {
             inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
         }
@@ -50,7 +50,7 @@ async fn find_out(inner: &Arc<Inner>, uid: &PodUid, number: u64) {
 }
 
 async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
-    tracing::warn!(pod_uid = %uid, "the shim is dead: killing what it ran");
+    tracing::warn!(pod_uid = %uid, "the shim died: killing its containers");
     let (worker, lost_uid) = (Arc::clone(inner), uid.clone());
     let done = blocking("clean up after a lost shim", move || {
         let cgroup = worker.pods().get(&lost_uid).map(|pod| pod.cgroup.clone());
@@ -61,7 +61,7 @@ async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
     })
     .await;
     if let Err(error) = done {
-        tracing::error!(pod_uid = %uid, error = &error as &dyn std::error::Error, "loss of a sandbox not recorded");
+        tracing::error!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot record the loss of a sandbox");
     }
     inner.tell(PodLifecycleEvent { uid: uid.clone(), kind: PodLifecycleEventKind::SandboxLost });
 }
@@ -70,7 +70,7 @@ async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
 pub(super) fn kill(inner: &Inner, uid: &PodUid, cgroup: &Path) {
     for group in [cgroup, &inner.cgroups.shim(uid)] {
         if let Err(error) = inner.cgroups.kill(group, PATIENCE) {
-            tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cgroup of a lost sandbox not killed");
+            tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot kill the cgroup of a lost sandbox");
         }
     }
 }

@@ -40,13 +40,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a shim may take to answer what it does at once.
+/// Time limit for an operation that the shim completes at once.
 const PROMPT: Duration = Duration::from_secs(30);
 
-/// How long a start may take: longer than the shim itself waits for its helper.
+/// Time limit for a start: longer than the shim itself waits for its helper.
 const START: Duration = Duration::from_secs(150);
 
-/// What a [`ShimRuntime`] needs to know.
+/// Options of a [`ShimRuntime`].
 #[derive(Clone, Debug)]
 pub struct ShimRuntimeOptions {
     /// The layout on disk.
@@ -81,7 +81,7 @@ pub struct ShimRuntime {
     inner: Arc<Inner>,
 }
 
-/// What all clones and tasks share.
+/// State shared by all clones and tasks.
 #[derive(Debug)]
 struct Inner {
     options: ShimRuntimeOptions,
@@ -89,7 +89,7 @@ struct Inner {
     boot_id: String,
     pods: Mutex<BTreeMap<PodUid, PodView>>,
     id_ranges: id_ranges::IdRanges,
-    /// Unbounded: a shim's events must not wait, and they are few and merged by whoever looks at the pod.
+    /// Unbounded: a shim's events must not wait, and they are few and merged by the pod's worker.
     events: mpsc::UnboundedSender<PodLifecycleEvent>,
     receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,
 }
@@ -98,10 +98,10 @@ impl ShimRuntime {
     /// Looks at the host and makes the upper part of the cgroup tree. Pods of an earlier daemon are found by [`Runtime::recover`].
     /// Blocks for a moment.
     pub fn new(options: ShimRuntimeOptions) -> Result<Self, RuntimeError> {
-        let cgroups = Cgroups::detect(&options.cgroup_slice).map_err(|error| failed("find cgroups", &error))?;
+        let cgroups = Cgroups::detect(&options.cgroup_slice).map_err(|error| failed("detect cgroups", &error))?;
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        cgroups.ensure_tree(cpus).map_err(|error| failed("make the cgroup tree", &error))?;
-        let boot_id = boot::boot_id().map_err(|error| failed("read the boot id", &error))?;
+        cgroups.ensure_tree(cpus).map_err(|error| failed("create the cgroup tree", &error))?;
+        let boot_id = boot::boot_id().map_err(|error| failed("read the boot ID", &error))?;
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
         let id_range = options.id_range;
@@ -134,7 +134,7 @@ impl Inner {
     }
 
     fn tell(&self, event: PodLifecycleEvent) {
-        // Nobody listens: the daemon ends.
+        // The receiver is gone: the daemon exits.
         let _ending = self.events.send(event);
     }
 }
@@ -160,7 +160,7 @@ impl Runtime for ShimRuntime {
         if let Err(error) = &created {
             // Nothing of a failed attempt stays.
             if let Err(teardown_error) = teardown::stop_sandbox(&self.inner, &spec.uid).await {
-                tracing::warn!(pod_uid = %spec.uid, %error, %teardown_error, "sandbox neither made nor wholly removed");
+                tracing::warn!(pod_uid = %spec.uid, %error, %teardown_error, "cannot clean up a sandbox whose creation failed");
             }
         }
         created
@@ -191,7 +191,7 @@ impl Runtime for ShimRuntime {
                 let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
                 if let Err(error) = resize::note(&self.inner, &spec.pod, &spec.id, given).await {
                     // It is given the same again then.
-                    tracing::warn!(pod = %spec.full_name, container = %spec.name, error = &error as &dyn std::error::Error, "what the container was given is not recorded");
+                    tracing::warn!(pod = %spec.full_name, container = %spec.name, error = &error as &dyn std::error::Error, "cannot record the resources of a container");
                 }
                 Ok(*status)
             }
@@ -220,7 +220,7 @@ impl Runtime for ShimRuntime {
 
     fn weigh_burstable(&self, cpu_shares: u64) -> Result<(), RuntimeError> {
         let weighed = self.inner.cgroups.set_tier_shares(QosClass::Burstable, cpu_shares);
-        weighed.map_err(|error| failed("weigh the burstable pods", &error))
+        weighed.map_err(|error| failed("set the CPU shares of the burstable cgroup", &error))
     }
 
     async fn exec(&self, uid: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {
@@ -285,7 +285,7 @@ fn refused(operation: &str, refusal: Refusal) -> RuntimeError {
 }
 
 fn misunderstood(operation: &str) -> RuntimeError {
-    RuntimeError::Failed { operation: operation.to_owned(), reason: "the shim answered something else".to_owned() }
+    RuntimeError::Failed { operation: operation.to_owned(), reason: "unexpected response from the shim".to_owned() }
 }
 
 /// Links to the logs of these containers. A log without a link is better than a container that does not start.
@@ -293,10 +293,10 @@ async fn link_logs(inner: &Inner, uid: &PodUid, containers: Vec<ContainerStatus>
     let Some(links) = inner.paths().log_links() else { return };
     let made = blocking("link logs", move || {
         let made = containers.iter().try_for_each(|container| log_links::create(&links, &container.log_path, &container.id));
-        made.map_err(|error| failed(&format!("make a link in {}", links.display()), &error))
+        made.map_err(|error| failed(&format!("create a link in {}", links.display()), &error))
     });
     if let Err(error) = made.await {
-        tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "logs are not linked to");
+        tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot link the logs of a container");
     }
 }
 

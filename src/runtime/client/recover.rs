@@ -23,7 +23,7 @@ const AT_ONCE: usize = 32;
 /// Finds all pods by their directories and cgroups, connects to living shims, kills what dead ones left running.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<ObservedPod>, RuntimeError> {
     let looker = Arc::clone(inner);
-    let found = blocking("look for sandboxes", move || {
+    let found = blocking("list sandboxes", move || {
         let mut uids = directories(&looker.paths().pods_run())?;
         uids.extend(directories(&looker.paths().pods())?);
         let groups = looker.cgroups.list().map_err(|error| failed("list cgroups of pods", &error))?;
@@ -38,7 +38,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<ObservedPod>, Runt
     Ok(pods)
 }
 
-/// `None` for a pod of which there is nothing to say.
+/// `None` for a pod without sandbox and containers.
 async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
     let (reader, read_uid) = (Arc::clone(inner), uid.clone());
     let records = blocking("read records", move || Ok(read_records(&reader, &read_uid))).await;
@@ -84,7 +84,7 @@ async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
             })
             .await;
             if let Err(error) = done {
-                tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "remains of a sandbox not cleaned up");
+                tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot clean up the remains of a sandbox");
             }
         }
     }
@@ -104,7 +104,7 @@ impl PodView {
     }
 }
 
-/// Kills by the groups that are there, whatever a record says: the record may be gone.
+/// Kills by the existing groups, regardless of records: the record may be gone.
 fn kill_remains(inner: &Inner, uid: &PodUid) {
     match inner.cgroups.list() {
         Ok(groups) => {
@@ -112,7 +112,7 @@ fn kill_remains(inner: &Inner, uid: &PodUid) {
                 loss::kill(inner, uid, &group);
             }
         }
-        Err(error) => tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cgroups not listed"),
+        Err(error) => tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot list cgroups"),
     }
 }
 
@@ -132,7 +132,7 @@ async fn lose_unknown(inner: &Arc<Inner>, uid: &PodUid, living: &BTreeSet<Contai
     };
     let (worker, uid) = (Arc::clone(inner), uid.clone());
     if let Err(error) = blocking("record lost containers", move || loss::write_lost(&worker, &uid, &lost)).await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "loss of containers not recorded");
+        tracing::warn!(error = &error as &dyn std::error::Error, "cannot record the loss of containers");
     }
 }
 
@@ -162,9 +162,9 @@ fn read_records(inner: &Inner, uid: &PodUid) -> Records {
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(pod_uid = %uid, %error, "records of containers not read"),
+        Err(error) => tracing::warn!(pod_uid = %uid, %error, "cannot read the records of containers"),
     }
-    // A sandbox of another boot cannot live, whatever listens on its socket's path.
+    // A sandbox of another boot cannot live, even if something listens on its socket's path.
     (sandbox, containers, resize::read(&inner.paths().given(uid)))
 }
 
@@ -182,7 +182,7 @@ fn usable<T>(path: &Path, read: impl FnOnce(&Path) -> Result<T, RecordError>) ->
             let mut aside = path.as_os_str().to_owned();
             aside.push(".broken");
             let set_aside = fs::rename(path, &aside).is_ok();
-            tracing::error!(error = &error as &dyn std::error::Error, set_aside, "record cannot be used");
+            tracing::error!(error = &error as &dyn std::error::Error, set_aside, "record is unusable");
             None
         }
     }

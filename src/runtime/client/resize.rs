@@ -1,4 +1,4 @@
-//! What pods and containers are given, and changing it while they run.
+//! Resizing of running pods and containers, and the record of their resources.
 //!
 //! What containers were given last is kept in a file under the run directory: it means something as long as they live, and no longer.
 
@@ -78,17 +78,17 @@ pub(super) async fn note(
     .await
 }
 
-/// What containers were given last. A file that cannot be read tells nothing: they are given the same again.
+/// Reads the recorded resources of containers. A file that cannot be read tells nothing: they are given the same again.
 pub(crate) fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
     match std::fs::read(path).map(|text| serde_json::from_slice(&text)) {
         Ok(Ok(given)) => given,
         Ok(Err(error)) => {
-            tracing::warn!(path = %path.display(), %error, "what containers were given is not known");
+            tracing::warn!(path = %path.display(), %error, "cannot read the recorded resources of containers: applying them again");
             BTreeMap::new()
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "what containers were given is not known");
+            tracing::warn!(path = %path.display(), %error, "cannot read the recorded resources of containers: applying them again");
             BTreeMap::new()
         }
     }
@@ -97,7 +97,7 @@ pub(crate) fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
 /// A limit below what is in use would kill: it waits, in the kubelet's words.
 fn require_room(inner: &Inner, what: &str, cgroup: &Path, limit: Option<i64>) -> Result<(), RuntimeError> {
     let Some(limit) = limit.and_then(|limit| u64::try_from(limit).ok()) else { return Ok(()) };
-    let usage = inner.cgroups.usage(cgroup).map_err(|error| failed("look at the memory in use", &error))?;
+    let usage = inner.cgroups.usage(cgroup).map_err(|error| failed("read the memory usage", &error))?;
     if usage.working_set_bytes <= limit {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the shim may take to see its containers die, and the kernel to be rid of processes and groups.
+/// Time for the shim to see its containers die, and for the kernel to remove processes and groups.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Stops a sandbox, whether its shim lives or not.
@@ -21,11 +21,13 @@ pub(super) async fn stop_sandbox(inner: &Arc<Inner>, uid: &PodUid) -> Result<(),
     // Taken out first: its end is not a loss.
     let connection = inner.pods().get_mut(uid).and_then(|pod| pod.connection.take());
     if let Some(connection) = connection {
-        // Recorded exits are worth a moment. If they cannot be had, the cgroup decides.
+        // Recorded exits are worth a moment. Without them, the cgroup is killed.
         match connection.request(Operation::Shutdown, PATIENCE).await {
             Ok(Ok(_)) => {}
-            Ok(Err(refusal)) => tracing::warn!(pod_uid = %uid, error = %refusal, "shim refused to end"),
-            Err(error) => tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "shim did not end by itself"),
+            Ok(Err(refusal)) => tracing::warn!(pod_uid = %uid, error = %refusal, "the shim refused to shut down"),
+            Err(error) => {
+                tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "the shim did not shut down: killing it")
+            }
         }
     }
     let (worker, owned) = (Arc::clone(inner), uid.clone());
@@ -42,7 +44,7 @@ pub(super) fn sweep(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
     match mounts::detach_below(&run) {
         Ok(()) => keep(&mut problems, &format!("remove {}", run.display()), remove_tree(&run)),
         // Never remove what may be a mount of something else.
-        Err(error) => keep(&mut problems, &format!("unmount what is below {}", run.display()), Err(error)),
+        Err(error) => keep(&mut problems, &format!("unmount everything below {}", run.display()), Err(error)),
     }
     keep_runtime(&mut problems, record_stopped(inner, uid));
     if problems.is_empty() {
@@ -109,7 +111,7 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
     };
     let operation = format!("remove container {id}");
     if alive && connection.is_none() {
-        return Err(RuntimeError::Failed { operation, reason: "it is not dead".to_owned() });
+        return Err(RuntimeError::Failed { operation, reason: "it is still running".to_owned() });
     }
     if let Some(connection) = connection {
         let removed = connection.request(Operation::Remove { container: id.clone() }, PROMPT).await?;
@@ -124,7 +126,7 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
         if let Some((log, others)) = log {
             let unlinked = paths.log_links().map_or(Ok(()), |links| log_links::remove(&links, &log, &container));
             if let Err(error) = unlinked.and_then(|()| logs::remove(&log, &others)) {
-                tracing::warn!(pod_uid = %pod, log = %log.display(), %error, "the log of a dead container is not removed");
+                tracing::warn!(pod_uid = %pod, log = %log.display(), %error, "cannot remove the log of a dead container");
             }
         }
         let record = paths.container_record(&pod, &container);
@@ -144,7 +146,7 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
 /// Forgets a pod: all of its state directory but its volumes.
 pub(super) async fn remove_pod(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), RuntimeError> {
     if inner.connection(uid).is_some() {
-        let reason = "its sandbox is not stopped".to_owned();
+        let reason = "its sandbox is still running".to_owned();
         return Err(RuntimeError::Failed { operation: format!("remove pod {uid}"), reason });
     }
     let (worker, owned) = (Arc::clone(inner), uid.clone());

@@ -1,4 +1,4 @@
-//! What is known of one pod, in memory.
+//! View of one pod, in memory.
 
 use super::connection::Connection;
 use crate::pod::{ContainerId, PodUid};
@@ -15,7 +15,7 @@ pub(crate) struct PodView {
     pub(super) cgroup: PathBuf,
     /// Oldest first.
     pub(super) containers: Vec<ContainerStatus>,
-    /// What living containers were given last.
+    /// The recorded resources of living containers.
     pub(super) given: BTreeMap<ContainerId, ContainerResources>,
     /// To the living shim.
     pub(super) connection: Option<Connection>,
@@ -66,7 +66,7 @@ impl PodView {
     }
 }
 
-/// What a container is after its shim died; `None` if that does not concern it.
+/// State of a container after its shim died; `None` if that does not change it.
 pub(super) fn lost_state(state: &ContainerState, now: Timestamp) -> Option<ContainerState> {
     match state {
         ContainerState::Created => Some(ContainerState::Unknown { started_at: None, found_at: now }),

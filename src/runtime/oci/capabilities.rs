@@ -1,4 +1,4 @@
-//! Which capabilities a container gets of those that it shall have.
+//! Effective capabilities of a container: the requested ones, as far as the host has them.
 
 use super::OciError;
 use crate::pod::security::{ALL_CAPABILITIES, DEFAULT_CAPABILITIES};

@@ -9,19 +9,19 @@ use super::OciError;
 use crate::runtime::{ContainerSpec, Mount, Propagation};
 use std::path::{Path, PathBuf};
 
-/// Where it is about.
+/// Path of the directory.
 pub const DEV: &str = "/dev";
 
-/// What every container has below `/dev`.
+/// Entries that every container has below `/dev`.
 const DEFAULTS: [&str; 3] = ["pts", "mqueue", "shm"];
 
-/// Where libcontainer mounts the terminal of a container that has one.
+/// Mount point of libcontainer for the terminal of a container that has one.
 const CONSOLE: &str = "console";
 
-/// How the volume is mounted, and what comes to lie in it.
+/// Mount of a volume on `/dev`, with the mounts inside of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DevVolume {
-    /// Which of the container's mounts it is. Where that comes from changes while the container is made.
+    /// Index among the container's mounts. Its source changes while the container is created.
     pub index: usize,
     /// Mounts of the container's own below `/dev`, none below another.
     pub inner: Vec<InnerMount>,
@@ -32,11 +32,11 @@ pub struct DevVolume {
 pub struct InnerMount {
     /// Relative to `/dev`.
     pub path: PathBuf,
-    /// Who wants it there.
+    /// Origin of the mount.
     pub origin: Origin,
 }
 
-/// Why something is mounted below `/dev`.
+/// Reason why something is mounted below `/dev`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Every container has it.
@@ -47,7 +47,7 @@ pub enum Origin {
     TerminationLog,
 }
 
-/// What to do where the volume has nothing that could be mounted on.
+/// Handling of a mount point that is missing in the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Make an empty file or directory in the volume, as runc does.
@@ -69,7 +69,7 @@ impl Origin {
     }
 }
 
-/// Whether the mount is left to [`DevVolume`].
+/// Returns true if the mount is left to [`DevVolume`].
 pub fn is_at_dev(mount: &Mount) -> bool {
     mount.container_path == Path::new(DEV)
 }

@@ -27,7 +27,7 @@ pub(super) fn nodes(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Optio
     Ok((spec.security.privileged || !nodes.is_empty()).then_some(nodes))
 }
 
-/// What the cgroup allows for the devices that the container is given.
+/// Device rules of the cgroup for the container's devices.
 pub(super) fn rules(spec: &ContainerSpec) -> Result<Vec<LinuxDeviceCgroup>, OciError> {
     let rule = |device: &GivenDevice| {
         LinuxDeviceCgroupBuilder::default()

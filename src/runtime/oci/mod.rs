@@ -29,10 +29,10 @@ use places::Bind;
 use seccomp::Machine;
 use std::path::{Path, PathBuf};
 
-/// What a container runs in, as far as its spec depends on it.
+/// Environment of a container, as far as its spec depends on it.
 #[derive(Clone, Debug)]
 pub struct SandboxView {
-    /// Which of the host's namespaces the pod uses.
+    /// Namespaces of the host that the pod uses.
     pub namespaces: PodNamespaces,
     /// Pin of the network namespace; must be there unless the pod uses the host's.
     pub net: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub struct SandboxView {
     pub localhost_seccomp: Option<ProfileFile>,
 }
 
-/// Why a spec cannot be generated. All are lasting: they become `CreateContainerError`.
+/// Reason why a spec cannot be generated. All are lasting: they become `CreateContainerError`.
 #[derive(Debug, thiserror::Error)]
 pub enum OciError {
     /// The sandbox lacks a namespace that the container needs.
@@ -71,7 +71,7 @@ pub enum OciError {
     /// The capability does not exist.
     #[error("unknown capability {0:?}")]
     UnknownCapability(String),
-    /// The capability was asked for, but neither kernel nor podstead have it to give.
+    /// The requested capability is not available in the kernel or to podstead.
     #[error("capability {0} is not available on this host")]
     CapabilityUnavailable(String),
     /// A profile was asked for by name.
@@ -80,21 +80,21 @@ pub enum OciError {
     /// A localhost profile was not handed over.
     #[error("seccomp profile {0:?} was not loaded")]
     SeccompNotLoaded(PathBuf),
-    /// What the container has below `/dev` would appear on the host.
+    /// The container's mounts below `/dev` would appear on the host.
     #[error("mounting {0:?} on /dev with mountPropagation: Bidirectional would hide the host's own terminals")]
     DevShared(PathBuf),
     /// The container has its own there.
-    #[error("nothing can be mounted on {} itself: choose a path below it, or another one", _0.display())]
+    #[error("cannot mount a volume on {} itself: choose a path below it or another path", _0.display())]
     PlaceTaken(PathBuf),
     /// libcontainer would write into it.
-    #[error("a device brings a /dev of its own, which is not supported")]
+    #[error("a CDI device mounts over /dev, which is not supported")]
     DevOfDevice,
     /// A field that the OCI types refuse.
     #[error("build OCI {part}")]
     Build {
-        /// Which part.
+        /// The part.
         part: &'static str,
-        /// What they said.
+        /// The error of the OCI types.
         #[source]
         source: OciSpecError,
     },

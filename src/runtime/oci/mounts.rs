@@ -26,7 +26,7 @@ const MASKED_PATHS: [&str; 12] = [
 /// Visible, but not to be changed.
 const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// Where v1 hierarchies appear in a container. libcontainer ignores that the cgroup mount is to be read-only on v1, and root in a
+/// Mount points of v1 hierarchies in a container. libcontainer ignores that the cgroup mount is to be read-only on v1, and root in a
 /// container could raise its own limits up to the pod's. What is not there is skipped.
 const V1_HIERARCHIES: [&str; 17] = [
     "/sys/fs/cgroup",

@@ -1,4 +1,4 @@
-//! Who mounts what, by its place in the container. **Pure**.
+//! Division of mounts between helper and libcontainer, by their place in the container. **Pure**.
 //!
 //! libcontainer makes links and device nodes below `/dev` by joining paths, before the container's root is the process's own. A mount that lies
 //! where the image's links lead could turn these paths to the host. So the start helper attaches volumes by descriptor before libcontainer's turn;
@@ -13,7 +13,7 @@ pub const OWN: [&str; 3] = ["dev", "proc", "sys"];
 /// Written to by all containers of the pod: a place below it may be a link of theirs.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Who brings a mount to its place.
+/// Component that performs a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mounter {
     /// The start helper, before libcontainer's turn.
@@ -45,8 +45,8 @@ pub fn mounter_of(place: &Path) -> Result<Mounter, OciError> {
     }
 }
 
-/// Tells whether `place` lies below another of `places`, all of which libcontainer would mount, or below the pod's shared memory. What is in there is
-/// not the image's, and may be a link to anywhere that libcontainer would follow: it is mounted after libcontainer's turn.
+/// Returns true if `place` is below another of `places`, all of which libcontainer would mount, or below the pod's shared memory. What is
+/// in there is not the image's, and may be a link to anywhere that libcontainer would follow: it is mounted after libcontainer's turn.
 pub fn is_nested(place: &Path, places: &[PathBuf]) -> bool {
     let outer = places.iter().map(PathBuf::as_path).chain([Path::new(SHARED_MEMORY)]);
     outer.into_iter().any(|outer| place != outer && place.starts_with(outer))
@@ -73,7 +73,7 @@ mod tests {
         }
         for place in ["/proc", "/sys", "//proc/"] {
             let refused = mounter_of(Path::new(place)).unwrap_err().to_string();
-            assert!(refused.contains("nothing can be mounted on"), "{refused}");
+            assert!(refused.contains("cannot mount a volume on"), "{refused}");
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn resources(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<L
         // As the kubelet: what runs out of memory dies whole, so that no container goes on without half of its processes.
         builder = builder.unified([("memory.oom.group".to_owned(), "1".to_owned())]);
     }
-    // As the kubelet: what is not named is not had.
+    // As the kubelet: sizes without a limit are not available.
     let others = sandbox.huge_page_sizes.iter().filter(|size| hugepages.iter().all(|(named, _)| named != *size));
     let hugepages = hugepages.iter().map(|(size, bytes)| (size, *bytes)).chain(others.map(|size| (size, 0)));
     let hugepages = hugepages.map(|(size, bytes)| hugepage(size, bytes)).collect::<Result<Vec<_>, _>>()?;

@@ -101,7 +101,7 @@ fn json_of(spec: &ContainerSpec, sandbox: &SandboxView) -> Value {
     value
 }
 
-/// Where `changed` differs from `base`, as `path: before -> after` lines.
+/// Differences between `base` and `changed`, as `path: before -> after` lines.
 fn differences(base: &Value, changed: &Value, path: &str, found: &mut Vec<String>) {
     match (base, changed) {
         (Value::Object(a), Value::Object(b)) => {
@@ -122,7 +122,7 @@ fn differences(base: &Value, changed: &Value, path: &str, found: &mut Vec<String
     }
 }
 
-/// What a change of container and sandbox does to the default spec.
+/// Effect of a change of container and sandbox on the default spec.
 fn effect(change: impl FnOnce(&mut ContainerSpec, &mut SandboxView)) -> Vec<String> {
     let (mut spec, mut view) = (container(), sandbox());
     let base = json_of(&spec, &view);

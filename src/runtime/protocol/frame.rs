@@ -6,7 +6,7 @@ pub const MAX_PAYLOAD: usize = 8 << 20;
 /// Bytes in front of a payload.
 pub const HEADER: usize = 5;
 
-/// What a frame carries.
+/// Type of a frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FrameKind {
@@ -34,7 +34,7 @@ impl FrameKind {
     }
 }
 
-/// Why a byte stream is not one of frames. Nothing after it can be understood: the connection is closed.
+/// Reason why a byte stream is not one of frames. Nothing after it can be understood: the connection is closed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The length is over [`MAX_PAYLOAD`].

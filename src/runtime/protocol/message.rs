@@ -16,7 +16,7 @@ pub struct ShimHello {
     pub pid: u32,
     /// When the sandbox was made.
     pub created_at: Timestamp,
-    /// What it was asked to be.
+    /// The spec that it was created from.
     pub spec: SandboxSpec,
 }
 
@@ -34,7 +34,7 @@ pub struct ClientHello {
 pub struct Request {
     /// Chosen by the client; repeated in the answer.
     pub id: u64,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
 }
 
@@ -45,7 +45,7 @@ pub struct RequestHeader {
     pub id: u64,
 }
 
-/// What a client asks for.
+/// Operation that a client requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
@@ -108,14 +108,14 @@ pub enum ToClient {
     Response {
         /// The request's id.
         id: u64,
-        /// What came of it.
+        /// The result.
         result: Result<Answer, Refusal>,
     },
     /// Something happened; only to subscribers.
     Event(Box<ShimEvent>),
 }
 
-/// What a request that succeeded is answered with.
+/// Response to a request that succeeded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -136,12 +136,12 @@ pub struct ShimStatus {
     pub containers: Vec<ContainerStatus>,
 }
 
-/// Why a request was not done.
+/// Reason why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// The shim is older than the operation.
-    #[error("the shim does not know this operation: {0}")]
+    #[error("the shim does not support this operation: {0}")]
     UnknownOperation(String),
     /// No such container.
     #[error("container {0} does not exist")]
@@ -160,13 +160,13 @@ pub enum Refusal {
 /// Something happened to a container. Its record is on disk before this is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShimEvent {
-    /// What.
+    /// Kind of event.
     pub kind: ShimEventKind,
     /// The container afterwards.
     pub container: ContainerStatus,
 }
 
-/// What happened to a container.
+/// Event of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShimEventKind {

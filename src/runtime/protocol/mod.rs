@@ -1,4 +1,4 @@
-//! What daemon and shim say to each other. **Pure**.
+//! Messages between daemon and shim. **Pure**.
 //!
 //! The unix socket carries *frames* ([`frame`]): a kind, a length, a payload. On every connection both sides first send a hello
 //! ([`ShimHello`], [`ClientHello`]); then the client sends [`Request`]s and the shim [`ToClient`] messages, both as JSON. A
@@ -19,6 +19,6 @@ pub use message::{
 };
 pub use shim_config::{LogLimits, ShimConfig};
 
-/// What this build speaks. Raised when a change cannot be expressed by optional fields; the shim serves any client, so it is the
+/// Protocol version of this build. Raised when a change cannot be expressed by optional fields; the shim serves any client, so it is the
 /// daemon that looks at the shim's number.
 pub const PROTOCOL_VERSION: u32 = 1;

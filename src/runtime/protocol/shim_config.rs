@@ -1,4 +1,4 @@
-//! What a shim is told once, at its start: a file in the pod's run directory.
+//! Configuration of a shim, read once at its start: a file in the pod's run directory.
 
 use crate::config::Paths;
 use crate::runtime::SandboxSpec;
@@ -23,7 +23,7 @@ pub struct ShimConfig {
     pub cgroup: PathBuf,
     /// Name of the top of the cgroup tree that it is in.
     pub cgroup_slice: String,
-    /// How log files are rotated.
+    /// Limits for the rotation of log files.
     #[serde(default)]
     pub log_limits: LogLimits,
     /// Seconds after which a helper that has not answered is killed.

@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Where libcontainer connects to hand over the terminal.
+/// Socket on which libcontainer sends the terminal.
 const CONSOLE_SOCKET: &str = "console.sock";
 
 /// The host's shared memory.
@@ -43,17 +43,17 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     let Prepared { oci, stage, remaining } = prepare(config, &id, &mut spec, &bundle, users.as_ref())?;
 
     let trace = trace::collect();
-    let (outcome, far_outcome) = Outcome::new().attempt("make a pipe")?;
+    let (outcome, far_outcome) = Outcome::new().attempt("create a pipe")?;
     let executor = ExactExecutor::new(far_outcome, remaining.covers(&spec.cwd).then(|| spec.cwd.clone()));
     let (mut container, terminal) = create(&id, &stage.state, &stage.bundle, executor, &oci).map_err(|error| {
         let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
         Failure::execute(if said.is_empty() { error } else { said })
     })?;
     let pid = container.pid().and_then(|pid| u32::try_from(pid.as_raw()).ok());
-    let pid = pid.ok_or_else(|| Failure::create("libcontainer named no process"))?;
+    let pid = pid.ok_or_else(|| Failure::create("libcontainer reported no process"))?;
     report.created(pid, terminal)?;
     // The namespaces of a process with other rights can only be entered by who may trace it.
-    jail::use_all_capabilities().attempt("take back capabilities")?;
+    jail::use_all_capabilities().attempt("restore capabilities")?;
     remaining.attach(pid, &stage.rootfs, users.as_ref()).map_err(Failure::of_runtime)?;
     container.start().attempt("start").map_err(Failure::of_runtime)?;
     match outcome.wait() {
@@ -62,7 +62,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     }
 }
 
-/// What libcontainer needs, and what is left to do after it.
+/// Input for libcontainer, and the work that is left after it.
 struct Prepared {
     oci: Spec,
     stage: Stage,
@@ -110,7 +110,7 @@ fn prepare(
     stage.write_config(&serde_json::to_vec(&oci).attempt("encode the OCI spec")?)?;
     stage.enter()?;
     root.check(&stage.rootfs).map_err(Failure::of_runtime)?;
-    jail::forgo_tracing().attempt("give up capabilities")?;
+    jail::forgo_tracing().attempt("drop capabilities")?;
     Ok(Prepared { oci, stage, remaining })
 }
 
@@ -119,7 +119,7 @@ fn make_home(spec: &mut ContainerSpec, root: &Root, users: Option<&Users>) -> Re
     let make = || make_directory(&root.directory, &spec.cwd);
     users
         .map_or_else(make, |users| users.act_as_root(make))
-        .attempt(&format!("make working directory {}", spec.cwd.display()))
+        .attempt(&format!("create working directory {}", spec.cwd.display()))
         .map_err(Failure::of_runtime)?;
     if !spec.env.iter().any(|variable| variable.strip_prefix("HOME=").is_some_and(|home| !home.is_empty())) {
         spec.env.push(format!("HOME={}", home::home_of(&root.directory, spec.user.uid)));
@@ -185,7 +185,9 @@ fn receive_terminal(listener: &UnixListener) -> Result<OwnedFd, String> {
         descriptor_passing::receive(&socket, &mut bytes, &mut descriptors)?;
         Ok(descriptors.pop())
     });
-    received.map_err(|error| format!("receive the terminal: {error}"))?.ok_or_else(|| "libcontainer sent no terminal".to_owned())
+    received
+        .map_err(|error| format!("receive the terminal: {error}"))?
+        .ok_or_else(|| "libcontainer did not send a terminal".to_owned())
 }
 
 fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Result<SandboxView, Failure> {
@@ -211,10 +213,10 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Res
         dev_shm: Some(if namespaces.host_ipc { HOSTS_SHARED_MEMORY.into() } else { paths.shared_memory(uid) }),
         binds: Vec::new(),
         rootfs: stage.rootfs.clone(),
-        facts: KernelFacts::probe().attempt("look at the kernel")?,
+        facts: KernelFacts::probe().attempt("probe kernel features")?,
         huge_page_sizes: Hierarchies::detect()
             .and_then(|hierarchies| hierarchies.huge_page_sizes_below(&config.cgroup))
-            .attempt("look for huge pages")?,
+            .attempt("list huge page sizes")?,
         host_devices: match spec.security.privileged {
             true => kernel::host_devices().attempt("list devices")?,
             false => Vec::new(),
@@ -232,7 +234,7 @@ fn require_apparmor(spec: &ContainerSpec) -> Result<(), Failure> {
 /// One `/dev/shm` serves the whole pod: it is as large as the container that wants most.
 fn grow_shared_memory(target: &Path, spec: &ContainerSpec) -> Result<(), Failure> {
     let Some(wanted) = spec.shm_size else { return Ok(()) };
-    let now = nix::sys::statvfs::statvfs(target).attempt("look at /dev/shm")?;
+    let now = nix::sys::statvfs::statvfs(target).attempt("statvfs /dev/shm")?;
     if now.blocks().saturating_mul(now.fragment_size()) >= wanted {
         return Ok(());
     }

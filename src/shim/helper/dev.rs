@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A mount of the container's own.
 struct Held {
-    /// Where it is and shall be, below `/dev`.
+    /// Its place now and later, below `/dev`.
     path: PathBuf,
     /// Its root.
     mount: OwnedFd,
@@ -32,8 +32,8 @@ pub(super) struct DevTree {
 impl DevTree {
     /// To be called where the host's `/dev` is seen.
     pub(super) fn new(tree: Tree) -> Result<Self, Failure> {
-        let hosts = stat(DEV).attempt("look at the host's /dev")?;
-        let is_the_hosts = fstat(&tree.mount).attempt("look at the volume for /dev")?.st_dev == hosts.st_dev;
+        let hosts = stat(DEV).attempt("stat the host's /dev")?;
+        let is_the_hosts = fstat(&tree.mount).attempt("stat the volume for /dev")?.st_dev == hosts.st_dev;
         Ok(Self { tree, is_the_hosts })
     }
 
@@ -48,7 +48,7 @@ fn cover(volume: &Tree, inner: &[InnerMount], root: &OwnedFd, is_the_hosts: bool
     let held: Vec<Held> = inner.iter().map(|inner| hold(inner, root, is_the_hosts)).collect::<Result<_, _>>()?;
     mount_tree::move_to(&volume.mount, &dev).attempt("mount the volume on /dev")?;
 
-    // What is missing is made before the volume may become read-only, and all is found before one of them lies over another.
+    // Missing mount points are created before the volume may become read-only, and all are opened before one mount covers another.
     let mut moves = Vec::new();
     for own in held {
         let make = || find_point(&own, &volume.mount);
@@ -78,12 +78,15 @@ fn find_point(own: &Held, volume: &OwnedFd) -> Result<Option<OwnedFd>, Failure> 
     let point = match (find(), missing) {
         (Err(Errno::ENOENT), Missing::LeaveOut) => return Ok(None),
         (Err(Errno::ENOENT), Missing::Refuse) => {
-            return Err(Failure::create(format!("the host has no {} to mount on, and none is made there", shown.display())));
+            return Err(Failure::create(format!(
+                "cannot mount on {}: it does not exist on the host, and podstead does not create it there",
+                shown.display()
+            )));
         }
         (Err(Errno::ENOENT), Missing::Make) => make_like(path, mount, volume).and_then(|()| find()),
         (found, _) => found,
     };
-    point.map(Some).attempt(&format!("find {} to mount on", shown.display()))
+    point.map(Some).attempt(&format!("open mount point {}", shown.display()))
 }
 
 /// Makes an empty file or directory, as `mount` is one.

@@ -40,7 +40,7 @@ const NAMESPACES: [(&str, CloneFlags); 7] = [
 /// number of an inherited descriptor that holds it.
 pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, report: &mut Report) -> Result<(), Failure> {
     let id = ContainerId::new(id);
-    let exec: ExecSpec = serde_json::from_str(exec).attempt("decode exec")?;
+    let exec: ExecSpec = serde_json::from_str(exec).attempt("decode the exec request")?;
     let (pid, held) = process
         .split_once(':')
         .and_then(|(pid, number)| Some((pid.parse::<u32>().ok()?, inherited_descriptor(number.parse().ok()?).ok()?)))
@@ -49,25 +49,25 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
     let oci = Spec::load(bundle.join(CONFIG_FILE)).attempt("read the OCI spec")?;
     let container = oci.process().as_ref().ok_or_else(|| Failure::create("the OCI spec has no process"))?;
 
-    let cgroups = Cgroups::detect(&config.cgroup_slice).attempt("find cgroups")?;
+    let cgroups = Cgroups::detect(&config.cgroup_slice).attempt("detect cgroups")?;
     let group = match cgroups.version() {
         CgroupVersion::V1 => Cgroups::container(&config.cgroup, &id),
         // A container that divides its group (systemd does) has moved its first process below: only there is room for another.
         CgroupVersion::V2 => unified_group(pid).unwrap_or_else(|| Cgroups::container(&config.cgroup, &id)),
     };
-    let entrances = cgroups.entrances(&group).attempt("find the container's cgroup")?;
+    let entrances = cgroups.entrances(&group).attempt("open the container's cgroup")?;
     if let Some(score) = container.oom_score_adj() {
         // Without CAP_SYS_RESOURCE it may not be lowered.
         let _not_allowed = fs::write("/proc/self/oom_score_adj", score.to_string());
     }
     // Processes in the container must not look into this one while it is half in.
-    prctl::set_dumpable(false).attempt("forbid tracing")?;
-    let foreign = foreign_namespaces(pid).attempt("look at the container's namespaces")?;
+    prctl::set_dumpable(false).attempt("disable tracing")?;
+    let foreign = foreign_namespaces(pid).attempt("inspect the container's namespaces")?;
     pidfd::enter_namespaces(&held, foreign).attempt("enter the container's namespaces")?;
     drop(held);
 
-    let (outcome, far_outcome) = Outcome::new().attempt("make a pipe")?;
-    let (near, far) = UnixStream::pair().attempt("make a socket pair")?;
+    let (outcome, far_outcome) = Outcome::new().attempt("create a pipe")?;
+    let (near, far) = UnixStream::pair().attempt("create a socket pair")?;
     match fork(CloneFlags::CLONE_PARENT).attempt("fork")? {
         Fork::Child => {
             drop(near);
@@ -130,7 +130,7 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
         let master = terminal::become_controlled(columns, rows).attempt("open a terminal")?;
         let user = container.user();
         terminal::give_to(std::io::stdin().as_fd(), user.uid()).attempt("give the terminal to its user")?;
-        descriptor_passing::send(helper, b"t", &master).attempt("hand over the terminal")?;
+        descriptor_passing::send(helper, b"t", &master).attempt("send the terminal")?;
     }
     wait_for_permission(helper);
     for limit in container.rlimits().iter().flatten() {
@@ -139,7 +139,7 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
     }
     let no_new_privileges = container.no_new_privileges() == Some(true);
     if no_new_privileges {
-        prctl::set_no_new_privs().attempt("forgo privileges")?;
+        prctl::set_no_new_privs().attempt("set no_new_privs")?;
     }
     if let Some(profile) = container.apparmor_profile() {
         libcontainer::apparmor::apply_profile(profile).attempt("apply AppArmor profile")?;
@@ -167,7 +167,7 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
         chdir(container.cwd()).attempt("enter the working directory")?;
     }
     // A directory outside of the container's root would be named "(unreachable)/...".
-    if !getcwd().attempt("look at the working directory")?.is_absolute() {
+    if !getcwd().attempt("inspect the working directory")?.is_absolute() {
         return Err(Failure::create("the working directory is outside of the container"));
     }
     if let (Some(filter), true) = (filter, no_new_privileges) {

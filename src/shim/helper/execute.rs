@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a program is looked for when the environment does not say.
+/// Default `PATH`, used when the environment sets none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The end of a pipe that closes when the program is executed, and else says why it was not.
@@ -30,7 +30,7 @@ impl Outcome {
     /// Waits. `None` when the program was executed. All other copies of the far end must be closed.
     pub(super) fn wait(mut self) -> Option<String> {
         let mut text = Vec::new();
-        // What came before an error is the answer.
+        // The text before an error is the result.
         let _broken = self.reader.read_to_end(&mut text);
         (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned())
     }
@@ -41,7 +41,7 @@ pub(super) fn execute(arguments: &[String], environment: &[String]) -> String {
     let Some(name) = arguments.first() else { return "no program was given".to_owned() };
     let words = |words: &[String]| words.iter().map(|word| CString::new(word.as_str())).collect::<Result<Vec<_>, _>>();
     let (Ok(argv), Ok(envp)) = (words(arguments), words(environment)) else {
-        return format!("exec {name:?}: an argument or variable has a zero byte");
+        return format!("exec {name:?}: an argument or environment variable contains a NUL byte");
     };
     let path = environment.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(DEFAULT_PATH);
     let mut denied = None;

@@ -26,7 +26,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why the job was not done; becomes a [`HelperMessage::Failed`].
+/// Reason why the job was not done; becomes a [`HelperMessage::Failed`].
 #[derive(Debug)]
 pub(super) struct Failure {
     stage: Stage,
@@ -72,7 +72,7 @@ pub(super) fn run(words: &[&str]) -> ExitCode {
         ["exec", config, container, process, spec, _] => {
             read_config(config).and_then(|config| exec::run(&config, container, process, spec, &mut report))
         }
-        _ => Err(Failure::create("unknown job for the helper")),
+        _ => Err(Failure::create("unknown helper job")),
     };
     let (message, code) = match result {
         Ok(()) => (HelperMessage::Started, ExitCode::SUCCESS),

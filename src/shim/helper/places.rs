@@ -17,12 +17,12 @@ use nix::sys::stat::{Mode, fstat, stat};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What is not in its place when libcontainer has its turn.
+/// Mounts that are not in their place when libcontainer starts.
 #[derive(Debug, Default)]
 pub(super) struct Remaining {
-    /// What libcontainer mounts.
+    /// Mounts for libcontainer to bind.
     pub(super) binds: Vec<Bind>,
-    /// What is mounted after libcontainer's turn, parents first.
+    /// Mounts to attach after libcontainer, parents first.
     late: Vec<Tree>,
     /// The volume that covers the container's own `/dev` then.
     dev: Option<(DevVolume, DevTree)>,
@@ -66,7 +66,7 @@ pub(super) fn attach(
                         inside.push(tree);
                     }
                     Mounter::OverDev => {
-                        return Err(refused(&tree, "it is a link to /dev in the image: let the volume be mounted on /dev"));
+                        return Err(refused(&tree, "it is a symbolic link to /dev in the image: mount the volume on /dev instead"));
                     }
                 }
             }
@@ -108,12 +108,12 @@ impl Remaining {
         if self.dev.is_none() && self.late.is_empty() {
             return Ok(());
         }
-        let hosts_root = stat(rootfs).attempt("look at the root file system")?;
+        let hosts_root = stat(rootfs).attempt("inspect the root file system")?;
         let process = pidfd::open(pid).attempt("open the container's first process")?;
         let entered = namespaces::in_mounts_of(&process, || {
             let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
             let root = open("/", flags, Mode::empty()).attempt("open the container's root")?;
-            let found = fstat(&root).attempt("look at the container's root")?;
+            let found = fstat(&root).attempt("inspect the container's root")?;
             // By now another process may have the id.
             if (found.st_dev, found.st_ino) != (hosts_root.st_dev, hosts_root.st_ino) {
                 return Err(Failure::create("the container's first process is gone"));
@@ -125,7 +125,7 @@ impl Remaining {
 
     fn attach_here(&self, root: &OwnedFd, users: Option<&Users>) -> Result<(), Failure> {
         if !self.late.is_empty() {
-            let root = Root::of(root.try_clone().attempt("hold the container's root")?)?;
+            let root = Root::of(root.try_clone().attempt("open the container's root")?)?;
             for tree in &self.late {
                 move_to(tree, &find_place(tree, &root, users)?)?;
             }

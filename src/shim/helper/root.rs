@@ -10,7 +10,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-/// How often a path is resolved anew that somebody changes meanwhile.
+/// Number of times that a path is resolved anew while it changes.
 const MAX_RACES: usize = 100;
 
 /// The root directory.
@@ -28,7 +28,7 @@ impl Root {
 
     /// The file system whose root directory was opened.
     pub(super) fn of(directory: OwnedFd) -> Result<Self, Failure> {
-        let identity = mount_tree::identity(&directory).attempt("look at the root file system")?;
+        let identity = mount_tree::identity(&directory).attempt("inspect the root file system")?;
         Ok(Self { directory, identity })
     }
 
@@ -48,23 +48,23 @@ impl Root {
 
     /// Tells whether the descriptor names something in the root file system itself, and not in a volume.
     pub(super) fn is_below(&self, point: &OwnedFd) -> Result<bool, Failure> {
-        Ok(mount_tree::identity(point).attempt("look at a place to mount on")?.0 == self.identity.0)
+        Ok(mount_tree::identity(point).attempt("inspect a mount point")?.0 == self.identity.0)
     }
 
     /// The path of something in the container, without links. For a place that others may rename, it is one that was true.
     pub(super) fn path_of(&self, point: &OwnedFd) -> Result<PathBuf, Failure> {
         let read = |descriptor: &OwnedFd| {
-            std::fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd())).attempt("look at a place to mount on")
+            std::fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd())).attempt("inspect a mount point")
         };
         let (root, point) = (read(&self.directory)?, read(point)?);
-        let relative = point.strip_prefix(root).attempt("look at a place to mount on")?;
+        let relative = point.strip_prefix(root).attempt("inspect a mount point")?;
         Ok(Path::new("/").join(relative))
     }
 
     /// Makes sure that the paths which libcontainer joins lead where they say: nothing lies on the root directory, which is at `path` by now, and its own
     /// directories are no links and nobody's mounts. When volumes are in their places, nobody else can change that.
     pub(super) fn check(&self, path: &Path) -> Result<(), Failure> {
-        if mount_tree::identity(open_root(path)?).attempt("look at the root file system")? != self.identity {
+        if mount_tree::identity(open_root(path)?).attempt("inspect the root file system")? != self.identity {
             return Err(Failure::create("something is mounted on the root directory of the container"));
         }
         for name in OWN {
@@ -74,11 +74,13 @@ impl Root {
             let reason = match openat2(&self.directory, name, how) {
                 Ok(_) | Err(Errno::ENOENT) => continue,
                 Err(Errno::ELOOP) => {
-                    format!("/{name} of the image is a symbolic link: it has to be a directory, or to be left out")
+                    format!("/{name} of the image is a symbolic link: make it a directory or remove it")
                 }
-                Err(Errno::ENOTDIR) => format!("/{name} of the image is no directory"),
-                Err(Errno::EXDEV) => format!("a volume is mounted on /{name} through a link: mount it below, or elsewhere"),
-                Err(error) => format!("look at /{name} of the image: {}", error.desc()),
+                Err(Errno::ENOTDIR) => format!("/{name} of the image is not a directory"),
+                Err(Errno::EXDEV) => {
+                    format!("a volume is mounted on /{name} through a symbolic link: mount it below /{name} or elsewhere")
+                }
+                Err(error) => format!("inspect /{name} of the image: {}", error.desc()),
             };
             return Err(Failure::create(reason));
         }
@@ -205,7 +207,7 @@ mod tests {
                 assert!(refused.starts_with(&format!("/{name} of the image is a symbolic link")), "{refused}");
             }
             let refused = check(&|root| std::fs::write(root.join(name), "").unwrap()).unwrap_err();
-            assert_eq!(refused, format!("/{name} of the image is no directory"));
+            assert_eq!(refused, format!("/{name} of the image is not a directory"));
         }
         let other = tempfile::tempdir().unwrap();
         let covered = Root::open(other.path()).unwrap().check(Path::new("/")).unwrap_err().reason;

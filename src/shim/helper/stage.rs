@@ -1,4 +1,4 @@
-//! What libcontainer sees of the host while it makes a container.
+//! View of the host for libcontainer while it creates a container.
 //!
 //! In a jail: a root in memory with the container's root file system, the pod's namespaces, what is to be mounted, and the kernel's own file systems. It
 //! has none of the host's files: a path that leads astray ends in ENOENT. Hooks of devices are programs of the host, so a container with hooks is
@@ -58,7 +58,7 @@ impl Views {
             views.push(("dev", Path::new("/dev"), Submounts::Leave));
         }
         let clone = |(name, path, submounts): (&'static str, &Path, Submounts)| {
-            let what = format!("show {} to libcontainer", path.display());
+            let what = format!("expose {} to libcontainer", path.display());
             let tree = mount_tree::clone_mount(AT_FDCWD, path, submounts).attempt(&what)?;
             // Not the peer of the host's: nothing that is mounted on it is seen there.
             mount_tree::set_event_flow(&tree, EventFlow::Private).attempt(&what)?;
@@ -72,7 +72,7 @@ fn remove_empty(path: &Path) -> io::Result<()> {
     if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) }
 }
 
-/// Where libcontainer finds what, by paths that are true when [`Stage::enter`] was called.
+/// Paths for libcontainer, valid once [`Stage::enter`] was called.
 #[derive(Debug)]
 pub(super) struct Stage {
     /// The jail's root, which is mounted in the bundle until it is entered.
@@ -97,9 +97,9 @@ impl Stage {
 
     /// Prepares the jail. To be called when this process has a mount namespace of its own, without shared mounts.
     pub(super) fn jail(bundle: &Path, views: Views) -> Result<Self, Failure> {
-        let root = jail::make(&Self::overlay_target(bundle), &place::ALL).attempt("make a root directory for libcontainer")?;
+        let root = jail::make(&Self::overlay_target(bundle), &place::ALL).attempt("create a root directory for libcontainer")?;
         for (name, tree) in views.0 {
-            mount_tree::attach_in(&tree, &root, name).attempt(&format!("show {name} to libcontainer"))?;
+            mount_tree::attach_in(&tree, &root, name).attempt(&format!("expose {name} to libcontainer"))?;
         }
         let at = |name: &str| Path::new("/").join(name);
         Ok(Self {
@@ -189,7 +189,7 @@ impl Stage {
     /// Leaves the host's files behind, if there is a jail. From here on the paths of this struct are true.
     pub(super) fn enter(&mut self) -> Result<(), Failure> {
         match self.jail.take() {
-            Some(jail) => jail::enter(&jail).attempt("leave the host's files"),
+            Some(jail) => jail::enter(&jail).attempt("leave the host's root file system"),
             None => Ok(()),
         }
     }

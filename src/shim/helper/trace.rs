@@ -1,4 +1,4 @@
-//! What libcontainer logs while it fails: its errors lose their cause on the way from its child processes, its log does not.
+//! Capture of libcontainer's log during a failure: its errors lose their cause on the way from its child processes, its log does not.
 //!
 //! The log goes into a memory file that libcontainer's children share, so that their words are there when they are gone.
 

@@ -1,4 +1,4 @@
-//! What a container is given of the host's files: clones of mounts, held by descriptors. From here on no path of the host is resolved again.
+//! Files of the host for a container: clones of mounts, held by descriptors. From here on no path of the host is resolved again.
 
 use super::users::Users;
 use super::{Attempt, Failure};
@@ -76,14 +76,14 @@ impl Tree {
     }
 
     pub(super) fn is_directory(&self) -> Result<bool, Failure> {
-        let found = fstat(&self.mount).attempt(&format!("look at {}", self.name()))?;
+        let found = fstat(&self.mount).attempt(&format!("stat {}", self.name()))?;
         Ok(found.st_mode & libc::S_IFMT == libc::S_IFDIR)
     }
 
     /// Sets the flags of the mount; to be called before anybody can come by it.
     pub(super) fn restrict(&self) -> Result<(), Failure> {
         self.restrictions.apply(&self.mount).map_err(|error| {
-            let how = if self.restrictions.all.is_empty() { "" } else { ", all that is mounted below it included" };
+            let how = if self.restrictions.all.is_empty() { "" } else { " including the mounts below it" };
             Failure::create(format!("{}: the kernel cannot restrict this mount{how}: {}", self.name(), error.desc()))
         })
     }
@@ -101,7 +101,7 @@ fn clone_pinned(path: &Path, pinned: &PinnedSource) -> Result<OwnedFd, Failure> 
     let found = if inner.components().next().is_none() { prefix } else { open_beneath(prefix, inner).attempt(&what)? };
     let facts = fstat(&found).attempt(&what)?;
     if (facts.st_dev, facts.st_ino) != (pinned.device, pinned.inode) {
-        return Err(Failure::create(format!("{what}: something else was put there while the container was about to start")));
+        return Err(Failure::create(format!("{what}: the path was replaced while the container was starting")));
     }
     mount_tree::clone_descriptor(&found, Submounts::Take).attempt(&what)
 }

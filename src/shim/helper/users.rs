@@ -46,9 +46,12 @@ impl Users {
             make_passable(&directory)?;
         }
         for directory in paths.pods_run().ancestors().skip(1) {
-            let mode = fs::metadata(directory).attempt(&format!("look at {}", directory.display()))?.permissions().mode();
+            let mode = fs::metadata(directory).attempt(&format!("stat {}", directory.display()))?.permissions().mode();
             if mode & PASS == 0 {
-                let reason = format!("hostUsers: false needs a run directory that all may pass: chmod o+x {}", directory.display());
+                let reason = format!(
+                    "hostUsers: false needs a run directory that all users can traverse: run chmod o+x {}",
+                    directory.display()
+                );
                 return Err(Failure::create(reason));
             }
         }
@@ -59,7 +62,7 @@ impl Users {
     pub(super) fn map(&self, tree: &OwnedFd, origin: &Path) -> Result<(), Failure> {
         mount_tree::map_ids(tree, &self.namespace, Submounts::Take).map_err(|error| {
             Failure::create(format!(
-                "hostUsers: false needs mounts with mapped ids, which this kernel or its file system cannot make of {}: {error}",
+                "hostUsers: false needs an ID-mapped mount of {}, which this kernel or file system does not support: {error}",
                 origin.display()
             ))
         })
@@ -80,7 +83,7 @@ impl Users {
             *layer = self.mapped(layer, &bundle.join(format!("layer-{number}")))?;
         }
         let upper = writable.join("upper");
-        let what = format!("make {}", upper.display());
+        let what = format!("create {}", upper.display());
         DirBuilder::new().recursive(true).mode(0o700).create(writable).attempt(&what)?;
         DirBuilder::new().recursive(true).mode(0o755).create(&upper).attempt(&what)?;
         chown(&upper, Some(Uid::from_raw(self.first)), Some(Gid::from_raw(self.first))).attempt(&what)
@@ -99,7 +102,7 @@ impl Users {
 }
 
 fn make_passable(directory: &Path) -> Result<(), Failure> {
-    let what = format!("make {} passable", directory.display());
+    let what = format!("make {} traversable", directory.display());
     let mode = match fs::metadata(directory) {
         Ok(metadata) => metadata.permissions().mode() & 0o7777,
         // libcontainer makes it.

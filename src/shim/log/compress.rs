@@ -10,7 +10,7 @@ use std::io::{self, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Nobody waits for it.
+/// It has low priority.
 const NICE: i32 = 19;
 
 /// `podstead-shim compress FILE...`: each file becomes `FILE.gz`. Returns the first failure; the other files are tried all the same.

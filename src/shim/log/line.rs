@@ -3,7 +3,7 @@
 /// The longest text of one log line, as containerd's default; longer lines are split and tagged `P` but for their last part.
 pub(super) const MAX_TEXT: usize = 16 * 1024;
 
-/// Where a line came from.
+/// Stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamName {
     /// Standard output, or the terminal.

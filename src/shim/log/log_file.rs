@@ -23,11 +23,11 @@ pub(crate) struct LogFile {
     last_rotation: i64,
     dropped: Dropped,
     format: TimestampFormat,
-    /// Rotated files to be compressed: all but the newest, which somebody may still be reading to its end.
+    /// Rotated files to be compressed: all but the newest, which a reader may still be following.
     uncompressed: Vec<PathBuf>,
 }
 
-/// What could not be written since the last line that could.
+/// Output that could not be written since the last line that could.
 #[derive(Debug, Default)]
 struct Dropped {
     lines: u64,
@@ -50,8 +50,7 @@ impl LogFile {
         }
     }
 
-    /// The rotated files that are to be compressed; asked for after a write. Those of which nothing comes are named again after the next
-    /// rotation.
+    /// Rotated files to compress; read after a write. Those of which nothing comes are named again after the next rotation.
     pub(crate) fn take_uncompressed(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.uncompressed)
     }
@@ -103,7 +102,7 @@ impl LogFile {
         }
     }
 
-    /// Whether nothing is left to tell.
+    /// Writes a line about dropped output; returns true if nothing is left to report.
     fn report_dropped(&mut self, now: Timestamp) -> bool {
         if self.dropped.lines == 0 {
             return true;
@@ -124,7 +123,7 @@ impl LogFile {
         }
     }
 
-    /// Writes all of `lines`, or says how many bytes of whole lines it wrote; a line cut by a full disk is taken back.
+    /// Writes all of `lines`, or returns the bytes of whole lines that were written; a line cut by a full disk is removed.
     fn write_whole_lines(&mut self, lines: &[u8], now: Timestamp) -> Result<(), (io::Error, usize)> {
         if self.size >= self.limits.max_bytes && self.file.is_some() {
             self.rotate(now).map_err(|error| (error, 0))?;

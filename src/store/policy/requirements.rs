@@ -129,7 +129,7 @@ spec:
         assert_eq!(
             told("podSecurity: {level: baseline, version: v1.34}", POD),
             [
-                "p.yaml:6:12: error[pod-security]: spec.hostPID: podSecurity baseline (v1.34): namespaces of the host are not allowed \
+                "p.yaml:6:12: error[pod-security]: spec.hostPID: podSecurity baseline (v1.34): host namespaces are not allowed \
                  (set it to false or leave it out)",
                 "p.yaml:17:19: error[pod-security]: spec.containers[0].securityContext.privileged: podSecurity baseline (v1.34): \
                  privileged containers are not allowed (set it to false or leave it out)",
@@ -138,7 +138,7 @@ spec:
         assert_eq!(told("podSecurity: privileged", POD), [""; 0]);
         let missing = told("podSecurity: restricted", POD);
         let expected = "p.yaml:11:5: error[pod-security]: spec.initContainers[0].securityContext.allowPrivilegeEscalation: podSecurity \
-                        restricted (latest): a process may not gain more privileges than its parent (set it to false)";
+                        restricted (latest): a process must not gain more privileges than its parent (set it to false)";
         assert!(missing.iter().any(|line| line == expected), "{missing:#?}");
     }
 

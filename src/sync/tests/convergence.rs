@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order: when it stops happening, the host is as the manifests say, and the daemon rests.
+//! Convergence after any events in any order: when they stop, the host matches the manifests, and the daemon rests.
 
 use super::host::{Host, pod};
 use crate::mux::PodOp;

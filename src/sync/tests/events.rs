@@ -1,4 +1,4 @@
-//! What is told of pods, word for word as the kubelet tells it.
+//! Events of pods, word for word the kubelet's.
 
 use super::host::{Host, pod};
 use crate::mux::{DesiredPod, PodOp};

@@ -1,4 +1,4 @@
-//! What goes wrong, and how it goes on.
+//! Failures, and how the daemon continues after them.
 
 use super::host::{Host, pod};
 use crate::mux::{DesiredPod, PodOp};

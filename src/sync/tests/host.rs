@@ -170,7 +170,7 @@ impl Host {
         self.objects.replace(Arc::default());
     }
 
-    /// What the daemon's definitions depend on.
+    /// Inputs of the daemon's definitions.
     pub(super) fn definition_context(&self) -> DefinitionContext {
         let (objects, fingerprint_key) = (self.objects.get(), FingerprintKey::new([7; 32]));
         DefinitionContext { pids_limit: None, objects, fingerprint_key, facts: facts() }

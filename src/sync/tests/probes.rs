@@ -1,4 +1,4 @@
-//! What follows from probes: status, restarts, and what a restart of the daemon keeps.
+//! Effects of probes: status, restarts, and the state that survives a restart of the daemon.
 
 use super::host::{Host, pod};
 use crate::mux::{DesiredPod, PodOp};

@@ -1,4 +1,4 @@
-//! What pods and containers are given changes while they run.
+//! Resizing of pods and containers while they run.
 
 use super::host::{Host, pod};
 use crate::mux::{DesiredPod, PodOp};

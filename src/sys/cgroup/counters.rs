@@ -1,4 +1,4 @@
-//! What dashboards show of a container beside [`Usage`](super::Usage): kinds of processor time, throttling, disks, limits in force.
+//! Counters of a container for dashboards besides [`Usage`](super::Usage): kinds of processor time, throttling, disks, limits in force.
 
 use super::control::read;
 use super::tree::below;
@@ -34,7 +34,7 @@ pub struct Counters {
     pub cpu_quota: Option<(u64, u64)>,
 }
 
-/// What went to and from a disk.
+/// Traffic of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounters {
     /// Bytes that were read.

@@ -1,10 +1,10 @@
-//! Where cgroup hierarchies are mounted.
+//! Mount points of cgroup hierarchies.
 
 use super::CgroupError;
 use crate::sys::mounts::{MountEntry, mounts};
 use std::path::{Path, PathBuf};
 
-/// Which interface carries the controllers.
+/// Version of the interface that has the controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CgroupVersion {
     /// One hierarchy per controller; a v2 hierarchy without controllers may be mounted beside them (hybrid).
@@ -18,7 +18,7 @@ pub enum CgroupVersion {
 pub(super) struct Hierarchy {
     /// Its controllers; `name=systemd` for one that only groups.
     pub(super) controllers: Vec<String>,
-    /// Where it is mounted.
+    /// Mount point.
     pub(super) mount: PathBuf,
 }
 
@@ -30,7 +30,7 @@ pub struct Hierarchies {
     v2: Option<PathBuf>,
 }
 
-/// What a v1 mount may name among its options that is not a controller.
+/// Options of a v1 mount that are not controllers.
 const NOT_CONTROLLERS: [&str; 8] =
     ["rw", "ro", "seclabel", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "release_agent"];
 
@@ -68,13 +68,13 @@ impl Hierarchies {
         Ok(Self { version, v1, v2 })
     }
 
-    /// Which interface carries the controllers.
+    /// Version of the interface that has the controllers.
     pub fn version(&self) -> CgroupVersion {
         self.version
     }
 
-    /// Whether swap can be limited: always on v2 (where the file is missing without swap, libcontainer leaves it alone), with a boot
-    /// option on v1.
+    /// Returns true if swap can be limited: always on v2 (where the file is missing without swap, libcontainer leaves it alone), with a
+    /// boot option on v1.
     pub fn swap_accounting(&self) -> bool {
         match self.version {
             CgroupVersion::V2 => true,
@@ -112,7 +112,7 @@ impl Hierarchies {
         self.v1.iter().map(|hierarchy| hierarchy.mount.as_path()).chain(self.v2.as_deref()).collect()
     }
 
-    /// Root of the hierarchy that tells which processes are in a group: one that libcontainer puts containers into.
+    /// Root of the hierarchy that tracks the processes of a group: one that libcontainer puts containers into.
     pub(super) fn tracking(&self) -> &Path {
         let preferred = ["freezer", "pids", "memory", "devices"].into_iter().find_map(|name| self.controller(name));
         preferred.or_else(|| self.limiting().first().copied()).unwrap_or_else(|| Path::new("/sys/fs/cgroup"))

@@ -1,4 +1,4 @@
-//! Which sizes of huge pages a group can be limited in.
+//! Sizes of huge pages that a group can be limited in.
 
 use super::control::{files, read};
 use super::tree::below;

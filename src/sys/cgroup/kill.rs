@@ -1,4 +1,4 @@
-//! Who is in a group, and how to be rid of them.
+//! Processes of a group, and killing them.
 
 use super::control::{children, keyed, read, write};
 use super::tree::below;
@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a frozen state is waited for before its processes are killed anyway: one that hangs in the kernel never freezes.
+/// Time to wait for a frozen state before the processes are killed anyway: one that hangs in the kernel never freezes.
 const FREEZE_PATIENCE: Duration = Duration::from_millis(20);
 
 impl Cgroups {
@@ -23,7 +23,7 @@ impl Cgroups {
         Ok(found)
     }
 
-    /// Whether a process is in the group or below.
+    /// Returns true if a process is in the group or below.
     pub fn is_populated(&self, path: &Path) -> Result<bool, CgroupError> {
         match self.version() {
             CgroupVersion::V2 => Ok(keyed(&self.events(path), "populated")? == Some(1)),
@@ -99,7 +99,7 @@ impl Cgroups {
             let pid = Pid::from_raw(i32::try_from(*pid).unwrap_or(i32::MAX));
             match kill(pid, Signal::SIGKILL) {
                 Ok(()) | Err(Errno::ESRCH) => {}
-                Err(error) => tracing::warn!(%pid, %error, "process of a cgroup not killed"),
+                Err(error) => tracing::warn!(%pid, %error, "cannot kill a process of a cgroup"),
             }
         }
         freezer.thaw();
@@ -145,7 +145,7 @@ impl Freezer {
             Self::None => Ok(()),
         };
         if let Err(error) = written {
-            tracing::debug!(error = &error as &dyn std::error::Error, "cgroup not frozen or thawed");
+            tracing::debug!(error = &error as &dyn std::error::Error, "cannot freeze or thaw a cgroup");
         }
     }
 }
@@ -156,7 +156,7 @@ fn wait_for_change(events: &File, patience: Duration) {
     let mut waiting = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
     if let Err(error) = poll(&mut waiting, timeout) {
         // EINTR included: the caller looks at the group and at the clock in any case.
-        tracing::trace!(%error, "poll of cgroup.events ended early");
+        tracing::trace!(%error, "polling cgroup.events failed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! From limits to what is written where. **Pure**.
+//! Conversion of limits to values of cgroup files. **Pure**.
 
 use super::CgroupVersion;
 use super::huge_pages::{CONTROLLER, limit_file};
@@ -11,17 +11,17 @@ pub(super) struct Setting {
     pub(super) controller: &'static str,
     /// Name of the file.
     pub(super) file: String,
-    /// What is written.
+    /// The value.
     pub(super) value: String,
-    /// Nobody asked for it: that the file is missing does no harm, nor that more is in use.
+    /// Not requested by the manifest: a missing file does no harm, nor a higher usage.
     pub(super) resets: bool,
 }
 
 const DEFAULT_PERIOD_US: u64 = 100_000;
 const DEFAULT_SHARES: u64 = 1024;
 
-/// What to write for `resources`, in order. What is not limited is reset to the kernel's default; of huge pages, those that are not named
-/// are not had, as on a kubelet. `page_sizes` are all that the group can be limited in.
+/// The settings to write for `resources`, in order. What is not limited is reset to the kernel's default; of huge pages, those that are not
+/// named are not available, as on a kubelet. `page_sizes` are all that the group can be limited in.
 pub(super) fn settings(version: CgroupVersion, resources: &CgroupResources, page_sizes: &[String]) -> Vec<Setting> {
     let CgroupResources { cpu_shares, cpu_quota_us, cpu_period_us, memory_limit, pids_limit, hugepages } = resources;
     let shares = cpu_shares.unwrap_or(DEFAULT_SHARES);

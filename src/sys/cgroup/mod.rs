@@ -40,7 +40,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What went wrong with a cgroup.
+/// Error of a cgroup operation.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     /// There is no hierarchy that could limit anything.
@@ -51,7 +51,7 @@ pub enum CgroupError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -60,18 +60,18 @@ pub enum CgroupError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What was to be written.
+        /// The value.
         value: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
     /// A group could not be made.
-    #[error("make cgroup {path:?}")]
+    #[error("create cgroup {path:?}")]
     Make {
         /// Its directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -80,7 +80,7 @@ pub enum CgroupError {
     Remove {
         /// Its directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -89,7 +89,7 @@ pub enum CgroupError {
     NotEmpty {
         /// Its path in the tree.
         path: PathBuf,
-        /// How long was waited.
+        /// Time waited.
         waited: Duration,
     },
 }

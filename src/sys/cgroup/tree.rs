@@ -19,7 +19,7 @@ pub struct Cgroups {
     slice: PathBuf,
 }
 
-/// What is enabled for the children of a group on v2, where the host has it.
+/// Controllers to enable for the children of a group on v2, where the host has them.
 const CONTROLLERS: [&str; 6] = ["cpu", "memory", "pids", "cpuset", "io", "hugetlb"];
 
 impl Cgroups {
@@ -36,7 +36,7 @@ impl Cgroups {
         Self { hierarchies, slice: Path::new("/").join(slice) }
     }
 
-    /// Which interface is in use.
+    /// Version of the interface in use.
     pub fn version(&self) -> CgroupVersion {
         self.hierarchies.version()
     }
@@ -153,7 +153,7 @@ impl Cgroups {
     }
 
     /// Removes the tree's upper part from every hierarchy if no pod has a group: a daemon that ends without pods leaves nothing behind.
-    /// Processes and groups that somebody else put there keep it.
+    /// It stays while foreign processes or groups are in it.
     pub fn remove_if_unused(&self) -> Result<(), CgroupError> {
         if !self.list()?.is_empty() {
             return Ok(());
@@ -196,7 +196,7 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Sets a group's share of the processors and nothing else. A host that cannot share them is no error: nobody asked for these shares.
+    /// Sets a group's share of the processors and nothing else. A host that cannot share them is no error: the manifest does not request these shares.
     fn weigh(&self, path: &Path, cpu_shares: u64) -> Result<(), CgroupError> {
         let resources = CgroupResources { cpu_shares: Some(cpu_shares), ..CgroupResources::default() };
         let shares = settings(self.version(), &resources, &[]).into_iter().take(1);
@@ -246,7 +246,7 @@ fn make_all(root: &Path, path: &Path) -> Result<PathBuf, CgroupError> {
     Ok(directory)
 }
 
-/// v1: a new group has neither processors nor memory nodes and takes no process until it is given some.
+/// v1: a new group has neither processors nor memory nodes and accepts no process until they are set.
 fn inherit_cpuset(root: &Path, group: &Path) -> Result<(), CgroupError> {
     let relative = group.strip_prefix(root).unwrap_or(group);
     for file in ["cpuset.cpus", "cpuset.mems"] {
@@ -277,7 +277,7 @@ fn enable_controllers(root: &Path, path: &Path) -> Result<(), CgroupError> {
         let has = |list: &str, name: &str| list.split_whitespace().any(|other| other == name);
         for name in CONTROLLERS.iter().filter(|name| has(&available, name) && !has(&enabled, name)) {
             if let Err(error) = write(&directory.join("cgroup.subtree_control"), &format!("+{name}")) {
-                tracing::debug!(controller = name, group = %directory.display(), error = &error as &dyn std::error::Error, "controller not enabled");
+                tracing::debug!(controller = name, group = %directory.display(), error = &error as &dyn std::error::Error, "cannot enable a cgroup controller");
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What a group has used.
+//! Resource usage of a group.
 
 use super::control::{keyed, number};
 use super::tree::below;
 use super::{CgroupError, CgroupVersion, Cgroups};
 use std::path::{Path, PathBuf};
 
-/// What a group has used; zero where the host does not count.
+/// Resource usage of a group; zero where the host does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time since the group was made, in nanoseconds.
@@ -19,7 +19,7 @@ pub struct Usage {
 }
 
 impl Cgroups {
-    /// How often the kernel killed a process of the group or below for want of memory.
+    /// Number of processes of the group and below that the kernel killed for lack of memory.
     pub fn oom_kills(&self, path: &Path) -> Result<u64, CgroupError> {
         let file = match self.version() {
             CgroupVersion::V1 => "memory.oom_control",
@@ -31,7 +31,7 @@ impl Cgroups {
         }
     }
 
-    /// What the group and all below have used.
+    /// Resource usage of the group and all below.
     pub fn usage(&self, path: &Path) -> Result<Usage, CgroupError> {
         let number_of = |controller, file| match self.file(controller, path, file) {
             Some(file) => Ok(number(&file)?.unwrap_or_default()),

@@ -7,17 +7,17 @@ use super::expressions::{DESTINATION_PORT, Meta, Rule, Verdict};
 use super::message::{ACK, APPEND, Answer, Body, CREATE, DUMP, Request, text_of};
 use super::nftables::{BATCH_BEGIN, BATCH_END, BaseChain, DELETE_RULE, GET_RULE, NEW_RULE, SUBSYSTEM, attribute, generic_header};
 
-/// What is accepted. Each takes two rules.
+/// Accepted packets. Each takes two rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// What is passed on from and to the interfaces.
+    /// Packets forwarded from and to the interfaces.
     Passing,
-    /// What comes from them to a port of UDP and TCP.
+    /// Packets from the interfaces to a port of UDP and TCP.
     Port(u16),
 }
 
 impl Accepted {
-    /// The comment that tells these rules apart, which begins with whose they are.
+    /// The comment that identifies these rules; it begins with their owner.
     pub fn comment(self, owner: &str) -> String {
         match self {
             Self::Passing => owner.to_owned(),
@@ -103,7 +103,7 @@ pub fn remove(chain: &BaseChain, removed: &[u64]) -> Request {
 
 fn begin(chain: &BaseChain, removed: &[u64]) -> Request {
     let mut request = Request::new();
-    request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
+    request.message("start a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
     for handle in removed {
         request.message(format!("remove a rule of chain {}", chain.name), SUBSYSTEM | DELETE_RULE, ACK, |body| {
             place(body, chain);
@@ -118,14 +118,14 @@ fn end(mut request: Request) -> Request {
     request
 }
 
-/// Which chain of which table a rule is of.
+/// Writes the chain and table of a rule.
 fn place(body: &mut Body<'_>, chain: &BaseChain) {
     body.raw(&generic_header(chain.family, 0));
     body.text(1, &chain.table);
     body.text(2, &chain.name);
 }
 
-/// Whether a notification tells of a rule that was removed from a chain that packets of pods, to the host or through it, may come to, or of
+/// Returns true if a notification reports the removal of a rule from a chain that pods' packets, to the host or through it, may pass, or of
 /// such a chain.
 pub fn concerns_pods(answer: &Answer<'_>) -> bool {
     const INPUT: u32 = 1;

@@ -20,14 +20,14 @@ const ZONE: u16 = 18;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     family: u8,
-    /// The attribute that tells it apart, to be repeated.
+    /// The attribute that identifies it, to be repeated.
     original: Vec<u8>,
     zone: Option<Vec<u8>>,
     /// Protocol number.
     pub protocol: u8,
-    /// Whom it was meant for.
+    /// The original destination.
     pub destination: (IpAddr, u16),
-    /// Who answers: another one, if the destination was rewritten.
+    /// The address that replies: another one, if the destination was rewritten.
     pub answers: IpAddr,
 }
 
@@ -38,7 +38,7 @@ pub fn list(request: &mut Request, family: u8) {
 
 /// Forgets a connection.
 pub fn forget(request: &mut Request, connection: &Connection) {
-    request.message("forget a tracked connection", SUBSYSTEM | DELETE, ACK, |body| {
+    request.message("delete a tracked connection", SUBSYSTEM | DELETE, ACK, |body| {
         body.raw(&generic_header(connection.family, 0));
         body.bytes(ORIGINAL | NESTED, &connection.original);
         if let Some(zone) = &connection.zone {

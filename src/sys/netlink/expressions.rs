@@ -47,7 +47,7 @@ impl Meta {
     }
 }
 
-/// Where a field of a packet is.
+/// Position of a field in a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// 0: header of the frame, 1: network header, 2: transport header.
@@ -78,7 +78,7 @@ pub const IPV6_DESTINATION: Field = Field { base: 1, offset: 24, length: 16 };
 /// Destination port of TCP, UDP, SCTP.
 pub const DESTINATION_PORT: Field = Field { base: 2, offset: 2, length: 2 };
 
-/// What becomes of a packet.
+/// Verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// It is gone.
@@ -144,7 +144,7 @@ impl<'r, 'b> Rule<'r, 'b> {
     /// Goes on only if the fact, a name, begins so.
     pub fn begins_with(&mut self, meta: Meta, prefix: &[u8]) {
         self.load(meta, REGISTER);
-        // What is compared is as long as the value.
+        // The compared part is as long as the value.
         self.compare(true, prefix);
     }
 
@@ -276,7 +276,7 @@ impl<'r, 'b> Rule<'r, 'b> {
         self.expression("masq", |_| {});
     }
 
-    /// Counts packets and bytes, for whoever looks at the rules.
+    /// Counts packets and bytes, for readers of the rules.
     pub fn count(&mut self) {
         self.expression("counter", |body| {
             body.bytes(1, &[0; 8]);

@@ -1,4 +1,4 @@
-//! Messages of socket diagnosis (`sock_diag`): which sockets of this network namespace wait at a port. **Pure**.
+//! Messages of socket diagnosis (`sock_diag`): the sockets of this network namespace that listen on a port. **Pure**.
 //!
 //! The kernel looks into the tables of such sockets alone, while files like `/proc/net/tcp` cost it a walk over all connections.
 
@@ -14,14 +14,14 @@ const UNCONNECTED: u32 = 1 << 7;
 const LISTENING: u32 = 1 << 10;
 const UDP: u8 = 17;
 
-/// A socket that waits for whoever comes.
+/// A listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Its address; unspecified for all.
     pub address: IpAddr,
     /// Its port.
     pub port: u16,
-    /// Its inode, by which `/proc/<pid>/fd` tells whose it is.
+    /// Its inode, for finding its owner in `/proc/<pid>/fd`.
     pub inode: u32,
 }
 
@@ -29,7 +29,7 @@ pub struct Waiting {
 pub fn list(protocol: u8, port: u16) -> [Request; 2] {
     FAMILIES.map(|family| {
         let mut request = Request::new();
-        request.message("list sockets that listen", BY_FAMILY, DUMP, |body| {
+        request.message("list listening sockets", BY_FAMILY, DUMP, |body| {
             let states = if protocol == UDP { UNCONNECTED } else { LISTENING };
             // struct inet_diag_req_v2.
             body.raw(&[family, protocol, 0, 0]);

@@ -74,18 +74,18 @@ impl Request {
         &self.bytes
     }
 
-    /// How many of them ask for a confirmation.
+    /// Number of messages that request a confirmation.
     pub const fn acknowledged(&self) -> usize {
         self.acknowledged
     }
 
-    /// What the message of that sequence number does.
+    /// Purpose of the message with that sequence number.
     pub fn label(&self, sequence: u32) -> &str {
         let index = usize::try_from(sequence).ok().and_then(|sequence| sequence.checked_sub(1));
         index.and_then(|index| self.labels.get(index)).map_or("send messages", String::as_str)
     }
 
-    /// An attribute had more than the 64 KiB that its header can say: what was built must not be sent.
+    /// An attribute exceeded the 64 KiB of its header: the message must not be sent.
     pub const fn is_too_long(&self) -> bool {
         self.is_too_long
     }
@@ -97,7 +97,7 @@ impl Request {
     }
 }
 
-/// What follows a message's header, or is inside of a nested attribute.
+/// Attributes after a message's header, or inside of a nested attribute.
 #[derive(Debug)]
 pub struct Body<'a> {
     request: &'a mut Request,
@@ -160,9 +160,9 @@ pub struct Answer<'a> {
     pub flags: u16,
     /// The sequence number of the request that it answers.
     pub sequence: u32,
-    /// Who caused it: a socket's port, 0 for the kernel.
+    /// Originator: a socket's port, 0 for the kernel.
     pub port: u32,
-    /// What follows the header.
+    /// Bytes after the header.
     pub body: &'a [u8],
 }
 
@@ -173,7 +173,7 @@ impl Answer<'_> {
         bytes.filter(|_| self.kind == ERROR).map(|bytes| i32::from_ne_bytes(bytes).saturating_neg())
     }
 
-    /// What the kernel says about an error in words.
+    /// The kernel's explanation of an error.
     pub fn explanation(&self) -> Option<String> {
         if self.kind != ERROR || self.flags & EXPLAINED == 0 {
             return None;

@@ -37,14 +37,14 @@ pub const IPV6: u8 = 10;
 /// Elements in one message, so that their attribute stays far below 64 KiB.
 const CHUNK: usize = 400;
 
-/// Where a base chain hooks in.
+/// Hook of a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// Packets that come in.
     Prerouting,
     /// Packets for this host.
     Input,
-    /// Packets that are passed on.
+    /// Forwarded packets.
     Forward,
     /// Packets of this host.
     Output,
@@ -96,9 +96,9 @@ impl Datatype {
 pub struct SetSpec<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What its keys are.
+    /// Types of its keys.
     pub key: &'a [Datatype],
-    /// What its values are; empty for a set.
+    /// Types of its values; empty for a set.
     pub value: &'a [Datatype],
 }
 
@@ -118,11 +118,11 @@ impl<'a> Batch<'a> {
     /// An empty transaction.
     pub fn new(table: &'a str) -> Self {
         let mut request = Request::new();
-        request.message("begin a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
+        request.message("start a transaction", BATCH_BEGIN, 0, |body| body.raw(&generic_header(0, 10)));
         Self { table, family: INET, request, sets: 0 }
     }
 
-    /// What follows is about the table of another family.
+    /// Switches to the table of another family for the messages that follow.
     pub fn turn_to(&mut self, family: u8) {
         self.family = family;
     }
@@ -144,7 +144,7 @@ impl<'a> Batch<'a> {
     /// Makes the table if it is not there.
     pub fn add_table(&mut self) {
         let table = self.table;
-        self.message(format!("make table {table}"), NEW_TABLE, CREATE, |body| {
+        self.message(format!("create table {table}"), NEW_TABLE, CREATE, |body| {
             body.text(1, table);
             body.be32(2, 0);
         });
@@ -166,14 +166,14 @@ impl<'a> Batch<'a> {
             Hook::Output => 3,
             Hook::Postrouting => 4,
         };
-        self.message(format!("make chain {name}"), NEW_CHAIN, CREATE, |body| {
+        self.message(format!("create chain {name}"), NEW_CHAIN, CREATE, |body| {
             body.text(1, table);
             body.text(3, name);
             body.nest(4, |place| {
                 place.be32(1, hook);
                 place.be32(2, priority.cast_unsigned());
             });
-            // What reaches its end is accepted.
+            // Packets that reach its end are accepted.
             body.be32(5, 1);
             body.text(7, kind);
         });
@@ -182,7 +182,7 @@ impl<'a> Batch<'a> {
     /// Makes a chain that rules jump to.
     pub fn add_chain(&mut self, name: &str) {
         let table = self.table;
-        self.message(format!("make chain {name}"), NEW_CHAIN, CREATE, |body| {
+        self.message(format!("create chain {name}"), NEW_CHAIN, CREATE, |body| {
             body.text(1, table);
             body.text(3, name);
         });
@@ -207,7 +207,7 @@ impl<'a> Batch<'a> {
         let number = |parts: &[Datatype]| parts.iter().fold(0, |number, part| (number << 6) | part.number());
         let bytes = |parts: &[Datatype]| parts.iter().map(|part| part.bytes()).sum();
         // The length of a single short value is its own; in a concatenation each takes whole registers.
-        self.message(format!("make set {name}"), NEW_SET, CREATE, |body| {
+        self.message(format!("create set {name}"), NEW_SET, CREATE, |body| {
             body.text(1, table);
             body.text(2, name);
             body.be32(3, if value.is_empty() { 0 } else { MAP });
@@ -234,7 +234,7 @@ impl<'a> Batch<'a> {
     fn elements(&mut self, set: &str, kind: u16, flags: u16, elements: &[Element]) {
         let table = self.table;
         for chunk in elements.chunks(CHUNK) {
-            self.message(format!("change elements of {set}"), kind, flags, |body| {
+            self.message(format!("change the elements of {set}"), kind, flags, |body| {
                 body.text(1, table);
                 body.text(2, set);
                 body.nest(3, |list| {
@@ -258,7 +258,7 @@ pub(super) fn generic_header(family: u8, resource: u16) -> [u8; 4] {
     [family, 0, high, low]
 }
 
-/// Whether a notification tells that something was removed from a table of that name.
+/// Returns true if a notification reports a removal from a table of that name.
 pub fn is_removal(answer: &Answer<'_>, table: &str) -> bool {
     let is_removal =
         [DELETE_TABLE, DELETE_CHAIN, DELETE_RULE, DELETE_SET, DELETE_ELEMENTS].iter().any(|kind| answer.kind == SUBSYSTEM | kind);
@@ -270,7 +270,7 @@ pub fn list_chains(request: &mut Request) {
     request.message("list chains of packet rules", SUBSYSTEM | GET_CHAIN, DUMP, |body| body.raw(&generic_header(0, 0)));
 }
 
-/// A chain of somebody's that packets come to.
+/// A base chain of any owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseChain {
     /// Family number.
@@ -281,7 +281,7 @@ pub struct BaseChain {
     pub name: String,
     /// Number of the hook (2: forward).
     pub hook: u32,
-    /// What reaches its end is dropped.
+    /// True if its policy is to drop packets.
     pub drops: bool,
 }
 

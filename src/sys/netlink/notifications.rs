@@ -1,4 +1,4 @@
-//! What the kernel tells without having been asked.
+//! Notifications of the kernel.
 #![expect(unsafe_code, reason = "tokio's registration of a descriptor, whose life the caller vouches for")]
 
 use super::message::Answer;
@@ -27,7 +27,7 @@ impl Notifications {
     pub async fn next(&mut self, hear: impl FnMut(Answer<'_>)) -> Result<bool, NetlinkError> {
         let ready = self.socket.readable_mut().await;
         let mut ready = ready.map_err(|source| NetlinkError::Socket { operation: "watch", source })?;
-        // All is taken out below: what comes later makes it ready anew.
+        // All is read below: later messages make it ready again.
         ready.clear_ready();
         ready.get_inner_mut().notifications(hear)
     }

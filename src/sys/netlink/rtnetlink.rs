@@ -63,7 +63,7 @@ pub struct VethEnd<'a> {
 /// Makes a veth pair: one end here, in an interface group, the other one in the namespace of the descriptor. Without `mtu`, packets have
 /// up to 1500 bytes.
 pub fn make_veth(request: &mut Request, here: VethEnd<'_>, group: u32, there: VethEnd<'_>, netns: i32, mtu: Option<u32>) {
-    request.message(format!("make interface {}", here.name), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
+    request.message(format!("create interface {}", here.name), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, here.name);
         body.bytes(LINK_MAC, &here.mac);
@@ -97,9 +97,9 @@ fn one_queue(link: &mut Body<'_>) {
     link.u32(LINK_RX_QUEUES, 1);
 }
 
-/// Makes a bridge whose ports work at once, and on which everybody hears what is meant for many.
+/// Creates a bridge with ports that forward at once, and without multicast snooping.
 pub fn make_bridge(request: &mut Request, name: &str, mac: Mac, group: u32) {
-    request.message(format!("make bridge {name}"), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
+    request.message(format!("create bridge {name}"), NEW_LINK, ACK | CREATE | EXCLUSIVE, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, name);
         body.bytes(LINK_MAC, &mac);
@@ -115,14 +115,14 @@ pub fn make_bridge(request: &mut Request, name: &str, mac: Mac, group: u32) {
     });
 }
 
-/// Makes an interface a port of a bridge, out of which goes also what came in by it: a pod may talk to itself through a port of the host
-/// where the kernel has packets of bridges rewritten (br_netfilter).
+/// Makes an interface a port of a bridge in hairpin mode: a pod may reach itself through a host port where the kernel has packets of
+/// bridges rewritten (br_netfilter).
 pub fn attach_to_bridge(request: &mut Request, index: u32, bridge: u32) {
     request.message(format!("attach interface {index} to bridge {bridge}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
         body.u32(LINK_MASTER, bridge);
     });
-    request.message(format!("set up port {index} of bridge {bridge}"), NEW_LINK, ACK, |body| {
+    request.message(format!("configure port {index} of bridge {bridge}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
         body.nest(LINK_KIND, |kind| {
             // IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA with IFLA_BRPORT_MODE.
@@ -156,21 +156,21 @@ impl Ipv4Setting {
     }
 }
 
-/// How an interface shall be before it is switched on.
+/// Settings of an interface, made before it is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSettings<'a> {
     /// Its description.
     pub alias: &'a str,
     /// Of its IPv4 side.
     pub ipv4: &'a [(Ipv4Setting, u32)],
-    /// The kernel shall not give it IPv6 addresses by itself.
+    /// The kernel must not assign IPv6 addresses to it.
     pub without_own_ipv6: bool,
 }
 
 /// Gives an interface its settings: one message, since each one has the kernel tell all listeners of the interface.
 pub fn set_up_link(request: &mut Request, index: u32, settings: LinkSettings<'_>) {
     let LinkSettings { alias, ipv4, without_own_ipv6 } = settings;
-    request.message(format!("set up interface {index}"), NEW_LINK, ACK, |body| {
+    request.message(format!("configure interface {index}"), NEW_LINK, ACK, |body| {
         body.raw(&link_header(index, 0));
         body.text(LINK_ALIAS, alias);
         if ipv4.is_empty() && !without_own_ipv6 {
@@ -197,7 +197,7 @@ pub fn set_up_link(request: &mut Request, index: u32, settings: LinkSettings<'_>
 
 /// Switches an interface on.
 pub fn switch_on(request: &mut Request, index: u32) {
-    request.message(format!("switch interface {index} on"), NEW_LINK, ACK, |body| body.raw(&link_header(index, UP)));
+    request.message(format!("set interface {index} up"), NEW_LINK, ACK, |body| body.raw(&link_header(index, UP)));
 }
 
 /// Removes an interface, and with it the other end of a pair.
@@ -207,7 +207,7 @@ pub fn delete_link(request: &mut Request, index: u32) {
 
 /// Asks for one interface.
 pub fn get_link(request: &mut Request, name: &str) {
-    request.message(format!("look at interface {name}"), GET_LINK, ACK, |body| {
+    request.message(format!("get interface {name}"), GET_LINK, ACK, |body| {
         body.raw(&link_header(0, 0));
         body.text(LINK_NAME, name);
     });
@@ -243,7 +243,7 @@ pub fn add_address(request: &mut Request, index: u32, address: IpAddr, prefix: u
     });
 }
 
-/// Where packets go.
+/// Route of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// Destination: network and prefix length; a default route has an unspecified address and 0.
@@ -270,7 +270,7 @@ pub fn add_route(request: &mut Request, route: Route) {
     });
 }
 
-/// Says for good which hardware address a neighbour has, so that nobody needs to ask and nobody can claim it.
+/// Adds a permanent neighbour entry, so that no resolution is needed and no other host can claim the address.
 pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac: Mac) {
     const PERMANENT: u16 = 0x80;
     request.message(format!("add neighbour {address}"), NEW_NEIGHBOUR, ACK | CREATE | REPLACE, |body| {
@@ -282,7 +282,7 @@ pub fn add_neighbour(request: &mut Request, interface: u32, address: IpAddr, mac
 
 /// Forgets which hardware address a neighbour has, however that was learned.
 pub fn forget_neighbour(request: &mut Request, interface: u32, address: IpAddr) {
-    request.message(format!("forget neighbour {address}"), DELETE_NEIGHBOUR, ACK, |body| {
+    request.message(format!("delete neighbour {address}"), DELETE_NEIGHBOUR, ACK, |body| {
         body.raw(&neighbour_header(interface, address, 0));
         body.bytes(1, &octets(address));
     });
@@ -352,7 +352,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Whether it is one address.
+    /// Returns true if it is one address.
     pub const fn is_single(&self) -> bool {
         self.prefix == if self.network.is_ipv4() { 32 } else { 128 }
     }
@@ -412,7 +412,7 @@ pub(super) const fn family_number(is_v4: bool) -> u8 {
 fn link_header(index: u32, flags: u32) -> [u8; LINK_HEADER] {
     let mut header = [0; LINK_HEADER];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
-    // Which flags, and which of them are meant.
+    // The flags, and the mask of the changed ones.
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
     header[12..16].copy_from_slice(&flags.to_ne_bytes());
     header

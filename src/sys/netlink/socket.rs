@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// Which part of the kernel listens.
+/// Part of the kernel that the socket talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Interfaces, addresses, routes.
@@ -21,22 +21,22 @@ pub enum Protocol {
     Sockets,
 }
 
-/// Why the kernel did not do what it was asked.
+/// Reason why the kernel did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
     /// The socket does not work.
     #[error("{operation} a netlink socket")]
     Socket {
-        /// What was tried with it.
+        /// The operation.
         operation: &'static str,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// A message was refused.
     #[error("{label}{}", explanation.as_ref().map_or_else(String::new, |text| format!(" ({text})")))]
     Refused {
-        /// What the message should do.
+        /// Purpose of the message.
         label: String,
         /// The kernel's words, if it has any.
         explanation: Option<String>,
@@ -45,9 +45,9 @@ pub enum NetlinkError {
         source: io::Error,
     },
     /// No confirmation came.
-    #[error("{label}: the kernel did not answer")]
+    #[error("{label}: the kernel did not respond")]
     Unanswered {
-        /// What the last message should do.
+        /// Purpose of the last message.
         label: String,
     },
 }
@@ -61,7 +61,7 @@ impl NetlinkError {
         }
     }
 
-    /// What shall be removed is not there.
+    /// Returns true if the object to be removed does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self.errno(), Some(libc::ENOENT | libc::ENODEV | libc::ESRCH | libc::EADDRNOTAVAIL))
     }
@@ -69,7 +69,7 @@ impl NetlinkError {
 
 /// Datagrams of dumps are at most 32 KiB.
 const BUFFER: usize = 64 << 10;
-/// What fits into the kernel's queues: the rules of some thousand pods in one transaction.
+/// Size of the kernel's queues: the rules of some thousand pods in one transaction.
 const QUEUE_BYTES: i32 = 8 << 20;
 const SOL_NETLINK: i32 = 270;
 const NETLINK_CAP_ACK: i32 = 10;
@@ -123,7 +123,7 @@ impl NetlinkSocket {
             set_option(fd.as_raw_fd(), level, option, value).ok();
         }
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups)).map_err(|error| at("bind")(error.into()))?;
-        let address: NetlinkAddr = getsockname(fd.as_raw_fd()).map_err(|error| at("look at")(error.into()))?;
+        let address: NetlinkAddr = getsockname(fd.as_raw_fd()).map_err(|error| at("inspect")(error.into()))?;
         Ok(Self { fd, port: address.pid(), buffer: vec![0; BUFFER] })
     }
 
@@ -166,7 +166,7 @@ impl NetlinkSocket {
         }
     }
 
-    /// Sends one message that asks for a list, and passes its entries to `hear`.
+    /// Sends one list request, and passes its entries to `hear`.
     pub fn dump(&mut self, request: &Request, mut hear: impl FnMut(message::Answer<'_>)) -> Result<(), NetlinkError> {
         let mut is_whole = false;
         self.transact(request, |answer| match answer.kind {
@@ -176,7 +176,7 @@ impl NetlinkSocket {
         if is_whole { Ok(()) } else { Err(NetlinkError::Unanswered { label: request.label(1).to_owned() }) }
     }
 
-    /// Passes the notifications that have come to `hear`. `false` when some were lost, since there were too many.
+    /// Passes received notifications to `hear`. `false` when some were lost, since there were too many.
     pub fn notifications(&mut self, mut hear: impl FnMut(message::Answer<'_>)) -> Result<bool, NetlinkError> {
         let mut is_whole = true;
         loop {

@@ -4,20 +4,20 @@ use super::message::{Answer, DUMP, Request, attributes, text_of};
 use super::nftables::{GET_RULE, INET, NEW_RULE, SUBSYSTEM, attribute, generic_header};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which packets a rule is about.
+/// Packets that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// All that come to it.
     Any,
     /// Those from a network: address and prefix length.
     Network(IpAddr, u8),
-    /// Those that came by interfaces whose names begin so.
+    /// Packets from interfaces with this name prefix.
     Interfaces(String),
     /// Something else, or something more.
     Other,
 }
 
-/// What becomes of them.
+/// Outcome for the packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// They are accepted.
@@ -33,9 +33,9 @@ pub enum Outcome {
 pub struct SourceRule {
     /// The chain that it is in.
     pub chain: String,
-    /// Which packets.
+    /// The packets.
     pub source: Source,
-    /// What becomes of them.
+    /// Their outcome.
     pub outcome: Outcome,
 }
 
@@ -70,7 +70,7 @@ pub fn source_rule(answer: &Answer<'_>, table: &str) -> Option<SourceRule> {
     Some(SourceRule { chain, source: source.unwrap_or(Source::Any), outcome: outcome.unwrap_or(Outcome::Other) })
 }
 
-/// What is in the register that is compared next.
+/// Content of the register that is compared next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Loaded {
     #[default]
@@ -115,7 +115,7 @@ impl Reading {
             "cmp" => self.compare(number(content, 2), nested(content, 3).unwrap_or_default()),
             "immediate" => self.outcome = Some(verdict(content)),
             "counter" => {}
-            // What it says beside may be the opposite.
+            // Any other expression may invert the meaning.
             _ => self.source = Some(Source::Other),
         }
     }
@@ -124,7 +124,7 @@ impl Reading {
         const EQUAL: u32 = 0;
         let mask = self.mask.take();
         let found = match std::mem::take(&mut self.loaded) {
-            // Which family it is, the address tells, too.
+            // The address tells the family, too.
             Loaded::Family if operation == Some(EQUAL) => return,
             // With the NUL at its end, it is a whole name.
             Loaded::InputName if operation == Some(EQUAL) && !value.contains(&0) => Source::Interfaces(text_of(value)),

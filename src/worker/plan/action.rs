@@ -49,7 +49,7 @@ pub enum Action {
         id: ContainerId,
         /// Time until the signal.
         grace: Duration,
-        /// Why it is stopped.
+        /// Reason why it is stopped.
         why: StopReason,
     },
     /// Ask a running container to stop. Goes on in the background: a later plan sends SIGKILL when `grace` is over.
@@ -62,7 +62,7 @@ pub enum Action {
         signal: i32,
         /// Time until SIGKILL.
         grace: Duration,
-        /// Why.
+        /// The reason.
         why: StopReason,
     },
     /// Its grace is over.
@@ -89,7 +89,7 @@ pub enum Action {
         container: ContainerName,
         /// Its run.
         id: ContainerId,
-        /// What it shall have.
+        /// The new resources.
         resources: Box<ContainerResources>,
     },
     /// Set the sandbox's network up, or learn what it has.
@@ -107,7 +107,7 @@ pub enum Action {
         container: ContainerName,
         /// Its restart count.
         attempt: u32,
-        /// How many times all containers of the sandbox were restarted together.
+        /// Number of times all containers of the sandbox were restarted together.
         round: u32,
         /// When the run before ended, if this start follows the end of a run of the same definition.
         ended_at: Option<Moment>,
@@ -118,7 +118,7 @@ pub enum Action {
     TrimVolumes,
     /// Measure what the pod uses of the host's disk. Goes on in the background.
     MeasureStorage,
-    /// Have a pod that was evicted made anew, under another UID and with empty volumes.
+    /// Recreate an evicted pod, under another UID and with empty volumes.
     Recreate,
     /// Remove the volumes of a removed pod.
     RemoveVolumes,
@@ -126,7 +126,7 @@ pub enum Action {
     ForgetPod,
 }
 
-/// Why a container is stopped.
+/// Reason why a container is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
     /// Its definition changed.
@@ -154,7 +154,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Whether an edit of the pod is why, so that another edit can take the reason away.
+    /// Returns true if an edit of the pod is the reason, so that another edit can take it away.
     pub const fn is_edit(self) -> bool {
         match self {
             StopReason::DefinitionChanged | StopReason::ResizeRestarts | StopReason::PodChanged | StopReason::NotInPod => true,
@@ -177,7 +177,7 @@ impl StopReason {
             StopReason::NotInPod => "it is no longer in its pod",
             StopReason::AllRestart => "all containers of its pod are restarted",
             StopReason::PostStartFailed => "its postStart hook failed",
-            StopReason::PodEnds => "its pod ends",
+            StopReason::PodEnds => "its pod is terminating",
             StopReason::LivenessFailed => "it failed its liveness probe",
             StopReason::LivenessFailedRestarts => "it failed its liveness probe and will be restarted",
             StopReason::StartupFailed => "it failed its startup probe",
@@ -191,7 +191,7 @@ impl StopReason {
             StopReason::DefinitionChanged => format!("Container {container} definition changed, will be restarted"),
             StopReason::ResizeRestarts => format!("Container {container} resize requires restart"),
             StopReason::PodEnds => format!("Stopping container {container}"),
-            // What the kubelet has no such stops for, or says no more of.
+            // The kubelet has no such stops, or no text for them.
             StopReason::PodChanged | StopReason::AllRestart | StopReason::NotInPod | StopReason::PostStartFailed => {
                 format!("Stopping container {container}: {}", self.as_sentence())
             }
@@ -202,7 +202,7 @@ impl StopReason {
         }
     }
 
-    /// Whether the container's own state is why: its end then counts as any end of its own.
+    /// Returns true if the container's own state is the reason: its exit then counts like any exit of its own.
     pub const fn is_of_container(self) -> bool {
         match self {
             StopReason::DefinitionChanged
@@ -221,7 +221,8 @@ impl StopReason {
 }
 
 impl Action {
-    /// Whether the step prepares something without touching what runs. Neighbours of this kind may be taken at the same time.
+    /// Returns true if the step prepares something without touching running containers. Neighbours of this kind may be taken at the same
+    /// time.
     pub const fn is_preparation(&self) -> bool {
         match self {
             Action::WriteRecord
@@ -282,23 +283,23 @@ impl fmt::Display for Action {
                     None => Ok(()),
                 }
             }
-            Action::TrimVolumes => f.write_str("remove volumes that the pod no longer has"),
+            Action::TrimVolumes => f.write_str("remove volumes no longer in the pod"),
             Action::MeasureStorage => f.write_str("measure storage"),
-            Action::Recreate => f.write_str("make the evicted pod anew"),
+            Action::Recreate => f.write_str("recreate the evicted pod"),
             Action::RemoveVolumes => f.write_str("remove volumes"),
             Action::ForgetPod => f.write_str("forget pod"),
         }
     }
 }
 
-/// What is to be done now, and what is to be told.
+/// A plan: actions to do now, and events to record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodActions {
     /// In this order. They assume that each one succeeds; when one does not, or goes on in the background, a new plan is due.
     pub actions: Vec<Action>,
     /// When to plan again although nothing happened.
     pub wake: Option<Moment>,
-    /// Why containers wait, where the reason is a particular one.
+    /// Reason why containers wait, where the reason is a particular one.
     pub waiting: BTreeMap<ContainerName, Waiting>,
     /// Containers whose process runs but whose start is not done, and what is shown of them.
     pub starting: BTreeMap<ContainerName, Waiting>,

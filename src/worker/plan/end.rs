@@ -15,7 +15,7 @@ pub(super) fn plan_terminating(input: PlanInput<'_>, termination: &Termination) 
     match &input.memory.record {
         Step::Done => {}
         Step::Open => out.actions.push(Action::WriteRecord),
-        // What is to end ends also when the disk is full.
+        // A pod must be able to end when the disk is full.
         Step::Failed(failure) if failure.is_due(input.now.moment) => out.actions.push(Action::WriteRecord),
         Step::Failed(failure) => out.wake_at(failure.retry_at),
     }
@@ -38,7 +38,7 @@ pub(super) fn plan_terminated(input: PlanInput<'_>, cause: &Cause) -> PodActions
     out
 }
 
-/// A pod that shall always run is made anew after an eviction, as a controller in a cluster would do: at once if it had lived for long,
+/// Recreates a pod that must always run after an eviction, as a controller in a cluster would do: at once if it had lived for long,
 /// else after the longest pause of crashing containers. One that shall end by itself stays as it is.
 fn plan_recreation(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
     let is_evicted = match cause {
@@ -56,7 +56,7 @@ fn plan_recreation(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
     }
 }
 
-/// Whether nothing of the pod runs and its sandbox is gone.
+/// Returns true if nothing of the pod runs and its sandbox is gone.
 pub(crate) fn is_stopped(input: &PlanInput<'_>) -> bool {
     !has_sandbox(input)
 }

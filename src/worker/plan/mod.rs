@@ -35,16 +35,16 @@ use super::phase::WorkPhase;
 use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
 use crate::sys::clock::Now;
 
-/// What a plan is made from.
+/// Inputs of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInput<'a> {
-    /// What the pod shall be.
+    /// The desired state of the pod.
     pub definition: &'a PodDefinition,
-    /// What was seen of it.
+    /// The observed state of the pod.
     pub observed: &'a ObservedPod,
-    /// Whether it shall run, ends or has ended.
+    /// The phase: running, terminating or ended.
     pub phase: &'a WorkPhase,
-    /// What is remembered of it.
+    /// The worker's memory of the pod.
     pub memory: &'a PodMemory,
     /// Back-off of crashing containers.
     pub crash_loop: &'a BackoffPolicy,
@@ -58,7 +58,7 @@ impl<'a> PlanInput<'a> {
         self.observed.sandbox.as_ref().filter(|sandbox| sandbox.state == SandboxState::Ready)
     }
 
-    /// Containers that run, oldest first. In a sandbox that is gone nothing runs, whatever a record says.
+    /// Containers that run, oldest first. In a sandbox that is gone nothing runs, regardless of records.
     fn running(&self) -> impl Iterator<Item = &'a ContainerStatus> + use<'a> {
         let attempt = self.living_sandbox().map(|sandbox| sandbox.spec.attempt);
         self.observed.containers.iter().filter(move |container| {

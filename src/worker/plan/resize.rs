@@ -12,7 +12,7 @@ use crate::worker::definition::ContainerDefinition;
 struct Lagging<'a> {
     container: &'a ContainerDefinition,
     run: &'a ContainerStatus,
-    /// What it is given; `None` when that is not known.
+    /// Its present resources; `None` if they are unknown.
     given: Option<&'a ContainerResources>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn resize(out: &mut PodActions, input: &PlanInput<'_>) {
     }
 }
 
-/// How far the change is, for the status.
+/// State of a resize, for the status.
 pub(in crate::worker) fn resize_state(input: &PlanInput<'_>) -> Option<Resize> {
     let sandbox = input.living_sandbox()?;
     let lagging = lagging(input);

@@ -13,34 +13,34 @@ use crate::worker::definition::ContainerDefinition;
 pub(super) struct Next<'a> {
     /// Its definition.
     pub(super) container: &'a ContainerDefinition,
-    /// How to start it.
+    /// Kind of start.
     pub(super) due: Due<'a>,
     /// Its run of an earlier definition, which has to stop first.
     pub(super) outdated: Option<&'a ContainerStatus>,
-    /// Its half-made run, which has to go first.
+    /// Its incomplete run, which has to be removed first.
     pub(super) half_made: Option<&'a ContainerStatus>,
     /// An init container has to end first.
     pub(super) is_later: bool,
-    /// What comes after it waits until it runs: a sidecar of a pod that is being initialised.
+    /// True if later containers wait until it runs: a sidecar of a pod that is being initialised.
     pub(super) holds_others: bool,
 }
 
 impl Next<'_> {
-    /// Whether it has started only when a probe says so.
+    /// Returns true if a startup probe decides when it has started.
     pub(super) fn has_startup_probe(&self) -> bool {
         self.container.probes.iter().any(|probe| probe.kind == ProbeKind::Startup)
     }
 
-    /// Whether the start makes something new, rather than bringing back what ended by itself.
+    /// Returns true if the start applies a change, rather than restarting a container that exited by itself.
     pub(super) fn is_change(&self) -> bool {
         self.due.ended_at.is_none()
     }
 }
 
-/// What is left to start.
+/// Containers that are still to be started.
 #[derive(Debug)]
 pub(super) struct Sequence<'a> {
-    /// How the pod ended, if nothing is left to do for it.
+    /// Result of the pod, if nothing is left to do for it.
     pub(super) result: Option<PodResult>,
     /// In the order of their start.
     pub(super) next: Vec<Next<'a>>,
@@ -82,7 +82,7 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
                 let has_answered = input.memory.is_started(definition, run);
                 is_blocked |= match container.kind {
                     ContainerKind::Init => true,
-                    // What comes after a sidecar waits until its startup probe succeeded (kubelet rule D7).
+                    // Later containers wait until the sidecar's startup probe succeeded (kubelet rule D7).
                     ContainerKind::Sidecar => !(is_past || is_started && has_answered),
                     ContainerKind::Main => false,
                 };

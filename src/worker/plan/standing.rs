@@ -1,4 +1,4 @@
-//! Where one container of the definition stands.
+//! State of one container against its definition.
 
 use super::PlanInput;
 use crate::pod::ContainerId;
@@ -11,7 +11,7 @@ use crate::worker::definition::{ContainerDefinition, round_of};
 use crate::worker::memory::PreStop;
 use std::collections::BTreeSet;
 
-/// Where a container stands with regard to its definition, the restart policy and the sandbox that it shall run in.
+/// State of a container with regard to its definition, the restart policy and the sandbox that it must run in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing<'a> {
     /// Runs as it shall.
@@ -20,7 +20,7 @@ pub(super) enum Standing<'a> {
     Outdated(&'a ContainerStatus),
     /// Runs although all containers of the sandbox are to be restarted.
     Surpassed(&'a ContainerStatus),
-    /// A crash left it half made: it has to go before it is started.
+    /// A crash left it incomplete: it has to be removed before it is started.
     HalfMade(&'a ContainerStatus),
     /// To be started.
     Due(Due<'a>),
@@ -39,14 +39,14 @@ pub(super) struct Due<'a> {
     pub(super) ended_at: Option<Moment>,
 }
 
-/// Where containers shall run.
+/// Sandbox and round that containers must run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Attempt of the sandbox.
     pub(super) sandbox_attempt: u32,
     /// It has to be made first, so that nothing runs in it.
     pub(super) is_new: bool,
-    /// How many times all containers were restarted in it.
+    /// Number of times all containers were restarted in it.
     pub(super) round: u32,
 }
 
@@ -69,12 +69,12 @@ impl Place {
         !self.is_new && run.sandbox_attempt == self.sandbox_attempt
     }
 
-    /// Whether the run is of this sandbox and round.
+    /// Returns true if the run is of this sandbox and round.
     pub(super) fn is_of(&self, run: &ContainerStatus) -> bool {
         self.has_sandbox_of(run) && round_of(&run.hash) == self.round
     }
 
-    /// Whether the run is of an earlier round.
+    /// Returns true if the run is of an earlier round.
     pub(super) fn is_after(&self, run: &ContainerStatus) -> bool {
         self.has_sandbox_of(run) && round_of(&run.hash) < self.round
     }
@@ -104,7 +104,7 @@ pub(super) fn latest<'a>(input: &PlanInput<'a>, container: &ContainerDefinition)
         .max_by_key(|run| run.attempt)
 }
 
-/// Where `container` stands, at the place where it shall run.
+/// The state of `container` in the given sandbox and round.
 pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinition, place: Place) -> Standing<'a> {
     let Some(run) = latest(input, container) else {
         return Standing::Due(Due { previous: None, ended_at: None });
@@ -113,7 +113,7 @@ pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinitio
     let exit_code = match &run.state {
         ContainerState::Running { .. } if place.is_after(run) => return Standing::Surpassed(run),
         ContainerState::Running { .. } if place.has_sandbox_of(run) => {
-            // Once a preStop hook was begun, the stop goes on, whatever became of its reason.
+            // Once a preStop hook was begun, the stop goes on, even if its reason is gone.
             let has_hook = input.memory.stops.get(&run.id).is_some_and(|stop| stop.pre_stop != PreStop::None);
             let is_leaving = has_hook && input.memory.signalled.contains(&run.id);
             let is_current = container.is_run_by(run, input.observed) && !is_leaving;
@@ -128,10 +128,10 @@ pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinitio
     }
     let restart = Standing::Due(Due { previous: Some(run), ended_at: input.memory.ends.get(&run.id).copied() });
     let afresh = Standing::Due(Due { previous: Some(run), ended_at: None });
-    // Stopped by its probe, it runs again whatever its exit code.
+    // Stopped by its probe, it is restarted regardless of its exit code.
     let has_failed = input.memory.failed_probe(&run.id).is_some();
     match container.exits.after_exit(exit_code) {
-        // The back-off of the one whose end restarts all keeps the rounds apart.
+        // The back-off of the container that restarts all keeps the rounds apart.
         AfterExit::RestartAll => restart,
         AfterExit::Restart | AfterExit::Succeeded | AfterExit::Failed if place.is_after(run) => afresh,
         AfterExit::Restart => restart,

@@ -1,4 +1,4 @@
-//! How containers stop: signal, grace, SIGKILL; main containers together, then sidecars in reverse order (kubelet rule D12).
+//! Stop of containers: signal, grace period, SIGKILL; main containers together, then sidecars in reverse order (kubelet rule D12).
 
 use super::{Action, PlanInput, PodActions, StopReason};
 use crate::pod::containers::ContainerKind;
@@ -10,11 +10,10 @@ use std::time::Duration;
 /// A process that survives SIGKILL hangs in the kernel; tried again this often.
 const KILL_AGAIN: Duration = Duration::from_secs(10);
 const SIGKILL: i32 = 9;
-/// What every container gets at least between signal and SIGKILL, also when its preStop hook or, for a sidecar, the main containers used
-/// up the grace period.
+/// Minimum time between signal and SIGKILL, also when a preStop hook or, for a sidecar, the main containers used up the grace period.
 pub(in crate::worker) const LEAST_GRACE: Duration = Duration::from_secs(2);
 
-/// How long containers have.
+/// Grace period of containers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Grace {
     /// Each this long from its signal.
@@ -26,7 +25,7 @@ pub(super) enum Grace {
 }
 
 impl Grace {
-    /// What a container whose stop begins now has altogether.
+    /// Complete grace period of a container that begins to stop now.
     fn whole(self, now: Moment) -> Duration {
         match self {
             Grace::Each(grace) => grace,
@@ -109,7 +108,7 @@ fn signal(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, gr
     out.actions.push(Action::StopContainer { container: run.name.clone(), id: run.id.clone(), signal, grace: left, why });
 }
 
-/// Why a run that is not as it shall be has to stop: what its process sees changed, or only what it is given, and that needs a restart.
+/// Reason to stop an outdated run: its definition changed, or its resources did and that needs a restart.
 pub(super) fn reason_of_change(input: &PlanInput<'_>, run: &ContainerStatus) -> StopReason {
     let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
     let begun = input.memory.stops.get(&run.id).map(|stop| stop.why);

@@ -29,13 +29,13 @@ pub(super) fn plan(input: PlanInput<'_>) -> PodActions {
 enum Target {
     /// The one that lives.
     Living(u32),
-    /// One that has to be made: there is none, or it is lost.
+    /// A new sandbox: there is none, or it is lost.
     Missing(u32),
-    /// One that has to be made instead of the living one.
+    /// A new sandbox instead of the living one.
     Other(u32),
 }
 
-/// How far record and volumes are.
+/// Progress of record and volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preparation {
     /// All is there or can be tried now.
@@ -127,7 +127,7 @@ impl<'a> SyncPlan<'a> {
         self.measure_storage();
     }
 
-    /// Whatever container runs now was made from the present definition, or has not changed.
+    /// Trims volumes once all running containers were made from the present definition, or have not changed.
     fn trim_volumes(&mut self) {
         let memory = self.input.memory;
         let is_wanted = memory.has_surplus_volumes && self.surplus().is_empty();
@@ -136,13 +136,13 @@ impl<'a> SyncPlan<'a> {
         }
     }
 
-    /// Which limit of storage is exceeded.
+    /// The storage limit that is exceeded, as a message.
     fn exceeds_storage(&self) -> Option<String> {
         let usage = self.input.memory.storage.usage.as_ref()?;
         self.input.definition.storage.exceeded_by(usage)
     }
 
-    /// What never ran has written nothing.
+    /// Plans a measurement of the storage. A pod that never ran has written nothing.
     fn measure_storage(&mut self) {
         let StorageWork { is_measuring, due, usage: _ } = &self.input.memory.storage;
         if self.input.definition.storage.is_empty() || self.input.observed.containers.is_empty() || *is_measuring {
@@ -192,7 +192,7 @@ impl<'a> SyncPlan<'a> {
         is_due
     }
 
-    /// Whether a step that may have failed is done or can be tried now.
+    /// Returns true if a step that may have failed is done or can be retried now.
     fn is_due(&mut self, failure: Option<&Failure>) -> bool {
         match failure {
             Some(failure) if !failure.is_due(self.input.now.moment) => {
@@ -293,7 +293,7 @@ impl<'a> SyncPlan<'a> {
         startable
     }
 
-    /// Whether record and volumes are as far as the container needs them.
+    /// Returns true if record and volumes are ready for the container.
     fn is_prepared(&mut self, preparation: Preparation, next: &Next<'a>) -> bool {
         let is_prepared = preparation.allows(next);
         match (&self.input.definition.missing_files, &self.input.memory.volumes) {
@@ -304,7 +304,7 @@ impl<'a> SyncPlan<'a> {
         is_prepared
     }
 
-    /// Whether nothing about the container itself keeps it from being started.
+    /// Returns true if nothing about the container itself prevents its start.
     fn is_open(&mut self, next: &Next<'a>) -> bool {
         let name = &next.container.name;
         let now = self.input.now.moment;
@@ -339,7 +339,7 @@ impl<'a> SyncPlan<'a> {
         is_open
     }
 
-    /// Whether the image is there or can be looked for now.
+    /// Returns true if the image is present or can be looked for now.
     fn is_image_there(&mut self, next: &Next<'a>, image: &ImageWork, reference: &str) -> bool {
         match image {
             ImageWork::Open | ImageWork::Present(_) => true,
@@ -357,7 +357,7 @@ impl<'a> SyncPlan<'a> {
     }
 
     fn wait(&mut self, next: &Next<'_>, reason: &'static str, message: String) {
-        // What waits for init containers says so and nothing else.
+        // A container that waits for init containers reports only that.
         if !next.is_later {
             self.out.waiting.insert(next.container.name.clone(), Waiting { reason, message });
         }
@@ -390,7 +390,7 @@ impl<'a> SyncPlan<'a> {
                 is_waiting |= stop_one(&mut self.out, &self.input, run, grace, reason_of_change(&self.input, run));
             }
         }
-        // A stop that was begun goes on, whatever became of its reason.
+        // A stop that was begun goes on, even if its reason is gone.
         for run in
             next.iter().filter_map(|next| next.outdated).filter(|run| starts.iter().all(|start| start.outdated != Some(*run)))
         {
@@ -488,7 +488,7 @@ impl<'a> SyncPlan<'a> {
     }
 }
 
-/// Whether an image is to be looked for now.
+/// Returns true if an image is to be looked for now.
 fn is_due(image: &ImageWork, now: Moment) -> bool {
     match image {
         ImageWork::Open => true,

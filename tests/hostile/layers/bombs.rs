@@ -18,7 +18,7 @@ fn implicit_directories_end_at_their_limit_whichever_way_they_come() {
     let victim = Victim::with(&format!("registries: [{{host: '{}', http: true}}]\n", registry.host()));
     let layer = deep_and_implicit(400);
     assert!(layer.bytes.len() < 16 << 10, "{} bytes", layer.bytes.len());
-    let limit = "more than 10000 directories without an entry of their own, the limit of images.limits.implicitDirectories";
+    let limit = "more than 10000 directories without their own entry, the limit of images.limits.implicitDirectories";
     assert!(victim.refuses(&[layer]).contains(limit));
     assert!(victim.refuses_pull(&registry).contains(limit));
     // What a compressed archive has is unpacked before it is known whose layers they are.
@@ -78,7 +78,7 @@ fn content_behind_the_end_of_an_archive_is_refused() {
     let garbage = [archive.clone(), noise(2 << 20)].concat();
     for bytes in [gzip(&zeros), zstd(&zeros), gzip(&garbage), garbage, zeros] {
         let reason = victim.refuses(&[Layer::raw(bytes)]);
-        assert!(reason.contains("more than 1048576 bytes behind its end"), "{reason}");
+        assert!(reason.contains("more than 1048576 bytes after its end"), "{reason}");
     }
     // What fills up the last record of a tape is none of it.
     let padded = [archive, vec![0; 500 << 10]].concat();

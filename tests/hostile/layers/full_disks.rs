@@ -54,7 +54,7 @@ fn an_image_larger_than_the_disk_is_refused_before_it_is_fetched() {
     let reserve = Reserve { storage_percent: 0, storage_at_least: 30 * MIB, inodes_percent: 0 };
     let bench = Bench::new("size=64m", reserve, Some(&registry));
     for reason in [bench.store.refused(&[layer()]), bench.store.pull_refused(&registry)] {
-        for part in ["the disk of the image store is full", "free of 64 MiB, 30 MiB of it are reserved", "40 MiB are needed"] {
+        for part in ["the disk of the image store is full", "of 64 MiB free, 30 MiB of it reserved", "at least 40 MiB needed"] {
             assert!(reason.contains(part), "{reason}");
         }
     }
@@ -71,7 +71,7 @@ fn unpacking_ends_at_the_reserve_of_space() {
     let reserve = Reserve { storage_percent: 25, storage_at_least: 100 * MIB, inodes_percent: 0 };
     let bench = Bench::new("size=280m", reserve, Some(&registry));
     for reason in [bench.store.refused(&[layer()]), bench.store.pull_refused(&registry)] {
-        for part in ["the disk of the image store is full", "100 MiB of it are reserved (images.reserve)"] {
+        for part in ["the disk of the image store is full", "100 MiB of it reserved (images.reserve)"] {
             assert!(reason.contains(part), "{reason}");
         }
         assert!(bench.disk.free().0 > 270 * MIB, "what was unpacked is gone");
@@ -86,7 +86,7 @@ fn unpacking_ends_at_the_reserve_of_inodes() {
     let reserve = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 50 };
     let bench = Bench::new("size=64m,nr_inodes=20000", reserve, Some(&registry));
     for reason in [bench.store.refused(&[layer()]), bench.store.pull_refused(&registry)] {
-        for part in ["the disk of the image store is full", "inodes free of 20000, 10000 of them are reserved"] {
+        for part in ["the disk of the image store is full", "of 20000 inodes free, 10000 of them reserved"] {
             assert!(reason.contains(part), "{reason}");
         }
         assert!(bench.disk.free().1 > 19_900, "what was unpacked is gone");

@@ -56,7 +56,7 @@ fn ports_that_two_have_are_named() {
     finds(
         &site,
         &["pods"],
-        &["pods problem: pod two-edge-1 is HostPortConflict", "hostPort 8080/TCP is taken by pod one-edge-1_default"],
+        &["pods problem: pod two-edge-1 is HostPortConflict", "hostPort 8080/TCP is in use by pod one-edge-1_default"],
     );
 }
 

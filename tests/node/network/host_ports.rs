@@ -92,7 +92,7 @@ fn a_port_that_another_pod_has_is_refused_by_the_pods_name_and_given_when_it_is_
     site.host.write_manifest("two.yaml", &super::lan::web("two", "", "{containerPort: 80, hostPort: 8080}"));
     let two = site.host.wait_for_pod("two", "a conflict", |pod| pod.waiting_reason("main") == "HostPortConflict");
     let message = two.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
-    assert_eq!(message, "hostPort 8080/TCP is taken by pod one-edge-1_default");
+    assert_eq!(message, "hostPort 8080/TCP is in use by pod one-edge-1_default");
     assert_eq!(two.phase(), "Pending");
     let events = site.host.cli_ok(&["get", "events"]);
     assert!(events.contains("HostPortConflict"), "{events}");
@@ -116,7 +116,7 @@ fn a_port_that_a_service_of_the_host_has_stays_with_it() {
     site.host.write_manifest("one.yaml", &manifest);
     let one = site.host.wait_for_pod("one", "a conflict", |pod| pod.waiting_reason("main") == "HostPortConflict");
     let message = one.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
-    assert!(message.starts_with("hostPort 22/TCP is taken by busybox (process "), "{message}");
+    assert!(message.starts_with("hostPort 22/TCP is in use by busybox (process "), "{message}");
     site.outside.gets(&format!("http://{HOST_V4}:22/"), "I am the host");
     drop(server);
     site.host.wait_running("one");

@@ -36,7 +36,7 @@ fn is_made_anew(config: &str) {
     let before = site.host.pod("one").unwrap();
     let interface = site.interfaces().remove(0);
     site.machine.run(&format!("ip link delete {interface}"));
-    is_mended(&site, &one, &["NetworkCheckFailed", &interface, "is gone; the pod is connected anew"]);
+    is_mended(&site, &one, &["NetworkCheckFailed", &interface, "is gone; reconnecting the pod"]);
     assert_eq!(site.addresses("one"), one);
     let after = site.host.pod("one").unwrap();
     assert_eq!(after.container_id("main"), before.container_id("main"), "what runs keeps running");
@@ -47,7 +47,7 @@ fn an_interface_that_is_switched_off_and_one_that_is_emptied_get_back_what_they_
     let site = Site::start();
     let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     let interface = site.interfaces().remove(0);
-    let words = ["NetworkCheckFailed", interface.as_str(), "it has them again"];
+    let words = ["NetworkCheckFailed", interface.as_str(), "restored it"];
     // As systemd-networkd does with what is not in its configuration.
     site.machine.run(&format!("ip link set {interface} down"));
     site.machine.run(&format!("ip link set {interface} up"));

@@ -164,7 +164,8 @@ fn a_lease_that_a_power_cut_has_left_empty_is_given_anew_and_the_others_are_kept
     let all: BTreeSet<&String> = after.iter().flatten().collect();
     assert_eq!(all.len(), 6, "each has its own: {after:?}");
     assert!(
-        site.host.daemon_log().contains("cannot be used: ") && site.host.daemon_log().contains("it gets others"),
+        site.host.daemon_log().contains("cannot use the record of the addresses of pod ")
+            && site.host.daemon_log().contains("the pod gets new addresses"),
         "{}",
         site.host.daemon_log()
     );

@@ -153,7 +153,7 @@ async fn a_killed_helper_fails_the_start_and_leaves_nothing() {
     let pid = helper.unwrap().split(' ').next().unwrap().parse().unwrap();
     kill_hard(pid);
     let error = starting.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("without an answer"), "{error}");
+    assert!(error.to_string().contains("exited without a result"), "{error}");
     node.runtime.stop_sandbox(&pod.uid).await.unwrap();
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }

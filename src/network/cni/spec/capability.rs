@@ -1,4 +1,4 @@
-//! What plugins are told about a pod beside their configuration: `runtimeConfig`, by the capabilities that they have. **Pure**.
+//! Arguments about a pod beside a plugin's configuration: `runtimeConfig`, by the capabilities of the plugin. **Pure**.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ pub(crate) struct Bandwidth {
     pub(crate) egress_burst: Option<u64>,
 }
 
-/// What can be told about an attachment.
+/// Arguments about an attachment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct CapabilityArguments {
@@ -112,7 +112,7 @@ impl CapabilityArguments {
         all
     }
 
-    /// What a plugin with these capabilities is told; `None` for nothing.
+    /// Arguments for a plugin with these capabilities; `None` if there are none.
     pub(crate) fn runtime_config(&self, capabilities: &BTreeSet<String>) -> Option<Value> {
         let told: Map<String, Value> = self
             .by_capability()

@@ -10,7 +10,7 @@ pub(crate) const MAX_CONFLIST_BYTES: usize = 1 << 20;
 /// A longer chain is a mistake.
 const MAX_PLUGINS: usize = 32;
 
-/// What a configuration file holds, by its name.
+/// Form of a configuration file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A chain.
@@ -31,7 +31,7 @@ impl Form {
     }
 }
 
-/// Why a configuration cannot be used.
+/// Reason why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConflistError {
     /// It is too long.
@@ -44,7 +44,7 @@ pub(crate) enum ConflistError {
         line: usize,
         /// From 1.
         column: usize,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
     /// It is no configuration.
@@ -52,7 +52,7 @@ pub(crate) enum ConflistError {
     Field {
         /// Such as `plugins[1].type`.
         field: String,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
 }
@@ -66,7 +66,7 @@ fn wrong(field: impl Into<String>, message: impl Into<String>) -> ConflistError 
 pub(crate) struct Plugin {
     /// Name of its program.
     pub(crate) kind: String,
-    /// What it can be told about a pod, by the configuration.
+    /// Its capabilities, by the configuration.
     pub(crate) capabilities: BTreeSet<String>,
     /// All that is written for it.
     pub(crate) written: Map<String, Value>,
@@ -103,16 +103,16 @@ impl Conflist {
 
     /// Takes apart what was read. A plugin alone is a chain of one.
     pub(crate) fn from_value(value: Value, form: Form) -> Result<Self, ConflistError> {
-        let Value::Object(mut written) = value else { return Err(wrong("file", "is no object")) };
+        let Value::Object(mut written) = value else { return Err(wrong("file", "is not an object")) };
         match (form, written.contains_key("plugins")) {
-            (Form::Single, true) => return Err(wrong("plugins", "belongs into a file that is called .conflist")),
+            (Form::Single, true) => return Err(wrong("plugins", "is allowed only in a .conflist file")),
             (Form::List, false) => return Err(wrong("plugins", "is missing")),
             (Form::Single, false) | (Form::List, true) => {}
         }
         let name = match written.get("name") {
             Some(Value::String(name)) if is_name(name) => name.clone(),
-            Some(Value::String(name)) => return Err(wrong("name", format!("{:?} is no name of a network", quoted(name)))),
-            Some(_) => return Err(wrong("name", "is no text")),
+            Some(Value::String(name)) => return Err(wrong("name", format!("{:?} is not a valid network name", quoted(name)))),
+            Some(_) => return Err(wrong("name", "is not a string")),
             None => return Err(wrong("name", "is missing")),
         };
         let versions = versions(&written)?;
@@ -122,7 +122,7 @@ impl Conflist {
             // As the reference implementation takes it.
             Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(_) => Err(wrong(field, "is neither true nor false")),
+            Some(_) => Err(wrong(field, "is not a boolean")),
         };
         let (disable_check, disable_gc) = (flag("disableCheck")?, flag("disableGC")?);
         let plugins = match form {
@@ -136,7 +136,7 @@ impl Conflist {
                     numbered.map(|(index, item)| plugin(&format!("plugins[{index}]."), item)).collect::<Result<_, _>>()?
                 }
                 Some(Value::Array(_)) => return Err(wrong("plugins", "is empty")),
-                Some(_) | None => return Err(wrong("plugins", "is no list")),
+                Some(_) | None => return Err(wrong("plugins", "is not a list")),
             },
         };
         Ok(Self { name, versions, disable_check, disable_gc, plugins })
@@ -161,7 +161,7 @@ impl Conflist {
         self.versions.last().copied().unwrap_or(CniVersion::V0_3_0)
     }
 
-    /// Whether a plugin can be told this about a pod.
+    /// Returns true if a plugin has this capability.
     pub(crate) fn is_capable(&self, capability: &str) -> bool {
         self.plugins.iter().any(|plugin| plugin.capabilities.contains(capability))
     }
@@ -173,16 +173,16 @@ fn versions(written: &Map<String, Value>) -> Result<Vec<CniVersion>, ConflistErr
     match written.get("cniVersion") {
         None => {}
         Some(Value::String(text)) => named.push(text.as_str()),
-        Some(_) => return Err(wrong("cniVersion", "is no text")),
+        Some(_) => return Err(wrong("cniVersion", "is not a string")),
     }
     match written.get("cniVersions") {
         None | Some(Value::Null) => {}
         Some(Value::Array(items)) => {
             for item in items {
-                named.push(item.as_str().ok_or_else(|| wrong("cniVersions", "is no list of texts"))?);
+                named.push(item.as_str().ok_or_else(|| wrong("cniVersions", "is not a list of strings"))?);
             }
         }
-        Some(_) => return Err(wrong("cniVersions", "is no list")),
+        Some(_) => return Err(wrong("cniVersions", "is not a list")),
     }
     let spoken: BTreeSet<CniVersion> = named.iter().filter_map(|text| CniVersion::parse(text)).collect();
     if spoken.is_empty() {
@@ -190,8 +190,8 @@ fn versions(written: &Map<String, Value>) -> Result<Vec<CniVersion>, ConflistErr
         return Err(wrong(
             "cniVersion",
             match named.first() {
-                Some(first) => format!("{:?} is not spoken here, {known} are", quoted(first)),
-                None => format!("is missing: one of {known}"),
+                Some(first) => format!("{:?} is not supported: use one of {known}", quoted(first)),
+                None => format!("is missing: use one of {known}"),
             },
         ));
     }
@@ -199,12 +199,14 @@ fn versions(written: &Map<String, Value>) -> Result<Vec<CniVersion>, ConflistErr
 }
 
 fn plugin(at: &str, value: Value) -> Result<Plugin, ConflistError> {
-    let Value::Object(written) = value else { return Err(wrong(at.trim_end_matches('.'), "is no object")) };
+    let Value::Object(written) = value else { return Err(wrong(at.trim_end_matches('.'), "is not an object")) };
     let kind = match written.get("type") {
         // It names a program in one of the directories of plugins.
         Some(Value::String(kind)) if is_name(kind) => kind.clone(),
-        Some(Value::String(kind)) => return Err(wrong(format!("{at}type"), format!("{:?} is no name of a plugin", quoted(kind)))),
-        Some(_) => return Err(wrong(format!("{at}type"), "is no text")),
+        Some(Value::String(kind)) => {
+            return Err(wrong(format!("{at}type"), format!("{:?} is not a valid plugin name", quoted(kind))));
+        }
+        Some(_) => return Err(wrong(format!("{at}type"), "is not a string")),
         None => return Err(wrong(format!("{at}type"), "is missing")),
     };
     let mut capabilities = BTreeSet::new();
@@ -215,11 +217,11 @@ fn plugin(at: &str, value: Value) -> Result<Plugin, ConflistError> {
                 match is_there {
                     Value::Bool(true) => drop(capabilities.insert(name.clone())),
                     Value::Bool(false) => {}
-                    _ => return Err(wrong(format!("{at}capabilities.{}", quoted(name)), "is neither true nor false")),
+                    _ => return Err(wrong(format!("{at}capabilities.{}", quoted(name)), "is not a boolean")),
                 }
             }
         }
-        Some(_) => return Err(wrong(format!("{at}capabilities"), "is no object")),
+        Some(_) => return Err(wrong(format!("{at}capabilities"), "is not an object")),
     }
     Ok(Plugin { kind, capabilities, written })
 }
@@ -271,7 +273,7 @@ mod tests {
         );
         assert_eq!(
             of(r#""cniVersion": "0.2.0","#).unwrap_err(),
-            "cniVersion: \"0.2.0\" is not spoken here, 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0 are"
+            "cniVersion: \"0.2.0\" is not supported: use one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0"
         );
         assert!(of("").unwrap_err().starts_with("cniVersion: is missing"));
     }
@@ -281,20 +283,20 @@ mod tests {
         let head = r#""cniVersion": "1.0.0", "name": "a""#;
         for (text, problem) in [
             ("{\n  \"name\": \"a\",,\n}".to_owned(), "line 2, column 15: key must be a string"),
-            ("[]".to_owned(), "file: is no object"),
+            ("[]".to_owned(), "file: is not an object"),
             (format!("{{{head}}}"), "plugins: is missing"),
             (format!("{{{head}, \"plugins\": []}}"), "plugins: is empty"),
-            (format!("{{{head}, \"plugins\": [{{\"type\": \"b\"}}, 7]}}"), "plugins[1]: is no object"),
+            (format!("{{{head}, \"plugins\": [{{\"type\": \"b\"}}, 7]}}"), "plugins[1]: is not an object"),
             (format!("{{{head}, \"plugins\": [{{}}]}}"), "plugins[0].type: is missing"),
             (
                 format!("{{{head}, \"plugins\": [{{\"type\": \"../../bin/sh\"}}]}}"),
-                "plugins[0].type: \"../../bin/sh\" is no name of a plugin",
+                "plugins[0].type: \"../../bin/sh\" is not a valid plugin name",
             ),
             (
                 format!("{{{head}, \"plugins\": [{{\"type\": \"b\", \"capabilities\": {{\"ips\": 1}}}}]}}"),
-                "plugins[0].capabilities.ips: is neither true nor false",
+                "plugins[0].capabilities.ips: is not a boolean",
             ),
-            (r#"{"cniVersion": "1.0.0", "name": "a/b", "plugins": []}"#.to_owned(), "name: \"a/b\" is no name of a network"),
+            (r#"{"cniVersion": "1.0.0", "name": "a/b", "plugins": []}"#.to_owned(), "name: \"a/b\" is not a valid network name"),
         ] {
             assert_eq!(parse(&text).unwrap_err(), problem, "{text}");
         }

@@ -1,4 +1,4 @@
-//! What a plugin says when it fails. **Pure**.
+//! Error report of a plugin. **Pure**.
 
 use super::quoted;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub(crate) const LIMITED: u64 = 51;
 pub(crate) struct Fault {
     /// The specification's number, or one of the plugin's own from 100.
     pub(crate) code: u64,
-    /// What went wrong.
+    /// The error.
     pub(crate) message: String,
     /// More of it; may be empty.
     pub(crate) details: String,

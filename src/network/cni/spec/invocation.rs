@@ -1,4 +1,4 @@
-//! What a plugin is called with: environment and standard input. **Pure**.
+//! Input of a plugin: environment and standard input. **Pure**.
 
 use super::capability::CapabilityArguments;
 use super::conflist::Conflist;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
-/// What a plugin is called for.
+/// Operation of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Connect a container.
@@ -20,7 +20,7 @@ pub(crate) enum Command {
     Gc,
     /// Can containers be connected?
     Status,
-    /// Which versions are spoken?
+    /// Reports the supported versions.
     Version,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// Which interface of which container.
+/// Interface of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Place {
@@ -57,11 +57,11 @@ pub(crate) struct Place {
     pub(crate) arguments: Vec<(String, String)>,
 }
 
-/// What is said of an attachment.
+/// Arguments of an attachment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ask {
-    /// Which interface of which container.
+    /// The interface of the container.
     pub(crate) place: Place,
     /// For plugins that have capabilities.
     #[serde(default)]
@@ -84,7 +84,7 @@ pub(crate) fn environment(command: Command, place: Option<&Place>, netns: &str, 
     variables
 }
 
-/// The configuration that plugin `index` of a chain is given, with what it can be told of an attachment and what came of the plugins before.
+/// Configuration for plugin `index` of a chain, with the arguments of an attachment and the result of the earlier plugins.
 pub(crate) fn input(network: &Conflist, version: CniVersion, index: usize, ask: Option<&Ask>, previous: Option<&Value>) -> Value {
     let Some(plugin) = network.plugins.get(index) else { return Value::Null };
     let mut written = plugin.written.clone();

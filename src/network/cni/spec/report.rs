@@ -1,4 +1,4 @@
-//! The annotation `k8s.v1.cni.cncf.io/network-status`: what a pod has, as multus reports it. **Pure**.
+//! The annotation `k8s.v1.cni.cncf.io/network-status`: the interfaces of a pod, as Multus reports them. **Pure**.
 
 use super::result::{CniResult, ResultDns};
 use serde::Serialize;

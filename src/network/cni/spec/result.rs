@@ -1,7 +1,7 @@
-//! What a plugin gave a pod: interfaces, addresses, routes, name servers. **Pure**.
+//! Result of a plugin: interfaces, addresses, routes, name servers. **Pure**.
 //!
 //! Results of all versions are read into one type. Within a chain all plugins speak one version, so that a result goes on as it came; one of
-//! another version is written anew.
+//! another version is converted.
 
 use super::version::CniVersion;
 use super::{network, quoted};
@@ -12,20 +12,20 @@ use std::net::IpAddr;
 /// A longer answer of a plugin is cut off, and refused.
 pub(crate) const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// Why an answer is no result.
+/// Reason why an answer is no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ResultError {
     /// There is none.
     #[error("printed no result")]
     Empty,
     /// It is no JSON, or has another form.
-    #[error("printed no result: {0}")]
+    #[error("printed an invalid result: {0}")]
     Malformed(String),
     /// It is of a version that podstead does not speak.
-    #[error("printed a result of version {0:?}")]
+    #[error("printed a result of the unsupported version {0:?}")]
     Version(String),
     /// An address is none.
-    #[error("printed a result with the address {0:?}")]
+    #[error("printed a result with the invalid address {0:?}")]
     Address(String),
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct ResultDns {
     pub(crate) options: Vec<String>,
 }
 
-/// What a plugin, or a chain of them, gave.
+/// Result of a plugin, or of a chain of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CniResult {
     /// Interfaces of pod and host.
@@ -116,7 +116,7 @@ struct WrittenIp {
     interface: Option<i64>,
 }
 
-/// What a plugin printed: the result, and the JSON that the next plugin is given. `version` is that of the chain.
+/// Parses the output of a plugin: the result, and the JSON for the next plugin. `version` is that of the chain.
 pub(crate) fn read(output: &[u8], version: CniVersion) -> Result<(CniResult, Value), ResultError> {
     if output.iter().all(u8::is_ascii_whitespace) {
         return Err(ResultError::Empty);
@@ -127,7 +127,7 @@ pub(crate) fn read(output: &[u8], version: CniVersion) -> Result<(CniResult, Val
         None | Some(Value::Null) => version,
         Some(Value::String(text)) if text.is_empty() => version,
         Some(Value::String(text)) => CniVersion::parse(text).ok_or_else(|| ResultError::Version(quoted(text)))?,
-        Some(_) => return Err(ResultError::Malformed("cniVersion is no text".to_owned())),
+        Some(_) => return Err(ResultError::Malformed("cniVersion is not a string".to_owned())),
     };
     let result = CniResult::from_value(&value)?;
     let passed_on = if spoken == version { value } else { result.to_value(version) };
@@ -138,7 +138,7 @@ impl CniResult {
     /// Takes apart what was read.
     pub(crate) fn from_value(value: &Value) -> Result<Self, ResultError> {
         if !value.is_object() {
-            return Err(ResultError::Malformed("it is no object".to_owned()));
+            return Err(ResultError::Malformed("it is not an object".to_owned()));
         }
         let malformed = |error: serde_json::Error| ResultError::Malformed(quoted(&error.to_string()));
         let written = WrittenResult::deserialize(value).map_err(malformed)?;
@@ -267,11 +267,14 @@ mod tests {
     fn what_is_no_result_is_told() {
         let problem = |text: &str| read(text.as_bytes(), CniVersion::V1_0_0).unwrap_err().to_string();
         assert_eq!(problem(" \n"), "printed no result");
-        assert!(problem("panic: x").starts_with("printed no result: expected value"));
-        assert_eq!(problem("[]"), "printed no result: it is no object");
-        assert_eq!(problem(r#"{"cniVersion": "0.2.0"}"#), "printed a result of version \"0.2.0\"");
-        assert_eq!(problem(r#"{"ips": [{"address": "10.0.0.1"}]}"#), "printed a result with the address \"10.0.0.1\"");
-        assert_eq!(problem(r#"{"ips": [{"address": "10.0.0.1/33"}]}"#), "printed a result with the address \"10.0.0.1/33\"");
+        assert!(problem("panic: x").starts_with("printed an invalid result: expected value"));
+        assert_eq!(problem("[]"), "printed an invalid result: it is not an object");
+        assert_eq!(problem(r#"{"cniVersion": "0.2.0"}"#), "printed a result of the unsupported version \"0.2.0\"");
+        assert_eq!(problem(r#"{"ips": [{"address": "10.0.0.1"}]}"#), "printed a result with the invalid address \"10.0.0.1\"");
+        assert_eq!(
+            problem(r#"{"ips": [{"address": "10.0.0.1/33"}]}"#),
+            "printed a result with the invalid address \"10.0.0.1/33\""
+        );
         assert_eq!(read(br#"{"ips": null}"#, CniVersion::V1_0_0).unwrap().0, CniResult::default(), "as Go writes an empty list");
     }
 

@@ -37,17 +37,17 @@ impl CniVersion {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }
 
-    /// Whether plugins can be asked for CHECK, and are told at DEL what came of ADD.
+    /// Returns true if plugins support CHECK, and get the result of ADD at DEL.
     pub(crate) fn has_check(self) -> bool {
         self >= Self::V0_4_0
     }
 
-    /// Whether plugins can be asked for GC and STATUS.
+    /// Returns true if plugins support GC and STATUS.
     pub(crate) fn has_status(self) -> bool {
         self >= Self::V1_1_0
     }
 
-    /// Whether an address says which version of IP it is of.
+    /// Returns true if an address includes its IP version.
     pub(crate) fn marks_families(self) -> bool {
         self < Self::V1_0_0
     }

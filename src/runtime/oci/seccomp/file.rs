@@ -15,7 +15,7 @@ const MAX_NAMES: usize = 20_000;
 /// System calls have six arguments.
 const MAX_ARGUMENTS: usize = 6;
 
-/// Why a profile file cannot be used.
+/// Reason why a profile file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// Not a file of this format, or with a field that is not known.
@@ -24,18 +24,18 @@ pub enum ProfileError {
     /// Beyond a limit.
     #[error("seccomp profile has {what} {found}, the limit is {limit}")]
     TooBig {
-        /// What is counted.
+        /// The counted thing.
         what: &'static str,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many may be.
+        /// The limit.
         limit: usize,
     },
     /// Something that podstead has no counterpart for.
     #[error("seccomp profile uses {0}, which is not supported")]
     Unsupported(&'static str),
     /// A rule names no system call.
-    #[error("rule {0} of the seccomp profile names no system call")]
+    #[error("rule {0} of the seccomp profile has no system call names")]
     NoNames(usize),
 }
 

@@ -24,7 +24,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// What podstead was built for.
+    /// The architecture that podstead was built for.
     pub const NATIVE: Self = if cfg!(target_arch = "x86_64") {
         Self::X86_64
     } else if cfg!(target_arch = "aarch64") {

@@ -13,7 +13,7 @@ fn default_of(names: &[&str]) -> LinuxSeccomp {
     default_profile(&capabilities(names), Machine::X86_64).unwrap()
 }
 
-/// What a profile does with a call whose first argument is `first`, as libcontainer would load it.
+/// Action of a profile for a call with the first argument `first`, as libcontainer would load it.
 fn verdict(profile: &LinuxSeccomp, call: &str, first: u64) -> (LinuxSeccompAction, Option<u32>) {
     let rules = profile.syscalls().as_ref().unwrap();
     let matching = rules.iter().filter(|rule| rule.names().iter().any(|name| name == call)).find(|rule| {
@@ -165,7 +165,7 @@ fn bad_profiles_are_refused_with_a_reason() {
             r#"{ "defaultAction": "SCMP_ACT_ERRNO", "listenerPath": "/x" }"#.to_owned(),
             "seccomp profile uses listenerPath, which is not supported",
         ),
-        (rule(r#"{ "names": [], "action": "SCMP_ACT_ALLOW" }"#), "rule 0 of the seccomp profile names no system call"),
+        (rule(r#"{ "names": [], "action": "SCMP_ACT_ALLOW" }"#), "rule 0 of the seccomp profile has no system call names"),
         (
             rule(r#"{ "names": ["read"], "action": "SCMP_ACT_ALLOW", "args": [{ "index": 6, "value": 0, "op": "SCMP_CMP_EQ" }] }"#),
             "seccomp profile has an argument number 6, the limit is 5",

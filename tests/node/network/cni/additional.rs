@@ -102,10 +102,10 @@ fn what_a_pod_asks_for_and_cannot_have_is_told() {
         cni.site.host.write_manifest("one.yaml", &plant_web(annotation));
         cni.tells(SOON, &[&["FailedCreatePodSandBox"], words].concat());
     };
-    says("plant", &["no network plant in ", "(there are: fixed)"]);
+    says("plant", &["no network plant in ", "(available: fixed)"]);
     says(
         r#"[{"name": "fixed", "ips": ["10.7.0.9/24"]}]"#,
-        &["the pod cannot have the address 10.7.0.9/24: no plugin of network fixed has the capability ips"],
+        &["cannot assign the address 10.7.0.9/24 to the pod: no plugin of network fixed supports the capability ips"],
     );
     let on_host = plant_web("plant").replace("spec:\n", "spec:\n  hostNetwork: true\n").replace("name: one", "name: two");
     cni.site.host.write_manifest("two.yaml", &on_host.replace(", hostPort: 8081", ""));

@@ -34,7 +34,7 @@ fn pods_are_connected_by_bridge_host_local_and_portmap() {
     cni.site.outside.get(&format!("http://{HOST_V4}:8081/")).unwrap_err();
     assert_eq!((cni.address("one"), host.pod("one").unwrap().container_id("main")), (one, before));
     host.write_manifest("three.yaml", &web("three", "", "{containerPort: 80, hostPort: 8082}"));
-    cni.tells(SOON, &["HostPortConflict", "hostPort 8082/TCP is taken by pod one-edge-1_default"]);
+    cni.tells(SOON, &["HostPortConflict", "hostPort 8082/TCP is in use by pod one-edge-1_default"]);
 
     // The daemon dies and comes back: nothing changes.
     let mut cni = cni;
@@ -84,7 +84,7 @@ fn a_removed_interface_is_found_and_made_anew() {
     let pid = cni.site.host.container_pid(&pod, "main").to_string();
     let removed = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "ip", "link", "delete", "eth0"]).status().unwrap();
     assert!(removed.success());
-    cni.tells(HOUSEKEEPING, &["NetworkCheckFailed", "plugin type=\"bridge\" name=\"lan\" failed (check)", "connected anew"]);
+    cni.tells(HOUSEKEEPING, &["NetworkCheckFailed", "plugin type=\"bridge\" name=\"lan\" failed (check)", "reconnecting the pod"]);
     cni.site.outside.gets(&format!("http://{HOST_V4}:8081/"), "I am one");
     let after = cni.site.host.pod("one").unwrap();
     assert_eq!(after.container_id("main"), pod.container_id("main"), "what runs keeps running");
@@ -136,7 +136,7 @@ fn a_port_of_the_host_is_refused_where_no_plugin_leads_to_pods() {
     cni.write("10-lan.conflist", &without);
     cni.site.host.start_daemon();
     cni.site.host.write_manifest("one.yaml", &web("one", "", "{containerPort: 80, hostPort: 8081}"));
-    let words = "hostPort 8081/TCP cannot lead to the pod: no plugin of network lan has the capability portMappings";
+    let words = "cannot forward hostPort 8081/TCP to the pod: no plugin of network lan supports the capability portMappings";
     cni.tells(SOON, &["HostPortConflict", words]);
     cni.write("10-lan.conflist", &cni.bridge(""));
     cni.address("one");

@@ -81,7 +81,7 @@ fn plugins_of_version_1_1_are_asked_for_status_and_told_what_is_garbage() {
     fs::write(cni.site.host.path("state/pods").join(&uid).join("cni.json"), "{").unwrap();
     fs::remove_file(cni.path("calls")).unwrap();
     cni.site.host.start_daemon();
-    cni.tells(HOUSEKEEPING, &["NetworkRecordLost", "plugins are not asked to remove what belongs to nobody"]);
+    cni.tells(HOUSEKEEPING, &["NetworkRecordLost", "CNI garbage collection is off until the daemon restarts"]);
     assert_eq!(calls(&cni, "GC"), []);
 }
 

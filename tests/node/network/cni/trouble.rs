@@ -15,13 +15,13 @@ fn a_plugin_that_is_missing_fails_or_hangs_is_told_in_words() {
     cni.site.host.start_daemon();
     cni.site.host.write_manifest("one.yaml", &web("one", "", ""));
     let says = |words: &[&str]| cni.tells(SOON, &[&["FailedCreatePodSandBox"], words].concat());
-    says(&["plugin type=\"absent\" name=\"lan\" failed (add): no such plugin in ", "/bin, /usr/lib/cni"]);
+    says(&["plugin type=\"absent\" name=\"lan\" failed (add): plugin not found in ", "/bin, /usr/lib/cni"]);
     cni.plugin("absent", r#"[ $CNI_COMMAND = DEL ] && exit 0; echo '{"cniVersion": "1.0.0", "code": 11, "msg": "no carrier", "details": "plc0 is down"}'; exit 1"#);
     says(&["plugin type=\"absent\" name=\"lan\" failed (add): code 11 (try again later): no carrier: plc0 is down"]);
     cni.plugin("absent", "[ $CNI_COMMAND = DEL ] && exit 0; echo oops >&2; exit 3");
     says(&["failed (add): exit status: 3: oops"]);
     cni.plugin("absent", "[ $CNI_COMMAND = DEL ] && exit 0; echo nonsense");
-    says(&["failed (add): printed no result: expected ident"]);
+    says(&["failed (add): printed an invalid result: expected ident"]);
     // It is given up and killed, with what it started.
     let pids = cni.path("pids");
     cni.plugin("absent", &format!("[ $CNI_COMMAND = DEL ] && exit 0\nsetsid sleep 4242 &\necho $! >> {}\nwait", pids.display()));
@@ -70,7 +70,7 @@ fn a_plugin_that_is_gone_for_good_does_not_keep_a_pod_for_ever() {
     assert_eq!(cni.address("one"), "10.9.0.1");
     fs::remove_file(cni.path("bin/link")).unwrap();
     cni.site.host.remove_manifest("one.yaml");
-    cni.tells(SOON, &["FailedKillPod", "plugin type=\"link\" name=\"lan\" failed (del): no such plugin"]);
-    cni.tells(SOON, &["NetworkLeftBehind", "may be left: plugin type=\"link\""]);
+    cni.tells(SOON, &["FailedKillPod", "plugin type=\"link\" name=\"lan\" failed (del): plugin not found"]);
+    cni.tells(SOON, &["NetworkLeftBehind", "may have left resources of the pod behind: plugin type=\"link\""]);
     cni.site.host.wait_gone("one");
 }
