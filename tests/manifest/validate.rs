@@ -118,7 +118,7 @@ fn a_path_that_cannot_be_read_ends_with_2_and_hides_nothing() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stdout(&output).contains("hostNetwrok"));
     assert!(stderr(&output).contains("missing.yaml does not exist"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("empty holds no manifests"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("empty contains no manifests"), "{}", stderr(&output));
     assert_eq!(validate(directory.path(), &[]).status.code(), Some(2));
 }
 
