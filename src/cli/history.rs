@@ -91,7 +91,7 @@ fn row(entry: &HistoryEntry, has_commits: bool, wide: bool, now: Timestamp) -> V
     cells
 }
 
-/// `in force, 2 refused`, `restored from 3`, `accepted`.
+/// `in force, 2 rejected`, `restored from 3`, `accepted`.
 fn state(entry: &HistoryEntry) -> String {
     let mut words = Vec::new();
     if entry.in_force {

@@ -57,12 +57,12 @@ pub enum RevisionState {
 }
 
 impl RevisionState {
-    /// `accepted`, `partly refused`, `refused`, `restored`.
+    /// `accepted`, `partly rejected`, `rejected`, `restored`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
-            Self::PartlyRefused => "partly refused",
-            Self::Refused => "refused",
+            Self::PartlyRefused => "partly rejected",
+            Self::Refused => "rejected",
             Self::Restored => "restored",
         }
     }
