@@ -10,8 +10,9 @@ pub(crate) fn eventually<T>(what: &str, probe: impl FnMut() -> Result<T, String>
     eventually_within(PATIENCE, what, probe)
 }
 
-/// As [`eventually`], with a deadline of its own.
+/// As [`eventually`], with a deadline of its own; ten times that on an emulated processor.
 pub(crate) fn eventually_within<T>(patience: Duration, what: &str, mut probe: impl FnMut() -> Result<T, String>) -> T {
+    let patience = if std::env::var_os("PODSTEAD_EMULATED").is_some() { patience * 10 } else { patience };
     let end = Instant::now() + patience;
     loop {
         match probe() {
