@@ -40,23 +40,25 @@ build: setup ## build the two static binaries, optimised
 	packaging/cargo-release $(TARGET)
 
 .PHONY: check
-check: ## check formatting, lints, fuzz targets, documentation and dependency policy
-	cargo fmt --check
+check: ## check formatting, lints, architecture, fuzz targets, documentation and dependency policy
+	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --lib --bins --no-default-features -- -D warnings
 	cargo clippy --locked --lib --bins --test sources --features openpgp -- -D warnings
+	cargo test --locked --test architecture
 	CUSTOM_LIBFUZZER_PATH=/unused/libfuzzer.a cargo check --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target # without libFuzzer, which is C++
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib
 	packaging/deny
 
 .PHONY: unit
-unit: ## run the fast tests, without root and without packages
-	cargo test --locked --lib --test architecture
+unit: ## run the fast tests, without root and without Debian packages other than a C compiler
+	cargo test --locked --workspace --exclude podstead --exclude podstead-shim --lib
 
 .PHONY: test
 test: setup-test ## run all tests (root)
 	cargo test --locked --no-fail-fast
-	cargo test --locked --no-fail-fast --features openpgp --lib --test sources -- trust:: keyring openpgp
+	cargo test --locked --no-fail-fast --package podstead-trust --features openpgp
+	cargo test --locked --no-fail-fast --features openpgp --test sources -- keyring openpgp
 
 .PHONY: cluster
 cluster: setup-cluster ## run the tests with a real kube-apiserver, built from Debian's source the first time (root)
@@ -152,5 +154,5 @@ book: ## build the manual as a book in target/book (installs mdbook with cargo)
 
 .PHONY: docs
 docs: ## regenerate the generated pages and the recorded outputs
-	UPDATE=1 cargo test --locked --lib --test cli
+	UPDATE=1 cargo test --locked --lib --test cli --test architecture
 	cargo doc --no-deps --lib

@@ -125,7 +125,20 @@ fn copyright(target: &str) -> io::Result<String> {
 
 /// The crates that the binaries for `target` are linked from.
 fn built_in(target: &str) -> io::Result<Vec<Built>> {
-    let tree = cargo(&["tree", "--locked", "--target", target, "--edges", "normal", "--prefix", "none", "--format", "{p}"])?;
+    let tree = cargo(&[
+        "tree",
+        "--locked",
+        "--package",
+        "podstead",
+        "--target",
+        target,
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ])?;
     let used: BTreeSet<(String, String)> = tree
         .lines()
         .filter_map(|line| {

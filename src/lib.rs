@@ -5,7 +5,8 @@
 //!
 //! # The map
 //!
-//! Data flows through the modules in this order, and dependencies point along the flow, never back:
+//! Each module here is a crate of its own, in a folder of `src/`. Data flows through them in this order, and dependencies point along the
+//! flow, never back:
 //!
 //! ```text
 //!         bytes            objects           SET             ops              one per pod            actions
@@ -29,32 +30,40 @@
 //! * [`dns`] answers pods that ask for names, from what [`status`] says of pods.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
 //! * [`upstream`] shows the pods of this host to a cluster, where one is configured.
-//! * [`sops`] opens encrypted manifests for [`manifest`].
+//! * [`manifest::sops`] opens encrypted manifests.
 //! * [`config`], [`telemetry`], [`outbound`] (what connections to other hosts need) and [`sys`] serve all of them.
 //!
-//! `tests/architecture` holds the table of allowed edges between these modules and fails when one is added.
+//! * [`artifact`] is what a [`source`] hands to the [`store`]; [`container`] is what the daemon and the [`shim`] say to each other;
+//!   [`settings`] are parts of the configuration that stages are given. [`daemon`] puts all of them together.
+//!
+//! `docs/contributing/workspace.md` lists the crates and what each depends on.
 
-pub mod api;
-pub mod cli;
-pub mod config;
-pub mod dns;
-pub mod image;
-pub mod manifest;
-pub mod mux;
-pub mod network;
-pub mod outbound;
-pub mod pod;
-pub mod probe;
-pub mod runtime;
-pub mod shim;
-pub mod sops;
-pub mod source;
-pub mod status;
-pub mod store;
-pub mod sync;
-pub mod sys;
-pub mod telemetry;
-pub mod trust;
-pub mod upstream;
-pub mod volume;
-pub mod worker;
+pub use podstead_api as api;
+pub use podstead_artifact as artifact;
+pub use podstead_cli as cli;
+pub use podstead_config as config;
+pub use podstead_container as container;
+pub use podstead_daemon as daemon;
+pub use podstead_dns as dns;
+pub use podstead_image as image;
+pub use podstead_libgit2 as libgit2;
+pub use podstead_manifest as manifest;
+pub use podstead_mux as mux;
+pub use podstead_network as network;
+pub use podstead_outbound as outbound;
+pub use podstead_pod as pod;
+pub use podstead_probe as probe;
+pub use podstead_runtime as runtime;
+pub use podstead_settings as settings;
+pub use podstead_shim as shim;
+pub use podstead_source as source;
+pub use podstead_status as status;
+pub use podstead_store as store;
+pub use podstead_sync as sync;
+pub use podstead_sys as sys;
+pub use podstead_sys_async as sys_async;
+pub use podstead_telemetry as telemetry;
+pub use podstead_trust as trust;
+pub use podstead_upstream as upstream;
+pub use podstead_volume as volume;
+pub use podstead_worker as worker;

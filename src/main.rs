@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    podstead::cli::main()
+    podstead_cli::main()
 }

@@ -6,10 +6,11 @@ use super::respond::{self, Answer};
 use super::route::{OWN_GROUP, OWN_VERSION};
 use super::show::age_since;
 use super::table::{self, Column, IncludeObject};
-use crate::image::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, PullSecrets};
 use bytes::Bytes;
 use futures_util::stream;
 use jiff::Timestamp;
+use podstead_pod::containers::PullPolicy;
+use podstead_runtime::{ImageError, ImageRecord, ImageService, PullProgress, PullSecrets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -69,7 +70,7 @@ const COLUMNS: &[Column] = &[
 
 impl From<&ImageError> for ApiFailure {
     fn from(error: &ImageError) -> Self {
-        let message = crate::telemetry::error_chain(error).to_string();
+        let message = podstead_telemetry::error_chain(error).to_string();
         match error {
             ImageError::InvalidName { .. } | ImageError::Import { .. } => Self::bad_request(message),
             ImageError::NeverPull(reference) | ImageError::NotAllowed(reference) => {
@@ -144,7 +145,7 @@ pub(super) fn pull(backend: &Backend, request: PullRequest) -> Answer {
     let pull = tokio::spawn(async move {
         match images.ensure(&reference, PullPolicy::Always, &PullSecrets::none()).await {
             Ok(image) => PullLine::Done { digest: image.digest },
-            Err(error) => PullLine::Failed { message: crate::telemetry::error_chain(&error).to_string() },
+            Err(error) => PullLine::Failed { message: podstead_telemetry::error_chain(&error).to_string() },
         }
     });
     let state = Some(Pull { reference: request.reference, progress, pull });

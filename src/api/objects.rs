@@ -6,8 +6,8 @@ use super::published::SOURCE_ANNOTATION;
 use super::respond::{self, Answer};
 use super::route::PodPath;
 use super::table::{self, Column, IncludeObject};
-use crate::pod::objects::{Held, Object, ObjectKind, ObjectName};
 use k8s_openapi::api::core::v1::Secret;
+use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName};
 use serde_json::{Value, json};
 
 /// Annotation with the keys of a Secret, whose data are left out.

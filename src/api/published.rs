@@ -1,14 +1,14 @@
 //! State that the API serves: pods with their status, and sources. The stages publish here and requests read from here, so that no
 //! request ever waits for the sync loop, nor the sync loop for a request.
 
-use crate::mux::DesiredPod;
-use crate::pod::{PodFullName, PodUid, SourceId};
-use crate::status::{PodStatusSink, SourceStatus, SourceStatusSink};
-use crate::telemetry::journal::Journal;
 use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use podstead_pod::{DesiredPod, PodFullName, PodUid, SourceId};
+use podstead_status::PodStatusSink;
+use podstead_store::{SourceStatus, SourceStatusSink};
+use podstead_telemetry::journal::Journal;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -230,9 +230,8 @@ impl SourceStatusSink for Published {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Origin, Position};
-    use crate::source::Revision;
-    use crate::telemetry::journal::ChangeKind;
+    use podstead_pod::{Origin, Position, Revision};
+    use podstead_telemetry::journal::ChangeKind;
 
     fn desired(uid: &str, name: &str) -> Arc<DesiredPod> {
         Arc::new(DesiredPod {

@@ -3,8 +3,8 @@
 use super::Backend;
 use super::failure::ApiFailure;
 use super::respond::{self, Answer};
-use crate::pod::SourceId;
-use crate::source::history::RevisionError;
+use podstead_pod::SourceId;
+use podstead_store::history::RevisionError;
 use serde::{Deserialize, Serialize};
 
 /// Body of `rollback` and `suspend`.

@@ -4,7 +4,7 @@ use super::Backend;
 use super::failure::ApiFailure;
 use super::request::Query;
 use super::respond::{self, Answer};
-use crate::source::wake::Verdict;
+use podstead_artifact::wake::Verdict;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

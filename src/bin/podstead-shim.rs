@@ -5,5 +5,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    podstead::shim::run(&arguments)
+    podstead_shim::run(&arguments)
 }

@@ -1,8 +1,8 @@
 //! `podstead config`: the configuration, checked or shown with every default, by the code that the daemon uses.
 
 use super::Context;
-use crate::upstream::client::Kubeconfig;
 use clap::{Args, Subcommand};
+use podstead_upstream::client::Kubeconfig;
 use std::io::Write;
 use std::process::ExitCode;
 

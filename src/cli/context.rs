@@ -2,7 +2,8 @@
 
 use super::client::Client;
 use super::{ColorChoice, Global};
-use crate::config::{Config, ConfigError, last_valid};
+use podstead_config::{Config, last_valid};
+use podstead_settings::ConfigError;
 use std::future::Future;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -6,10 +6,10 @@ use super::output::OutputFormat;
 use super::printable::printable;
 use super::table::{Cell, Style, Table};
 use super::{Context, source_name};
-use crate::api::show::age_since;
-use crate::source::history::{History, HistoryEntry, RefusedObject, RevisionState};
 use clap::Args;
 use jiff::Timestamp;
+use podstead_api::show::age_since;
+use podstead_store::history::{History, HistoryEntry, RefusedObject, RevisionState};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
     let mut out = io::stdout().lock();
     match args.output {
         OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&history)?)?,
-        OutputFormat::Yaml => write!(out, "{}", crate::manifest::to_yaml(&serde_json::to_value(&history)?))?,
+        OutputFormat::Yaml => write!(out, "{}", podstead_manifest::to_yaml(&serde_json::to_value(&history)?))?,
         OutputFormat::Name => history.revisions.iter().try_for_each(|entry| writeln!(out, "{}", entry.revision))?,
         OutputFormat::Table | OutputFormat::Wide if history.revisions.is_empty() => {
             writeln!(io::stderr(), "No revision has been accepted yet.")?

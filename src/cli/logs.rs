@@ -185,7 +185,7 @@ async fn follow_all(client: &Client, args: &LogsArgs, pod: &Pod, containers: &[S
                 Ok::<_, super::client::ClientError>(())
             };
             if let Err(error) = follow.await {
-                writeln!(io::stderr(), "{container}: {}", crate::telemetry::error_chain(&error)).ok();
+                writeln!(io::stderr(), "{container}: {}", podstead_telemetry::error_chain(&error)).ok();
             }
         });
     }

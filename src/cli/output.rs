@@ -45,7 +45,7 @@ pub(super) fn write_objects(
             }
         }
         OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&whole())?)?,
-        OutputFormat::Yaml => write!(out, "{}", crate::manifest::to_yaml(&whole()))?,
+        OutputFormat::Yaml => write!(out, "{}", podstead_manifest::to_yaml(&whole()))?,
         OutputFormat::Table | OutputFormat::Wide => {}
     }
     Ok(())

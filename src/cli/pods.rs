@@ -2,9 +2,9 @@
 
 use super::client::{Client, ClientError, Target};
 use super::pod_name::{self, PodNameError};
-use crate::api::published::SOURCE_ANNOTATION;
 use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::published::SOURCE_ANNOTATION;
 use serde::Deserialize;
 use serde_json::Value;
 

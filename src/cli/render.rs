@@ -2,17 +2,17 @@
 //!
 //! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
-use super::age_keys;
 use super::tree::{named_source, read_directory, read_source, root_of};
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
-use crate::config::{Config, ConfigError, HostFacts, NODE_NAME, SourceConfig, SourcePlace, WrittenConfig};
-use crate::manifest::{Origin, Problem, Severity, Substitution, is_variable_name, to_yaml, variable_name_problem};
-use crate::pod::SourceId;
-use crate::source::{Artifact, Layers};
-use crate::store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
+use podstead_artifact::{Artifact, Layers};
+use podstead_config::{Config, HostFacts, NODE_NAME, SourceConfig, SourcePlace, WrittenConfig, age_keys};
+use podstead_manifest::{Problem, Substitution, is_variable_name, to_yaml, variable_name_problem};
+use podstead_pod::{Origin, Severity, SourceId};
+use podstead_settings::ConfigError;
+use podstead_store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};

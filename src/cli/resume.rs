@@ -2,8 +2,8 @@
 
 use super::client::{OWN, Target};
 use super::{Context, diff, source_name};
-use crate::source::history::Resumed;
 use clap::Args;
+use podstead_store::history::Resumed;
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -3,10 +3,10 @@
 use super::client::{OWN, Target};
 use super::get::short_revision;
 use super::{Context, source_name};
-use crate::api::HoldRequest;
-use crate::source::history::RolledBack;
-use crate::telemetry::counted;
 use clap::Args;
+use podstead_api::HoldRequest;
+use podstead_store::history::RolledBack;
+use podstead_telemetry::counted;
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -4,21 +4,22 @@
 //! packet rule leads to a pod that is not there. The pods are still wanted: a daemon that is started again starts them again.
 
 use super::Context;
-use crate::api::{ApiSocket, SocketError};
-use crate::config::Config;
-use crate::config::last_valid::Loaded;
-use crate::network::{self, CniLinks, CniNetwork, HostOrLoopback, NetworkError, PodNetwork as _};
-use crate::runtime::client::{ShimRuntime, ShimRuntimeOptions};
-use crate::runtime::{ObservedPod, Runtime};
-use crate::sys::cgroup::Cgroups;
-use crate::sys::clock::Clock;
-use crate::sys::pidfd;
-use crate::telemetry::EventLog;
 use anyhow::Context as _;
 use clap::Args;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use nix::errno::Errno;
+use podstead_api::{ApiSocket, SocketError};
+use podstead_config::Config;
+use podstead_config::last_valid::Loaded;
+use podstead_container::ObservedPod;
+use podstead_container::cgroup::Cgroups;
+use podstead_network::{self as network, CniLinks, CniNetwork, HostOrLoopback};
+use podstead_runtime::client::{ShimRuntime, ShimRuntimeOptions};
+use podstead_runtime::{NetworkError, PodNetwork as _, Runtime};
+use podstead_sys::pidfd;
+use podstead_sys_async::clock::Clock;
+use podstead_telemetry::EventLog;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;

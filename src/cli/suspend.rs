@@ -2,9 +2,9 @@
 
 use super::client::{OWN, Target};
 use super::{Context, source_name};
-use crate::api::HoldRequest;
-use crate::source::history::Hold;
 use clap::Args;
+use podstead_api::HoldRequest;
+use podstead_store::history::Hold;
 use std::io::{self, Write};
 use std::process::ExitCode;
 

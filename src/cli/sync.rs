@@ -3,12 +3,12 @@
 use super::client::{Client, OWN, Target};
 use super::pods;
 use super::{Context, EXIT_FAILED};
-use crate::api::published::SOURCE_ANNOTATION;
-use crate::api::{PruneAnswer, SourceObject, SyncAnswer};
-use crate::telemetry::counted;
 use anyhow::bail;
 use clap::Args;
 use futures_util::future::try_join_all;
+use podstead_api::published::SOURCE_ANNOTATION;
+use podstead_api::{PruneAnswer, SourceObject, SyncAnswer};
+use podstead_telemetry::counted;
 use serde::Deserialize;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;

@@ -2,11 +2,13 @@
 //!
 //! `plan`, `render` and `validate --source` all read here, so that they see what the daemon sees.
 
-use crate::config::{Config, SourceConfig, SourcePlace};
-use crate::source::git::ReadLimits;
-use crate::source::git::work_tree::{self, WorkTree};
-use crate::source::{Artifact, FileContent, Layers, Revision, dir};
 use anyhow::{Context as _, anyhow, bail};
+use podstead_artifact::{Artifact, FileContent, Layers};
+use podstead_config::{Config, SourceConfig, SourcePlace};
+use podstead_pod::Revision;
+use podstead_source::dir;
+use podstead_source::git::ReadLimits;
+use podstead_source::git::work_tree::{self, WorkTree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

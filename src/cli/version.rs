@@ -2,8 +2,8 @@
 
 use super::Context;
 use super::client::{OWN, Target};
-use crate::api::DaemonObject;
 use clap::Args;
+use podstead_api::DaemonObject;
 use std::io::Write;
 use std::process::ExitCode;
 

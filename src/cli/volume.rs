@@ -3,9 +3,9 @@
 use super::client::{Client, OWN, Target};
 use super::get::{ClaimsArgs, ServedClaim, ask_claims, list_claims};
 use super::{Context, EXIT_FAILED};
-use crate::telemetry::counted;
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use podstead_telemetry::counted;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;

@@ -1,9 +1,8 @@
 //! `images`: limits of images, and the disk space that they leave free. Pure.
 
-use super::ConfigError;
-use super::check::Check;
-use super::size;
-use crate::image::{Limits, Reserve};
+use podstead_image::{Limits, Reserve};
+use podstead_settings::check::Check;
+use podstead_settings::{ConfigError, size};
 use serde::{Deserialize, Serialize};
 
 /// Largest number of a size field: sums of a few stay within 64 bits.

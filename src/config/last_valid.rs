@@ -3,9 +3,11 @@
 
 use super::reload::is_blank;
 use super::written::WrittenPaths;
-use super::{Config, ConfigError, HostFacts, Paths, WrittenConfig};
-use crate::sys::atomic_file;
-use crate::telemetry::error_chain;
+use super::{Config, HostFacts, WrittenConfig};
+use podstead_settings::ConfigError;
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::error_chain;
 use serde::Deserialize;
 use std::io;
 use std::path::Path;
@@ -94,7 +96,7 @@ fn named_paths(bytes: &[u8]) -> Paths {
         paths: WrittenPaths,
     }
     let WrittenPaths { state, run, logs } = serde_yaml::from_slice(bytes).unwrap_or(Excerpt::default()).paths;
-    let usable = |path: Option<std::path::PathBuf>| path.filter(|path| super::paths::is_clean_absolute(path));
+    let usable = |path: Option<std::path::PathBuf>| path.filter(|path| podstead_sys::layout::is_clean_absolute(path));
     let default = Paths::default();
     Paths {
         state: usable(state).unwrap_or(default.state),

@@ -1,8 +1,7 @@
 //! Differences between two configurations, and those that need a restart. **Pure**.
 
 use super::{Config, SourceConfig};
-use crate::pod::SourceId;
-use jiff::Timestamp;
+use podstead_pod::SourceId;
 
 /// Differences of the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,27 +97,6 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
     differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// State of the configuration file in the daemon.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigStanding {
-    /// Names of the sources in force, in order of precedence.
-    pub sources: Vec<SourceId>,
-    /// Time since which the configuration is in force.
-    pub since: Timestamp,
-    /// Reason why the current file is not in force.
-    pub error: Option<String>,
-    /// Fields of the file that count at the next start only.
-    pub needs_restart: Vec<&'static str>,
-}
-
-impl ConfigStanding {
-    /// Of a configuration in force as a whole.
-    pub fn new(sources: &[SourceConfig], since: Timestamp) -> Self {
-        let sources = sources.iter().map(|source| source.name.clone()).collect();
-        Self { sources, since, error: None, needs_restart: Vec::new() }
-    }
-}
-
 /// Reports whether a file has only comments. An editor may leave such a file for a moment, which must not remove all sources.
 pub fn is_blank(bytes: &[u8]) -> bool {
     let line_says_nothing = |line: &[u8]| {
@@ -131,7 +109,7 @@ pub fn is_blank(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::HostFacts;
+    use crate::HostFacts;
     use std::path::Path;
 
     fn config(text: &str) -> Config {

@@ -1,13 +1,15 @@
 //! From the file as written to the configuration that counts: defaults and checks. Pure.
 
-use super::check::{Check, is_subdomain};
 use super::variables::Variables;
-use super::written::{WrittenConfig, WrittenMonitoring, WrittenWebhook, invalid};
-use super::{Config, ConfigError, LogRotation, Logging, Paths, size, source};
-use crate::image::RegistryConfig;
-use crate::pod::NodeName;
-use crate::pod::security::AllowedSysctls;
-use crate::source::webhook::WebhookOptions;
+use super::written::{WrittenConfig, WrittenMonitoring, WrittenWebhook};
+use super::{Config, LogRotation, Logging, source};
+use podstead_image::RegistryConfig;
+use podstead_pod::NodeName;
+use podstead_pod::security::AllowedSysctls;
+use podstead_settings::check::{Check, is_subdomain};
+use podstead_settings::{ConfigError, invalid, size};
+use podstead_source::webhook::WebhookOptions;
+use podstead_sys::layout::Paths;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -35,7 +37,7 @@ pub struct HostFacts {
 impl HostFacts {
     /// Asks the kernel.
     pub fn of_this_host() -> Self {
-        let host_name = crate::sys::kernel::host_name();
+        let host_name = podstead_container::kernel::host_name();
         Self { host_name, executable: std::env::current_exe().ok() }
     }
 }
@@ -95,7 +97,7 @@ impl WrittenConfig {
                 }
             },
             api_socket_group: self.api_socket_group.clone(),
-            registries: check.registries(&self.registries)?,
+            registries: registries(&check, &self.registries)?,
             allowed_unsafe_sysctls: AllowedSysctls::parse(&self.allowed_unsafe_sysctls)
                 .map_err(|(index, problem)| check.invalid(&format!("allowedUnsafeSysctls[{index}]"), problem))?,
             age_key_file: self.age_key_file.as_deref().map(|file| check.file("ageKeyFile", file)).transpose()?,
@@ -115,8 +117,8 @@ impl WrittenConfig {
             network: self.network.resolve(&check)?,
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
             logging: self.logging(path)?,
-            webhook: self.webhook.as_ref().map(|written| check.webhook(written)).transpose()?,
-            monitoring: self.monitoring.as_ref().map(|written| check.monitoring(written)).transpose()?,
+            webhook: self.webhook.as_ref().map(|written| webhook(&check, written)).transpose()?,
+            monitoring: self.monitoring.as_ref().map(|written| monitoring(&check, written)).transpose()?,
             paths,
         })
     }
@@ -153,34 +155,32 @@ fn default_shim(facts: &HostFacts) -> PathBuf {
     }
 }
 
-impl Check<'_> {
-    fn webhook(&self, written: &WrittenWebhook) -> Result<WebhookOptions, ConfigError> {
-        let WrittenWebhook { address, port, secret_file } = written;
-        let port = self.range("webhook.port", *port, 1, u16::MAX)?;
-        Ok(WebhookOptions {
-            listen: SocketAddr::new(address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port),
-            secret_file: self.file("webhook.secretFile", secret_file)?,
-        })
-    }
+fn webhook(check: &Check<'_>, written: &WrittenWebhook) -> Result<WebhookOptions, ConfigError> {
+    let WrittenWebhook { address, port, secret_file } = written;
+    let port = check.range("webhook.port", *port, 1, u16::MAX)?;
+    Ok(WebhookOptions {
+        listen: SocketAddr::new(address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port),
+        secret_file: check.file("webhook.secretFile", secret_file)?,
+    })
+}
 
-    fn monitoring(&self, written: &WrittenMonitoring) -> Result<SocketAddr, ConfigError> {
-        let port = self.range("monitoring.port", written.port, 1, u16::MAX)?;
-        Ok(SocketAddr::new(written.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port))
-    }
+fn monitoring(check: &Check<'_>, written: &WrittenMonitoring) -> Result<SocketAddr, ConfigError> {
+    let port = check.range("monitoring.port", written.port, 1, u16::MAX)?;
+    Ok(SocketAddr::new(written.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port))
+}
 
-    fn registries(&self, written: &[RegistryConfig]) -> Result<Vec<RegistryConfig>, ConfigError> {
-        let mut hosts = BTreeSet::new();
-        for (index, registry) in written.iter().enumerate() {
-            let field = format!("registries[{index}]");
-            if let Some(problem) = registry.problem() {
-                return Err(self.invalid(&field, problem));
-            }
-            if !hosts.insert(registry.host.as_str()) {
-                return Err(self.invalid(&format!("{field}.host"), format!("duplicate entry for {:?}", registry.host)));
-            }
+fn registries(check: &Check<'_>, written: &[RegistryConfig]) -> Result<Vec<RegistryConfig>, ConfigError> {
+    let mut hosts = BTreeSet::new();
+    for (index, registry) in written.iter().enumerate() {
+        let field = format!("registries[{index}]");
+        if let Some(problem) = registry.problem() {
+            return Err(check.invalid(&field, problem));
         }
-        Ok(written.to_vec())
+        if !hosts.insert(registry.host.as_str()) {
+            return Err(check.invalid(&format!("{field}.host"), format!("duplicate entry for {:?}", registry.host)));
+        }
     }
+    Ok(written.to_vec())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Labels and variables of this host, for paths of sources and for manifests. Pure.
 
-use super::ConfigError;
-use super::check::Check;
-use crate::manifest::{Substitution, is_variable_name, variable_name_problem};
-use crate::pod::NodeName;
+use podstead_manifest::{Substitution, is_variable_name, variable_name_problem};
+use podstead_pod::NodeName;
+use podstead_settings::ConfigError;
+use podstead_settings::check::{Check, label};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The variable that every host has.
@@ -87,31 +87,4 @@ pub(super) fn values(
 fn name_of_label(key: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("{LABEL}{}", key.chars().map(plain).collect::<String>())
-}
-
-/// Checks a label, which is written in `field`.
-pub(super) fn label(check: &Check<'_>, field: &str, key: &str, value: &str) -> Result<(), ConfigError> {
-    if !is_label_key(key) {
-        return Err(
-            check.invalid(field, "is not a label key: must be letters, digits, '-', '_', '.' and at most one '/'".to_owned())
-        );
-    }
-    if !is_label_value(value) {
-        let message = format!("is {value:?}, which is not a label value: must be at most 63 letters, digits, '-', '_' and '.'");
-        return Err(check.invalid(field, message));
-    }
-    Ok(())
-}
-
-/// As Kubernetes has them: an optional prefix of names with dots, and a name.
-fn is_label_key(key: &str) -> bool {
-    let (prefix, name) = key.rsplit_once('/').unwrap_or(("x", key));
-    let is_part = |part: &str| !part.is_empty() && is_label_value(part);
-    is_part(name) && prefix.len() <= 253 && prefix.split('.').all(is_part)
-}
-
-fn is_label_value(value: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let outer = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
-    value.len() <= 63 && value.bytes().all(inner) && outer(value.bytes().next()) && outer(value.bytes().last())
 }

@@ -1,14 +1,15 @@
 //! The configuration file as written: field names, strict reading, and where a mistake is.
 
+use super::Config;
 use super::images::WrittenImages;
-use super::network::WrittenNetwork;
 use super::source::WrittenSource;
-use super::upstream::WrittenUpstream;
-use super::user_namespaces::WrittenUserNamespaces;
-use super::{Config, size};
-use crate::image::RegistryConfig;
-use crate::manifest::{Position, locate};
-use crate::telemetry::logging::LogFormat;
+use podstead_image::RegistryConfig;
+use podstead_manifest::locate;
+use podstead_settings::network::WrittenNetwork;
+use podstead_settings::upstream::WrittenUpstream;
+use podstead_settings::user_namespaces::WrittenUserNamespaces;
+use podstead_settings::{ConfigError, invalid, size};
+use podstead_telemetry::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,40 +19,6 @@ use std::path::{Path, PathBuf};
 pub(super) const API_VERSION: &str = "podstead.dev/v1alpha1";
 /// Value of `kind`.
 pub(super) const KIND: &str = "Config";
-
-/// Reason why there is no valid configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file is there and cannot be read.
-    #[error("read configuration {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Not YAML, an unknown field, or a value of the wrong type.
-    #[error("{location}: {message}")]
-    Syntax {
-        /// `file:line:column`.
-        location: String,
-        /// The message, with a suggestion for a misspelt field.
-        message: String,
-    },
-    /// A value that cannot be used.
-    #[error("{}{}: {field}: {message}", path.display(), place_of(*position))]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Position of the field, or of its parent.
-        position: Option<Position>,
-        /// The field, e.g. `sources[1].name`.
-        field: String,
-        /// The reason.
-        message: String,
-    },
-}
 
 /// `config.yaml`. Every field may be missing; its default is what [`Config`] has then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -264,23 +231,13 @@ impl WrittenConfig {
     }
 }
 
-pub(super) fn invalid(path: &Path, field: &str, message: String) -> ConfigError {
-    ConfigError::Invalid { path: path.to_owned(), position: None, field: field.to_owned(), message }
-}
-
-fn place_of(position: Option<Position>) -> String {
-    position.map_or_else(String::new, |position| format!(":{}:{}", position.line, position.column))
-}
-
-impl ConfigError {
-    /// With the place of the field in the file's `bytes`.
-    pub(super) fn located_in(self, bytes: &[u8]) -> Self {
-        match self {
-            Self::Invalid { path, position: None, field, message } => {
-                Self::Invalid { position: locate(bytes).position(&field), path, field, message }
-            }
-            located @ (Self::Read { .. } | Self::Syntax { .. } | Self::Invalid { .. }) => located,
+/// The error with the place of the field in the file's `bytes`.
+pub(super) fn located_in(bytes: &[u8], error: ConfigError) -> ConfigError {
+    match error {
+        ConfigError::Invalid { path, position: None, field, message } => {
+            ConfigError::Invalid { position: locate(bytes).position(&field), path, field, message }
         }
+        located @ (ConfigError::Read { .. } | ConfigError::Syntax { .. } | ConfigError::Invalid { .. }) => located,
     }
 }
 

@@ -198,8 +198,8 @@ mod tests {
     use super::super::exchange::question;
     use super::super::zone::ZonePod;
     use super::*;
-    use crate::pod::SourceId;
-    use crate::pod::sharing::Sharing;
+    use podstead_pod::SourceId;
+    use podstead_pod::sharing::Sharing;
     use proptest::prelude::*;
 
     fn zone() -> Zone {

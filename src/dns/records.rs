@@ -1,13 +1,12 @@
 //! DNS records from the published pods.
 
 use super::zone::{Zone, ZonePod};
-use crate::mux::DesiredPod;
-use crate::pod::host_files::hostname;
-use crate::pod::identity::seen;
-use crate::pod::sharing::Sharing;
-use crate::pod::{NodeName, PodUid};
-use crate::status::PodStatusSink;
 use k8s_openapi::api::core::v1::PodStatus;
+use podstead_pod::host_files::hostname;
+use podstead_pod::identity::seen;
+use podstead_pod::sharing::Sharing;
+use podstead_pod::{DesiredPod, NodeName, PodUid};
+use podstead_status::PodStatusSink;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -135,10 +134,8 @@ fn zone_pod(desired: &DesiredPod, status: &PodStatus, domain: &str, node: &NodeN
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::zone::Found;
-    use crate::manifest::{Origin, Position};
-    use crate::pod::{PodFullName, SourceId};
-    use crate::source::Revision;
+    use crate::zone::Found;
+    use podstead_pod::{Origin, PodFullName, Position, Revision, SourceId};
 
     #[derive(Debug, Default)]
     struct Counted(Mutex<usize>);

@@ -1,6 +1,6 @@
 //! Choice and order of the host's name servers. **Pure**.
 
-use crate::pod::host_files::ResolvConf;
+use podstead_pod::host_files::ResolvConf;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;

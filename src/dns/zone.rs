@@ -15,9 +15,9 @@
 //! of one restricted source. The unrestricted ones come first, then the restricted source whose pod has had it for the longest time. Pods of
 //! other realms are members of a subdomain where it is shared with their source, and never under a name that a pod of the realm has.
 
-use crate::pod::SourceId;
-use crate::pod::sharing::Sharing;
 use jiff::Timestamp;
+use podstead_pod::SourceId;
+use podstead_pod::sharing::Sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -273,7 +273,7 @@ fn reverse_address(name: &[String]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::sharing::tests::sharing;
+    use podstead_pod::testing::sharing;
     use proptest::prelude::*;
 
     fn pod(names: &[&str], subdomain: Option<&str>, addresses: &[&str], is_ready: bool) -> ZonePod {

@@ -4,9 +4,9 @@
 //! one of these: the Secret of that name, whatever it holds now (so that a rotated password stops no pod when there is no network), or
 //! one with the same credentials. For any other pod the registry is asked, with what that pod has.
 
-use super::credentials::Credentials;
-use super::pull_secrets::Login;
-use crate::pod::objects::{FingerprintKey, Fingerprinting};
+use podstead_pod::objects::{FingerprintKey, Fingerprinting};
+use podstead_runtime::credentials::Credentials;
+use podstead_runtime::pull_secrets::Login;
 use serde::{Deserialize, Serialize};
 
 /// Secrets remembered of one reference; of more, those that pulled last.
@@ -108,7 +108,7 @@ mod tests {
     fn secret_of_a_restricted_source_is_not_anothers_of_that_name() {
         let credentials = |password: &str| Credentials::Password("me".into(), password.into());
         let of = |restricted_to: Option<&str>, password: &str| {
-            let restricted_to = restricted_to.map(crate::pod::SourceId::new);
+            let restricted_to = restricted_to.map(podstead_pod::SourceId::new);
             let login = Login { secret: ("shop".into(), "a".into()), restricted_to, credentials: credentials(password) };
             SecretUse::of(&login, &FingerprintKey::new([1; 32]))
         };

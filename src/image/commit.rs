@@ -4,12 +4,12 @@
 //! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
 //! on disk, and what a crash leaves without a reference is removed at the next start.
 
-use super::digest::Digest;
 use super::document::{Configuration, DocumentError, ImageManifest, Manifest};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
 use super::stack::LayerStack;
 use super::staging::{Staging, StagingDirectory};
+use podstead_container::digest::Digest;
 use rustix::fs::{
     Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens,
     openat2,

@@ -2,7 +2,6 @@
 
 use super::access::{Access, SecretUse};
 use super::commit::{self, CommitError, NewImage};
-use super::digest::Digest;
 use super::document::Configuration;
 use super::explain::explain;
 use super::import::{self, ImportError};
@@ -10,11 +9,13 @@ use super::index::{Index, LoadError, Named};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
 use super::limits::Limits;
-use super::reference::Reference;
 use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
-use super::{ImageRecord, ResolvedImage};
-use crate::sys::atomic_file;
+use podstead_container::ResolvedImage;
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
+use podstead_runtime::ImageRecord;
+use podstead_sys::atomic_file;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -2,8 +2,8 @@
 //!
 //! Read leniently, as everybody reads them: unknown fields are ignored, `null` is absence.
 
-use super::ImageConfig;
-use super::digest::Digest;
+use podstead_container::ImageConfig;
+use podstead_container::digest::Digest;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 

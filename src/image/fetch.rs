@@ -1,17 +1,17 @@
 //! Fetch of one layer from the registry into staging: a connection that feeds the unpacking threads, and resumes after an interruption.
 
-use super::PullProgress;
-use super::digest::Digest;
 use super::document::Descriptor;
 use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::limits::Limits;
 use super::rate::{MinimumRate, RateMeter, TooSlow};
-use super::reference::Reference;
 use super::registry::{Registry, RegistryError, Who};
 use super::slots::Slot;
 use super::staging::Staging;
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
+use podstead_runtime::PullProgress;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //!
 //! Layers of the same content have the same name in every store: only the path tells whose layer is mounted.
 
-use super::digest::Digest;
+use podstead_container::digest::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -2,13 +2,14 @@
 
 use super::access::Access;
 use super::commit::CommitError;
-use super::digest::Digest;
 use super::document::{Configuration, DocumentError, Manifest};
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, RefRecord, VERSION};
-use super::reference::Reference;
-use super::{ImageConfig, ImageRecord, ResolvedImage};
-use crate::sys::atomic_file;
 use jiff::Timestamp;
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
+use podstead_container::{ImageConfig, ResolvedImage};
+use podstead_runtime::ImageRecord;
+use podstead_sys::atomic_file;
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;

@@ -4,12 +4,12 @@
 //! out (the diff id); one unpacks. Chunks between them are bounded, so memory is, too.
 
 use super::compression::{self, Decoder};
-use super::digest::{Digest, Hasher};
 use super::limits::{Budget, Exceeded, Limits};
 use super::space::Space;
 use super::staging::StagingDirectory;
 use super::tar::Streamed;
 use super::unpack::{Meter, UnpackError, Unpacked, unpack};
+use podstead_container::digest::{Digest, Hasher};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;

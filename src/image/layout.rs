@@ -12,9 +12,9 @@
 //! ```
 
 use super::access::Access;
-use super::digest::Digest;
 use super::staging::TREE;
 use jiff::Timestamp;
+use podstead_container::digest::Digest;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -68,8 +68,8 @@ fn fitness(platform: &Platform, host: &Platform) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::digest::Digest;
     use super::*;
+    use podstead_container::digest::Digest;
 
     fn platform(text: &str) -> Platform {
         let mut parts = text.split('/').map(str::to_owned);

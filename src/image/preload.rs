@@ -4,13 +4,12 @@
 //! writing, and again only when it has become another file. What was imported is remembered across restarts, what failed is not:
 //! a broken archive is reported once per start and left alone until it changes.
 
-use super::ImageError;
-use super::ImageService;
 use super::store::ImageStore;
-use crate::sys::{atomic_file, file_lease};
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use podstead_runtime::{ImageError, ImageService};
+use podstead_sys::{atomic_file, file_lease};
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;

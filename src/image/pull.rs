@@ -4,22 +4,22 @@
 
 use super::access::{Access, SecretUse};
 use super::commit::{CommitError, NewImage};
-use super::digest::Digest;
 use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::explain;
 use super::fetch::{FetchError, Fetcher, WantedLayer, pause};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
-use super::pull_secrets::Login;
-use super::reference::Reference;
 use super::registry::{RegistryError, Who};
 use super::room::{self, Part, RoomError};
 use super::slots::Slots;
-use crate::pod::objects::FingerprintKey;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
+use podstead_pod::objects::FingerprintKey;
+use podstead_runtime::pull_secrets::Login;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::pin::pin;

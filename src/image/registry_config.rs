@@ -36,7 +36,7 @@ impl RegistryConfig {
     /// The problem of the entry, or `None`.
     pub fn problem(&self) -> Option<String> {
         let Self { host, http, ca_file, username, password_file, auth_file, token_servers } = self;
-        let as_reference = format!("{host}/x").parse::<super::reference::Reference>();
+        let as_reference = format!("{host}/x").parse::<podstead_container::reference::Reference>();
         if !as_reference.is_ok_and(|reference| reference.host() == host) {
             return Some(format!(
                 "registry host {host:?} is not a host as written in image references (docker.io, registry.lan:5000)"

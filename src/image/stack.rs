@@ -34,7 +34,7 @@ enum Found {
 }
 
 impl LayerStack {
-    /// A stack of layer trees, lowest first, as [`super::ResolvedImage::layers`].
+    /// A stack of layer trees, lowest first, as [`podstead_container::ResolvedImage::layers`].
     pub fn new(layers: &[PathBuf]) -> Self {
         Self { layers: layers.to_vec() }
     }

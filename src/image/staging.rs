@@ -1,7 +1,7 @@
 //! Directories in which layers are built: emptied at start, on the file system of the store, so that a finished layer only has to be
 //! renamed.
 
-use crate::sys::remove_tree::remove_tree;
+use podstead_sys::remove_tree::remove_tree;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Staging {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             result => result?,
         }
-        crate::sys::atomic_file::sync_parent(path)?;
+        podstead_sys::atomic_file::sync_parent(path)?;
         remove_tree(&doomed)
     }
 

@@ -1,6 +1,5 @@
 //! The image store for other modules: [`ImageService`] over disk and registries.
 
-use super::ProcessUser;
 use super::access::SecretUse;
 use super::disk::{Disk, StoreError};
 use super::explain::explain;
@@ -8,17 +7,20 @@ use super::fetch::Fetcher;
 use super::limits::Limits;
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::Puller;
-use super::pull_secrets::PullSecrets;
 use super::rate::MinimumRate;
-use super::reference::Reference;
 use super::registry::Registries;
 use super::registry_config::RegistryConfig;
 use super::slots::{SlotLimits, Slots};
 use super::space::Reserve;
-use super::{ImageError, ImageRecord, ImageService, PullPolicy, PullProgress, ResolvedImage, user};
-use crate::pod::objects::FingerprintKey;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use super::user;
 use async_trait::async_trait;
+use podstead_container::reference::Reference;
+use podstead_container::{ProcessUser, ResolvedImage};
+use podstead_pod::containers::PullPolicy;
+use podstead_pod::objects::FingerprintKey;
+use podstead_runtime::pull_secrets::PullSecrets;
+use podstead_runtime::{ImageError, ImageRecord, ImageService, PullProgress};
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

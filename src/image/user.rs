@@ -3,9 +3,9 @@
 //! `user` is `name`, `uid`, `name:group` or `uid:gid`. As runc and docker have it: a number need not be in the files; a user that is in
 //! them has the primary group written there and, unless a group is given, all groups that list him.
 
-use super::ProcessUser;
 use super::stack::LayerStack;
-use super::{ImageError, ResolvedImage};
+use podstead_container::{ProcessUser, ResolvedImage};
+use podstead_runtime::ImageError;
 use std::path::Path;
 
 /// Larger files than any sane image has.

@@ -9,11 +9,9 @@ use super::patch::{self, Patch, PatchFault, Patched};
 use super::places::Places;
 use super::schema::Extent;
 use super::sealed::{self, Opened, Seals};
-use super::{
-    DEFAULT_NAMESPACE, Decoded, DecodedObject, Limits, ObjectKey, Origin, PatchesByObject, Position, Problem, Severity, Touch,
-    encoding, schema, yaml,
-};
+use super::{Decoded, DecodedObject, Limits, ObjectKey, PatchesByObject, Problem, Touch, encoding, schema, yaml};
 use crate::sops::{self, Opening, Unopened};
+use podstead_pod::{DEFAULT_NAMESPACE, Origin, Position, Severity};
 use std::collections::HashMap;
 use std::sync::Arc;
 

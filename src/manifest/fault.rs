@@ -1,28 +1,29 @@
 //! A problem before it has a file and a line, as passed between the stages of decoding.
 
 use super::lines::Lines;
-use super::{ObjectKey, Problem, Severity};
+use super::{ObjectKey, Problem};
+use podstead_pod::Severity;
 
 /// Stable words for the classes of problems.
 pub(super) mod code {
-    pub(in crate::manifest) const BINARY_FILE: &str = "binary-file";
-    pub(in crate::manifest) const DUPLICATE_KEY: &str = "duplicate-key";
-    pub(in crate::manifest) const DUPLICATE_NAME: &str = "duplicate-name";
-    pub(in crate::manifest) const ENCODING: &str = "encoding";
-    pub(in crate::manifest) const FILE_TOO_LARGE: &str = "file-too-large";
-    pub(in crate::manifest) const INVALID_VALUE: &str = "invalid-value";
-    pub(in crate::manifest) const JSON_SYNTAX: &str = "json-syntax";
-    pub(in crate::manifest) const MISSING_FIELD: &str = "required";
-    pub(in crate::manifest) const NOT_AN_OBJECT: &str = "not-an-object";
+    pub(crate) const BINARY_FILE: &str = "binary-file";
+    pub(crate) const DUPLICATE_KEY: &str = "duplicate-key";
+    pub(crate) const DUPLICATE_NAME: &str = "duplicate-name";
+    pub(crate) const ENCODING: &str = "encoding";
+    pub(crate) const FILE_TOO_LARGE: &str = "file-too-large";
+    pub(crate) const INVALID_VALUE: &str = "invalid-value";
+    pub(crate) const JSON_SYNTAX: &str = "json-syntax";
+    pub(crate) const MISSING_FIELD: &str = "required";
+    pub(crate) const NOT_AN_OBJECT: &str = "not-an-object";
     /// An encrypted document: it cannot be opened, or what that means.
     pub const SOPS: &str = "sops";
-    pub(in crate::manifest) const TOO_COMPLEX: &str = "too-complex";
-    pub(in crate::manifest) const TOO_MANY_PROBLEMS: &str = "too-many-problems";
-    pub(in crate::manifest) const UNKNOWN_FIELD: &str = "unknown-field";
-    pub(in crate::manifest) const UNSUPPORTED_KIND: &str = "unsupported-kind";
-    pub(in crate::manifest) const UNSUPPORTED_YAML: &str = "unsupported-yaml";
-    pub(in crate::manifest) const WRONG_TYPE: &str = "wrong-type";
-    pub(in crate::manifest) const YAML_SYNTAX: &str = "yaml-syntax";
+    pub(crate) const TOO_COMPLEX: &str = "too-complex";
+    pub(crate) const TOO_MANY_PROBLEMS: &str = "too-many-problems";
+    pub(crate) const UNKNOWN_FIELD: &str = "unknown-field";
+    pub(crate) const UNSUPPORTED_KIND: &str = "unsupported-kind";
+    pub(crate) const UNSUPPORTED_YAML: &str = "unsupported-yaml";
+    pub(crate) const WRONG_TYPE: &str = "wrong-type";
+    pub(crate) const YAML_SYNTAX: &str = "yaml-syntax";
 }
 
 /// One thing that is wrong at a byte of the file.

@@ -1,6 +1,6 @@
 //! Byte offsets to lines and columns, fast for files of many lines and for files of one line.
 
-use super::Position;
+use podstead_pod::Position;
 
 /// UTF-8's byte order mark: has no width.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

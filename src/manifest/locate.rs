@@ -4,7 +4,8 @@ use super::lines::Lines;
 use super::node::{Node, Value};
 use super::places::Places;
 use super::positions::{PathHash, PositionMap, PositionMapBuilder};
-use super::{Limits, Position, yaml};
+use super::{Limits, yaml};
+use podstead_pod::Position;
 
 /// The places of all fields of a document, by path (`sources[0].name`). The empty map for what is no YAML document.
 pub fn locate(bytes: &[u8]) -> PositionMap {

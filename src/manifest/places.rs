@@ -1,7 +1,7 @@
 //! Positions of the nodes of a tree: in one text, or, for a patched tree, in several.
 
-use super::Position;
 use super::lines::Lines;
+use podstead_pod::Position;
 
 /// A place in one of the files that a tree was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Positions of the fields of one object, in about 12 bytes per field.
 
-use super::Position;
 use super::places::Place;
+use podstead_pod::Position;
 
 /// Field paths to positions. A path that was not written has the place of its nearest written parent, in the end that of the
 /// object. Paths are spelled as Kubernetes spells them; `labels[app]` and `labels.app` are the same.

@@ -1,7 +1,7 @@
 //! Tracks whether every source has delivered (kubelet rule B5), for the reader of the operations.
 
 use super::{PodOp, PodUpdate};
-use crate::pod::SourceId;
+use podstead_pod::SourceId;
 use std::collections::BTreeSet;
 
 /// Counts the sources whose first SET was *acted on*, not only sent: an operation that still waits in a channel must not let

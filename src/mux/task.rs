@@ -2,11 +2,11 @@
 
 use super::merge::{Applied, Conflict, Merge, ObjectConflict};
 use super::{ObjectView, PodUpdate};
-use crate::pod::PodUid;
-use crate::pod::sharing::Sharing;
-use crate::store::Set;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
 use jiff::Timestamp;
+use podstead_pod::PodUid;
+use podstead_pod::sharing::Sharing;
+use podstead_store::Set;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -138,8 +138,8 @@ pub async fn run(mut task: MuxTask, mut sets: mpsc::Receiver<Set>, updates: mpsc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mux::PodOp;
-    use crate::mux::merge::tests::{set, source};
+    use crate::PodOp;
+    use crate::merge::tests::{set, source};
 
     #[derive(Debug, Default)]
     struct Recorder(std::sync::Mutex<Vec<String>>);

@@ -1,6 +1,6 @@
 //! View of the objects of all sources.
 
-use crate::pod::objects::Objects;
+use podstead_pod::objects::Objects;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The present view of all ConfigMaps and Secrets. Written by the mux before it hands on the operations of a SET, so that a pod finds the

@@ -1,10 +1,11 @@
 //! The network of hosts that need no pod network: the host's own, or nothing but loopback.
 
-use super::{NetworkError, PodNetwork, PodNetworkStatus, host_ips};
-use crate::pod::host_ports::host_ports;
-use crate::pod::{Pod, PodUid};
-use crate::sys::loopback::set_loopback_up;
+use super::host_ips;
 use async_trait::async_trait;
+use podstead_pod::host_ports::host_ports;
+use podstead_pod::{Pod, PodUid};
+use podstead_runtime::{NetworkError, PodNetwork, PodNetworkStatus};
+use podstead_sys::loopback::set_loopback_up;
 use std::path::Path;
 
 /// Pods with `hostNetwork` have the host's addresses; all others have `lo` and no address that anybody could reach.
@@ -49,7 +50,7 @@ impl PodNetwork for HostOrLoopback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::loopback::tests::in_new_netns;
+    use podstead_sys::testing::in_new_netns;
 
     fn executor() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().build().unwrap()

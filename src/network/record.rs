@@ -1,9 +1,9 @@
 //! Records of networks on disk, each a versioned JSON file: those of single pods lie in the pods' state directories. Says how records are
 //! read and written; what is in them is the matter of whoever keeps them.
 
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::sys::atomic_file;
+use podstead_pod::PodUid;
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -17,7 +17,7 @@ pub struct AdmitContext {
     pub node: NodeName,
     /// The domain of pods that have a subdomain.
     pub cluster_domain: String,
-    /// Sysctls that pods may set beside the safe ones.
+    /// Sysctls that pods may set in addition to the safe ones.
     pub unsafe_sysctls: AllowedSysctls,
 }
 

@@ -174,7 +174,7 @@ pub fn claimed_volumes(pod: &Pod, objects: SourceView<'_>) -> Vec<Result<Claimed
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::{seen, view};
+    use crate::testing::{seen, view};
 
     #[test]
     fn data_are_taken_over_only_from_unrestricted_sources() {

@@ -39,18 +39,18 @@ pub enum TerminationMessagePolicy {
 pub const DEFAULT_GRACE_SECS: u64 = 30;
 
 /// The pod's spec; an empty one when there is none (which validation refuses).
-pub(crate) fn spec(pod: &Pod) -> &PodSpec {
+pub fn spec(pod: &Pod) -> &PodSpec {
     static EMPTY: std::sync::OnceLock<PodSpec> = std::sync::OnceLock::new();
     pod.spec.as_ref().unwrap_or_else(|| EMPTY.get_or_init(PodSpec::default))
 }
 
 /// A list that may be absent, as a slice.
-pub(crate) fn list<T>(items: &Option<Vec<T>>) -> &[T] {
+pub fn list<T>(items: &Option<Vec<T>>) -> &[T] {
     items.as_deref().unwrap_or_default()
 }
 
 /// A text that may be absent; absent and empty mean the same to Kubernetes.
-pub(crate) fn text(value: &Option<String>) -> &str {
+pub fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 

@@ -1,6 +1,6 @@
 //! Problems in a Pod, with their fields.
 
-use crate::manifest::Severity;
+use crate::Severity;
 use std::fmt;
 
 /// One thing that is wrong with a Pod, or has no effect here.

@@ -12,7 +12,7 @@ pub const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
 pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
 
 /// A pod's first interface.
-pub(crate) const FIRST_INTERFACE: &str = "eth0";
+pub const FIRST_INTERFACE: &str = "eth0";
 
 /// A longer annotation is refused; Kubernetes allows this much for all together.
 const MAX_BYTES: usize = 256 << 10;
@@ -22,7 +22,7 @@ const MAX_NETWORKS: usize = 32;
 /// Reason why an annotation cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {annotation}: {place}{message}")]
-pub(crate) struct SelectionError {
+pub struct SelectionError {
     annotation: &'static str,
     place: String,
     message: String,
@@ -30,7 +30,7 @@ pub(crate) struct SelectionError {
 
 impl SelectionError {
     /// The problem, with the item of the list that has it.
-    pub(crate) fn problem(&self) -> String {
+    pub fn problem(&self) -> String {
         format!("{}{}", self.place, self.message)
     }
 }
@@ -38,61 +38,61 @@ impl SelectionError {
 /// Bits in a second, and bits that may be sent at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct SelectedBandwidth {
+pub struct SelectedBandwidth {
     /// To the pod.
     #[serde(default)]
-    pub(crate) ingress_rate: Option<u64>,
+    pub ingress_rate: Option<u64>,
     /// To the pod, at once.
     #[serde(default)]
-    pub(crate) ingress_burst: Option<u64>,
+    pub ingress_burst: Option<u64>,
     /// From the pod.
     #[serde(default)]
-    pub(crate) egress_rate: Option<u64>,
+    pub egress_rate: Option<u64>,
     /// From the pod, at once.
     #[serde(default)]
-    pub(crate) egress_burst: Option<u64>,
+    pub egress_burst: Option<u64>,
 }
 
 /// A port of the host that leads to this interface.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct SelectedPort {
+pub struct SelectedPort {
     /// The host's port.
-    pub(crate) host_port: u16,
+    pub host_port: u16,
     /// The pod's port.
-    pub(crate) container_port: u16,
+    pub container_port: u16,
     /// `tcp`, `udp` or `sctp`, in either case.
     #[serde(default)]
-    pub(crate) protocol: Option<String>,
+    pub protocol: Option<String>,
     /// The host's address; all of them without.
     #[serde(default, rename = "hostIP")]
-    pub(crate) host_ip: Option<String>,
+    pub host_ip: Option<String>,
 }
 
 /// One network that a pod asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Selection {
+pub struct Selection {
     /// Name of the network, by its configuration.
-    pub(crate) name: String,
+    pub name: String,
     /// As written; networks of this host have no namespaces.
-    pub(crate) namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Name of the interface.
-    pub(crate) interface: String,
+    pub interface: String,
     /// Addresses that it shall have, with or without prefix.
-    pub(crate) ips: Vec<String>,
+    pub ips: Vec<String>,
     /// Hardware address that it shall have.
-    pub(crate) mac: Option<String>,
+    pub mac: Option<String>,
     /// GUID of an InfiniBand interface.
-    pub(crate) infiniband_guid: Option<String>,
+    pub infiniband_guid: Option<String>,
     /// Routers for whatever has no other route, at most one of each family. `None`: the interface has nothing to do with it; empty: the
     /// default routes that its plugins make are the pod's only ones.
-    pub(crate) default_route: Option<Vec<IpAddr>>,
+    pub default_route: Option<Vec<IpAddr>>,
     /// Limits of traffic.
-    pub(crate) bandwidth: Option<SelectedBandwidth>,
+    pub bandwidth: Option<SelectedBandwidth>,
     /// Ports of the host.
-    pub(crate) ports: Vec<SelectedPort>,
+    pub ports: Vec<SelectedPort>,
     /// For `args.cni` of the configuration.
-    pub(crate) cni_args: Map<String, Value>,
+    pub cni_args: Map<String, Value>,
 }
 
 /// One item of the JSON form. What is not in here is refused: it would be ignored.
@@ -127,7 +127,7 @@ struct Written {
 }
 
 /// The additional networks; interfaces without a name of their own are called `net1` and so on, by their place in the list.
-pub(crate) fn additional(text: &str) -> Result<Vec<Selection>, SelectionError> {
+pub fn additional(text: &str) -> Result<Vec<Selection>, SelectionError> {
     let mut selections = parse(NETWORKS, text)?;
     let mut taken: BTreeSet<String> = BTreeSet::from([FIRST_INTERFACE.to_owned(), "lo".to_owned()]);
     for (index, selection) in selections.iter_mut().enumerate() {
@@ -148,7 +148,7 @@ pub(crate) fn additional(text: &str) -> Result<Vec<Selection>, SelectionError> {
 }
 
 /// The network of the pod's first interface.
-pub(crate) fn default_network(text: &str) -> Result<Selection, SelectionError> {
+pub fn default_network(text: &str) -> Result<Selection, SelectionError> {
     let wrong = |message: &str| SelectionError { annotation: DEFAULT_NETWORK, place: String::new(), message: message.to_owned() };
     let mut selections = parse(DEFAULT_NETWORK, text)?;
     match (selections.pop(), selections.len()) {
@@ -289,7 +289,7 @@ fn is_mac(text: &str) -> bool {
 }
 
 /// An address with the length of its network's prefix.
-pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
+pub fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, prefix) = text.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
     let prefix = prefix.parse().ok().filter(|prefix| *prefix <= if address.is_ipv4() { 32 } else { 128 })?;
@@ -297,7 +297,7 @@ pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 /// Returns true if a text is a valid name of a network or a container (the specification's expression).
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric())
         && text.len() <= 253
@@ -305,13 +305,13 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// Returns true if a text is a valid interface name: accepted by the kernel, and without blanks or control characters.
-pub(crate) fn is_interface_name(text: &str) -> bool {
+pub fn is_interface_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'%');
     !text.is_empty() && text.len() <= 15 && text != "." && text != ".." && text.bytes().all(is_plain)
 }
 
 /// A text of somebody else's for a message: one line, of a bounded length.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 1000;
     let mut line: String = text.trim().chars().take(MAX_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.trim().chars().nth(MAX_CHARS).is_some() {

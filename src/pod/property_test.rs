@@ -3,9 +3,9 @@
 use super::env::{EnvFacts, EnvFiles, container_environment, expanded_args, expanded_command};
 use super::hash::{config_hash, container_hash, sandbox_hash};
 use super::objects::Objects;
-use super::objects::tests::seen;
 use super::{AdmitContext, NodeName, Pod, admit, containers, defaults, host_files, resources};
-use crate::manifest::Severity;
+use crate::Severity;
+use crate::testing::seen;
 use k8s_openapi::schemars::SchemaGenerator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -65,7 +65,7 @@ impl PullSecret {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::{seen, view};
+    use crate::testing::{seen, view};
 
     #[test]
     fn secrets_are_found_in_the_pod_s_namespace_in_order() {

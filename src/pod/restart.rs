@@ -127,7 +127,7 @@ impl ExitRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::containers;
+    use crate::containers;
 
     fn exit_policy(pod_policy: &str, kind: ContainerKind, fields: &str) -> ExitPolicy {
         let list = if kind == ContainerKind::Main { "containers" } else { "initContainers" };

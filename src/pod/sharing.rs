@@ -144,33 +144,9 @@ impl<T: IntoIterator<Item = SourceId>> From<T> for Sharing {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// Sources by name; a name that ends in `!` is that of a restricted one. `shares` are owner, other source and name, of all kinds.
-    pub(crate) fn sharing(names: &[&str], shares: &[(&str, &str, &str)]) -> Sharing {
-        let source = |name: &&str| {
-            let id = name.trim_end_matches('!');
-            let own = shares.iter().filter(|(owner, _, _)| *owner == id);
-            let share = |(_, with, name): &(&str, &str, &str)| {
-                let names = SharedNames::new([(*name).to_owned()]);
-                Share {
-                    with: [SourceId::new(*with)].into(),
-                    config_maps: names.clone(),
-                    secrets: names.clone(),
-                    persistent_volume_claims: names.clone(),
-                    subdomains: names,
-                }
-            };
-            SharingSource {
-                id: SourceId::new(id),
-                is_restricted: name.ends_with('!'),
-                own_namespace: None,
-                shares: own.map(share).collect(),
-            }
-        };
-        Sharing::new(names.iter().map(source).collect())
-    }
+    use crate::testing::sharing;
 
     fn id(name: &str) -> SourceId {
         SourceId::new(name)

@@ -4,7 +4,7 @@ use super::health::{PodHealth, ProbeHealth, ProbeResult};
 use super::prober::Probes;
 use super::schedule::ProbedPod;
 use super::spec::ProbeKind;
-use crate::pod::{ContainerId, PodUid};
+use podstead_pod::{ContainerId, PodUid};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

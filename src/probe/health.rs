@@ -1,8 +1,8 @@
 //! Probe results of containers. **Pure**.
 
 use super::spec::ProbeKind;
-use crate::pod::ContainerId;
 use jiff::Timestamp;
+use podstead_pod::ContainerId;
 use std::collections::BTreeMap;
 
 /// Result of a probe for a container: the last answer that came often enough in a row, or the initial one.

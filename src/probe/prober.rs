@@ -3,11 +3,11 @@
 use super::check::{self, Checked};
 use super::health::PodHealth;
 use super::schedule::{Answer, Check, ProbeId, ProbedPod, Schedule};
-use crate::pod::PodUid;
-use crate::runtime::Runtime;
-use crate::sys::clock::Clock;
-use crate::sys::random::any_number;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_pod::PodUid;
+use podstead_runtime::Runtime;
+use podstead_sys::random::any_number;
+use podstead_sys_async::clock::Clock;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

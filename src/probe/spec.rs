@@ -109,7 +109,7 @@ fn spec(kind: ProbeKind, probe: &Probe, container: &Container) -> ProbeSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::action::TcpConnect;
+    use crate::action::TcpConnect;
 
     #[test]
     fn every_number_of_a_probe_is_taken_and_absent_ones_are_the_defaults() {

@@ -1,6 +1,6 @@
 //! Reason why a [`Runtime`](super::Runtime) could not do something.
 
-use crate::pod::PodUid;
+use podstead_pod::PodUid;
 
 /// Reason why the runtime could not do something.
 #[derive(Debug, thiserror::Error)]

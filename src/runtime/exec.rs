@@ -1,19 +1,7 @@
 //! Processes that are run in a container beside its own, and what goes in and out of them.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-
-/// A process to run in a container.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExecSpec {
-    /// Program and arguments.
-    pub args: Vec<String>,
-    /// Allocate a terminal of this size (columns, rows).
-    pub tty: Option<(u16, u16)>,
-    /// Keep stdin open.
-    pub stdin: bool,
-}
 
 /// The near end of a running exec or attach. Dropping it kills an exec and leaves an attached container alone.
 #[derive(Debug)]

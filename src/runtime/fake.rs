@@ -3,9 +3,10 @@
 //! It breaks the test when two operations on one pod overlap, when a container is started twice at once, or in a sandbox that is not there.
 
 use super::*;
-use crate::pod::ContainerName;
-use crate::sys::clock::Clock;
 use jiff::Timestamp;
+use podstead_container::{ContainerState, PodLifecycleEventKind, SandboxState};
+use podstead_pod::ContainerName;
+use podstead_sys_async::clock::Clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,7 +3,7 @@
 //!
 //! A link is made when its container has started, or by the next daemon, and goes with the log.
 
-use crate::pod::ContainerId;
+use podstead_pod::ContainerId;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};

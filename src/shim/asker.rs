@@ -4,13 +4,13 @@
 //! for it when the pod's grace period is over, and it dies with the shim.
 
 use super::starting::SPEC_FILE;
-use crate::pod::ContainerId;
-use crate::runtime::protocol::ShimConfig;
-use crate::runtime::{ContainerSpec, ShutdownRequest};
-use crate::sys::namespaces::Namespace;
-use crate::sys::netns_socket;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use podstead_container::protocol::ShimConfig;
+use podstead_container::{ContainerSpec, ShutdownRequest};
+use podstead_pod::ContainerId;
+use podstead_sys::namespaces::Namespace;
+use podstead_sys::netns_socket;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

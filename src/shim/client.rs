@@ -1,9 +1,9 @@
 //! One client's connection: frames in, a queue of frames out. Nothing here blocks.
 
 use super::poller::{ClientKey, ContainerKey, ExecKey, Poller, Source, Token};
-use crate::runtime::protocol::frame::{self, FrameDecoder, FrameKind};
-use crate::runtime::protocol::{ToClient, frame::FrameError};
 use nix::sys::epoll::EpollFlags;
+use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind};
+use podstead_container::protocol::{ToClient, frame::FrameError};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 

@@ -3,10 +3,10 @@
 use super::log::{LineSplitter, LogFile, StreamName};
 use super::poller::{ClientKey, ContainerKey, ExecKey};
 use super::streams::Streams;
-use crate::pod::ContainerId;
-use crate::runtime::protocol::LogLimits;
-use crate::runtime::{ContainerSpec, ContainerState, ContainerStatus, ShutdownTurn};
 use jiff::Timestamp;
+use podstead_container::protocol::LogLimits;
+use podstead_container::{ContainerSpec, ContainerState, ContainerStatus, ShutdownTurn};
+use podstead_pod::ContainerId;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -101,13 +101,13 @@ pub(super) enum StdinPolicy {
 
 impl Handle {
     pub(super) fn new(pid: u32) -> Self {
-        Self { pid, descriptor: crate::sys::pidfd::open(pid).ok() }
+        Self { pid, descriptor: podstead_sys::pidfd::open(pid).ok() }
     }
 
     /// Sends a signal. ESRCH if it has ended.
     pub(super) fn signal(&self, signal: i32) -> nix::Result<()> {
         match &self.descriptor {
-            Some(process) => crate::sys::pidfd::send_signal(process, signal),
+            Some(process) => podstead_sys::pidfd::send_signal(process, signal),
             None => Err(nix::Error::EBADF),
         }
     }

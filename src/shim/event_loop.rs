@@ -7,12 +7,12 @@ use super::helper_job::HelperJob;
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source};
 use super::recorder::Recorder;
 use super::shared_pid::SharedPidInit;
-use crate::config::Paths;
-use crate::pod::ContainerId;
-use crate::runtime::protocol::{Answer, Refusal, ShimConfig, ShimEvent, ShimHello, ToClient};
-use crate::sys::cgroup::Cgroups;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
+use podstead_container::cgroup::Cgroups;
+use podstead_container::protocol::{Answer, Refusal, ShimConfig, ShimEvent, ShimHello, ToClient};
+use podstead_pod::ContainerId;
+use podstead_sys::layout::Paths;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -186,7 +186,7 @@ impl PodShim {
         if let Ok(client) = Client::new(stream, key, &mut self.poller) {
             self.clients.insert(key, client);
             let hello = ShimHello {
-                protocol: crate::runtime::protocol::PROTOCOL_VERSION,
+                protocol: podstead_container::protocol::PROTOCOL_VERSION,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),
                 created_at: self.config.created_at,

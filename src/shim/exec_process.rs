@@ -3,7 +3,7 @@
 use super::container::{Ending, Handle, Process};
 use super::poller::ClientKey;
 use super::streams::{NearEnds, Streams};
-use crate::runtime::ExecSpec;
+use podstead_container::ExecSpec;
 
 /// A process in a container that is not the container's own. It has no record: it lives as long as its session.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source, Token};
 use super::streams::FarEnds;
-use crate::runtime::protocol::frame::{self, FrameDecoder, FrameKind};
-use crate::sys::self_exec::OWN_BINARY;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::epoll::EpollFlags;
+use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind};
+use podstead_sys::self_exec::OWN_BINARY;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -169,7 +169,7 @@ impl HelperJob {
     /// Reads what there is. `None` in the end when the helper and all that it made have closed the socket.
     pub(super) fn read(&mut self, scratch: &mut [u8]) -> Option<()> {
         loop {
-            match crate::sys::descriptor_passing::receive(&self.socket, scratch, &mut self.received) {
+            match podstead_sys::descriptor_passing::receive(&self.socket, scratch, &mut self.received) {
                 Ok(0) => return None,
                 Ok(count) => self.decoder.push(&scratch[..count]),
                 Err(nix::Error::EINTR) => {}

@@ -8,9 +8,9 @@
 use super::container::{Container, Stopping};
 use super::event_loop::{PodShim, RETRY, complain};
 use super::poller::{ClientKey, ContainerKey};
-use crate::pod::ContainerId;
-use crate::runtime::{ContainerKind, ExecSpec, ShutdownHook};
-use crate::sys::self_exec::OWN_BINARY;
+use podstead_container::{ContainerKind, ExecSpec, ShutdownHook};
+use podstead_pod::ContainerId;
+use podstead_sys::self_exec::OWN_BINARY;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -2,13 +2,13 @@
 //!
 //! Containers see it, so it has no rights, no files, and an empty root: `/proc/1/root` must not lead to the host.
 
-use crate::sys::process::{ignore_signal, reset_signals};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Gid, Uid, chdir, pivot_root, setgroups, setresgid, setresuid};
+use podstead_sys::process::{ignore_signal, reset_signals};
 use std::convert::Infallible;
 
 /// User and group `nobody`.

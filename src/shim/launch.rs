@@ -9,18 +9,18 @@
 
 use super::event_loop::{LoopError, PodShim};
 use super::shared_pid::SharedPidInit;
-use crate::runtime::protocol::ShimConfig;
-use crate::sys::cgroup::{CgroupError, Cgroups};
-use crate::sys::namespaces::{self, Namespace, NamespaceError};
-use crate::sys::process::{Fork, close_others_on_exec, exit_at_once, fork, ignore_signal};
-use crate::sys::self_exec;
-use crate::sys::user_namespace::{self, UserNamespaceError};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
+use podstead_container::cgroup::{CgroupError, Cgroups};
+use podstead_container::protocol::ShimConfig;
+use podstead_sys::namespaces::{self, Namespace, NamespaceError};
+use podstead_sys::process::{Fork, close_others_on_exec, exit_at_once, fork, ignore_signal};
+use podstead_sys::self_exec;
+use podstead_sys::user_namespace::{self, UserNamespaceError};
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -105,9 +105,9 @@ pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
             drop(second_half);
             let result = make_namespaces(&config).and_then(|()| wait_until_ready(&mut first_half));
             if result.is_err()
-                && let Ok(shim) = crate::sys::pidfd::open(shim)
+                && let Ok(shim) = podstead_sys::pidfd::open(shim)
             {
-                let _gone = crate::sys::pidfd::send_signal(&shim, libc::SIGKILL);
+                let _gone = podstead_sys::pidfd::send_signal(&shim, libc::SIGKILL);
             }
             result
         }

@@ -5,9 +5,9 @@ use super::event_loop::{PodShim, complain};
 use super::log::StreamName;
 use super::poller::{ClientKey, ContainerKey, ExecKey, StreamOwner};
 use super::streams::Reading;
-use crate::runtime::protocol::frame::FrameKind;
-use crate::sys::self_exec::OWN_BINARY;
 use jiff::Timestamp;
+use podstead_container::protocol::frame::FrameKind;
+use podstead_sys::self_exec::OWN_BINARY;
 use std::path::Path;
 use std::process::{Command, Stdio};
 

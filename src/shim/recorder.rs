@@ -8,10 +8,10 @@ use super::event_loop::{PodShim, complain};
 use super::helper_job::Stage;
 use super::poller::{ClientKey, ContainerKey, JobKey};
 use super::starting::START_ERROR;
-use crate::runtime::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
-use crate::runtime::record::{ContainerRecord, Durability, RecordError};
-use crate::sys::atomic_file::remove_durable;
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use podstead_container::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
+use podstead_container::record::{ContainerRecord, Durability, RecordError};
+use podstead_sys::atomic_file::remove_durable;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -247,7 +247,7 @@ fn put(record: Option<&ContainerRecord>, path: &Path) -> Result<(), RecordError>
 /// Writes a record into the pod's directory of records, which is made if it is missing.
 fn write(record: &ContainerRecord, path: &Path, durability: Durability) -> Result<(), RecordError> {
     record.write(path, durability).or_else(|error| match path.parent() {
-        Some(directory) if crate::sys::atomic_file::make_directories(directory, 0o750).is_ok() => record.write(path, durability),
+        Some(directory) if podstead_sys::atomic_file::make_directories(directory, 0o750).is_ok() => record.write(path, durability),
         Some(_) | None => Err(error),
     })
 }

@@ -4,12 +4,12 @@ use super::client::{ReadEnd, Role};
 use super::container::StdinPolicy;
 use super::event_loop::{PodShim, complain};
 use super::poller::{ClientKey, ContainerKey, StreamOwner};
-use crate::pod::ContainerId;
-use crate::runtime::protocol::frame::{FrameKind, parse_resize};
-use crate::runtime::protocol::{Answer, ClientHello, Operation, Refusal, Request, RequestHeader, ShimStatus};
-use crate::sys::remove_tree::remove_tree;
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
+use podstead_container::protocol::frame::{FrameKind, parse_resize};
+use podstead_container::protocol::{Answer, ClientHello, Operation, Refusal, Request, RequestHeader, ShimStatus};
+use podstead_pod::ContainerId;
+use podstead_sys::remove_tree::remove_tree;
 
 impl PodShim {
     /// A connection has bytes, room, or ended.

@@ -4,15 +4,15 @@
 //! user namespace, makes the first process as its own sibling, says its id, and ends.
 
 use super::container::Handle;
-use crate::runtime::protocol::ShimConfig;
-use crate::sys::namespaces::{self, Namespace, NamespaceError};
-use crate::sys::process::{Fork, exit_at_once, fork};
-use crate::sys::self_exec::OWN_BINARY;
 use nix::fcntl::{OFlag, open};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::{Gid, Pid, Uid, setgroups, setresgid, setresuid};
+use podstead_container::protocol::ShimConfig;
+use podstead_sys::namespaces::{self, Namespace, NamespaceError};
+use podstead_sys::process::{Fork, exit_at_once, fork};
+use podstead_sys::self_exec::OWN_BINARY;
 use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

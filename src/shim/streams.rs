@@ -191,7 +191,7 @@ impl Streams {
     pub(super) fn resize(&self, columns: u16, rows: u16) {
         if let Some(output) = &self.stdout {
             let size = nix::pty::Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-            crate::sys::terminal::set_size(&output.descriptor, &size);
+            podstead_sys::terminal::set_size(&output.descriptor, &size);
         }
     }
 

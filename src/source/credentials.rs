@@ -1,9 +1,9 @@
 //! Credentials for the servers of a source: the configuration names files, which are read for each poll so that rotated secrets are
 //! found. What comes out is headers, marked as sensitive, which no log shows.
 
-use crate::outbound::{Secret, SecretError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use podstead_outbound::{Secret, SecretError};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ pub fn header_problem(name: &str, value: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::error_chain;
+    use podstead_telemetry::error_chain;
 
     #[test]
     fn secrets_become_headers_that_debug_does_not_show() {

@@ -3,12 +3,12 @@
 //! HTTP and git sources differ in one poll, not in this.
 
 use super::poll::next_delay;
-use super::wake::Wishes;
-use super::{Artifact, SourceReport};
-use crate::pod::SourceId;
-use crate::sys::random::any_number;
 use async_trait::async_trait;
 use jiff::Timestamp;
+use podstead_artifact::wake::Wishes;
+use podstead_artifact::{Artifact, SourceReport};
+use podstead_pod::SourceId;
+use podstead_sys::random::any_number;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -98,9 +98,9 @@ pub async fn poll_forever(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Revision;
-    use super::super::wake::{Verdict, Waker};
     use super::*;
+    use podstead_artifact::wake::{Verdict, Waker};
+    use podstead_pod::Revision;
     use std::collections::{BTreeMap, VecDeque};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! The revision of content that has no name of its own: a hash over names and bytes.
 
-use super::Revision;
+use podstead_pod::Revision;
 use ring::digest::{Context, SHA256, digest};
 
 /// Hash of one file's content.

@@ -1,6 +1,6 @@
 //! Files with the signers that a source requires.
 
-use crate::trust::{AllowedSigners, Keyring, NOT_BUILT_IN, Trusted};
+use podstead_trust::{AllowedSigners, Keyring, NOT_BUILT_IN, Trusted};
 use std::path::{Path, PathBuf};
 
 /// Required signers.
@@ -42,7 +42,7 @@ impl SignatureRequirement {
         let openpgp = openpgp_keyring_file.as_deref().map(|path| {
             let what = "OpenPGP keyring";
             let unusable =
-                |problem: crate::trust::KeyringProblem| SignersError { what, path: path.to_owned(), reason: problem.to_string() };
+                |problem: podstead_trust::KeyringProblem| SignersError { what, path: path.to_owned(), reason: problem.to_string() };
             Keyring::parse(&read(what, path)?).map_err(unusable)
         });
         Ok(Trusted { ssh: ssh.transpose()?, openpgp: openpgp.transpose()?, namespace: namespace.clone() })

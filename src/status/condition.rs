@@ -4,10 +4,10 @@
 use super::input::{Resize, StatusInput};
 use super::phase::PodPhase;
 use super::reason;
-use crate::pod::containers;
-use crate::runtime::ContainerState;
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use podstead_container::ContainerState;
+use podstead_pod::containers;
 
 /// Value of a condition, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

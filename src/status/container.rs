@@ -2,11 +2,6 @@
 
 use super::input::{Resize, StatusInput, Waiting};
 use super::reason;
-use crate::pod::ContainerName;
-use crate::pod::containers::{self, ContainerKind};
-use crate::pod::resources::DeclaredAmounts;
-use crate::pod::signal::signal_name;
-use crate::runtime::{ContainerState, ContainerStatus as Observed};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState as ApiState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
@@ -14,6 +9,11 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use podstead_container::{ContainerState, ContainerStatus as Observed};
+use podstead_pod::ContainerName;
+use podstead_pod::containers::{self, ContainerKind};
+use podstead_pod::resources::DeclaredAmounts;
+use podstead_pod::signal::signal_name;
 use std::collections::BTreeMap;
 
 /// Exit code of a container whose end nobody saw; as containerd has it.

@@ -1,10 +1,9 @@
 //! Inputs of a pod's status.
 
-use crate::mux::DesiredPod;
-use crate::pod::{ContainerId, ContainerName};
-use crate::runtime::ObservedPod;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
+use podstead_container::ObservedPod;
+use podstead_pod::{ContainerId, ContainerName, DesiredPod};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! The pod's phase (kubelet rule D14).
 
 use super::input::PodResult;
-use crate::pod::restart::{AfterExit, ExitPolicy};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus};
+use podstead_pod::restart::{AfterExit, ExitPolicy};
 
 /// `status.phase`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,9 +105,9 @@ fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::Pod;
-    use crate::pod::containers::{self, ContainerKind};
     use k8s_openapi::api::core::v1::{ContainerState, ContainerStateRunning, ContainerStateWaiting};
+    use podstead_pod::Pod;
+    use podstead_pod::containers::{self, ContainerKind};
 
     fn exit(exit_code: i32) -> ContainerState {
         let terminated = ContainerStateTerminated { exit_code, ..ContainerStateTerminated::default() };

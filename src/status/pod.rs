@@ -5,12 +5,12 @@ use super::container::container_status;
 use super::input::StatusInput;
 use super::message::cut_messages;
 use super::phase::{Counted, PodPhase, pod_phase};
-use crate::pod::containers::{self, ContainerKind};
-use crate::pod::resources::{QosClass, qos_class};
-use crate::pod::restart::ExitPolicy;
-use crate::runtime::ContainerState;
 use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, PodIP, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use podstead_container::ContainerState;
+use podstead_pod::containers::{self, ContainerKind};
+use podstead_pod::resources::{QosClass, qos_class};
+use podstead_pod::restart::ExitPolicy;
 
 /// Computes what the API shows of a pod. The same input always gives the same status.
 pub fn pod_status(input: &StatusInput<'_>) -> PodStatus {

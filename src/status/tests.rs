@@ -2,16 +2,14 @@
 //! `TestGeneratePodReadyCondition`, `TestGeneratePodInitializedCondition`.
 
 use super::{PodResult, StatusInput, Unready, Waiting, pod_status, reason};
-use crate::manifest::{Origin, Position};
-use crate::mux::DesiredPod;
-use crate::pod::containers;
-use crate::pod::resources::{pod_cgroup, qos_class};
-use crate::pod::security::pod_namespaces;
-use crate::pod::{ContainerId, ContainerName, Pod, PodFullName, PodUid, SourceId};
-use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, ProcessUser, SandboxSpec, SandboxState, SandboxStatus};
-use crate::source::Revision;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
+use podstead_container::{ContainerState, ContainerStatus, ObservedPod, ProcessUser, SandboxSpec, SandboxState, SandboxStatus};
+use podstead_pod::resources::{pod_cgroup, qos_class};
+use podstead_pod::security::pod_namespaces;
+use podstead_pod::{
+    ContainerId, ContainerName, DesiredPod, Origin, Pod, PodFullName, PodUid, Position, Revision, SourceId, containers,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -3,15 +3,15 @@
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
 use super::policy;
-use crate::config::{Allow, PolicyRecord, Requirements};
-use crate::manifest::{
-    self, DecodedObject, Limits, Object, ObjectKey, Origin, Patch, PatchesByObject, Problem, Severity, Substitution, Target, Touch,
-};
-use crate::pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
-use crate::pod::{AdmitContext, FieldProblem, Pod, admit, code};
-use crate::sops::Opening;
-use crate::source::Layers;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use podstead_artifact::Layers;
+use podstead_manifest::sops::Opening;
+use podstead_manifest::{
+    self as manifest, DecodedObject, Limits, Object, ObjectKey, Patch, PatchesByObject, Problem, Substitution, Target, Touch,
+};
+use podstead_pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
+use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, code};
+use podstead_settings::{Allow, PolicyRecord, Requirements};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -73,7 +73,7 @@ impl CheckContext {
 
     /// The namespace of objects that are written without one.
     fn namespace(&self) -> &str {
-        self.allow.as_ref().map_or(manifest::DEFAULT_NAMESPACE, |allow| allow.default_namespace())
+        self.allow.as_ref().map_or(podstead_pod::DEFAULT_NAMESPACE, |allow| allow.default_namespace())
     }
 
     /// Returns the violations of an object that was accepted before; empty if it may stay.
@@ -370,7 +370,7 @@ fn is_uid(uid: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::NodeName;
+    use podstead_pod::NodeName;
 
     fn checked(text: &str) -> Checked {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));

@@ -2,9 +2,10 @@
 
 use super::check::AcceptedObject;
 use super::undelta::KeptFiles;
-use crate::config::Allow;
-use crate::manifest::{DEFAULT_NAMESPACE, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use podstead_manifest::ObjectKey;
+use podstead_pod::DEFAULT_NAMESPACE;
+use podstead_settings::Allow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -42,11 +43,11 @@ fn metadata_of(object: &mut AcceptedObject) -> &mut ObjectMeta {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, HostFacts};
-    use crate::manifest::PatchesByObject;
-    use crate::pod::{AdmitContext, NodeName};
-    use crate::store::undelta::KeptFile;
-    use crate::store::{CheckContext, check};
+    use crate::undelta::KeptFile;
+    use crate::{CheckContext, check};
+    use podstead_config::{Config, HostFacts};
+    use podstead_manifest::PatchesByObject;
+    use podstead_pod::{AdmitContext, NodeName};
     use std::path::Path;
 
     fn relocated(allow: &str) -> Vec<String> {
@@ -60,7 +61,7 @@ mod tests {
         let objects = check("p.yaml", text.as_bytes(), &before, &PatchesByObject::new()).accepted;
         let files = relocate([("p.yaml".to_owned(), KeptFile { objects, ..KeptFile::default() })].into(), allow.as_deref());
         let objects = files.into_values().flat_map(|file| file.objects);
-        let text = |object: crate::store::Accepted| {
+        let text = |object: crate::Accepted| {
             let mut kept = object.object;
             let written = metadata_of(&mut kept).namespace.clone().unwrap_or_default();
             format!("{} {}/{} {written}", object.key.kind, object.key.namespace, object.key.name)

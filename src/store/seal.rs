@@ -6,11 +6,11 @@
 
 use super::check::{Accepted, AcceptedObject};
 use super::undelta::{KeptFile, KeptFiles};
-use crate::manifest::ObjectKey;
-use crate::pod::SourceId;
-use crate::sys::machine_key::MachineKey;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use podstead_manifest::ObjectKey;
+use podstead_pod::SourceId;
+use podstead_sys::machine_key::MachineKey;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::BTreeMap;
@@ -120,8 +120,8 @@ fn sealed_bytes(secret: &Secret) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::{AdmitContext, NodeName};
-    use crate::store::{CheckContext, check};
+    use crate::{CheckContext, check};
+    use podstead_pod::{AdmitContext, NodeName};
 
     const TEXT: &str = "apiVersion: v1
 kind: Secret
@@ -138,7 +138,7 @@ data: {a: b}
 
     fn files() -> KeptFiles {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-        let checked = check("s.yaml", TEXT.as_bytes(), &context, &crate::manifest::PatchesByObject::new());
+        let checked = check("s.yaml", TEXT.as_bytes(), &context, &podstead_manifest::PatchesByObject::new());
         assert_eq!(checked.problems, []);
         KeptFiles::from([("s.yaml".into(), KeptFile { objects: checked.accepted, unclear: true, ..KeptFile::default() })])
     }
@@ -188,6 +188,6 @@ data: {a: b}
     fn no_manifest_can_look_sealed() {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {podstead.dev/sealed: AAAA}\n";
-        assert_eq!(check("s.yaml", text.as_bytes(), &context, &crate::manifest::PatchesByObject::new()).accepted, []);
+        assert_eq!(check("s.yaml", text.as_bytes(), &context, &podstead_manifest::PatchesByObject::new()).accepted, []);
     }
 }

@@ -1,10 +1,10 @@
 //! Cleaning up without a request: remains of unknown pods, log directories of removed pods.
 
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::pod::resources::milli_cpu_to_shares;
-use crate::telemetry::error_chain;
-use crate::worker::{Services, record, remains};
+use podstead_pod::PodUid;
+use podstead_pod::resources::milli_cpu_to_shares;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::error_chain;
+use podstead_worker::{Services, record, remains};
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;

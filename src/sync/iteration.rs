@@ -2,11 +2,11 @@
 
 use super::heartbeat::Heartbeat;
 use super::housekeeping::Housekeeping;
-use crate::mux::{PodOp, PodUpdate, SourcesReady};
-use crate::pod::PodUid;
-use crate::pod::objects::ObjectKind;
-use crate::runtime::PodLifecycleEvent;
-use crate::worker::PodWorkers;
+use podstead_container::PodLifecycleEvent;
+use podstead_mux::{PodOp, PodUpdate, SourcesReady};
+use podstead_pod::PodUid;
+use podstead_pod::objects::ObjectKind;
+use podstead_worker::PodWorkers;
 use std::ops::ControlFlow;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Interval;
@@ -21,7 +21,7 @@ pub struct SyncInputs {
     pub events: mpsc::UnboundedReceiver<PodLifecycleEvent>,
     /// Pods whose background work ended.
     pub pokes: mpsc::UnboundedReceiver<PodUid>,
-    /// Counts images that became present (see [`crate::image::ImageService::arrivals`]).
+    /// Counts images that became present (see [`podstead_runtime::ImageService::arrivals`]).
     pub arrivals: watch::Receiver<u64>,
     /// The slow safety net: every pod looks again, housekeeping runs.
     pub tick: Interval,

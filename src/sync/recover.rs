@@ -1,12 +1,12 @@
 //! Start of the daemon, which always is a recovery (promise P7).
 
-use crate::config::Paths;
-use crate::mux::DesiredPod;
-use crate::pod::PodUid;
-use crate::runtime::{ObservedPod, Runtime, RuntimeError};
-use crate::volume::{VolumeError, VolumeService};
-use crate::worker::PodWorkers;
-use crate::worker::record::{self, PodRecord, RecordError, Records};
+use podstead_container::ObservedPod;
+use podstead_pod::{DesiredPod, PodUid};
+use podstead_runtime::{Runtime, RuntimeError};
+use podstead_sys::layout::Paths;
+use podstead_volume::{VolumeError, VolumeService};
+use podstead_worker::PodWorkers;
+use podstead_worker::record::{self, PodRecord, RecordError, Records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Recovered {
         let Records { records, unreadable, without } = record::read_all(paths).map_err(RecoverError::Records)?;
         for (uid, error) in &unreadable {
             record::set_aside(paths, uid);
-            tracing::error!(pod_uid = %uid, error = %crate::telemetry::error_chain(error), "unreadable pod record set aside");
+            tracing::error!(pod_uid = %uid, error = %podstead_telemetry::error_chain(error), "unreadable pod record set aside");
         }
         let mut observed: BTreeMap<PodUid, ObservedPod> = observed.into_iter().map(|pod| (pod.uid.clone(), pod)).collect();
         let mut recovered = Recovered::default();

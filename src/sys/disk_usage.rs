@@ -158,7 +158,7 @@ mod tests {
         rustix::io::write(&file, &vec![7; 1 << 20]).unwrap();
         assert!(usage(root.path()) - before >= MIB);
         drop((file, directory));
-        crate::sys::remove_tree::remove_tree(&root.path().join("deep")).unwrap();
+        crate::remove_tree::remove_tree(&root.path().join("deep")).unwrap();
     }
 
     #[test]

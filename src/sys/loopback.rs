@@ -20,32 +20,9 @@ pub fn set_loopback_up(netns: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
-
-    /// Gives `body` the path of a new network namespace, and a way to ask whether `lo` is up in it.
-    pub(crate) fn in_new_netns(body: impl FnOnce(&Path, &dyn Fn() -> bool)) {
-        // The namespace lives as long as the process that waits in it for its input to end.
-        let mut holder = Command::new("unshare")
-            .args(["--net", "sh", "-c", "echo ready; cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = [0; 6];
-        io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut ready).unwrap();
-        let netns = format!("/proc/{}/ns/net", holder.id());
-        let is_up = || {
-            let output =
-                Command::new("nsenter").arg(format!("--net={netns}")).args(["cat", "/proc/net/fib_trie"]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().contains("127.0.0.1")
-        };
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(Path::new(&netns), &is_up)));
-        drop(holder.stdin.take());
-        holder.wait().unwrap();
-        result.unwrap();
-    }
+    use crate::testing::in_new_netns;
 
     #[test]
     fn lo_is_set_up_there_and_this_thread_stays_here() {

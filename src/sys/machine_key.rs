@@ -4,7 +4,7 @@
 //! the unit may load from a file that is encrypted with the TPM. A lost key costs no pod: what is sealed with it is unknown until its
 //! source delivers again, and containers whose environment comes from objects are restarted once.
 
-use crate::sys::atomic_file;
+use crate::atomic_file;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::ffi::{OsStr, OsString};

@@ -134,29 +134,9 @@ pub fn is_mount_point(mounts: &[MountEntry], point: &Path) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::process::Command;
-
-    const PRIVATE: &str = "PODSTEAD_TEST_PRIVATE_MOUNTS";
-
-    /// Runs `body` in a process of its own with a mount namespace of its own, in which nothing is shared with the host: whatever it
-    /// mounts is gone when it ends, also when it fails. `test` is the full name of the calling test, which is run again there.
-    pub(crate) fn in_private_mounts(test: &str, body: impl FnOnce()) {
-        if std::env::var_os(PRIVATE).is_some() {
-            return body();
-        }
-        let output = Command::new("unshare")
-            .args(["--mount", "--propagation", "private"])
-            .arg(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture"])
-            .env(PRIVATE, "1")
-            .output()
-            .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-        assert!(told.contains("1 passed"), "no test is called {test:?}: {told}");
-    }
+    use crate::testing::in_private_mounts;
 
     #[test]
     fn mountinfo_is_parsed_with_tags_and_odd_bytes() {
@@ -177,7 +157,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_descriptor_is_bound_where_it_is_and_unmounted_with_all_below() {
-        in_private_mounts("sys::mounts::tests::a_descriptor_is_bound_where_it_is_and_unmounted_with_all_below", || {
+        in_private_mounts("mounts::tests::a_descriptor_is_bound_where_it_is_and_unmounted_with_all_below", || {
             let root = tempfile::tempdir().unwrap();
             let (source, target) = (root.path().join("source"), root.path().join("target"));
             fs::create_dir_all(source.join("inner")).unwrap();

@@ -58,8 +58,8 @@ fn socket_in(netns: &Path, address: SocketAddr, kind: SockType, flags: SockFlag)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::loopback::set_loopback_up;
-    use crate::sys::loopback::tests::in_new_netns;
+    use crate::loopback::set_loopback_up;
+    use crate::testing::in_new_netns;
     use nix::sys::socket::{SockaddrStorage, connect};
     use std::net::TcpListener;
     use std::os::fd::AsRawFd;

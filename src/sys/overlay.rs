@@ -182,7 +182,7 @@ mod tests {
             std::fs::create_dir_all(path).unwrap();
         }
         let result = mount_it(&layers, &open_directory(&upper).unwrap(), &open_directory(&work).unwrap(), &target)
-            .and_then(|mounted| Ok(crate::sys::mount_tree::attach(&mounted, &target)?));
+            .and_then(|mounted| Ok(crate::mount_tree::attach(&mounted, &target)?));
         let name = std::fs::read_to_string(target.join("name"));
         let names = std::fs::read_dir(&target).unwrap().count();
         let written = std::fs::write(target.join("written"), "x");
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_read_only_stack_has_its_content_and_names_its_layers_in_the_mount_table() {
-        let test = "sys::overlay::tests::a_read_only_stack_has_its_content_and_names_its_layers_in_the_mount_table";
-        crate::sys::mounts::tests::in_private_mounts(test, || {
+        let test = "overlay::tests::a_read_only_stack_has_its_content_and_names_its_layers_in_the_mount_table";
+        crate::testing::in_private_mounts(test, || {
             for count in [1, 3] {
                 let directory = tempfile::tempdir().unwrap();
                 let layers: Vec<PathBuf> = (0..count).map(|number| directory.path().join(format!("layer-{number}"))).collect();

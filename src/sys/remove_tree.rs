@@ -100,7 +100,7 @@ fn ignore_absent(result: Result<(), Errno>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::mounts::tests::in_private_mounts;
+    use crate::testing::in_private_mounts;
     use rustix::fs::Mode;
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn what_is_mounted_in_the_tree_is_left_alone() {
-        in_private_mounts("sys::remove_tree::tests::what_is_mounted_in_the_tree_is_left_alone", || {
+        in_private_mounts("remove_tree::tests::what_is_mounted_in_the_tree_is_left_alone", || {
             let root = tempfile::tempdir().unwrap();
             let (tree, outside) = (root.path().join("tree"), root.path().join("outside"));
             fs::create_dir_all(tree.join("bound")).unwrap();
             fs::create_dir(&outside).unwrap();
             fs::write(outside.join("kept"), "x").unwrap();
             // The same file system, so that only the mount tells them apart.
-            crate::sys::mounts::bind_descriptor(File::open(&outside).unwrap(), &tree.join("bound")).unwrap();
+            crate::mounts::bind_descriptor(File::open(&outside).unwrap(), &tree.join("bound")).unwrap();
             let error = remove_tree(&tree).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EXDEV), "{error}");
             assert_eq!(fs::read(outside.join("kept")).unwrap(), b"x");

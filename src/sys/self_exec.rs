@@ -3,7 +3,7 @@
 //!
 //! No copy is made: the pages stay shared between all shims. Programs started through `/proc/self/exe` inherit the clone.
 
-use crate::sys::mount_tree;
+use crate::mount_tree;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
 use nix::sys::stat::Mode;

@@ -123,7 +123,7 @@ fn make_room<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, last: impl Fn(&V) -> T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::{PodFullName, PodUid, SourceId};
+    use podstead_pod::{PodFullName, PodUid, SourceId};
 
     fn pod(name: &str) -> Subject {
         let full_name = PodFullName { name: name.into(), namespace: "default".into() };

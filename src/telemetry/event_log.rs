@@ -180,7 +180,7 @@ fn cut(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::{PodFullName, PodUid};
+    use podstead_pod::{PodFullName, PodUid};
     use std::sync::Arc;
 
     fn pod(name: &str) -> Subject {

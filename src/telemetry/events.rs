@@ -1,6 +1,6 @@
 //! Kubernetes events: what happened to an object, in the kubelet's words, aggregated so that a crash loop does not write for ever.
 
-use crate::pod::{PodFullName, PodUid, SourceId};
+use podstead_pod::{PodFullName, PodUid, SourceId};
 use std::fmt;
 
 /// `type` of an event.

@@ -83,8 +83,13 @@ impl LevelControl {
     }
 }
 
+/// The filter. Its parts of the program are written as `podstead::source`; each is a crate, `podstead_source`.
 fn filter(level: &str) -> Result<EnvFilter, LoggingError> {
-    EnvFilter::try_new(level).map_err(|source| LoggingError::BadLevel { level: level.to_owned(), source })
+    EnvFilter::try_new(of_crates(level)).map_err(|source| LoggingError::BadLevel { level: level.to_owned(), source })
+}
+
+fn of_crates(level: &str) -> String {
+    level.replace("podstead::", "podstead_")
 }
 
 /// Installs the process' log. To be called once, by the daemon.
@@ -147,6 +152,12 @@ mod tests {
         let environment = LogEnvironment { level: Some("debug".into()), under_journal: false };
         assert_eq!(environment.effective_level("info"), "debug");
         assert_eq!(LogEnvironment::default().effective_level("info"), "info");
+    }
+
+    #[test]
+    fn parts_of_the_program_are_crates() {
+        assert_eq!(of_crates("info,podstead::network::cni=debug,podstead=warn"), "info,podstead_network::cni=debug,podstead=warn");
+        assert!(module_path!().starts_with("podstead_telemetry"));
     }
 
     #[test]

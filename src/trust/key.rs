@@ -273,7 +273,7 @@ fn ecdsa(curve: Curve, point: &[u8], message: &[u8], value: &[u8]) -> Option<Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::wire::put_string;
+    use crate::wire::put_string;
     use ring::rand::SystemRandom;
     use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 

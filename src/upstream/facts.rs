@@ -1,7 +1,7 @@
 //! Facts about this host from the kernel and a few files. Nothing here fails: an unknown fact is empty.
 
 use super::plan::node::{Health, HostFacts, HostIdentity, Pressure};
-use crate::config::PressureThresholds;
+use podstead_settings::PressureThresholds;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl HostView {
     /// The host as it is now.
     pub fn look(&self) -> HostFacts {
         let disk = rustix::fs::statvfs(&self.state).ok();
-        let memory_bytes = crate::sys::memory::memory_bytes();
+        let memory_bytes = podstead_sys::memory::memory_bytes();
         let PressureThresholds { memory, storage, inodes, pids } = self.thresholds;
         HostFacts {
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),

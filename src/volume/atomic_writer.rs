@@ -9,7 +9,7 @@
 //! A crash leaves at most a directory that nothing refers to, `..data_tmp`, or links that do not match the files yet; the next write mends
 //! all of it, also when the files are the same.
 
-use crate::pod::files::{VolumeFile, VolumeFiles};
+use podstead_pod::files::{VolumeFile, VolumeFiles};
 use rustix::fs::Gid;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

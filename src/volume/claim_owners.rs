@@ -1,9 +1,9 @@
 //! The source whose claim a persistent volume is: what becomes of the data of one when another one has a claim of that name.
 
 use super::claims::{ClaimRecord, PRIVATE, PersistentVolume, RECORD, Wanted, list, read_record, users};
-use crate::config::Paths;
-use crate::pod::claims::{ClaimName, ClaimOwner};
-use crate::sys::atomic_file::{make_directories, sync_parent, write_durable};
+use podstead_pod::claims::{ClaimName, ClaimOwner};
+use podstead_sys::atomic_file::{make_directories, sync_parent, write_durable};
+use podstead_sys::layout::Paths;
 use std::fs;
 use std::io;
 
@@ -67,13 +67,12 @@ pub(super) fn disown(paths: &Paths, wanted: &Wanted) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::SourceId;
-    use crate::pod::objects::tests::shared_view;
-    use crate::pod::objects::{Objects, SourceView};
-    use crate::pod::sharing::tests::sharing;
-    use crate::pod::sharing::{Sharing, SharingSource};
-    use crate::volume::claims::{reclaim, take};
-    use crate::volume::tests::desired;
+    use crate::claims::{reclaim, take};
+    use crate::tests::desired;
+    use podstead_pod::SourceId;
+    use podstead_pod::objects::{Objects, SourceView};
+    use podstead_pod::sharing::{Sharing, SharingSource};
+    use podstead_pod::testing::{shared_view, sharing};
     use std::path::PathBuf;
 
     struct Disk {
@@ -109,9 +108,9 @@ mod tests {
             let mut pod = desired(
                 "{containers: [{name: c, volumeMounts: [{name: d, mountPath: /d}]}], volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}",
             );
-            pod.uid = crate::pod::PodUid::new(uid);
+            pod.uid = podstead_pod::PodUid::new(uid);
             std::sync::Arc::make_mut(&mut pod.pod).metadata.namespace = Some(namespace.to_owned());
-            let claimed = crate::pod::claims::claimed_volumes(&pod.pod, objects).remove(0).map_err(|error| error.to_string())?;
+            let claimed = podstead_pod::claims::claimed_volumes(&pod.pod, objects).remove(0).map_err(|error| error.to_string())?;
             take(&self.paths, &pod, &claimed)
         }
 
@@ -198,7 +197,7 @@ mod tests {
     fn data_come_over_to_the_namespace_of_their_source() {
         let disk = Disk::new();
         disk.leave("default", "kept");
-        let mark = disk.paths.claim_marks(&crate::pod::PodUid::new("old"));
+        let mark = disk.paths.claim_marks(&podstead_pod::PodUid::new("old"));
         fs::create_dir_all(&mark).unwrap();
         fs::write(mark.join("d.data"), r#"{"namespace":"default","name":"data"}"#).unwrap();
         let shop = claim("shop");

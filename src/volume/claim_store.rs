@@ -3,10 +3,10 @@
 use super::claims::{self, PersistentVolume};
 use super::volumes::{Shared, Volumes};
 use super::{VolumeError, usage};
-use crate::pod::claims::{ClaimName, ClaimOwner, Tenure};
-use crate::pod::objects::{ObjectKind, ObjectName, Objects};
-use crate::pod::{PodUid, SourceId};
 use async_trait::async_trait;
+use podstead_pod::claims::{ClaimName, ClaimOwner, Tenure};
+use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
+use podstead_pod::{PodUid, SourceId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -20,7 +20,7 @@ pub enum PruneClaimError {
     /// A source has the claim.
     #[error(
         "claim {namespace}/{name} is declared by source {from}: remove it there; set {POLICY}: Delete on it first to delete its data as well",
-        namespace = claim.namespace, name = claim.name, POLICY = crate::pod::claims::RECLAIM_POLICY_ANNOTATION
+        namespace = claim.namespace, name = claim.name, POLICY = podstead_pod::claims::RECLAIM_POLICY_ANNOTATION
     )]
     Wanted {
         /// The claim.
@@ -148,9 +148,9 @@ fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_comple
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Paths;
-    use crate::pod::objects::tests::view;
-    use crate::volume::NodeFiles;
+    use crate::NodeFiles;
+    use podstead_pod::testing::view;
+    use podstead_sys::layout::Paths;
     use std::fs;
 
     fn name(claim: &str) -> ClaimName {

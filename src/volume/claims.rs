@@ -16,15 +16,14 @@
 use super::claim_owners::{awaits_move, disown, displace, move_data};
 use super::ownership::{ChangePolicy, open_to_all, own};
 use super::{Giving, VolumeError};
-use crate::config::Paths;
-use crate::mux::DesiredPod;
-use crate::pod::claims::{ClaimName, ClaimOwner, ClaimTerms, ClaimedVolume, ReclaimPolicy, Tenure, moves_from};
-use crate::pod::containers::{spec, text};
-use crate::pod::objects::{Object, ObjectKind, Objects};
-use crate::pod::{PodUid, SourceId};
-use crate::sys::atomic_file::{make_directories, sync_parent, write_durable};
-use crate::sys::remove_tree::remove_tree;
 use jiff::Timestamp;
+use podstead_pod::claims::{ClaimName, ClaimOwner, ClaimTerms, ClaimedVolume, ReclaimPolicy, Tenure, moves_from};
+use podstead_pod::containers::{spec, text};
+use podstead_pod::objects::{Object, ObjectKind, Objects};
+use podstead_pod::{DesiredPod, PodUid, SourceId};
+use podstead_sys::atomic_file::{make_directories, sync_parent, write_durable};
+use podstead_sys::layout::Paths;
+use podstead_sys::remove_tree::remove_tree;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
@@ -335,8 +334,8 @@ fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::tests::{seen, view};
-    use crate::volume::tests::desired;
+    use crate::tests::desired;
+    use podstead_pod::testing::{seen, view};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     struct Disk {
@@ -370,7 +369,7 @@ mod tests {
     }
 
     fn prepare_and_give(disk: &Disk, pod: &DesiredPod, objects: &Objects, giving: Giving) -> Result<(), String> {
-        let claimed = crate::pod::claims::claimed_volumes(&pod.pod, seen(objects)).remove(0).unwrap();
+        let claimed = podstead_pod::claims::claimed_volumes(&pod.pod, seen(objects)).remove(0).unwrap();
         take(&disk.paths, pod, &claimed).and_then(|()| give(&disk.paths, pod, &claimed, giving))
     }
 

@@ -2,12 +2,12 @@
 
 use super::memory::{NO_SWAP, mount_tmpfs};
 use super::ownership::{ChangePolicy, open_to_all, own};
-use crate::pod::Pod;
-use crate::pod::quantity::Amount;
-use crate::pod::resources::{pod_cgroup, pod_limits};
-use crate::sys::atomic_file::{remove_durable, write_atomic};
-use crate::sys::mounts::{MountEntry, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::EmptyDirVolumeSource;
+use podstead_pod::Pod;
+use podstead_pod::quantity::Amount;
+use podstead_pod::resources::{pod_cgroup, pod_limits};
+use podstead_sys::atomic_file::{remove_durable, write_atomic};
+use podstead_sys::mounts::{MountEntry, detach, is_mount_point, mounts};
 use rustix::mount::{MountFlags, mount, mount_remount};
 use rustix::param::page_size;
 use std::ffi::CString;

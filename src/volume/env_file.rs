@@ -1,6 +1,6 @@
 //! Reading a file that an init container left in an emptyDir volume.
 
-use crate::sys::beneath::open_beneath;
+use podstead_sys::beneath::open_beneath;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! The files that every container gets from its host: `/etc/hosts`, `/etc/hostname`, `/etc/resolv.conf`, and a place for its last words.
 
-use crate::pod::Pod;
-use crate::pod::host_files::{
+use podstead_pod::Pod;
+use podstead_pod::host_files::{
     ClusterDns, DEFAULT_CLUSTER_DOMAIN, NetworkDns, ResolvConf, hostname, hosts_file, kernel_hostname, resolv_conf,
 };
 use std::fs;

@@ -1,9 +1,9 @@
 //! `hostPath`: something of the host's, checked before a pod's containers are touched, and again when one that mounts it starts.
 
-use crate::config::HostPathBounds;
-use crate::runtime::PinnedSource;
-use crate::sys::beneath::{make_beneath, open_beneath};
 use k8s_openapi::api::core::v1::HostPathVolumeSource;
+use podstead_container::PinnedSource;
+use podstead_settings::HostPathBounds;
+use podstead_sys::beneath::{make_beneath, open_beneath};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use std::fs;
 use std::io;

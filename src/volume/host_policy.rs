@@ -1,7 +1,7 @@
 //! Paths of the host that the pods of each source may mount, as configured now, regardless of the manifests.
 
-use crate::config::{Allow, HostPathBounds};
-use crate::pod::SourceId;
+use podstead_pod::SourceId;
+use podstead_settings::{Allow, HostPathBounds};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,10 +1,10 @@
 //! `image` volumes: the layers of an image, mounted read-only below the pod's directory.
 
-use crate::image::ResolvedImage;
-use crate::sys::atomic_file::write_atomic;
-use crate::sys::mounts::{detach, is_mount_point, mounts};
-use crate::sys::overlay::mount_read_only;
-use crate::telemetry::error_chain;
+use podstead_container::ResolvedImage;
+use podstead_sys::atomic_file::write_atomic;
+use podstead_sys::mounts::{detach, is_mount_point, mounts};
+use podstead_sys::overlay::mount_read_only;
+use podstead_telemetry::error_chain;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

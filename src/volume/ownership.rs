@@ -169,7 +169,7 @@ mod tests {
         own(&root.path().join("v"), 4321, ChangePolicy::Always).unwrap();
         assert_eq!((seen(&root.path().join("v/a/d/d/d")).0, seen(&root.path().join("v/a/file")).0), (4321, 4321));
         // The standard library would need a stack as deep.
-        crate::sys::remove_tree::remove_tree(&root.path().join("v")).unwrap();
+        podstead_sys::remove_tree::remove_tree(&root.path().join("v")).unwrap();
     }
 
     #[test]

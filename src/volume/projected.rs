@@ -4,10 +4,10 @@
 use super::VolumeError;
 use super::atomic_writer::AtomicWriter;
 use super::memory::mount_tmpfs;
-use crate::pod::Pod;
-use crate::pod::files::Projection;
-use crate::sys::mounts::{is_mount_point, mounts};
 use jiff::Timestamp;
+use podstead_pod::Pod;
+use podstead_pod::files::Projection;
+use podstead_sys::mounts::{is_mount_point, mounts};
 use rustix::mount::MountFlags;
 use std::fs::DirBuilder;
 use std::io;
@@ -59,9 +59,9 @@ fn in_memory(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::files::{VolumeFile, VolumeFiles};
-    use crate::sys::mounts::mount_of;
-    use crate::sys::mounts::tests::in_private_mounts;
+    use podstead_pod::files::{VolumeFile, VolumeFiles};
+    use podstead_sys::mounts::mount_of;
+    use podstead_sys::testing::in_private_mounts;
     use std::fs;
 
     fn projection(volume: &str, content: &str, is_sure: bool) -> Projection {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn all_volumes_of_a_pod_are_on_one_tmpfs() {
-        in_private_mounts("volume::projected::tests::all_volumes_of_a_pod_are_on_one_tmpfs", || {
+        in_private_mounts("projected::tests::all_volumes_of_a_pod_are_on_one_tmpfs", || {
             let root = tempfile::tempdir().unwrap();
             let directory = root.path().join("volumes/projected");
             write(&Pod::default(), &directory, &[]).unwrap();
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn files_that_are_not_sure_do_not_replace_those_that_are_there() {
-        in_private_mounts("volume::projected::tests::files_that_are_not_sure_do_not_replace_those_that_are_there", || {
+        in_private_mounts("projected::tests::files_that_are_not_sure_do_not_replace_those_that_are_there", || {
             let root = tempfile::tempdir().unwrap();
             let directory = root.path().join("projected");
             let seen = || fs::read_to_string(directory.join("a/key")).unwrap();
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_volume_that_fails_does_not_keep_the_others_back() {
-        in_private_mounts("volume::projected::tests::a_volume_that_fails_does_not_keep_the_others_back", || {
+        in_private_mounts("projected::tests::a_volume_that_fails_does_not_keep_the_others_back", || {
             let root = tempfile::tempdir().unwrap();
             let directory = root.path().join("projected");
             let mut bad = projection("bad", "x", true);

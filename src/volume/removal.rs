@@ -1,7 +1,7 @@
 //! Taking away what a pod had: first every mount, then the directories. Nothing is deleted on the other side of a mount.
 
-use crate::sys::mounts::unmount_below;
-use crate::sys::remove_tree::remove_tree;
+use podstead_sys::mounts::unmount_below;
+use podstead_sys::remove_tree::remove_tree;
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! `subPath` and `subPathExpr`: a path below a volume, resolved without leaving it and pinned by a bind mount.
 
-use crate::pod::env::expand;
-use crate::sys::beneath::{make_beneath, open_beneath};
-use crate::sys::mounts::{bind_descriptor, detach, is_mount_point, mounts};
 use k8s_openapi::api::core::v1::VolumeMount;
+use podstead_pod::env::expand;
+use podstead_sys::beneath::{make_beneath, open_beneath};
+use podstead_sys::mounts::{bind_descriptor, detach, is_mount_point, mounts};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use std::cell::RefCell;
 use std::fs;
@@ -125,7 +125,7 @@ fn hold(found: impl AsFd, pin: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::mounts::tests::in_private_mounts;
+    use podstead_sys::testing::in_private_mounts;
     use std::os::unix::fs::symlink;
 
     fn mount(sub_path: &str, expression: &str) -> VolumeMount {
@@ -150,37 +150,31 @@ mod tests {
 
     #[test]
     fn a_pin_holds_what_was_found_and_follows_a_replacement_at_the_next_start() {
-        in_private_mounts(
-            "volume::sub_path::tests::a_pin_holds_what_was_found_and_follows_a_replacement_at_the_next_start",
-            || {
-                let root = tempfile::tempdir().unwrap();
-                let (volume, place) = (root.path().join("volume"), root.path().join("pins/c/0"));
-                fs::create_dir(&volume).unwrap();
-                fs::write(root.path().join("secret"), "secret").unwrap();
-                pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap();
-                fs::write(volume.join("made/dir/file"), "one").unwrap();
-                assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
+        in_private_mounts("sub_path::tests::a_pin_holds_what_was_found_and_follows_a_replacement_at_the_next_start", || {
+            let root = tempfile::tempdir().unwrap();
+            let (volume, place) = (root.path().join("volume"), root.path().join("pins/c/0"));
+            fs::create_dir(&volume).unwrap();
+            fs::write(root.path().join("secret"), "secret").unwrap();
+            pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap();
+            fs::write(volume.join("made/dir/file"), "one").unwrap();
+            assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
 
-                // Later changes of the path by the container do not affect the pin.
-                fs::rename(volume.join("made/dir"), volume.join("away")).unwrap();
-                symlink("/etc", volume.join("made/dir")).unwrap();
-                assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
-                let refused = pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap_err();
-                assert_eq!(
-                    refused,
-                    SubPathProblem::Lasting("subPath \"made/dir\" points outside the volume through a symlink".into())
-                );
+            // Later changes of the path by the container do not affect the pin.
+            fs::rename(volume.join("made/dir"), volume.join("away")).unwrap();
+            symlink("/etc", volume.join("made/dir")).unwrap();
+            assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
+            let refused = pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap_err();
+            assert_eq!(refused, SubPathProblem::Lasting("subPath \"made/dir\" points outside the volume through a symlink".into()));
 
-                fs::remove_file(volume.join("made/dir")).unwrap();
-                fs::write(volume.join("made/dir"), "a file now").unwrap();
-                pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap();
-                assert_eq!(fs::read(&place).unwrap(), b"a file now");
-                pin(&volume, Path::new("away"), &place, Missing::Made).unwrap();
-                pin(&volume, Path::new("away"), &place, Missing::Made).unwrap();
-                assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
-                assert_eq!(mounts().unwrap().iter().filter(|mount| mount.point == place).count(), 1, "pins do not pile up");
-            },
-        );
+            fs::remove_file(volume.join("made/dir")).unwrap();
+            fs::write(volume.join("made/dir"), "a file now").unwrap();
+            pin(&volume, Path::new("made/dir"), &place, Missing::Made).unwrap();
+            assert_eq!(fs::read(&place).unwrap(), b"a file now");
+            pin(&volume, Path::new("away"), &place, Missing::Made).unwrap();
+            pin(&volume, Path::new("away"), &place, Missing::Made).unwrap();
+            assert_eq!(fs::read(place.join("file")).unwrap(), b"one");
+            assert_eq!(mounts().unwrap().iter().filter(|mount| mount.point == place).count(), 1, "pins do not pile up");
+        });
     }
 
     #[test]

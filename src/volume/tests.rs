@@ -1,14 +1,12 @@
 //! The volume store as root, each test in a mount namespace of its own.
 
 use super::*;
-use crate::config::Paths;
-use crate::manifest::{Origin, Position};
-use crate::pod::{Pod, PodFullName, SourceId};
-use crate::runtime::Propagation;
-use crate::source::Revision;
-use crate::sys::kernel::KernelFacts;
-use crate::sys::mounts::mounts;
-use crate::sys::mounts::tests::in_private_mounts;
+use podstead_container::Propagation;
+use podstead_container::kernel::KernelFacts;
+use podstead_pod::{Origin, Pod, PodFullName, Position, Revision, SourceId};
+use podstead_sys::layout::Paths;
+use podstead_sys::mounts::mounts;
+use podstead_sys::testing::in_private_mounts;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -98,7 +96,7 @@ fn tmpfs_bytes(directory: &Path) -> u64 {
 
 #[test]
 fn an_empty_dir_is_for_everybody_and_survives_restarts_and_in_memory_until_reboot() {
-    in_private_mounts("volume::tests::an_empty_dir_is_for_everybody_and_survives_restarts_and_in_memory_until_reboot", || {
+    in_private_mounts("tests::an_empty_dir_is_for_everybody_and_survives_restarts_and_in_memory_until_reboot", || {
         let store = Store::new();
         let pod = store.pod("{containers: [], volumes: [{name: disk, emptyDir: {}}, {name: memory, emptyDir: {medium: Memory}}]}");
         store.prepare(&pod).unwrap();
@@ -130,7 +128,7 @@ fn an_empty_dir_is_for_everybody_and_survives_restarts_and_in_memory_until_reboo
 
 #[test]
 fn memory_is_limited_by_the_volume_and_by_the_pod_and_can_be_resized() {
-    in_private_mounts("volume::tests::memory_is_limited_by_the_volume_and_by_the_pod_and_can_be_resized", || {
+    in_private_mounts("tests::memory_is_limited_by_the_volume_and_by_the_pod_and_can_be_resized", || {
         let store = Store::new();
         let pod = |limit: &str, size: &str| {
             let container = format!("{{name: c, image: i, resources: {{limits: {{memory: {limit}, cpu: 1}}}}}}");
@@ -162,7 +160,7 @@ fn memory_is_limited_by_the_volume_and_by_the_pod_and_can_be_resized() {
 
 #[test]
 fn a_changed_medium_takes_effect() {
-    in_private_mounts("volume::tests::a_changed_medium_takes_effect", || {
+    in_private_mounts("tests::a_changed_medium_takes_effect", || {
         let store = Store::new();
         let pod = |medium: &str| store.pod(&format!("{{containers: [], volumes: [{{name: v, emptyDir: {{medium: {medium}}}}}]}}"));
         store.prepare(&pod("Memory")).unwrap();
@@ -185,7 +183,7 @@ fn a_changed_medium_takes_effect() {
 
 #[test]
 fn the_groups_of_a_pod_own_its_volumes() {
-    in_private_mounts("volume::tests::the_groups_of_a_pod_own_its_volumes", || {
+    in_private_mounts("tests::the_groups_of_a_pod_own_its_volumes", || {
         let store = Store::new();
         let volumes = "volumes: [{name: disk, emptyDir: {}}, {name: memory, emptyDir: {medium: Memory}}]";
         let pod = store.pod(&format!("{{containers: [], {volumes}}}"));
@@ -216,7 +214,7 @@ fn the_groups_of_a_pod_own_its_volumes() {
 
 #[test]
 fn owners_and_modes_of_a_volume_that_is_ready_are_the_containers() {
-    in_private_mounts("volume::tests::owners_and_modes_of_a_volume_that_is_ready_are_the_containers", || {
+    in_private_mounts("tests::owners_and_modes_of_a_volume_that_is_ready_are_the_containers", || {
         let store = Store::new();
         let of = |context: &str, medium: &str| {
             store.pod(&format!(
@@ -266,7 +264,7 @@ fn owners_and_modes_of_a_volume_that_is_ready_are_the_containers() {
 
 #[test]
 fn a_container_gets_its_volumes_and_the_host_files_that_it_does_not_mount_itself() {
-    in_private_mounts("volume::tests::a_container_gets_its_volumes_and_the_host_files_that_it_does_not_mount_itself", || {
+    in_private_mounts("tests::a_container_gets_its_volumes_and_the_host_files_that_it_does_not_mount_itself", || {
         let store = Store::new();
         let host = store.root.path().join("host");
         let spec = format!(
@@ -312,7 +310,7 @@ fn a_container_gets_its_volumes_and_the_host_files_that_it_does_not_mount_itself
 
 #[test]
 fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
-    in_private_mounts("volume::tests::what_cannot_be_mounted_is_told_with_its_name_and_reason", || {
+    in_private_mounts("tests::what_cannot_be_mounted_is_told_with_its_name_and_reason", || {
         let store = Store::new();
         let volumes = "volumes: [{name: v, emptyDir: {}}, {name: h, hostPath: {path: /nowhere/at/all, type: Directory}}, \
                        {name: s, configMap: {name: x}}, {name: n, nfs: {server: a, path: /}}]";
@@ -356,7 +354,7 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
 
 #[test]
 fn propagation_is_passed_on_where_the_hosts_mount_allows_it() {
-    in_private_mounts("volume::tests::propagation_is_passed_on_where_the_hosts_mount_allows_it", || {
+    in_private_mounts("tests::propagation_is_passed_on_where_the_hosts_mount_allows_it", || {
         let store = Store::new();
         let host = store.root.path().join("host");
         fs::create_dir(&host).unwrap();
@@ -378,7 +376,7 @@ fn propagation_is_passed_on_where_the_hosts_mount_allows_it() {
 
 #[test]
 fn removal_unmounts_what_containers_mounted_and_deletes_nothing_of_the_hosts() {
-    in_private_mounts("volume::tests::removal_unmounts_what_containers_mounted_and_deletes_nothing_of_the_hosts", || {
+    in_private_mounts("tests::removal_unmounts_what_containers_mounted_and_deletes_nothing_of_the_hosts", || {
         let store = Store::new();
         let host = store.root.path().join("host");
         fs::create_dir_all(host.join("sub")).unwrap();
@@ -399,7 +397,7 @@ fn removal_unmounts_what_containers_mounted_and_deletes_nothing_of_the_hosts() {
             fs::create_dir(directory.join("bound")).unwrap();
             symlink(&host, directory.join("link")).unwrap();
             for _ in 0..2 {
-                crate::sys::mounts::bind_descriptor(fs::File::open(&host).unwrap(), &directory.join("bound")).unwrap();
+                podstead_sys::mounts::bind_descriptor(fs::File::open(&host).unwrap(), &directory.join("bound")).unwrap();
             }
         }
         assert_eq!(store.mounted().len(), 7);
@@ -417,7 +415,7 @@ fn removal_unmounts_what_containers_mounted_and_deletes_nothing_of_the_hosts() {
 
 #[test]
 fn records_of_the_runtime_stay_when_volumes_go() {
-    in_private_mounts("volume::tests::records_of_the_runtime_stay_when_volumes_go", || {
+    in_private_mounts("tests::records_of_the_runtime_stay_when_volumes_go", || {
         let store = Store::new();
         let pod = store.pod("{containers: [], volumes: [{name: v, emptyDir: {}}]}");
         store.prepare(&pod).unwrap();

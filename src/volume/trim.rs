@@ -2,12 +2,12 @@
 //! earlier one: a container has the directory itself mounted, and would see its files go.
 
 use super::{claims, empty_dir, image_volume, removal};
-use crate::config::Paths;
-use crate::mux::DesiredPod;
-use crate::pod::claims::claim_of;
-use crate::pod::containers::{self, list, spec};
-use crate::pod::files::is_projected;
 use k8s_openapi::api::core::v1::Volume;
+use podstead_pod::DesiredPod;
+use podstead_pod::claims::claim_of;
+use podstead_pod::containers::{self, list, spec};
+use podstead_pod::files::is_projected;
+use podstead_sys::layout::Paths;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -60,7 +60,7 @@ fn keep_only(directory: &Path, names: &BTreeSet<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volume::tests::desired;
+    use crate::tests::desired;
 
     #[test]
     fn what_the_pod_no_longer_names_goes_and_the_rest_stays() {

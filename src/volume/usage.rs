@@ -1,9 +1,9 @@
 //! Measuring what a pod uses of the host's disk. The portable way: by walking, since not every file system has project quotas.
 
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::pod::storage::StorageUsage;
-use crate::sys::disk_usage::{WalkBudget, disk_usage};
+use podstead_pod::PodUid;
+use podstead_pod::storage::StorageUsage;
+use podstead_sys::disk_usage::{WalkBudget, disk_usage};
+use podstead_sys::layout::Paths;
 use std::path::{Path, PathBuf};
 
 /// Entries looked at in one measurement; what is beyond them is not counted.

@@ -7,17 +7,15 @@ use super::{
     ContainerMounts, Giving, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file,
     host_path, image_volume, projected, removal, trim,
 };
-use crate::config::Paths;
-use crate::mux::DesiredPod;
-use crate::pod::claims::ClaimedVolume;
-use crate::pod::containers;
-use crate::pod::env::EnvFiles;
-use crate::pod::files::is_projected;
-use crate::pod::host_files::NetworkDns;
-use crate::pod::objects::Objects;
-use crate::pod::storage::StorageUsage;
-use crate::pod::{ContainerName, PodUid};
 use async_trait::async_trait;
+use podstead_pod::claims::ClaimedVolume;
+use podstead_pod::env::EnvFiles;
+use podstead_pod::files::is_projected;
+use podstead_pod::host_files::NetworkDns;
+use podstead_pod::objects::Objects;
+use podstead_pod::storage::StorageUsage;
+use podstead_pod::{ContainerName, DesiredPod, PodUid, containers};
+use podstead_sys::layout::Paths;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;

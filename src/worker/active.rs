@@ -7,7 +7,7 @@
 use super::memory::Step;
 use super::pod_worker::PodWorker;
 use super::services::Services;
-use crate::sys::boot::BootTime;
+use podstead_sys::boot::BootTime;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

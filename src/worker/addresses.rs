@@ -2,9 +2,9 @@
 
 use super::pod_worker::PodWorker;
 use super::services::Services;
-use crate::network::PodNetworkStatus;
-use crate::runtime::{ObservedPod, SandboxState};
-use crate::telemetry::error_chain;
+use podstead_container::{ObservedPod, SandboxState};
+use podstead_runtime::PodNetworkStatus;
+use podstead_telemetry::error_chain;
 
 impl PodWorker {
     /// Asks for the addresses that a living sandbox has, so that the first status after a start of the daemon shows them. Setting the

@@ -1,7 +1,7 @@
 //! The published definition of a pod: with the annotation that lists its interfaces.
 
-use crate::mux::DesiredPod;
-use crate::pod::identity::ANNOTATION_NETWORK_STATUS;
+use podstead_pod::DesiredPod;
+use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
 use std::sync::Arc;
 
 /// Made once for each definition and report.

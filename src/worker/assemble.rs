@@ -6,22 +6,22 @@ use super::execute::subject;
 use super::hook::Hook;
 use super::process;
 use super::services::Services;
-use crate::image::{ImageError, ProcessUser, ResolvedImage};
-use crate::mux::DesiredPod;
-use crate::pod::ContainerId;
-use crate::pod::containers::{self, TerminationMessagePolicy};
-use crate::pod::env::{self, EnvFacts, SkippedKeys};
-use crate::pod::host_files::NetworkDns;
-use crate::pod::objects::Objects;
-use crate::pod::resources::oom_score_adj;
-use crate::pod::security::{DEFAULT_APPARMOR_PROFILE, container_security, run_as};
-use crate::probe::action::{Action as Check, HttpGet, http};
-use crate::runtime::{ContainerSpec, SandboxStatus, ShutdownHook, ShutdownRequest, ShutdownTurn};
-use crate::status::reason;
-use crate::sys::kernel;
-use crate::telemetry::events::EventType;
-use crate::volume::{ContainerMounts, VolumeError};
 use k8s_openapi::api::core::v1::Container;
+use podstead_container::{
+    ContainerSpec, ProcessUser, ResolvedImage, SandboxStatus, ShutdownHook, ShutdownRequest, ShutdownTurn, kernel,
+};
+use podstead_pod::containers::{self, TerminationMessagePolicy};
+use podstead_pod::env::{self, EnvFacts, SkippedKeys};
+use podstead_pod::host_files::NetworkDns;
+use podstead_pod::objects::Objects;
+use podstead_pod::resources::oom_score_adj;
+use podstead_pod::security::{DEFAULT_APPARMOR_PROFILE, container_security, run_as};
+use podstead_pod::{ContainerId, DesiredPod};
+use podstead_probe::action::{Action as Check, HttpGet, http};
+use podstead_runtime::ImageError;
+use podstead_status::reason;
+use podstead_telemetry::events::EventType;
+use podstead_volume::{ContainerMounts, VolumeError};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! the daemon it is derived from the last run's record: its attempt number tells how often it was restarted, its times tell whether it ran
 //! long enough to be forgiven. Edits also count as attempts, so the derived pause can be too long, but never longer than the cap.
 
-use crate::sys::clock::Moment;
+use podstead_sys_async::clock::Moment;
 use std::time::Duration;
 
 /// Growth of the pauses.

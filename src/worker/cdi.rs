@@ -1,12 +1,11 @@
 //! Lookup of a pod's CDI devices on this host when a container starts.
 
-use crate::image::ProcessUser;
-use crate::pod::Pod;
-use crate::pod::cdi::{
+use nix::sys::stat::{SFlag, major, minor, stat};
+use podstead_container::{BoundDirectory, GivenDevice, GivenDevices, GivenHook, HookTime, ProcessUser};
+use podstead_pod::Pod;
+use podstead_pod::cdi::{
     self, CdiSpec, ContainerEdits, DeviceNode, DeviceType, HookName, MAX_SPEC_BYTES, ResolveError, SpecError, SpecFile, SpecHook,
 };
-use crate::runtime::{BoundDirectory, GivenDevice, GivenDevices, GivenHook, HookTime};
-use nix::sys::stat::{SFlag, major, minor, stat};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

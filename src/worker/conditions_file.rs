@@ -3,12 +3,12 @@
 //! Written when a condition changes, which is an event of the pod, and without waiting for the disk: after a power cut the file may be an
 //! older one or none, and what it does not know has changed when the daemon started.
 
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::sys::atomic_file::write_atomic;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use podstead_pod::PodUid;
+use podstead_sys::atomic_file::write_atomic;
+use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::{fs, io};
 

@@ -1,19 +1,18 @@
 //! Definition of a pod, prepared once per edit: everything that the plan compares with the observed state. **Pure**.
 
 use super::hook::Hook;
-use crate::mux::DesiredPod;
-use crate::pod::claims::{claimed_volumes, has_claims};
-use crate::pod::containers::{self, ContainerKind, PullPolicy};
-use crate::pod::env::{EnvFacts, ObjectEnvironment, object_environment};
-use crate::pod::identity::ANNOTATION_CONFIG_HASH;
-use crate::pod::objects::{Fingerprint, FingerprintKey, Objects};
-use crate::pod::resources::{ContainerResources, pod_cgroup, pod_requests, qos_class, restarting_resources};
-use crate::pod::restart::{ExitPolicy, RestartPolicy, restart_policy};
-use crate::pod::security::{pod_namespaces, sysctls};
-use crate::pod::storage::StorageLimits;
-use crate::pod::{ContainerName, Pod, files, hash, host_files};
-use crate::probe::{ProbeSpec, probes};
-use crate::runtime::{ContainerStatus, ObservedPod, SandboxSpec};
+use podstead_container::{ContainerStatus, ObservedPod, SandboxSpec};
+use podstead_pod::claims::{claimed_volumes, has_claims};
+use podstead_pod::containers::{self, ContainerKind, PullPolicy};
+use podstead_pod::env::{EnvFacts, ObjectEnvironment, object_environment};
+use podstead_pod::identity::ANNOTATION_CONFIG_HASH;
+use podstead_pod::objects::{Fingerprint, FingerprintKey, Objects};
+use podstead_pod::resources::{ContainerResources, pod_cgroup, pod_requests, qos_class, restarting_resources};
+use podstead_pod::restart::{ExitPolicy, RestartPolicy, restart_policy};
+use podstead_pod::security::{pod_namespaces, sysctls};
+use podstead_pod::storage::StorageLimits;
+use podstead_pod::{ContainerName, DesiredPod, Pod, files, hash, host_files};
+use podstead_probe::{ProbeSpec, probes};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Pods of one full name: at most one is started at a time, the others wait in the order in which they came (kubelet rule C9). **Pure**.
 
-use crate::pod::{PodFullName, PodUid};
+use podstead_pod::{PodFullName, PodUid};
 use std::collections::{HashMap, VecDeque};
 
 /// Owners of pod names, and the pods that wait for a name.

@@ -1,24 +1,24 @@
 //! Services in memory, for tests of workers and of the sync loop.
 
 use super::services::Incarnations;
-use crate::image::{
-    ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, PullSecrets, ResolvedImage,
-};
-use crate::mux::DesiredPod;
-use crate::network::{NetworkError, PodNetwork, PodNetworkStatus};
-use crate::pod::claims::ClaimedVolume;
-use crate::pod::env::EnvFiles;
-use crate::pod::files::VolumeFiles;
-use crate::pod::host_files::NetworkDns;
-use crate::pod::objects::Objects;
-use crate::pod::storage::StorageUsage;
-use crate::pod::{ContainerName, Pod, PodUid};
-use crate::status::PodStatusSink;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use crate::volume::{ContainerMounts, Giving, UsageRequest, VolumeContents, VolumeError, VolumeService};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
+use podstead_container::{ImageConfig, ProcessUser, ResolvedImage};
+use podstead_pod::claims::ClaimedVolume;
+use podstead_pod::containers::PullPolicy;
+use podstead_pod::env::EnvFiles;
+use podstead_pod::files::VolumeFiles;
+use podstead_pod::host_files::NetworkDns;
+use podstead_pod::objects::Objects;
+use podstead_pod::storage::StorageUsage;
+use podstead_pod::{ContainerName, DesiredPod, Pod, PodUid};
+use podstead_runtime::{
+    ImageError, ImageRecord, ImageService, NetworkError, PodNetwork, PodNetworkStatus, PullProgress, PullSecrets,
+};
+use podstead_status::PodStatusSink;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_volume::{ContainerMounts, Giving, UsageRequest, VolumeContents, VolumeError, VolumeService};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

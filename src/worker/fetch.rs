@@ -3,12 +3,13 @@
 use super::execute::subject;
 use super::plan::Action;
 use super::services::Services;
-use crate::image::{ImageError, PullPolicy, PullSecrets, ResolvedImage};
-use crate::mux::DesiredPod;
-use crate::pod::{ContainerName, pull_secrets};
-use crate::status::reason;
-use crate::telemetry::events::{EventType, Subject};
-use crate::telemetry::{error_chain, kubernetes_duration};
+use podstead_container::ResolvedImage;
+use podstead_pod::containers::PullPolicy;
+use podstead_pod::{ContainerName, DesiredPod, pull_secrets};
+use podstead_runtime::{ImageError, PullSecrets};
+use podstead_status::reason;
+use podstead_telemetry::events::{EventType, Subject};
+use podstead_telemetry::{error_chain, kubernetes_duration};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 

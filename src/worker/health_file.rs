@@ -2,12 +2,12 @@
 //! unready, and a slow starter is not probed for liveness too early. On a tmpfs, and gone with the sandbox, as the runs are.
 
 use super::health::RunState;
-use crate::config::Paths;
-use crate::pod::{ContainerId, PodUid};
-use crate::probe::ProbeKind;
-use crate::runtime::{ContainerState, ObservedPod};
-use crate::sys::atomic_file::write_atomic;
-use crate::sys::clock::Now;
+use podstead_container::{ContainerState, ObservedPod};
+use podstead_pod::{ContainerId, PodUid};
+use podstead_probe::ProbeKind;
+use podstead_sys::atomic_file::write_atomic;
+use podstead_sys::layout::Paths;
+use podstead_sys_async::clock::Now;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::{fs, io};
@@ -58,8 +58,8 @@ pub(super) fn read(paths: &Paths, uid: &PodUid, observed: &ObservedPod, now: Now
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::{Clock, Moment};
     use jiff::Timestamp;
+    use podstead_sys_async::clock::{Clock, Moment};
 
     #[test]
     fn what_is_kept_of_runs_that_are_there_is_read_again() {

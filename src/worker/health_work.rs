@@ -4,7 +4,7 @@ use super::health_file::{self, KeptHealth};
 use super::memory::Step;
 use super::pod_worker::PodWorker;
 use super::services::Services;
-use crate::runtime::ObservedPod;
+use podstead_container::ObservedPod;
 use std::sync::Arc;
 
 impl PodWorker {

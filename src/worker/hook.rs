@@ -5,11 +5,11 @@
 
 use super::hook_mark::{self, Mark};
 use super::services::Services;
-use crate::pod::{ContainerId, ContainerName, PodUid};
-use crate::probe::action::http::Asker;
-use crate::probe::action::{Action as Check, PodAddress, exec, http};
-use crate::telemetry::error_chain;
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
+use podstead_pod::{ContainerId, ContainerName, PodUid};
+use podstead_probe::action::http::Asker;
+use podstead_probe::action::{Action as Check, PodAddress, exec, http};
+use podstead_telemetry::error_chain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! directory, which is in memory and is removed with the sandbox. So a hook whose end nobody saw is done again, and one that is done is
 //! not.
 
-use crate::config::Paths;
-use crate::pod::{ContainerId, ContainerName, PodUid};
-use crate::sys::atomic_file;
+use podstead_pod::{ContainerId, ContainerName, PodUid};
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

@@ -7,11 +7,11 @@ use super::memory::{PodMemory, PostStart};
 use super::plan::Action;
 use super::pod_worker::PodWorker;
 use super::services::Services;
-use crate::config::Paths;
-use crate::pod::{ContainerId, ContainerName};
-use crate::probe::action::PodAddress;
-use crate::runtime::{ContainerState, ObservedPod, SandboxStatus};
-use crate::telemetry::events::EventType;
+use podstead_container::{ContainerState, ObservedPod, SandboxStatus};
+use podstead_pod::{ContainerId, ContainerName};
+use podstead_probe::action::PodAddress;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::events::EventType;
 use std::sync::Arc;
 
 impl PodWorker {

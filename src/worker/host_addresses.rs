@@ -1,6 +1,6 @@
 //! The host's addresses, which come and go with its network.
 
-use crate::sys::clock::Moment;
+use podstead_sys_async::clock::Moment;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;

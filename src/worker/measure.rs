@@ -3,10 +3,10 @@
 use super::definition::PodDefinition;
 use super::plan::Action;
 use super::services::Services;
-use crate::pod::PodUid;
-use crate::pod::storage::StorageUsage;
-use crate::runtime::ObservedPod;
-use crate::volume::UsageRequest;
+use podstead_container::ObservedPod;
+use podstead_pod::PodUid;
+use podstead_pod::storage::StorageUsage;
+use podstead_volume::UsageRequest;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

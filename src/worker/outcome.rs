@@ -6,11 +6,11 @@ use super::execute::Outcome;
 use super::memory::{ImageWork, PodMemory, PostStart, PreStop, Step, Stop, StorageWork};
 use super::phase::WorkPhase;
 use super::plan::{Action, LEAST_GRACE, StopReason};
-use crate::network::PodNetworkStatus;
-use crate::pod::storage::StorageUsage;
-use crate::pod::{ContainerId, ContainerName};
-use crate::status::{PodResult, reason};
-use crate::sys::clock::{Moment, Now};
+use podstead_pod::storage::StorageUsage;
+use podstead_pod::{ContainerId, ContainerName};
+use podstead_runtime::PodNetworkStatus;
+use podstead_status::{PodResult, reason};
+use podstead_sys_async::clock::{Moment, Now};
 use std::time::Duration;
 
 /// Time between two measurements of a pod, at least.

@@ -6,8 +6,8 @@
 //! ```
 //! Never back (kubelet rule C6): a pod that finished or was removed runs again only under a new UID.
 
-use crate::status::PodResult;
-use crate::sys::clock::Moment;
+use podstead_status::PodResult;
+use podstead_sys_async::clock::Moment;
 use std::time::Duration;
 
 /// Phase of the work. Not the pod's phase, which is what the API shows.

@@ -1,9 +1,9 @@
 //! The first process of a container: arguments, environment, directory, user and stop signal, from pod and image. Nothing here asks
 //! the host.
 
-use crate::image::{ImageConfig, ProcessUser};
-use crate::pod::security::RunAs;
-use crate::pod::signal::signal_number;
+use podstead_container::{ImageConfig, ProcessUser};
+use podstead_pod::security::RunAs;
+use podstead_pod::signal::signal_number;
 
 /// Default `PATH`, used when neither image nor pod sets one.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -4,16 +4,13 @@
 //! update only the definition is on disk before it is acted on; if even that is lost, the source delivers it again.
 
 use super::active::ActiveTime;
-use crate::config::Paths;
-use crate::manifest::{Origin, Position};
-use crate::mux::DesiredPod;
-use crate::pod::{Pod, PodUid, SourceId};
-use crate::runtime::ObservedPod;
-use crate::source::Revision;
-use crate::status::PodResult;
-use crate::sys::atomic_file;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
+use podstead_container::ObservedPod;
+use podstead_pod::{DesiredPod, Origin, Pod, PodUid, Position, Revision, SourceId};
+use podstead_status::PodResult;
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! Index from objects to the pods that refer to them, so that a change wakes these pods and no others. **Pure**.
 
-use crate::pod::PodUid;
-use crate::pod::objects::ObjectName;
+use podstead_pod::PodUid;
+use podstead_pod::objects::ObjectName;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Pods by the ConfigMaps and Secrets that they name.
@@ -50,7 +50,7 @@ impl ReferenceIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::ObjectKind;
+    use podstead_pod::objects::ObjectKind;
 
     fn name(name: &str) -> ObjectName {
         ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.into() }

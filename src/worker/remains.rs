@@ -3,11 +3,10 @@
 //! Only directories that a pod of podstead left are removed, since a kubelet on the same host would use the same root. So each gets a
 //! mark, an empty file of its name in [`Paths::gone`], when its pod goes.
 
-use crate::config::Paths;
-use crate::mux::DesiredPod;
-use crate::pod::PodUid;
-use crate::runtime::log_links;
-use crate::sys::atomic_file;
+use podstead_pod::{DesiredPod, PodUid};
+use podstead_runtime::log_links;
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -110,7 +109,7 @@ pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::ContainerId;
+    use podstead_pod::ContainerId;
 
     #[test]
     fn logs_of_a_pod_without_a_record_are_found_by_its_uid() {

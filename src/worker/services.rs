@@ -2,20 +2,18 @@
 
 use super::HostAddresses;
 use super::backoff::BackoffPolicy;
-use crate::config::Paths;
-use crate::image::ImageService;
-use crate::mux::ObjectView;
-use crate::network::PodNetwork;
-use crate::pod::PodUid;
-use crate::pod::env::EnvFacts;
-use crate::pod::objects::FingerprintKey;
-use crate::probe::Probes;
-use crate::runtime::Runtime;
-use crate::status::PodStatusSink;
-use crate::sys::clock::Clock;
-use crate::telemetry::events::EventRecorder;
-use crate::volume::VolumeService;
 use async_trait::async_trait;
+use podstead_mux::ObjectView;
+use podstead_pod::PodUid;
+use podstead_pod::env::EnvFacts;
+use podstead_pod::objects::FingerprintKey;
+use podstead_probe::Probes;
+use podstead_runtime::{ImageService, PodNetwork, Runtime};
+use podstead_status::PodStatusSink;
+use podstead_sys::layout::Paths;
+use podstead_sys_async::clock::Clock;
+use podstead_telemetry::events::EventRecorder;
+use podstead_volume::VolumeService;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,9 +27,9 @@ pub trait Incarnations: Send + Sync + fmt::Debug + 'static {
 }
 
 #[async_trait]
-impl Incarnations for crate::mux::MuxHandle {
+impl Incarnations for podstead_mux::MuxHandle {
     async fn recreate(&self, uid: PodUid) {
-        crate::mux::MuxHandle::recreate(self, uid).await;
+        podstead_mux::MuxHandle::recreate(self, uid).await;
     }
 }
 

@@ -6,12 +6,12 @@ use super::phase::{Cause, Termination, WorkPhase};
 use super::plan::{PlanInput, resize_state, surpassed};
 use super::pod_worker::PodWorker;
 use super::services::Services;
-use crate::mux::DesiredPod;
-use crate::runtime::{ObservedPod, SandboxState};
-use crate::status::{Resize, StatusInput, pod_status, reason};
-use crate::telemetry::events::EventType;
 use k8s_openapi::api::core::v1::PodStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use podstead_container::{ObservedPod, SandboxState};
+use podstead_pod::DesiredPod;
+use podstead_status::{Resize, StatusInput, pod_status, reason};
+use podstead_telemetry::events::EventType;
 use std::sync::Arc;
 
 /// Returns true if the status reports that the host can never provide the requested resources.

@@ -10,7 +10,7 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
 }
 
-/// All Rust files of the crate.
+/// All Rust files of the crates.
 pub(crate) fn source_files() -> Vec<SourceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -32,11 +32,6 @@ pub(crate) fn source_files() -> Vec<SourceFile> {
 }
 
 impl SourceFile {
-    /// The top-level module, or `None` for the roots of library and binaries.
-    pub(crate) fn module(&self) -> Option<&str> {
-        self.path.split_once('/').map(|(module, _)| module).filter(|module| *module != "bin")
-    }
-
     /// File name without ending.
     pub(crate) fn stem(&self) -> &str {
         self.path.rsplit('/').next().unwrap().trim_end_matches(".rs")
@@ -59,32 +54,10 @@ impl SourceFile {
 
     /// Code lines before the file's test module; files that are tests as a whole have none.
     pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_test = matches!(self.stem(), "tests" | "properties" | "proptests")
+        let is_test = matches!(self.stem(), "tests" | "testing" | "properties" | "proptests")
             || self.stem().ends_with("_test")
             || self.path.contains("/tests/");
         self.code_lines()
             .take_while(move |(_, line)| !is_test && !line.contains("#[cfg(test)]") && !line.contains("#[cfg(any(test"))
     }
-
-    /// Modules named as `crate::module`, in `use` groups too, with their line. Tests may look anywhere.
-    pub(crate) fn crate_references(&self) -> Vec<(usize, String)> {
-        let mut found = Vec::new();
-        for (number, line) in self.product_lines() {
-            for (at, _) in line.match_indices("crate::") {
-                let rest = &line[at + "crate::".len()..];
-                match rest.strip_prefix('{') {
-                    Some(group) => found.extend(
-                        group.split([',', '}']).filter_map(|part| leading_word(part.trim())).map(|word| (number, word.to_owned())),
-                    ),
-                    None => found.extend(leading_word(rest).map(|word| (number, word.to_owned()))),
-                }
-            }
-        }
-        found
-    }
-}
-
-fn leading_word(text: &str) -> Option<&str> {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    (end > 0).then(|| &text[..end])
 }

@@ -26,7 +26,7 @@ fn file_of(name: &str) -> Option<(PathBuf, &str)> {
     let modules = [segments.clone(), segments[..segments.len().saturating_sub(1)].to_vec()];
     let candidates = modules.iter().flat_map(|modules| {
         let path = modules.iter().fold(root.clone(), |path, module| path.join(module));
-        [path.with_extension("rs"), path.join("mod.rs")]
+        [path.with_extension("rs"), path.join("mod.rs"), path.join("lib.rs")]
     });
     candidates.into_iter().find(|path| path.is_file()).map(|path| (path, test))
 }

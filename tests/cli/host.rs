@@ -3,19 +3,25 @@
 use crate::stub::{StubImages, StubRuntime, StubSources};
 use jiff::Timestamp;
 use podstead::api::{ApiSocket, Backend, Published, serve};
-use podstead::config::Paths;
-use podstead::config::reload::ConfigStanding;
-use podstead::manifest::{Origin, Position, Problem, Severity};
-use podstead::mux::{DesiredPod, ObjectView};
-use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
-use podstead::runtime::{
+use podstead::container::{
     CgroupResources, ContainerKind, ContainerState, ContainerStatus, ObservedPod, PodNamespaces, QosClass, SandboxState,
     SandboxStatus,
 };
-use podstead::source::{Revision, Wakers};
-use podstead::status::{PodStatusSink, SourceStatus, SourceStatusSink};
+use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
+use podstead::settings::ConfigStanding;
+use podstead::sys::layout::Paths;
 use podstead::telemetry::EventLog;
 use podstead::volume::{NodeFiles, Volumes};
+use podstead::{artifact::Wakers, pod::Revision};
+use podstead::{
+    manifest::Problem,
+    pod::{Origin, Position, Severity},
+};
+use podstead::{mux::ObjectView, pod::DesiredPod};
+use podstead::{
+    status::PodStatusSink,
+    store::{SourceStatus, SourceStatusSink},
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

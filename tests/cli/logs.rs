@@ -2,7 +2,7 @@
 
 use crate::host::{Host, desired, eventually, exited, running_status, text};
 use hyper::Method;
-use podstead::mux::DesiredPod;
+use podstead::pod::DesiredPod;
 use podstead::status::PodStatusSink;
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};

@@ -3,16 +3,23 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use podstead::image::{
-    ImageConfig, ImageError, ImageRecord, ImageService, ProcessUser, PullPolicy, PullProgress, PullSecrets, ResolvedImage,
-};
 use podstead::pod::{ContainerId, PodUid, SourceId};
-use podstead::runtime::{
-    ContainerResources, ContainerSpec, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec, ObservedPod,
-    PodLifecycleEvent, Runtime, RuntimeError, SandboxSpec, SandboxStatus, StartError,
+use podstead::store::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
+use podstead::{
+    container::{
+        ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, ObservedPod, PodLifecycleEvent, SandboxSpec, SandboxStatus,
+    },
+    runtime::{ExecInput, ExecOutput, ExecSession, Runtime, RuntimeError, StartError},
 };
-use podstead::source::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
-use podstead::source::{PruneError, Revision, SourceControl};
+use podstead::{
+    container::{ImageConfig, ProcessUser, ResolvedImage},
+    pod::containers::PullPolicy,
+    runtime::{ImageError, ImageRecord, ImageService, PullProgress, PullSecrets},
+};
+use podstead::{
+    pod::Revision,
+    store::{PruneError, SourceControl},
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

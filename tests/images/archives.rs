@@ -1,7 +1,10 @@
 //! Importing archives.
 
 use crate::support::{TestStore, references, run};
-use podstead::image::{ImageError, ImageService, PullPolicy, PullSecrets};
+use podstead::{
+    pod::containers::PullPolicy,
+    runtime::{ImageError, ImageService, PullSecrets},
+};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

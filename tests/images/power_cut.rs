@@ -1,7 +1,11 @@
 //! The power goes: an ext4 of its own is shut down under the store without flushing its journal.
 
 use crate::support::{TestStore, references, run};
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets};
+use podstead::{
+    image::{ImageStore, ImageStoreConfig},
+    pod::containers::PullPolicy,
+    runtime::{ImageService, PullSecrets},
+};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;

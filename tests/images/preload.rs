@@ -1,8 +1,12 @@
 //! The preload directory.
 
 use crate::support::{TestStore, eventually, references};
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets};
 use podstead::telemetry::events::EventType;
+use podstead::{
+    image::{ImageStore, ImageStoreConfig},
+    pod::containers::PullPolicy,
+    runtime::{ImageService, PullSecrets},
+};
 use std::fs;
 use std::io::Write;
 use std::sync::Arc;

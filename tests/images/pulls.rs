@@ -2,10 +2,14 @@
 
 use crate::fake_registry::{Door, FakeRegistry, Fault, PASSWORD, USER};
 use crate::support::{TestStore, references};
-use podstead::image::{ImageError, ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets, RegistryConfig};
 use podstead::pod::objects::{ObjectKind, ObjectName};
 use podstead::pod::pull_secrets::PullSecret;
 use podstead::telemetry::events::EventType;
+use podstead::{
+    image::{ImageStore, ImageStoreConfig, RegistryConfig},
+    pod::containers::PullPolicy,
+    runtime::{ImageError, ImageService, PullSecrets},
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +39,7 @@ impl Bench {
         Self { test, registry, store }
     }
 
-    async fn pull(&self) -> Result<podstead::image::ResolvedImage, ImageError> {
+    async fn pull(&self) -> Result<podstead::container::ResolvedImage, ImageError> {
         self.store.ensure(&self.registry.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await
     }
 

@@ -1,8 +1,13 @@
 //! Debian's docker-registry, filled by skopeo.
 
 use crate::support::{TestStore, run};
-use podstead::image::{ImageService, ImageStoreConfig, PullPolicy, PullSecrets, RegistryConfig, digest::Digest, platform};
 use podstead::telemetry::events::EventType;
+use podstead::{
+    container::digest::Digest,
+    image::{ImageStoreConfig, RegistryConfig, platform},
+    pod::containers::PullPolicy,
+    runtime::{ImageService, PullSecrets},
+};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};

@@ -1,7 +1,10 @@
 //! A private store, and images made on the spot.
 
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig};
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::{
+    image::{ImageStore, ImageStoreConfig},
+    runtime::ImageService,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -5,7 +5,10 @@ use crate::tree::{assert_same, raw, tree, xattr};
 use podstead::image::Limits;
 use podstead::image::tar::Streamed;
 use podstead::image::unpack::{Meter, unpack};
-use podstead::image::{ImageService, PullPolicy, PullSecrets};
+use podstead::{
+    pod::containers::PullPolicy,
+    runtime::{ImageService, PullSecrets},
+};
 use rustix::fs::{CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
@@ -263,7 +266,7 @@ async fn parents_without_an_entry_look_as_in_the_layer_below() {
     let archive = test.make_image("a.tar", "localhost/a:1", &["--root", base.to_str().unwrap(), "--format", "docker"]);
     run(Command::new("tar").arg("-C").arg(&unpacked).arg("-xf").arg(archive));
     run(Command::new("tar").arg("-C").arg(&upper).arg("-cf").arg(unpacked.join("upper.tar")).arg("srv/app/new/file"));
-    let diff_id = podstead::image::digest::Digest::of(&fs::read(unpacked.join("upper.tar")).unwrap());
+    let diff_id = podstead::container::digest::Digest::of(&fs::read(unpacked.join("upper.tar")).unwrap());
     let manifest = fs::read_to_string(unpacked.join("manifest.json")).unwrap();
     let config = manifest.split('"').find(|word| word.ends_with(".json")).unwrap().to_owned();
     let text = fs::read_to_string(unpacked.join(&config)).unwrap();

@@ -1,6 +1,6 @@
 //! Everything that can be seen of a tree, to be compared with another one.
 
-use podstead::image::digest::Digest;
+use podstead::container::digest::Digest;
 use rustix::fs::{getxattr, lgetxattr, llistxattr};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,7 +1,10 @@
 //! Bad input is answered with file, line, field and fix, within bounded time and memory, and leaves good objects alone.
 
 use crate::support::{WEB, decode, keys, place, problem};
-use podstead::manifest::{Decoded, Position, Problem};
+use podstead::{
+    manifest::{Decoded, Problem},
+    pod::Position,
+};
 use std::time::{Duration, Instant};
 
 /// A pod whose container has `extra` as its last lines.

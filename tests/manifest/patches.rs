@@ -2,8 +2,8 @@
 
 use crate::support::keys;
 use k8s_openapi::api::core::v1::Pod;
+use podstead::manifest::sops::Opening;
 use podstead::manifest::{self, Decoded, Limits, Object, PatchesByObject};
-use podstead::sops::Opening;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};

@@ -1,7 +1,10 @@
 //! Manifests and short ways to decode them.
 
 use k8s_openapi::api::core::v1::Pod;
-use podstead::manifest::{self, Decoded, Limits, Object, ObjectKey, Position, Problem};
+use podstead::{
+    manifest::{self, Decoded, Limits, Object, ObjectKey, Problem},
+    pod::Position,
+};
 
 /// A pod that uses much of what a manifest can have.
 pub(crate) const WEB: &str = "\

@@ -75,7 +75,7 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
     fs::create_dir_all(pin.parent().unwrap()).unwrap();
     fs::write(&pin, "").unwrap();
     mount(Some("/proc/self/ns/net"), &pin, None::<&str>, MsFlags::MS_BIND, None::<&str>).unwrap();
-    let paths = podstead::config::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") };
+    let paths = podstead::sys::layout::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") };
     for slice in crate::support::cgroups(&paths.cgroup_slice()) {
         fs::create_dir_all(slice.join("burstable/podgrouped/c")).unwrap();
     }

@@ -48,7 +48,7 @@ fn bind(source: &Path, target: &Path) {
 
 /// The directories of this host's cgroup tree, one for each hierarchy that has it.
 fn slices(host: &TestHost) -> Vec<PathBuf> {
-    let paths = podstead::config::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") };
+    let paths = podstead::sys::layout::Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") };
     crate::support::cgroups(&paths.cgroup_slice())
 }
 

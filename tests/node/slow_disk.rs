@@ -1,8 +1,8 @@
 //! A disk that takes seconds for each sync, as worn SD cards do: `strace` delays the shim's.
 
 use crate::support::{Strace, TestHost, eventually};
-use podstead::runtime::ContainerState;
-use podstead::runtime::record::ContainerRecord;
+use podstead::container::ContainerState;
+use podstead::container::record::ContainerRecord;
 use std::fs;
 use std::path::Path;
 

@@ -1,18 +1,18 @@
 //! One case: read from YAML, turned into the input of a plan, and its plan as text.
 
 use k8s_openapi::api::core::v1::{ConfigMap, PodSpec};
-use podstead::image::{ImageConfig, ResolvedImage};
-use podstead::manifest::{Origin, Position};
-use podstead::mux::DesiredPod;
+use podstead::container::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
+use podstead::container::{ImageConfig, ResolvedImage};
+use podstead::pod::DesiredPod;
+use podstead::pod::Revision;
 use podstead::pod::env::EnvFacts;
 use podstead::pod::objects::{FingerprintKey, Object, ObjectKind, ObjectName, Objects};
 use podstead::pod::sharing::Sharing;
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
+use podstead::pod::{Origin, Position};
 use podstead::probe::ProbeKind;
-use podstead::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
-use podstead::source::Revision;
 use podstead::status::PodResult;
-use podstead::sys::clock::{Moment, Now};
+use podstead::sys_async::clock::{Moment, Now};
 use podstead::worker::backoff::{Backoff, BackoffPolicy, Failure};
 use podstead::worker::definition::{DefinitionContext, PodDefinition};
 use podstead::worker::health::RunState;
@@ -262,7 +262,7 @@ impl Scenario {
     fn observed(&self, old: &PodDefinition) -> ObservedPod {
         let created_at = "2025-06-01T09:00:00Z".parse().unwrap();
         let sandbox = self.sandbox.as_ref().map(|sandbox| {
-            let spec = podstead::runtime::SandboxSpec { attempt: sandbox.attempt, ..old.sandbox.clone() };
+            let spec = podstead::container::SandboxSpec { attempt: sandbox.attempt, ..old.sandbox.clone() };
             SandboxStatus { spec, state: sandbox.state, created_at, shim_pid: None, netns: None }
         });
         let present = self.sandbox.as_ref().map_or(0, |sandbox| sandbox.attempt);

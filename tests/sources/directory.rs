@@ -1,7 +1,7 @@
 //! What people and programs do to a directory of manifests.
 
 use crate::follower::{DEADLINE, content, follow, follow_with, options, put};
-use podstead::source::SourceReport;
+use podstead::artifact::SourceReport;
 use podstead::source::dir::{DirectoryOptions, read_once};
 use std::fs::{self, File};
 use std::io::Write;
@@ -283,7 +283,7 @@ async fn the_thread_ends_when_the_source_is_not_wanted_any_more() {
     let slow = DirectoryOptions { look: 2 * DEADLINE, ..options() };
     let (sender, mut reports) = tokio::sync::mpsc::channel(1);
     let source = podstead::source::dir::DirectorySource::new(podstead::pod::SourceId::new("ends"), directory.path(), slow);
-    let task = tokio::spawn(podstead::source::PodSource::run(Box::new(source), sender, podstead::source::Wishes::none()));
+    let task = tokio::spawn(podstead::source::PodSource::run(Box::new(source), sender, podstead::artifact::Wishes::none()));
     reports.recv().await.unwrap();
     assert_eq!(threads(), 1);
     task.abort();

@@ -1,8 +1,8 @@
 //! A directory that hosts share in layers.
 
 use crate::follower::{Follower, content, follow_with, options, put};
+use podstead::artifact::{Layers, SourceReport};
 use podstead::source::dir::DirectoryOptions;
-use podstead::source::{Layers, SourceReport};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

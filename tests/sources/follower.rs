@@ -2,7 +2,10 @@
 
 use podstead::pod::SourceId;
 use podstead::source::dir::{DirectoryOptions, DirectorySource};
-use podstead::source::{Artifact, PodSource, SourceReport, Wishes};
+use podstead::{
+    artifact::{Artifact, SourceReport, Wishes},
+    source::PodSource,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -2,15 +2,15 @@
 
 use crate::follower::DEADLINE;
 use crate::http_server::{Answer, Following, Server, ok, options, pod};
-use podstead::config::Paths;
 use podstead::mux::{self, Merge, MuxTask, PodUpdate};
 use podstead::pod::{AdmitContext, NodeName, SourceId};
 use podstead::source::http::HttpSource;
-use podstead::source::{PodSource, Wishes};
-use podstead::status::{SourceStatus, SourceStatusSink};
 use podstead::store::CheckContext;
 use podstead::store::intake::{self, Intake, IntakeSource};
+use podstead::store::{SourceStatus, SourceStatusSink};
+use podstead::sys::layout::Paths;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::{artifact::Wishes, source::PodSource};
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

@@ -3,11 +3,11 @@
 use crate::follower::DEADLINE;
 use crate::git::servers::{Authority, Counter, HTPASSWD, Process, nginx};
 use crate::http_server::{Following, options, pod};
+use podstead::artifact::wake::Waker;
 use podstead::pod::SourceId;
 use podstead::source::credentials::{AuthFiles, CredentialFiles, Username};
 use podstead::source::http::{HttpOptions, HttpSource};
-use podstead::source::wake::Waker;
-use podstead::source::{PodSource, SourceReport};
+use podstead::{artifact::SourceReport, source::PodSource};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

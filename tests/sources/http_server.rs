@@ -4,8 +4,11 @@ use crate::follower::DEADLINE;
 use podstead::pod::SourceId;
 use podstead::source::http::{HttpOptions, HttpSource};
 use podstead::source::http_client::HttpAccess;
-use podstead::source::{Artifact, PodSource, SourceReport, Wishes};
 use podstead::sys::machine_key::MachineKey;
+use podstead::{
+    artifact::{Artifact, SourceReport, Wishes},
+    source::PodSource,
+};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -3,7 +3,7 @@
 use crate::follower::{follow, follow_with, options, put};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use podstead::source::SourceReport;
+use podstead::artifact::SourceReport;
 use podstead::source::dir::DirectoryOptions;
 use std::fs;
 use std::path::Path;

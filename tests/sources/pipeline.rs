@@ -2,15 +2,18 @@
 
 use crate::follower::{DEADLINE, options, put};
 use crate::mounts::{in_own_mounts, mount_tmpfs, unmount};
-use podstead::config::Paths;
-use podstead::mux::{self, DesiredPod, Merge, MuxTask, PodOp, PodUpdate};
 use podstead::pod::{AdmitContext, NodeName, SourceId};
 use podstead::source::dir::DirectorySource;
-use podstead::source::{PodSource, SourceControl, Wishes};
-use podstead::status::{SourceStatus, SourceStatusSink};
 use podstead::store::CheckContext;
 use podstead::store::intake::{self, Intake, IntakeHandle, IntakeSource};
+use podstead::store::{SourceStatus, SourceStatusSink};
+use podstead::sys::layout::Paths;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::{artifact::Wishes, source::PodSource, store::SourceControl};
+use podstead::{
+    mux::{self, Merge, MuxTask, PodOp, PodUpdate},
+    pod::DesiredPod,
+};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The webhook listener, asked as git hosts ask it and as others do.
 
 use crate::follower::DEADLINE;
+use podstead::artifact::Wakers;
+use podstead::artifact::wake::{Waker, Wishes};
 use podstead::pod::SourceId;
-use podstead::source::Wakers;
-use podstead::source::wake::{Waker, Wishes};
 use podstead::source::webhook::{WebhookOptions, serve};
 use ring::hmac;
 use std::net::SocketAddr;

@@ -9,16 +9,17 @@ use super::request::{Peer, Query};
 use super::respond::Answer;
 use super::upgrade::{WebSocketHandshake, asks_for};
 use super::{Backend, log};
-use crate::runtime::{ContainerState, ContainerStatus, ExecSpec, RuntimeError};
 use hyper::Request;
 use hyper::body::Incoming;
+use podstead_container::{ContainerState, ContainerStatus, ExecSpec};
+use podstead_runtime::RuntimeError;
 
 /// Size of a terminal until the client sends its own.
 const DEFAULT_TERMINAL: (u16, u16) = (80, 24);
 
 impl From<&RuntimeError> for ApiFailure {
     fn from(error: &RuntimeError) -> Self {
-        let message = crate::telemetry::error_chain(error).to_string();
+        let message = podstead_telemetry::error_chain(error).to_string();
         match error {
             RuntimeError::NotFound(_) => Self { code: 404, reason: "NotFound", message, subject: None },
             RuntimeError::ShimGone { .. } | RuntimeError::Failed { .. } => Self::internal(message),

@@ -1,10 +1,10 @@
 //! One exec or attach: copies between the WebSocket and the runtime's streams until one of them ends.
 
 use super::channels::{ClientMessage, Ending, ServerMessage};
-use crate::runtime::{ExecInput, ExecOutput, ExecSession};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use podstead_runtime::{ExecInput, ExecOutput, ExecSession};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};

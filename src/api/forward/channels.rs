@@ -3,9 +3,9 @@
 
 use super::door::Door;
 use super::{OUTGOING, PIECE};
-use crate::api::failure::ApiFailure;
-use crate::api::request::Query;
-use crate::api::upgrade::Stream;
+use crate::failure::ApiFailure;
+use crate::request::Query;
+use crate::upgrade::Stream;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ async fn carry(door: Arc<Door>, port: u16, channel: u8, mut uploads: mpsc::Recei
     let connection = match door.open(port).await {
         Ok(connection) => connection,
         Err(error) => {
-            let text = crate::telemetry::error_chain(&error).to_string();
+            let text = podstead_telemetry::error_chain(&error).to_string();
             outgoing.send(message(channel + 1, text.as_bytes())).await.ok();
             return;
         }

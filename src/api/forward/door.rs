@@ -1,11 +1,12 @@
 //! Connecting to a pod's loopback.
 
-use crate::api::Backend;
-use crate::api::published::PublishedPod;
-use crate::pod::PodUid;
-use crate::runtime::{Runtime, RuntimeError, SandboxState};
-use crate::sys::netns_socket::tcp_socket_in;
+use crate::Backend;
+use crate::published::PublishedPod;
 use nix::errno::Errno;
+use podstead_container::SandboxState;
+use podstead_pod::PodUid;
+use podstead_runtime::{Runtime, RuntimeError};
+use podstead_sys::netns_socket::tcp_socket_in;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;

@@ -74,7 +74,7 @@ pub(super) async fn serve(mut incoming: impl Stream<Item = Bytes> + Unpin, outgo
         Ok::<(), SessionError>(())
     };
     if let Err(error) = ended.await {
-        tracing::debug!(error = %crate::telemetry::error_chain(&error), "a portforward session ended early");
+        tracing::debug!(error = %podstead_telemetry::error_chain(&error), "a portforward session ended early");
     }
 }
 
@@ -155,7 +155,7 @@ impl Ends {
         let connection = match self.door.open(self.port).await {
             Ok(connection) => connection,
             Err(error) => {
-                let message = crate::telemetry::error_chain(&error).to_string();
+                let message = podstead_telemetry::error_chain(&error).to_string();
                 self.end(message.as_bytes()).await;
                 return;
             }

@@ -1,10 +1,11 @@
 //! Waiting for more of a log, and knowing when no more will come.
 
 use super::Run;
-use crate::api::Backend;
-use crate::api::published::PublishedPod;
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::{ContainerState, Runtime};
+use crate::Backend;
+use crate::published::PublishedPod;
+use podstead_container::ContainerState;
+use podstead_pod::{ContainerId, PodUid};
+use podstead_runtime::Runtime;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::io;
 use std::os::fd::OwnedFd;

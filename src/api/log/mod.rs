@@ -126,7 +126,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
 struct Run {
     path: PathBuf,
     /// The run's container id, when the runtime still knows it.
-    id: Option<crate::pod::ContainerId>,
+    id: Option<podstead_pod::ContainerId>,
 }
 
 /// Finds the log of the newest run, or of the one before it.

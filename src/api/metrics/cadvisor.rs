@@ -3,9 +3,9 @@
 use super::exposition::{Exposition, Kind};
 use super::resource::{seconds, since_1970};
 use super::usage::{ContainerUsage, PodUsage, Snapshot};
-use crate::sys::cgroup::DiskCounters;
-use crate::sys::net_dev::InterfaceCounters;
 use jiff::Timestamp;
+use podstead_container::cgroup::DiskCounters;
+use podstead_sys::net_dev::InterfaceCounters;
 
 type OfContainer = fn(&ContainerUsage, Timestamp) -> Option<f64>;
 type OfDisk = fn(&DiskCounters) -> u64;

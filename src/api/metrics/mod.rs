@@ -18,9 +18,9 @@ pub use doors::serve_monitoring;
 use super::Backend;
 use super::failure::ApiFailure;
 use super::respond::{self, Answer};
-use crate::pod::SourceId;
-use crate::sys::proc_stat::process_usage;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_pod::SourceId;
+use podstead_sys::proc_stat::process_usage;
 use usage::Snapshot;
 
 /// A page.

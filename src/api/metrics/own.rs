@@ -1,11 +1,11 @@
 //! `/metrics`: how podstead itself is, and its pods in names that existing alerts know. **Pure**.
 
 use super::exposition::{Exposition, Kind};
-use crate::pod::SourceId;
-use crate::status::SourceStatus;
-use crate::sys::proc_stat::ProcessUsage;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use podstead_pod::SourceId;
+use podstead_store::SourceStatus;
+use podstead_sys::proc_stat::ProcessUsage;
 
 const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
 
@@ -52,7 +52,7 @@ pub(super) fn own(observed: &Own<'_>) -> String {
 fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&SourceId) -> Option<Timestamp>) {
     let mut family = out.family("podstead_source_info", Kind::Gauge, "Fetched, accepted and applied revision of a source.");
     for source in sources {
-        let revision = |revision: &Option<crate::source::Revision>| revision.as_ref().map_or(String::new(), ToString::to_string);
+        let revision = |revision: &Option<podstead_pod::Revision>| revision.as_ref().map_or(String::new(), ToString::to_string);
         let (fetched, accepted, applied) = (revision(&source.fetched), revision(&source.accepted), revision(&source.applied));
         let labels = [("source", source.id.as_str()), ("fetched", &fetched), ("accepted", &accepted), ("applied", &applied)];
         family.sample(&labels, 1.0);

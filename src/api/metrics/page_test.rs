@@ -5,15 +5,15 @@ use super::cadvisor::cadvisor;
 use super::own::{Own, own};
 use super::resource::resource;
 use super::usage::{ContainerUsage, PodUsage, Snapshot};
-use crate::pod::SourceId;
-use crate::status::SourceStatus;
-use crate::sys::cgroup::{Counters, DiskCounters, Usage};
-use crate::sys::net_dev::InterfaceCounters;
-use crate::sys::proc_stat::{HostUsage, ProcessUsage};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_container::cgroup::{Counters, DiskCounters, Usage};
+use podstead_pod::SourceId;
+use podstead_store::SourceStatus;
+use podstead_sys::net_dev::InterfaceCounters;
+use podstead_sys::proc_stat::{HostUsage, ProcessUsage};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
 
 const HEAD: &str = "\
 # Metrics

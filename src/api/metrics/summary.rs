@@ -1,9 +1,9 @@
 //! `/stats/summary`, as the kubelet has it: what telegraf and the OpenTelemetry collector read. **Pure**.
 
 use super::usage::{Filesystem, PodUsage, Snapshot};
-use crate::sys::cgroup::Usage;
-use crate::sys::net_dev::InterfaceCounters;
 use jiff::Timestamp;
+use podstead_container::cgroup::Usage;
+use podstead_sys::net_dev::InterfaceCounters;
 use serde_json::{Value, json};
 
 fn cpu(usage: &Usage, at: Timestamp) -> Value {

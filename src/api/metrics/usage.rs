@@ -1,12 +1,12 @@
 //! Resource usage of pods and of this host, read from the kernel at each request.
 
 use super::super::Backend;
-use crate::pod::{ContainerId, PodUid};
-use crate::sys::cgroup::{Cgroups, Counters, Usage};
-use crate::sys::net_dev::{InterfaceCounters, interfaces};
-use crate::sys::proc_stat::{HostUsage, host_usage};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use podstead_container::cgroup::{Cgroups, Counters, Usage};
+use podstead_pod::{ContainerId, PodUid};
+use podstead_sys::net_dev::{InterfaceCounters, interfaces};
+use podstead_sys::proc_stat::{HostUsage, host_usage};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

@@ -13,11 +13,11 @@ const MAX_FAILURE_BYTES: usize = 256 << 10;
 /// The daemon's socket does not answer.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach the daemon at {}: {error}; {}", socket.display(), hint(.error))]
-pub(in crate::cli) struct DaemonUnreachable {
+pub(crate) struct DaemonUnreachable {
     /// The socket.
-    pub(in crate::cli) socket: PathBuf,
+    pub(crate) socket: PathBuf,
     /// Error of the system; part of the message, because the hint follows it.
-    pub(in crate::cli) error: io::Error,
+    pub(crate) error: io::Error,
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -29,7 +29,7 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// Errors of a request.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum ClientError {
+pub(crate) enum ClientError {
     /// Nobody listens.
     #[error(transparent)]
     Unreachable(#[from] DaemonUnreachable),

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 /// Reads a body piece by piece or line by line.
 #[derive(Debug)]
-pub(in crate::cli) struct Lines {
+pub(crate) struct Lines {
     body: Incoming,
     buffer: BytesMut,
 }
@@ -19,7 +19,7 @@ impl Lines {
     }
 
     /// The next bytes as they come; `None` at the end.
-    pub(in crate::cli) async fn next_piece(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub(crate) async fn next_piece(&mut self) -> Result<Option<Bytes>, ClientError> {
         while let Some(frame) = self.body.frame().await {
             if let Ok(bytes) = frame.map_err(|source| ClientError::Broken { source })?.into_data() {
                 return Ok(Some(bytes));
@@ -29,7 +29,7 @@ impl Lines {
     }
 
     /// The next line with its newline; the last one may have none. `None` at the end. Cancel-safe.
-    pub(in crate::cli) async fn next_line(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub(crate) async fn next_line(&mut self) -> Result<Option<Bytes>, ClientError> {
         let mut searched = 0;
         loop {
             if let Some(newline) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
@@ -45,7 +45,7 @@ impl Lines {
     }
 
     /// The next line as a JSON document.
-    pub(in crate::cli) async fn next_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ClientError> {
+    pub(crate) async fn next_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ClientError> {
         match self.next_line().await? {
             Some(line) => serde_json::from_slice(&line).map(Some).map_err(|source| ClientError::NotUnderstood { source }),
             None => Ok(None),

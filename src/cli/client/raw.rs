@@ -1,17 +1,17 @@
 //! Opening a connection that is forwarded to a pod.
 
 use super::{Client, ClientError, Target, error};
-use crate::api::RAW_PROTOCOL;
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper::upgrade::Upgraded;
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use podstead_api::RAW_PROTOCOL;
 
 impl Client {
     /// Opens the connection; a refusal has the daemon's message.
-    pub(in crate::cli) async fn open_raw(&self, target: Target) -> Result<TokioIo<Upgraded>, ClientError> {
+    pub(crate) async fn open_raw(&self, target: Target) -> Result<TokioIo<Upgraded>, ClientError> {
         let broken = |source| ClientError::Broken { source };
         let stream = self.connect().await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;

@@ -2,8 +2,8 @@
 
 use super::error::message_of;
 use super::{Client, ClientError, Target};
-use crate::api::channels;
 use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use podstead_api::channels;
 use tokio::net::UnixStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Error;
@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 impl Client {
     /// Opens a WebSocket; a refusal has the daemon's message.
-    pub(in crate::cli) async fn open(&self, target: Target) -> Result<WebSocketStream<UnixStream>, ClientError> {
+    pub(crate) async fn open(&self, target: Target) -> Result<WebSocketStream<UnixStream>, ClientError> {
         let stream = self.connect().await?;
         let failed = |source: Error| ClientError::Session { source: Box::new(source) };
         let mut request = format!("ws://podstead{}", target.uri()).into_client_request().map_err(failed)?;

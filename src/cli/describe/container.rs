@@ -1,10 +1,10 @@
 //! Containers of a pod, with spec and status side by side.
 
 use super::writer::Description;
-use crate::api::show::age_since;
-use crate::cli::trouble::ending;
+use crate::trouble::ending;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, EnvFromSource, EnvVar, ResourceRequirements};
+use podstead_api::show::age_since;
 
 /// All containers of one kind; nothing when there are none.
 pub(super) fn containers(

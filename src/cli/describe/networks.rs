@@ -1,9 +1,9 @@
 //! Interfaces of a pod with CNI networks, from its annotation.
 
 use super::writer::Description;
-use crate::cli::pods::annotation;
-use crate::pod::identity::ANNOTATION_NETWORK_STATUS;
+use crate::pods::annotation;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

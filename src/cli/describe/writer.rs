@@ -1,6 +1,6 @@
 //! Fields below each other, values in one column. **Pure**.
 
-use crate::cli::printable::printable;
+use crate::printable::printable;
 use std::collections::BTreeMap;
 
 /// Column that values begin in.

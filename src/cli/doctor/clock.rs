@@ -2,10 +2,10 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::sys::time_sync::is_synchronised;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use podstead_sys::time_sync::is_synchronised;
 
 /// No clock that is right shows an earlier day to this version.
 const NOT_BEFORE: Date = Date::constant(2026, 1, 1);

@@ -50,7 +50,7 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         ));
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(format!("valid, {}", crate::telemetry::counted(observed.sources, "source"))));
+        findings.push(Finding::ok(format!("valid, {}", podstead_telemetry::counted(observed.sources, "source"))));
     }
     findings
 }

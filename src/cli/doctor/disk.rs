@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::sys::mounts::mount_of;
+use podstead_sys::mounts::mount_of;
 use rustix::fs::StatVfsMountFlags;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::cli::age_keys;
+use podstead_config::age_keys;
 
 /// Observed state.
 #[derive(Debug)]

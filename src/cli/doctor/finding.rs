@@ -1,9 +1,9 @@
 //! Findings of the checks, and their output. **Pure**.
 
 use super::security::PodRights;
-use crate::cli::printable::printable;
-use crate::cli::table::Style;
-use crate::telemetry::counted;
+use crate::printable::printable;
+use crate::table::Style;
+use podstead_telemetry::counted;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;

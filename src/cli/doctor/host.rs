@@ -4,10 +4,11 @@ use super::super::client::{Client, ClientError, OWN, Target};
 use super::super::context::Context;
 use super::super::pods::{ServedList, list};
 use super::super::trouble::{Evidence, gather};
-use crate::api::{DaemonObject, SourceObject};
-use crate::config::{Config, Paths};
-use crate::sys::mounts::{MountEntry, mounts};
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::{DaemonObject, SourceObject};
+use podstead_config::Config;
+use podstead_sys::layout::Paths;
+use podstead_sys::mounts::{MountEntry, mounts};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ pub(super) struct Host {
 impl Host {
     /// Looks at this host.
     pub(super) fn look(context: &Context) -> anyhow::Result<Self> {
-        let config = context.load_config().map(Box::new).map_err(|error| crate::telemetry::error_chain(&error).to_string());
+        let config = context.load_config().map(Box::new).map_err(|error| podstead_telemetry::error_chain(&error).to_string());
         let paths = config.as_ref().map_or_else(|_| Paths::default(), |config| config.paths.clone());
         let socket = context.socket().unwrap_or_else(|_| paths.api_socket());
         let client = Client::new(socket.clone());

@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::pod::security::DEFAULT_APPARMOR_PROFILE;
-use crate::sys::kernel::lists_profile;
+use podstead_container::kernel::lists_profile;
+use podstead_pod::security::DEFAULT_APPARMOR_PROFILE;
 
 /// Availability of a kernel module.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,8 +3,8 @@
 use super::finding::Finding;
 use super::host::Host;
 use super::ports::{self, ObservedPorts};
-use crate::config::NetworkKind;
-use crate::network::diagnosis::{NetworkView, view};
+use podstead_network::diagnosis::{NetworkView, view};
+use podstead_settings::NetworkKind;
 
 /// Observed state.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::doctor::finding::Severity;
+    use crate::doctor::finding::Severity;
 
     fn well() -> Observed {
         let kernel = NetworkView {

@@ -2,12 +2,12 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::api::show::{PodRow, age_since};
-use crate::cli::pods::{name_on_command_line, shown_name};
-use crate::cli::trouble::{Evidence, explain};
-use crate::telemetry::counted;
+use crate::pods::{name_on_command_line, shown_name};
+use crate::trouble::{Evidence, explain};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::show::{PodRow, age_since};
+use podstead_telemetry::counted;
 
 /// Restarts from which on a pod that runs is worth a look.
 const MANY_RESTARTS: i64 = 10;

@@ -2,9 +2,9 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::cli::pods::{name_of, namespace_of};
-use crate::network::diagnosis;
-use crate::pod::host_ports::host_ports;
+use crate::pods::{name_of, namespace_of};
+use podstead_network::diagnosis;
+use podstead_pod::host_ports::host_ports;
 
 /// Observed state.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::host::{Host, names};
-use crate::pod::PodUid;
-use crate::sys::cgroup::Cgroups;
+use podstead_container::cgroup::Cgroups;
+use podstead_pod::PodUid;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Observed state.

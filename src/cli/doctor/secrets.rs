@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::sys::machine_key::{MachineKey, credentials};
-use crate::telemetry::error_chain;
+use podstead_sys::machine_key::{MachineKey, credentials};
+use podstead_telemetry::error_chain;
 use std::os::unix::fs::PermissionsExt;
 
 /// Observed state.

@@ -2,11 +2,11 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::api::published::{ORIGIN_ANNOTATION, SOURCE_ANNOTATION};
-use crate::cli::pods::{annotation, name_of, namespace_of, shown_name};
-use crate::pod::security::DEFAULT_CAPABILITIES;
-use crate::telemetry::counted;
+use crate::pods::{annotation, name_of, namespace_of, shown_name};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, PodSpec, SecurityContext};
+use podstead_api::published::{ORIGIN_ANNOTATION, SOURCE_ANNOTATION};
+use podstead_pod::security::DEFAULT_CAPABILITIES;
+use podstead_telemetry::counted;
 use serde::Serialize;
 use std::fmt;
 

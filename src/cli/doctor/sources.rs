@@ -2,10 +2,10 @@
 
 use super::finding::Finding;
 use super::host::{Answers, Host};
-use crate::api::show::age_since;
-use crate::manifest::Severity;
-use crate::telemetry::counted;
 use jiff::Timestamp;
+use podstead_api::show::age_since;
+use podstead_pod::Severity;
+use podstead_telemetry::counted;
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
     match &host.answers {
@@ -80,7 +80,7 @@ mod tests {
             daemon: serde_json::from_value(daemon).unwrap(),
             sources: vec![serde_json::from_value(source).unwrap()],
             pods: Vec::new(),
-            evidence: crate::cli::trouble::Evidence::default(),
+            evidence: crate::trouble::Evidence::default(),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::config::UpstreamConfig;
-use crate::status::{NodeStanding, UpstreamStatus};
-use crate::telemetry::{counted, error_chain};
-use crate::upstream::client::Kubeconfig;
+use podstead_settings::UpstreamConfig;
+use podstead_status::{NodeStanding, UpstreamStatus};
+use podstead_telemetry::{counted, error_chain};
+use podstead_upstream::client::Kubeconfig;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -144,7 +144,7 @@ mod tests {
             labels: Default::default(),
             taints: Vec::new(),
             max_pods: 110,
-            pressure: crate::config::PressureThresholds::default(),
+            pressure: podstead_settings::PressureThresholds::default(),
         };
         assert!(look(&upstream, None).kubeconfig.is_err());
         let text = r#"{"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],

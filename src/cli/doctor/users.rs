@@ -2,15 +2,12 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use crate::config::{Clash, IdRange};
-use crate::telemetry::counted;
-
-/// Files that assign IDs to users; `useradd` and other container engines respect them.
-pub(in crate::cli) const FILES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
+use podstead_settings::{Clash, ID_FILES, IdRange, sentence};
+use podstead_telemetry::counted;
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
     let range = host.config.as_ref().map(|config| config.user_namespaces).unwrap_or_default();
-    let clashes = FILES.map(|file| (file, host.files.read(file).map(|text| range.clashes(&text)).unwrap_or_default()));
+    let clashes = ID_FILES.map(|file| (file, host.files.read(file).map(|text| range.clashes(&text)).unwrap_or_default()));
     judge(range, &clashes)
 }
 
@@ -30,12 +27,6 @@ fn told(range: IdRange, file: &str, clash: &Clash) -> Finding {
         "a pod with hostUsers: false and that user could have the same UIDs on the host",
         "set userNamespaces.firstId in the configuration to an unused multiple of 65536; running pods keep their IDs",
     )
-}
-
-/// The observation, as a sentence.
-pub(in crate::cli) fn sentence(range: IdRange, file: &str, clash: &Clash) -> String {
-    let Clash { line, owner, first, last } = clash;
-    format!("{file}:{line} assigns IDs {first} to {last} to {owner}, but userNamespaces assigns {range} to pods")
 }
 
 #[cfg(test)]

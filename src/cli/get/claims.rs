@@ -1,23 +1,23 @@
 //! `podstead get persistentvolumeclaims`, which is also `podstead volume ls`.
 
 use super::OutputArgs;
-use crate::api::published::SOURCE_ANNOTATION;
-use crate::api::show::{age_since, human_size};
-use crate::api::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
-use crate::cli::client::{Client, ClientError, Target};
-use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::cli::pods::{NamespaceArgs, ServedList, collection};
-use crate::cli::table::{Cell, Style, Table};
-use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;
+use crate::client::{Client, ClientError, Target};
+use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::pods::{NamespaceArgs, ServedList, collection};
+use crate::table::{Cell, Style, Table};
 use clap::Args;
 use jiff::Timestamp;
+use podstead_api::published::SOURCE_ANNOTATION;
+use podstead_api::show::{age_since, human_size};
+use podstead_api::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
+use podstead_pod::claims::RECLAIM_POLICY_ANNOTATION;
 use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ClaimsArgs {
+pub(crate) struct ClaimsArgs {
     /// Only the object with this name; in --namespace, default: the namespace "default"
     name: Option<String>,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(in crate::cli) struct ClaimsArgs {
 
 /// A claim as served.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct ServedClaim(Value);
+pub(crate) struct ServedClaim(Value);
 
 impl ServedClaim {
     fn text<'a>(value: &'a Value, absent: &'a str) -> &'a str {
@@ -36,44 +36,44 @@ impl ServedClaim {
     }
 
     /// Its namespace.
-    pub(in crate::cli) fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         Self::text(&self.0["metadata"]["namespace"], "")
     }
 
     /// Its name.
-    pub(in crate::cli) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         Self::text(&self.0["metadata"]["name"], "")
     }
 
     /// `Bound`, `Released` and so on.
-    pub(in crate::cli) fn phase(&self) -> &str {
+    pub(crate) fn phase(&self) -> &str {
         Self::text(&self.0["status"]["phase"], "")
     }
 
     /// Names of the pods that use it.
-    pub(in crate::cli) fn users(&self) -> &str {
+    pub(crate) fn users(&self) -> &str {
         Self::text(&self.0["metadata"]["annotations"][USED_BY_ANNOTATION], "<none>")
     }
 
     /// True if pods use it.
-    pub(in crate::cli) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.0["metadata"]["annotations"][USED_BY_ANNOTATION].is_string()
     }
 
     /// Size of its data on disk.
-    pub(in crate::cli) fn used(&self) -> String {
+    pub(crate) fn used(&self) -> String {
         let bytes = self.0["metadata"]["annotations"][USED_BYTES_ANNOTATION].as_str().and_then(|bytes| bytes.parse().ok());
         bytes.map_or_else(|| "<unknown>".to_owned(), human_size)
     }
 }
 
 /// All of a namespace, or of all, measured.
-pub(in crate::cli) async fn ask(client: &Client, namespace: Option<&str>) -> Result<Vec<ServedClaim>, ClientError> {
+pub(crate) async fn ask(client: &Client, namespace: Option<&str>) -> Result<Vec<ServedClaim>, ClientError> {
     let target = collection("persistentvolumeclaims", namespace).with_flag("measure", true);
     Ok(client.get::<ServedList>(target).await?.items.into_iter().map(ServedClaim).collect())
 }
 
-pub(in crate::cli) async fn run(args: &ClaimsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &ClaimsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let namespace = args.namespaces.namespace.as_deref();
     let items = match &args.name {
         Some(name) => {

@@ -1,22 +1,22 @@
 //! `podstead get events`.
 
 use super::OutputArgs;
-use crate::api::show::{age_since, human_duration};
-use crate::cli::client::{Client, ClientError};
-use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::cli::pods::{NamespaceArgs, ServedList, collection, find, name_of, namespace_of};
-use crate::cli::table::{Cell, Style, Table};
-use crate::cli::watch::{WatchEvent, watch};
+use crate::client::{Client, ClientError};
+use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::pods::{NamespaceArgs, ServedList, collection, find, name_of, namespace_of};
+use crate::table::{Cell, Style, Table};
+use crate::watch::{WatchEvent, watch};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use podstead_api::show::{age_since, human_duration};
 use serde_json::Value;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct EventsArgs {
+pub(crate) struct EventsArgs {
     #[command(flatten)]
     namespace: NamespaceArgs,
     /// Only events of this pod
@@ -118,7 +118,7 @@ impl Printer<'_> {
 }
 
 /// Normal or Warning.
-pub(in crate::cli) fn type_cell(event: &Event) -> Cell {
+pub(crate) fn type_cell(event: &Event) -> Cell {
     match event.type_.as_deref() {
         Some("Warning") => Cell::styled("Warning", Style::Bad),
         kind => kind.unwrap_or_default().into(),
@@ -126,7 +126,7 @@ pub(in crate::cli) fn type_cell(event: &Event) -> Cell {
 }
 
 /// `3m` or `3m (x5 over 10m)`.
-pub(in crate::cli) fn seen_column(event: &Event, now: Timestamp) -> String {
+pub(crate) fn seen_column(event: &Event, now: Timestamp) -> String {
     let first = event.first_timestamp.as_ref().map(|time| time.0);
     let last = event.last_timestamp.as_ref().map(|time| time.0);
     let seen = age_since(last, now);

@@ -1,13 +1,13 @@
 //! `podstead get images`, which is also `podstead image ls`.
 
 use super::OutputArgs;
-use crate::api::show::{age_since, human_size, short_digest};
-use crate::cli::client::{Client, ClientError, OWN, Target};
-use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::cli::pods::ServedList;
-use crate::cli::table::{Cell, Table};
+use crate::client::{Client, ClientError, OWN, Target};
+use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::pods::ServedList;
+use crate::table::{Cell, Table};
 use clap::Args;
 use jiff::Timestamp;
+use podstead_api::show::{age_since, human_size, short_digest};
 use serde::Deserialize;
 use serde_json::Value;
 use std::io;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ImagesArgs {
+pub(crate) struct ImagesArgs {
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -23,7 +23,7 @@ pub(in crate::cli) struct ImagesArgs {
 /// An image as served.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::cli) struct ServedImage {
+pub(crate) struct ServedImage {
     references: Vec<String>,
     digest: String,
     size_bytes: u64,
@@ -36,7 +36,7 @@ struct ServedImageMetadata {
     creation_timestamp: Timestamp,
 }
 
-pub(in crate::cli) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let items = client.get::<ServedList>(Target::new(OWN, &["images"])).await?.items;
     let format = args.output.output;
     let mut out = io::stdout().lock();

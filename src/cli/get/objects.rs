@@ -1,20 +1,20 @@
 //! `podstead get configmaps` and `podstead get secrets`.
 
 use super::OutputArgs;
-use crate::api::KEYS_ANNOTATION;
-use crate::api::published::SOURCE_ANNOTATION;
-use crate::cli::client::{Client, Target};
-use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::cli::pods::{NamespaceArgs, ServedList, collection};
-use crate::cli::table::{Cell, Table};
+use crate::client::{Client, Target};
+use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::pods::{NamespaceArgs, ServedList, collection};
+use crate::table::{Cell, Table};
 use clap::Args;
+use podstead_api::KEYS_ANNOTATION;
+use podstead_api::published::SOURCE_ANNOTATION;
 use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ObjectsArgs {
+pub(crate) struct ObjectsArgs {
     /// Only the object with this name; in --namespace, default: the namespace "default"
     name: Option<String>,
     #[command(flatten)]

@@ -1,21 +1,21 @@
 //! `podstead get pods`.
 
 use super::OutputArgs;
-use crate::api::show::{PodRow, age_since};
-use crate::cli::client::{Client, ClientError};
-use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::cli::pods::{NamespaceArgs, ServedList, ServedPod, collection, find, name_of, namespace_of, source_of};
-use crate::cli::table::{Cell, Style, Table};
-use crate::cli::watch::{WatchEvent, watch};
+use crate::client::{Client, ClientError};
+use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::pods::{NamespaceArgs, ServedList, ServedPod, collection, find, name_of, namespace_of, source_of};
+use crate::table::{Cell, Style, Table};
+use crate::watch::{WatchEvent, watch};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::show::{PodRow, age_since};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PodsArgs {
+pub(crate) struct PodsArgs {
     /// Only this pod; the "-<node>" suffix may be omitted
     name: Option<String>,
     #[command(flatten)]
@@ -137,7 +137,7 @@ impl PodPrinter {
 }
 
 /// Green as it should be, yellow on the way, red when something has to be done.
-pub(in crate::cli) fn style_of(row: &PodRow) -> Style {
+pub(crate) fn style_of(row: &PodRow) -> Style {
     if row.is_well() {
         return Style::Good;
     }

@@ -1,21 +1,21 @@
 //! `podstead get sources`.
 
 use super::OutputArgs;
-use crate::api::{SourceObject, refused_objects, since};
-use crate::cli::client::{Client, ClientError, OWN, Target};
-use crate::cli::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::cli::pods::ServedList;
-use crate::cli::table::{Cell, Style, Table};
-use crate::telemetry::counted;
+use crate::client::{Client, ClientError, OWN, Target};
+use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::pods::ServedList;
+use crate::table::{Cell, Style, Table};
 use clap::Args;
 use jiff::Timestamp;
+use podstead_api::{SourceObject, refused_objects, since};
+use podstead_telemetry::counted;
 use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct SourcesArgs {
+pub(crate) struct SourcesArgs {
     /// Only this source
     name: Option<String>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
 }
 
 /// Prefix of a revision, long enough to distinguish revisions.
-pub(in crate::cli) fn short_revision(revision: &str) -> &str {
+pub(crate) fn short_revision(revision: &str) -> &str {
     let digits = revision.split_once(':').map_or(revision, |(_, digits)| digits);
     digits.get(..12).unwrap_or(digits)
 }

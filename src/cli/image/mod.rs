@@ -4,8 +4,8 @@ mod progress;
 
 use super::client::{Client, OWN, Target};
 use super::{Context, get};
-use crate::api::{ImportAnswer, ImportRequest, PullLine, PullRequest};
 use clap::{Args, Subcommand};
+use podstead_api::{ImportAnswer, ImportRequest, PullLine, PullRequest};
 use progress::Progress;
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Progress of a pull: a bar per layer on a terminal, else a line per layer.
 
-use crate::api::show::{human_size, short_digest};
-use crate::image::PullProgress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use podstead_api::show::{human_size, short_digest};
+use podstead_runtime::PullProgress;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 

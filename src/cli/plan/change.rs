@@ -1,17 +1,16 @@
 //! Planned change of one pod.
 
 use super::host::HostPod;
-use crate::mux::DesiredPod;
-use crate::pod::PodFullName;
-use crate::pod::objects::references;
-use crate::runtime::ObservedPod;
-use crate::sys::clock::Now;
-use crate::worker::backoff::BackoffPolicy;
-use crate::worker::definition::{DefinitionContext, PodDefinition, has_same_content};
-use crate::worker::health::RunState;
-use crate::worker::memory::{PodMemory, Step};
-use crate::worker::phase::WorkPhase;
-use crate::worker::plan::{Action, PlanInput, compute_pod_actions};
+use podstead_container::ObservedPod;
+use podstead_pod::objects::references;
+use podstead_pod::{DesiredPod, PodFullName};
+use podstead_sys_async::clock::Now;
+use podstead_worker::backoff::BackoffPolicy;
+use podstead_worker::definition::{DefinitionContext, PodDefinition, has_same_content};
+use podstead_worker::health::RunState;
+use podstead_worker::memory::{PodMemory, Step};
+use podstead_worker::phase::WorkPhase;
+use podstead_worker::plan::{Action, PlanInput, compute_pod_actions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! State of this host, read from records on disk, without the daemon and without changes.
 
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::runtime::client::resize;
-use crate::runtime::record::{ContainerRecord, SandboxRecord};
-use crate::runtime::{ContainerState, ObservedPod, SandboxState};
-use crate::sys::boot::boot_id;
-use crate::worker::record::{PodRecord, RecordError, read_all};
 use jiff::Timestamp;
+use podstead_container::record::{ContainerRecord, SandboxRecord};
+use podstead_container::{ContainerState, ObservedPod, SandboxState};
+use podstead_pod::PodUid;
+use podstead_runtime::client::resize;
+use podstead_sys::boot::boot_id;
+use podstead_sys::layout::Paths;
+use podstead_worker::record::{PodRecord, RecordError, read_all};
 use std::fs;
 
 /// A pod with a record.

@@ -148,7 +148,7 @@ async fn carry(mut stream: TcpStream, port: ForwardedPort, client: Client, targe
             "an error occurred forwarding {} -> {}: {}",
             port.local,
             port.remote,
-            crate::telemetry::error_chain(&error)
+            podstead_telemetry::error_chain(&error)
         )),
     }
 }

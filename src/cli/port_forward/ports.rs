@@ -58,7 +58,7 @@ fn named(pod: &Pod, name: &str) -> Result<u16, String> {
     let containers = spec.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
     let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
     let port = ports.find(|port| port.name.as_deref() == Some(name));
-    let port = port.ok_or_else(|| format!("pod {:?} has no port named {name:?}", crate::cli::pods::name_of(pod)))?;
+    let port = port.ok_or_else(|| format!("pod {:?} has no port named {name:?}", crate::pods::name_of(pod)))?;
     match port.protocol.as_deref() {
         None | Some("TCP") => {
             u16::try_from(port.container_port).map_err(|_| format!("{} is not a valid port", port.container_port))

@@ -1,8 +1,8 @@
 //! `podstead attach`.
 
 use super::Streams;
-use crate::cli::Context;
-use crate::cli::pods::{PodNamespaceArgs, find, pod_target};
+use crate::Context;
+use crate::pods::{PodNamespaceArgs, find, pod_target};
 use clap::Args;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AttachArgs {
+pub(crate) struct AttachArgs {
     /// Pass stdin to the container
     #[arg(short = 'i', long)]
     stdin: bool,
@@ -26,7 +26,7 @@ pub(in crate::cli) struct AttachArgs {
     pod: String,
 }
 
-pub(in crate::cli) fn run(args: &AttachArgs, context: &Context) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &AttachArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     context.block_on(async {
         let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;

@@ -1,15 +1,15 @@
 //! `podstead exec`.
 
 use super::{Streams, terminal};
-use crate::cli::Context;
-use crate::cli::pods::{PodNamespaceArgs, find, pod_target};
+use crate::Context;
+use crate::pods::{PodNamespaceArgs, find, pod_target};
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ExecArgs {
+pub(crate) struct ExecArgs {
     /// Pass stdin to the command
     #[arg(short = 'i', long)]
     stdin: bool,
@@ -28,7 +28,7 @@ pub(in crate::cli) struct ExecArgs {
     command: Vec<String>,
 }
 
-pub(in crate::cli) fn run(args: &ExecArgs, context: &Context) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ExecArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     let tty = args.tty && terminal_wanted(args.stdin)?;
     context.block_on(async {

@@ -7,11 +7,11 @@ mod input;
 mod terminal;
 
 use super::client::ClientError;
-use crate::api::channels::{ClientMessage, Ending, ServerMessage, TerminalSize};
 use bytes::Bytes;
 use detach::DetachKeys;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use podstead_api::channels::{ClientMessage, Ending, ServerMessage, TerminalSize};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use terminal::RawTerminal;

@@ -1,17 +1,17 @@
 //! The text of `podstead status`. **Pure**.
 
 use super::upstream;
-use crate::api::show::{PodRow, age_since};
-use crate::api::{DaemonObject, SourceObject, refused_objects};
-use crate::cli::get::{short_revision, style_of};
-use crate::cli::pods::shown_name;
-use crate::cli::table::Style;
-use crate::cli::trouble::{Evidence, explain};
-use crate::manifest::Severity;
-use crate::status::UpstreamStatus;
-use crate::telemetry::counted;
+use crate::get::{short_revision, style_of};
+use crate::pods::shown_name;
+use crate::table::Style;
+use crate::trouble::{Evidence, explain};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::show::{PodRow, age_since};
+use podstead_api::{DaemonObject, SourceObject, refused_objects};
+use podstead_pod::Severity;
+use podstead_status::UpstreamStatus;
+use podstead_telemetry::counted;
 use std::fmt::Write;
 
 /// Problems shown per source; the rest is counted.

@@ -1,9 +1,9 @@
 //! The cluster in `podstead status`. **Pure**.
 
-use crate::api::show::age_since;
-use crate::cli::table::Style;
-use crate::status::{NodeStanding, UpstreamStatus};
+use crate::table::Style;
 use jiff::Timestamp;
+use podstead_api::show::age_since;
+use podstead_status::{NodeStanding, UpstreamStatus};
 use std::fmt::Write;
 
 /// A few lines; only the first one when all is well.

@@ -174,12 +174,12 @@ fn own_command(context: &Context, words: &[&str]) -> anyhow::Result<Vec<OsString
 fn configuration(context: &Context) -> String {
     let config = match context.load_config() {
         Ok(config) => config,
-        Err(error) => return format!("# {}\n", crate::telemetry::error_chain(&error)),
+        Err(error) => return format!("# {}\n", podstead_telemetry::error_chain(&error)),
     };
     match serde_json::to_value(config.to_written()) {
         Ok(mut written) => {
             redact::config(&mut written);
-            crate::manifest::to_yaml(&written)
+            podstead_manifest::to_yaml(&written)
         }
         Err(error) => format!("# {error}\n"),
     }
@@ -207,13 +207,13 @@ async fn ask(client: &Client, target: Target, redact: fn(&mut Value)) -> Value {
             redact(&mut answer);
             answer
         }
-        Ok(Err(error)) => Value::from(crate::telemetry::error_chain(&error).to_string()),
+        Ok(Err(error)) => Value::from(podstead_telemetry::error_chain(&error).to_string()),
         Err(_) => Value::from(format!("no response within {} s", PATIENCE.as_secs())),
     }
 }
 
 fn yaml(value: &Value) -> String {
-    crate::manifest::to_yaml(value)
+    podstead_manifest::to_yaml(value)
 }
 
 /// Namespace and name of each object of a list.

@@ -1,11 +1,11 @@
 //! Description of the end of a container run. **Pure**.
 
-use crate::api::show::age_since;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ContainerStateTerminated;
+use podstead_api::show::age_since;
 
 /// `Error, exit code 3 after 2s, 5m ago`.
-pub(in crate::cli) fn ending(terminated: &ContainerStateTerminated, now: Timestamp) -> String {
+pub(crate) fn ending(terminated: &ContainerStateTerminated, now: Timestamp) -> String {
     let reason = terminated.reason.as_deref().unwrap_or("Terminated");
     let how = match terminated.signal.filter(|signal| *signal != 0) {
         Some(signal) => format!("signal {signal}"),

@@ -1,11 +1,11 @@
 //! Information about unhealthy pods besides their status.
 
 use super::explain::{culprit, last_ending};
-use crate::api::show::PodRow;
-use crate::cli::client::{Client, ClientError};
-use crate::cli::pods::{ServedList, collection, pod_target};
-use crate::cli::printable::printable;
+use crate::client::{Client, ClientError};
+use crate::pods::{ServedList, collection, pod_target};
+use crate::printable::printable;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use podstead_api::show::PodRow;
 use std::collections::BTreeMap;
 
 /// Logs that are looked into; each is a request.
@@ -19,7 +19,7 @@ const MAX_LINE: usize = 160;
 
 /// Information from the daemon about unhealthy pods.
 #[derive(Clone, Debug, Default)]
-pub(in crate::cli) struct Evidence {
+pub(crate) struct Evidence {
     /// The last line that the last run of a container wrote, by the container's ID.
     last_words: BTreeMap<String, String>,
     /// Warnings about pods, the newest last.
@@ -48,7 +48,7 @@ impl Evidence {
 
 /// Asks for what helps to understand the pods among `pods` that are not well. What cannot be had is missing: this is to help with
 /// another trouble, not to be one.
-pub(in crate::cli) async fn gather(client: &Client, pods: &[Pod]) -> Evidence {
+pub(crate) async fn gather(client: &Client, pods: &[Pod]) -> Evidence {
     let unwell: Vec<&Pod> = pods.iter().filter(|pod| !PodRow::of(pod).is_well()).collect();
     if unwell.is_empty() {
         return Evidence::default();

@@ -3,28 +3,28 @@
 use super::advice::advice;
 use super::ending::ending;
 use super::evidence::Evidence;
-use crate::api::published::ORIGIN_ANNOTATION;
-use crate::api::show::{PodRow, age_since};
-use crate::cli::pods::{annotation, name_on_command_line};
-use crate::cli::printable::printable;
+use crate::pods::{annotation, name_on_command_line};
+use crate::printable::printable;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
+use podstead_api::published::ORIGIN_ANNOTATION;
+use podstead_api::show::{PodRow, age_since};
 
 /// Explanation of an unhealthy pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::cli) struct Trouble {
+pub(crate) struct Trouble {
     /// The first container that is not as it should be.
-    pub(in crate::cli) container: Option<String>,
+    pub(crate) container: Option<String>,
     /// Since when the pod is not ready.
-    pub(in crate::cli) since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// Known causes, one per line.
-    pub(in crate::cli) causes: Vec<String>,
+    pub(crate) causes: Vec<String>,
     /// A command, or what to change; none where there is nothing to do but wait.
-    pub(in crate::cli) remedy: Option<String>,
+    pub(crate) remedy: Option<String>,
 }
 
 /// Explains why a pod is not well.
-pub(in crate::cli) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now: Timestamp) -> Trouble {
+pub(crate) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now: Timestamp) -> Trouble {
     let container = culprit(pod);
     let ended = container.and_then(last_ending);
     let container_name = container.map(|container| container.name.as_str());

@@ -7,17 +7,17 @@ mod render;
 
 pub(super) use render::github;
 
-use super::age_keys;
 use super::tree::{named_source, read_source, root_of, subdirectories};
 use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
-use crate::config::SourceConfig;
-use crate::manifest::{Limits, Problem, Severity};
-use crate::pod::{AdmitContext, NodeName, SourceId};
-use crate::source::{Artifact, FileContent, Revision, dir};
-use crate::store::undelta::PATCH_WITHOUT_TARGET;
-use crate::store::{CheckContext, Set, UndeltaStore, check};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
+use podstead_artifact::{Artifact, FileContent};
+use podstead_config::{SourceConfig, age_keys};
+use podstead_manifest::{Limits, Problem};
+use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
+use podstead_source::dir;
+use podstead_store::undelta::PATCH_WITHOUT_TARGET;
+use podstead_store::{CheckContext, Set, UndeltaStore, check};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

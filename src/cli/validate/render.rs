@@ -1,8 +1,9 @@
 //! Problems as text with the line they are in, as JSON, as annotations of GitHub Actions.
 
 use super::Findings;
-use crate::cli::printable::printable;
-use crate::manifest::{Position, Problem, Severity};
+use crate::printable::printable;
+use podstead_manifest::Problem;
+use podstead_pod::{Position, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -91,7 +92,7 @@ pub(super) fn json(out: &mut impl Write, findings: &Findings) -> io::Result<()> 
 }
 
 /// Workflow commands of GitHub Actions.
-pub(in crate::cli) fn github(out: &mut impl Write, problems: &[Problem]) -> io::Result<()> {
+pub(crate) fn github(out: &mut impl Write, problems: &[Problem]) -> io::Result<()> {
     for problem in problems {
         let command = match problem.severity {
             Severity::Error => "error",

@@ -1,10 +1,10 @@
 //! Server access of http and git sources: credentials, headers, proxy, TLS. Pure.
 
 use super::written::{WrittenAuth, WrittenHeader};
-use crate::config::ConfigError;
-use crate::config::check::Check;
-use crate::source::credentials::{AuthFiles, CredentialFiles, Username, header_problem};
-use crate::source::http_client::HttpAccess;
+use podstead_settings::ConfigError;
+use podstead_settings::check::Check;
+use podstead_source::credentials::{AuthFiles, CredentialFiles, Username, header_problem};
+use podstead_source::http_client::HttpAccess;
 use reqwest::Url;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -4,9 +4,9 @@ use super::access::AccessFields;
 use super::resolve::{DAY, seconds};
 use super::written::WrittenGit;
 use super::{GitPlace, SshAccess};
-use crate::config::ConfigError;
-use crate::config::check::Check;
-use crate::source::git::{Follow, RemoteUrl, UrlError};
+use podstead_settings::ConfigError;
+use podstead_settings::check::Check;
+use podstead_source::git::{Follow, RemoteUrl, UrlError};
 use std::path::Path;
 
 const DEFAULT_INTERVAL: u64 = 60;

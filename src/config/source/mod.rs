@@ -1,12 +1,7 @@
 //! Sources, resolved: every value is set and valid.
 
 mod access;
-mod allow;
-mod channels;
 mod git;
-mod images;
-mod record;
-mod requirements;
 mod resolve;
 mod share;
 mod written;
@@ -14,22 +9,20 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-pub use allow::{Allow, HostPathBounds};
-pub use channels::Channels;
-pub use record::PolicyRecord;
-pub use requirements::Requirements;
 pub use share::sharing;
 
 pub(super) use resolve::sources;
 
 pub(super) use written::WrittenSource;
 
-use crate::manifest::Substitution;
-use crate::pod::SourceId;
-use crate::pod::sharing::Share;
-use crate::source::git::{Follow, RemoteUrl};
-use crate::source::http_client::HttpAccess;
-use crate::source::{Layers, SignatureRequirement};
+use podstead_artifact::Layers;
+use podstead_manifest::Substitution;
+use podstead_pod::SourceId;
+use podstead_pod::sharing::Share;
+use podstead_settings::{Allow, Requirements};
+use podstead_source::SignatureRequirement;
+use podstead_source::git::{Follow, RemoteUrl};
+use podstead_source::http_client::HttpAccess;
 use reqwest::Url;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,13 +4,14 @@ use super::access::{AccessFields, web_url};
 use super::git::git_place;
 use super::share;
 use super::written::{WrittenHttp, WrittenSignature, WrittenSource};
-use super::{Allow, HttpPlace, Requirements, SourceConfig, SourcePlace};
-use crate::config::ConfigError;
-use crate::config::check::{Check, is_label};
-use crate::config::variables::Variables;
-use crate::pod::SourceId;
-use crate::source::{Layers, SignatureRequirement};
-use crate::trust::{DOCUMENT_NAMESPACE, GIT_NAMESPACE};
+use super::{HttpPlace, SourceConfig, SourcePlace};
+use crate::variables::Variables;
+use podstead_artifact::Layers;
+use podstead_pod::SourceId;
+use podstead_settings::check::{Check, is_label};
+use podstead_settings::{Allow, ConfigError, Requirements};
+use podstead_source::SignatureRequirement;
+use podstead_trust::{DOCUMENT_NAMESPACE, GIT_NAMESPACE};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const MAX_LAYERS: usize = 64;
 pub(super) const DAY: u64 = 86_400;
 
 /// All sources; the default one where none are written.
-pub(in crate::config) fn sources(
+pub(crate) fn sources(
     check: &Check<'_>,
     written: Option<&[WrittenSource]>,
     variables: &Variables,

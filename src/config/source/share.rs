@@ -1,10 +1,10 @@
-//! Objects that a source shares with others. Pure; [`crate::pod::sharing`] decides by it.
+//! Objects that a source shares with others. Pure; [`podstead_pod::sharing`] decides by it.
 
 use super::SourceConfig;
-use crate::config::ConfigError;
-use crate::config::check::{Check, is_label, is_subdomain};
-use crate::pod::SourceId;
-use crate::pod::sharing::{Share, SharedNames, Sharing, SharingSource};
+use podstead_pod::SourceId;
+use podstead_pod::sharing::{Share, SharedNames, Sharing, SharingSource};
+use podstead_settings::ConfigError;
+use podstead_settings::check::{Check, is_label, is_subdomain};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -106,8 +106,8 @@ pub fn sharing(sources: &[SourceConfig]) -> Sharing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, HostFacts};
-    use crate::pod::objects::ObjectKind;
+    use crate::{Config, HostFacts};
+    use podstead_pod::objects::ObjectKind;
     use std::path::Path;
 
     fn load(sources: &str) -> Result<Config, String> {

@@ -1,8 +1,9 @@
 //! Sources as people write them, right and wrong.
 
-use crate::config::{Config, ConfigError, HostFacts, SourcePlace};
-use crate::source::credentials::{AuthFiles, Username};
-use crate::source::git::Follow;
+use crate::{Config, HostFacts, SourcePlace};
+use podstead_settings::ConfigError;
+use podstead_source::credentials::{AuthFiles, Username};
+use podstead_source::git::Follow;
 use std::path::Path;
 
 fn load(sources: &str) -> Result<Config, ConfigError> {

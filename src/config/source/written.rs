@@ -1,13 +1,13 @@
 //! Sources as written in the configuration file.
 
-use super::allow::WrittenAllow;
-use super::requirements::{WrittenPodSecurity, WrittenRequire, level_or_fields};
 use super::share::{self, WrittenShare};
 use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
-use crate::source::SignatureRequirement;
-use crate::source::credentials::{AuthFiles, CredentialFiles, Username};
-use crate::source::git::Follow;
-use crate::source::http_client::HttpAccess;
+use podstead_settings::allow::WrittenAllow;
+use podstead_settings::requirements::{WrittenPodSecurity, WrittenRequire, level_or_fields};
+use podstead_source::SignatureRequirement;
+use podstead_source::credentials::{AuthFiles, CredentialFiles, Username};
+use podstead_source::git::Follow;
+use podstead_source::http_client::HttpAccess;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -220,7 +220,7 @@ pub struct WrittenSignature {
 
 impl WrittenSource {
     /// Every field of `source` written out.
-    pub(in crate::config) fn of(source: &SourceConfig) -> Self {
+    pub(crate) fn of(source: &SourceConfig) -> Self {
         let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, requirements, share, substitute, layers } =
             source;
         let (pod_security, require) = requirements.to_written();

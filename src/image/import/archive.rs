@@ -1,12 +1,12 @@
 //! One pass over an archive: documents are kept, layers are unpacked into staging.
 
 use super::super::compression::{self, Decoder};
-use super::super::digest::Digest;
 use super::super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::super::limits::{Bound, Limits, check};
 use super::super::staging::Staging;
 use super::super::tar::{Entry, EntryKind, Seekable, Source, Streamed, TarReader};
 use super::ImportError;
+use podstead_container::digest::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,10 +1,10 @@
 //! From the documents of an archive to the images in it. **Pure**.
 
-use super::super::digest::Digest;
 use super::super::document::{Configuration, Descriptor, DocumentError, Manifest, Platform, parse_saved};
 use super::super::platform;
-use super::super::reference::Reference;
 use super::archive::Documents;
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
 use std::collections::BTreeMap;
 
 /// An image of the archive.
@@ -34,7 +34,7 @@ pub(super) struct PlannedLayer {
 
 /// Reason why no image can be taken from an archive.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::image) enum PlanError {
+pub(crate) enum PlanError {
     /// Neither of the known tables of contents.
     #[error("it is neither an OCI layout (index.json) nor a docker archive (manifest.json)")]
     NoImage,

@@ -1,9 +1,6 @@
 //! The distribution protocol over HTTP: manifests, blobs, and authentication by tokens.
 
-use super::super::credentials::Credentials;
-use super::super::digest::Digest;
 use super::super::document::MANIFEST_MEDIA_TYPES;
-use super::super::reference::{DEFAULT_HOST, Reference};
 use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
 use super::origin::{self, RealmRefusal};
@@ -13,6 +10,9 @@ use super::{BlobStream, Registry, RegistryError, Who, credentials};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use podstead_container::digest::Digest;
+use podstead_container::reference::{DEFAULT_HOST, Reference};
+use podstead_runtime::credentials::Credentials;
 use reqwest::header::{ACCEPT, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -33,7 +33,7 @@ const DIGEST_HEADER: &str = "docker-content-digest";
 
 /// All registries. Connections are kept per host, for hosts differ in whom they trust.
 #[derive(Debug)]
-pub(in crate::image) struct Registries {
+pub(crate) struct Registries {
     configs: HashMap<String, RegistryConfig>,
     /// Those that are asked over http.
     plain: Arc<[String]>,
@@ -56,7 +56,7 @@ struct Host {
 
 impl Registries {
     /// `stall`: a connection that is silent for so long is given up.
-    pub(in crate::image) fn new(configs: &[RegistryConfig], stall: Duration) -> Self {
+    pub(crate) fn new(configs: &[RegistryConfig], stall: Duration) -> Self {
         let plain = configs.iter().filter(|config| config.http).map(|config| config.host.clone()).collect();
         let configs = configs.iter().map(|config| (config.host.clone(), config.clone())).collect();
         Self { configs, plain, stall, hosts: Mutex::default() }

@@ -1,10 +1,10 @@
 //! Credentials of the configuration for a registry: read anew at each pull so that rotated secrets are found.
 
-use super::super::credentials::{Credentials, parse_config};
 use super::super::registry_config::RegistryConfig;
 use super::RegistryError;
-use crate::outbound::Secret;
-use crate::telemetry::error_chain;
+use podstead_outbound::Secret;
+use podstead_runtime::credentials::{Credentials, parse_config};
+use podstead_telemetry::error_chain;
 use std::path::Path;
 
 /// Reads the secrets that `config` names.

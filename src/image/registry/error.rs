@@ -1,12 +1,12 @@
 //! Errors of registries, with the place where a person must look.
 
-use crate::outbound::{Failure, ForbiddenAddress, MAX_HEADERS, NO_TLS};
+use podstead_outbound::{Failure, ForbiddenAddress, MAX_HEADERS, NO_TLS};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Reason for a failed request to a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::image) enum RegistryError {
+pub(crate) enum RegistryError {
     /// No address for the host's name.
     #[error("cannot resolve {host}: {reason}")]
     Resolve {
@@ -166,7 +166,7 @@ pub(in crate::image) enum RegistryError {
 
 impl RegistryError {
     /// The registry itself has not answered, or something else has: an image that is present may be used.
-    pub(in crate::image) fn is_unreachable(&self) -> bool {
+    pub(crate) fn is_unreachable(&self) -> bool {
         match self {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Stalled { .. } | Self::Broken { .. } => true,
             Self::Slow { .. } | Self::TooMany { .. } | Self::TooLarge { .. } | Self::Protocol { .. } | Self::Headers { .. } => true,
@@ -180,7 +180,7 @@ impl RegistryError {
     }
 
     /// Asking again soon may help; with the pause that the registry wants.
-    pub(in crate::image) fn is_transient(&self) -> Option<Duration> {
+    pub(crate) fn is_transient(&self) -> Option<Duration> {
         match self {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } | Self::Slow { .. } => {
                 Some(Duration::ZERO)

@@ -14,12 +14,12 @@ mod transport;
 pub(super) use client::Registries;
 pub(super) use error::RegistryError;
 
-use super::credentials::Credentials;
-use super::digest::Digest;
-use super::reference::Reference;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
+use podstead_runtime::credentials::Credentials;
 use std::fmt;
 
 /// Identity of the client.

@@ -1,12 +1,12 @@
 //! Tokens: from a challenge and credentials to the value of `Authorization`.
 
-use super::super::credentials::Credentials;
 use super::RegistryError;
 use super::origin::Realm;
 use super::transport::Transport;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use podstead_runtime::credentials::Credentials;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 use serde::Deserialize;

@@ -6,7 +6,7 @@ use super::super::explain::explain;
 use super::super::registry_config::RegistryConfig;
 use super::RegistryError;
 use super::origin::{self, MAX_REDIRECTS, Realm, RedirectRefusal};
-use crate::outbound::{self, AddressGuard, GuardedResolver};
+use podstead_outbound::{self as outbound, AddressGuard, GuardedResolver};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use std::sync::{Arc, OnceLock};

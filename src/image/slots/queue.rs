@@ -9,9 +9,9 @@ const BEGUN_MAX: usize = 24;
 
 /// Transfers that run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::image) struct SlotLimits {
-    pub(in crate::image) per_host: usize,
-    pub(in crate::image) total: usize,
+pub(crate) struct SlotLimits {
+    pub(crate) per_host: usize,
+    pub(crate) total: usize,
 }
 
 /// Transfers of one host.

@@ -4,7 +4,7 @@ use super::super::tar::{Entry, EntryKind, Source, TarReader};
 use super::path::split;
 use super::xattr::{self, OPAQUE, Target};
 use super::{Meter, UnpackError, Unpacked, lossy};
-use crate::sys::remove_tree::remove_at;
+use podstead_sys::remove_tree::remove_at;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown,
     fsetxattr, ftruncate, futimens, linkat, makedev, mkdirat, mknodat, openat, openat2, statat, symlinkat, utimensat,

@@ -2,9 +2,9 @@
 
 use super::merge_keys::{ListRule, rule_of};
 use super::tree::find;
-use crate::manifest::fault::{Fault, code, quoted};
-use crate::manifest::node::{Entry, Node, Value};
-use crate::manifest::schema::{Struct, Type};
+use crate::fault::{Fault, code, quoted};
+use crate::node::{Entry, Node, Value};
+use crate::schema::{Struct, Type};
 
 /// Directive that a mapping or list replaces the existing one, or deletes it.
 pub(super) const PATCH: &str = "$patch";

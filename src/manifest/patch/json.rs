@@ -1,8 +1,8 @@
 //! JSON patches (RFC 6902) with JSON pointers (RFC 6901).
 
 use super::tree::{find, find_mut, put, same, take};
-use crate::manifest::fault::{Fault, code, quoted};
-use crate::manifest::node::{Entry, Node, Value};
+use crate::fault::{Fault, code, quoted};
+use crate::node::{Entry, Node, Value};
 use std::fmt;
 
 /// A way to a value.

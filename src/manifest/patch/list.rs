@@ -4,7 +4,7 @@
 use super::directive::PATCH;
 use super::merge_keys::ListRule;
 use super::tree::{find, same};
-use crate::manifest::node::Node;
+use crate::node::Node;
 use std::collections::VecDeque;
 
 /// An item and where it comes from.

@@ -4,7 +4,7 @@
 //! here is replaced as a whole.
 
 use super::tree::{find, same};
-use crate::manifest::node::{Node, Value};
+use crate::node::{Node, Value};
 
 /// Merge strategy of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ fn text<'a>(item: &'a Node, field: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::schema::{Type, table};
+    use crate::schema::{Type, table};
 
     #[test]
     fn every_row_names_a_list_of_the_api_and_fields_of_its_items() {

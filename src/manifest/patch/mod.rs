@@ -20,8 +20,9 @@ use super::node::{Node, Value};
 use super::object::{self, Kind};
 use super::places::{Place, Places};
 use super::schema::{self, Extent, Type};
-use super::{DEFAULT_NAMESPACE, Limits, ObjectKey, Origin, Position};
+use super::{Limits, ObjectKey};
 use json::Operation;
+use podstead_pod::{DEFAULT_NAMESPACE, Origin, Position};
 use std::fmt;
 use tree::{fits, placed, without_nulls};
 

@@ -5,12 +5,13 @@ use super::json::{self, Needs, Operation, Pointer};
 use super::target::Target;
 use super::tree::{find, placed};
 use super::{Change, KIND, Patch};
-use crate::manifest::fault::{Fault, code, quoted};
-use crate::manifest::node::{Node, Value};
-use crate::manifest::object::{self, Kind};
-use crate::manifest::places::Places;
-use crate::manifest::schema::{self, Extent, Field, Struct, Type};
-use crate::manifest::{LabelSelector, Limits, ObjectKey, Origin, Position};
+use crate::fault::{Fault, code, quoted};
+use crate::node::{Node, Value};
+use crate::object::{self, Kind};
+use crate::places::Places;
+use crate::schema::{self, Extent, Field, Struct, Type};
+use crate::{LabelSelector, Limits, ObjectKey};
+use podstead_pod::{Origin, Position};
 
 static PATCH: Struct = Struct {
     name: "Patch",
@@ -55,18 +56,18 @@ const fn field(name: &'static str, ty: Type, required: bool) -> Field {
 
 /// Content of a patch document, as far as it is valid.
 #[derive(Debug)]
-pub(in crate::manifest) struct Reading {
+pub(crate) struct Reading {
     /// Its identity; `None` where it has no name.
-    pub(in crate::manifest) key: Option<ObjectKey>,
+    pub(crate) key: Option<ObjectKey>,
     /// Its target; `None` if it is not valid.
-    pub(in crate::manifest) target: Option<Target>,
+    pub(crate) target: Option<Target>,
     /// Its problems, in no order. Their fields have `prefix`.
-    pub(in crate::manifest) faults: Vec<Fault>,
+    pub(crate) faults: Vec<Fault>,
     change: Option<Change>,
 }
 
 /// Reads a document of kind `Patch`.
-pub(in crate::manifest) fn read(node: &Node, prefix: &str, at: u32, places: Places<'_>, limits: &Limits) -> Reading {
+pub(crate) fn read(node: &Node, prefix: &str, at: u32, places: Places<'_>, limits: &Limits) -> Reading {
     let path = |field: &str| if prefix.is_empty() { field.to_owned() } else { format!("{prefix}.{field}") };
     let mut faults = schema::check(node, &PATCH, Extent::Whole, prefix, at, places, limits.max_problems).faults;
     let name = node.entry("metadata").and_then(|metadata| find(metadata.value.entries(), "name")?.as_str());
@@ -111,7 +112,7 @@ pub(in crate::manifest) fn read(node: &Node, prefix: &str, at: u32, places: Plac
 
 impl Reading {
     /// The patch, if nothing is wrong with it.
-    pub(in crate::manifest) fn into_patch(self, origin: Origin, places: Places<'_>) -> Option<Patch> {
+    pub(crate) fn into_patch(self, origin: Origin, places: Places<'_>) -> Option<Patch> {
         let (Some(key), Some(target), Some(change), true) = (self.key, self.target, self.change, self.faults.is_empty()) else {
             return None;
         };

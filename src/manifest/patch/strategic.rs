@@ -8,9 +8,9 @@ use super::directive::{self, DELETE, PATCH, REPLACE, RETAIN_KEYS};
 use super::list::{self, Merged};
 use super::merge_keys::{ListRule, MergeKey, rule_of};
 use super::tree::{self, find, find_mut, put, take};
-use crate::manifest::fault::{Fault, code, quoted};
-use crate::manifest::node::{Entry, Node, Value};
-use crate::manifest::schema::{Struct, Type};
+use crate::fault::{Fault, code, quoted};
+use crate::node::{Entry, Node, Value};
+use crate::schema::{Struct, Type};
 
 /// Lays `patch` over `original`, both of this type. The faults' places are nodes of the patch.
 pub(super) fn merge(original: Vec<Entry>, patch: Vec<Entry>, ty: &Type) -> Result<Vec<Entry>, Fault> {

@@ -1,6 +1,6 @@
 //! Selection of the objects that a patch changes.
 
-use crate::manifest::{LabelSelector, ObjectKey};
+use crate::{LabelSelector, ObjectKey};
 use std::collections::BTreeMap;
 use std::fmt;
 

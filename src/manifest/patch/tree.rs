@@ -1,6 +1,6 @@
 //! Small steps on trees that patches are made of.
 
-use crate::manifest::node::{Entry, Node, Value};
+use crate::node::{Entry, Node, Value};
 use serde_json::Number;
 
 /// The node of a key.

@@ -3,24 +3,24 @@
 use super::literal::{self, Objection};
 use super::suggest::{Ancestor, suggest};
 use super::{Struct, Type, mismatch};
-use crate::manifest::fault::{Fault, code, quoted};
-use crate::manifest::node::{Entry, Node, Value};
-use crate::manifest::places::Places;
-use crate::manifest::positions::{PathHash, PositionMapBuilder};
+use crate::fault::{Fault, code, quoted};
+use crate::node::{Entry, Node, Value};
+use crate::places::Places;
+use crate::positions::{PathHash, PositionMapBuilder};
 use std::fmt::Write as _;
 
 /// Result of the check.
 #[derive(Debug, Default)]
-pub(in crate::manifest) struct Checked {
+pub(crate) struct Checked {
     /// Everything that is wrong.
-    pub(in crate::manifest) faults: Vec<Fault>,
+    pub(crate) faults: Vec<Fault>,
     /// Positions of the fields.
-    pub(in crate::manifest) positions: PositionMapBuilder,
+    pub(crate) positions: PositionMapBuilder,
 }
 
 /// Completeness of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::manifest) enum Extent {
+pub(crate) enum Extent {
     /// Every required field is there.
     Whole,
     /// Any field may be missing, as in a patch.
@@ -29,7 +29,7 @@ pub(in crate::manifest) enum Extent {
 
 /// Holds `object` against `structure`. `prefix` is the object's path in its document, `at` where it begins, `max_faults` when to
 /// stop telling.
-pub(in crate::manifest) fn check(
+pub(crate) fn check(
     object: &Node,
     structure: &'static Struct,
     extent: Extent,

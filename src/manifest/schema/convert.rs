@@ -1,11 +1,11 @@
 //! A checked document to the JSON value that the typed object is made of.
 
 use super::{Struct, Type};
-use crate::manifest::node::{Node, Value};
+use crate::node::{Node, Value};
 use serde_json::{Map, Value as Json};
 
 /// The JSON of an object that [`super::check`] found good: without nulls, which mean absence, and with quantities as strings.
-pub(in crate::manifest) fn into_json(node: Node, structure: &'static Struct) -> Json {
+pub(crate) fn into_json(node: Node, structure: &'static Struct) -> Json {
     convert(node, &Type::Object(structure)).unwrap_or(Json::Null)
 }
 

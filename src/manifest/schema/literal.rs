@@ -18,7 +18,7 @@ pub(super) fn quantity(text: &str) -> Result<(), Objection> {
     let hint = (is_number && !text.starts_with('-')).then(|| corrected_suffix(suffix)).flatten();
     let hint = hint.map(|suffixes| suffixes.iter().map(|suffix| format!("{number}{suffix}")).collect::<Vec<_>>().join(" or "));
     let hint = hint.unwrap_or_else(|| "write a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, without a blank".to_owned());
-    Err((format!("{} is not a quantity", crate::manifest::fault::quoted(text)), Some(hint)))
+    Err((format!("{} is not a quantity", crate::fault::quoted(text)), Some(hint)))
 }
 
 fn is_exponent(suffix: &str) -> bool {
@@ -53,7 +53,7 @@ pub(super) fn time(text: &str) -> Result<(), Objection> {
     if shape && text.parse::<jiff::Timestamp>().is_ok() {
         return Ok(());
     }
-    let message = format!("{} is not a time", crate::manifest::fault::quoted(text));
+    let message = format!("{} is not a time", crate::fault::quoted(text));
     Err((message, Some("write it as 2006-01-02T15:04:05Z".to_owned())))
 }
 

@@ -1,8 +1,8 @@
 //! Messages for values of the wrong type: the value found, the expected type and the remedy.
 
 use super::Type;
-use crate::manifest::fault::quoted;
-use crate::manifest::node::{Node, Value};
+use crate::fault::quoted;
+use crate::node::{Node, Value};
 
 /// Message and hint for `node` where `ty` belongs. `raw` is how an unquoted scalar is written.
 pub(super) fn explain(node: &Node, ty: &Type, raw: Option<&str>) -> (String, Option<String>) {
@@ -26,7 +26,7 @@ fn expected(ty: &Type) -> &'static str {
 }
 
 /// Describes the value that was found.
-pub(in crate::manifest) fn found(node: &Node, raw: Option<&str>) -> String {
+pub(crate) fn found(node: &Node, raw: Option<&str>) -> String {
     match &node.value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(value) => match raw {

@@ -74,7 +74,7 @@ pub(super) fn suggest(name: &str, ancestors: &[Ancestor], path: impl Fn(&Ancesto
 }
 
 /// The nearest of `names`, if one is near enough for a typing error.
-pub(in crate::manifest) fn close_to(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub(crate) fn close_to(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let letters = letters(name);
     // Nobody mistypes a name of this length, and the comparison is quadratic.
     if letters.len() > 60 {

@@ -1,7 +1,7 @@
 //! Placeholders for encrypted values, so that the rest of a document can be checked without a key.
 
 use super::MARK;
-use crate::manifest::node::{Node, Value};
+use crate::node::{Node, Value};
 use crate::sops::is_sealed;
 
 /// Stands for a text.
@@ -11,7 +11,7 @@ const CONTENT: [(&str, bool); 3] = [("data", true), ("stringData", false), ("bin
 
 /// Stands in for what is encrypted in the content of Secrets and ConfigMaps. `false` when anything else is encrypted, too: then nothing can
 /// be said of the document.
-pub(in crate::manifest) fn conceal(node: &mut Node) -> bool {
+pub(crate) fn conceal(node: &mut Node) -> bool {
     for (object, is_secret) in objects(node) {
         for (field, is_base64) in CONTENT {
             let Value::Map(entries) = &mut object.value else { continue };
@@ -29,7 +29,7 @@ pub(in crate::manifest) fn conceal(node: &mut Node) -> bool {
 }
 
 /// Reports whether an object that is neither a Secret nor a patch of Secrets has sealed values.
-pub(in crate::manifest) fn holds_sealed_beside_secrets(node: &mut Node) -> bool {
+pub(crate) fn holds_sealed_beside_secrets(node: &mut Node) -> bool {
     let beside_metadata = |object: &Node| match &object.value {
         Value::Map(entries) => entries.iter().any(|entry| entry.key != MARK && holds_sealed(&entry.value)),
         Value::List(_) | Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Unsupported(_) => {

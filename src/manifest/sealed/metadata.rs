@@ -1,6 +1,6 @@
 //! The mapping `sops` of a document.
 
-use crate::manifest::node::{Node, Value};
+use crate::node::{Node, Value};
 use crate::sops::{Rule, RuleKind, SopsError, Wrapped};
 
 /// Recipients of one document that are looked at.

@@ -1,7 +1,8 @@
 //! Encrypted documents through the whole decoder.
 
-use crate::manifest::{Decoded, Limits, Object, Severity, decode_sealed};
 use crate::sops::{Opening, Unopened};
+use crate::{Decoded, Limits, Object, decode_sealed};
+use podstead_pod::Severity;
 
 fn closed(text: &str, unopened: Unopened) -> Decoded {
     decode_sealed("s.yaml", text.as_bytes(), &Limits::default(), &Opening { unopened, ..Opening::default() })

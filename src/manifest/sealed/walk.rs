@@ -1,8 +1,8 @@
 //! The way through a document: opens each sealed value, and adds all that counts to the MAC in the order of writing.
 
 use super::{fault, is_encrypted};
-use crate::manifest::fault::Fault;
-use crate::manifest::node::{Node, Value};
+use crate::fault::Fault;
+use crate::node::{Node, Value};
 use crate::sops::{DataKey, Mac, Plain, Rule, SopsError};
 use serde_json::Number;
 

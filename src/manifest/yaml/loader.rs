@@ -2,9 +2,9 @@
 
 use super::place::Place;
 use super::scalar;
-use crate::manifest::Limits;
-use crate::manifest::fault::{Fault, code};
-use crate::manifest::node::{Entry, Node, Value};
+use crate::Limits;
+use crate::fault::{Fault, code};
+use crate::node::{Entry, Node, Value};
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde_json::Number;
 use std::fmt;

@@ -5,7 +5,7 @@
 //! over those finds it; the text found must mean the value given, else the place stays unknown and the parent's is used.
 
 use super::scalar;
-use crate::manifest::node::Value;
+use crate::node::Value;
 
 /// Walks through the text of one document in step with the parser.
 #[derive(Debug)]

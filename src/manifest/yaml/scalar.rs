@@ -1,6 +1,6 @@
 //! Unquoted scalars as sigs.k8s.io/yaml reads them: by the rules of YAML 1.1 as go-yaml 2 has them.
 
-use crate::manifest::node::Value;
+use crate::node::Value;
 use serde_json::Number;
 
 /// Returns the value of an unquoted scalar.

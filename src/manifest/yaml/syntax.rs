@@ -1,6 +1,6 @@
 //! Syntax errors with a remedy.
 
-use crate::manifest::fault::{Fault, code};
+use crate::fault::{Fault, code};
 
 /// Messages of libyaml, and their most frequent remedies.
 const HINTS: &[(&str, &str)] = &[

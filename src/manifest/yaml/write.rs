@@ -2,8 +2,8 @@
 //! without quotes, which Kubernetes, and so this decoder, reads as booleans.
 
 use super::scalar;
-use crate::manifest::encoding::is_printable;
-use crate::manifest::node::Value as Scalar;
+use crate::encoding::is_printable;
+use crate::node::Value as Scalar;
 use serde_json::Value;
 use std::fmt::Write as _;
 

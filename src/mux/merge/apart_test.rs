@@ -2,8 +2,8 @@
 
 use super::tests::{Bench, set, short, source};
 use super::*;
-use crate::pod::sharing::tests::sharing;
-use crate::store::Set;
+use podstead_pod::testing::sharing;
+use podstead_store::Set;
 
 fn bench(sources: &[&str], known: Vec<DesiredPod>) -> Bench {
     Bench { merge: Merge::new(sharing(sources, &[]), known), ..Bench::new(&[], Vec::new()) }

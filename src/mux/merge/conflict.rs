@@ -1,8 +1,7 @@
 //! Conflicts between two manifests.
 
-use crate::manifest::Origin;
-use crate::pod::host_ports::HostPort;
-use crate::pod::{PodFullName, PodUid, SourceId};
+use podstead_pod::host_ports::HostPort;
+use podstead_pod::{Origin, PodFullName, PodUid, SourceId};
 use std::fmt;
 
 /// A manifest that claims a pod.

@@ -14,18 +14,18 @@ mod apart_test;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-pub(in crate::mux) mod tests;
+pub(crate) mod tests;
 
 pub use conflict::{Claimant, Conflict, ConflictKind};
 pub use objects::ObjectConflict;
 
-use super::{DesiredPod, PodOp, PodUpdate};
-use crate::pod::identity::seen;
-use crate::pod::objects::{ObjectName, Objects};
-use crate::pod::sharing::Sharing;
-use crate::pod::{PodFullName, PodUid, SourceId};
-use crate::store::Set;
+use super::{PodOp, PodUpdate};
 use jiff::Timestamp;
+use podstead_pod::identity::seen;
+use podstead_pod::objects::{ObjectName, Objects};
+use podstead_pod::sharing::Sharing;
+use podstead_pod::{DesiredPod, PodFullName, PodUid, SourceId};
+use podstead_store::Set;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use target::{Claim, Claims, Target, outranks};

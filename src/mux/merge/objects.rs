@@ -1,10 +1,10 @@
-//! Objects of all sources as one view. As with pods, the source that has precedence wins; see [`crate::pod::sharing`].
+//! Objects of all sources as one view. As with pods, the source that has precedence wins; see [`podstead_pod::sharing`].
 
-use crate::manifest::ObjectKey;
-use crate::pod::SourceId;
-use crate::pod::objects::{Object, ObjectKind, ObjectName, Objects};
-use crate::pod::sharing::Sharing;
-use crate::store::Set;
+use podstead_manifest::ObjectKey;
+use podstead_pod::SourceId;
+use podstead_pod::objects::{Object, ObjectKind, ObjectName, Objects};
+use podstead_pod::sharing::Sharing;
+use podstead_store::Set;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -63,11 +63,11 @@ pub(super) fn union<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mux::merge::Applied;
-    use crate::mux::merge::tests::{Bench, set, short};
-    use crate::pod::PodUid;
-    use crate::pod::objects::tests::seen as seen_by_first;
+    use crate::merge::Applied;
+    use crate::merge::tests::{Bench, set, short};
     use k8s_openapi::api::core::v1::ConfigMap;
+    use podstead_pod::PodUid;
+    use podstead_pod::testing::seen as seen_by_first;
 
     /// A SET with one pod `web` and these ConfigMaps.
     fn with_objects(source: &str, pod: &str, config_maps: &[(&str, &str)]) -> Set {

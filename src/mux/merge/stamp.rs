@@ -1,11 +1,10 @@
 //! From a claim to a desired pod: UID and the `kubernetes.io/config.*` annotations (kubelet rules A19, B3).
 
 use super::target::Claim;
-use crate::mux::DesiredPod;
-use crate::pod::hash::config_hash;
-use crate::pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_SEEN, ANNOTATION_CONFIG_SOURCE};
-use crate::pod::{Pod, PodFullName, PodUid};
 use jiff::Timestamp;
+use podstead_pod::hash::config_hash;
+use podstead_pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_SEEN, ANNOTATION_CONFIG_SOURCE};
+use podstead_pod::{DesiredPod, Pod, PodFullName, PodUid};
 use std::sync::Arc;
 
 /// The first incarnation under a UID, first seen `now`.

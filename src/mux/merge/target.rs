@@ -1,13 +1,10 @@
 //! Union of all sources: one claim per full name and, where manifests fix UIDs, one name per UID.
 
 use super::conflict::{Claimant, Conflict, ConflictKind};
-use crate::manifest::Origin;
-use crate::mux::DesiredPod;
-use crate::pod::host_ports::{HostPort, host_ports};
-use crate::pod::sharing::Sharing;
-use crate::pod::{Pod, PodFullName, PodUid, SourceId};
-use crate::source::Revision;
-use crate::store::Set;
+use podstead_pod::host_ports::{HostPort, host_ports};
+use podstead_pod::sharing::Sharing;
+use podstead_pod::{DesiredPod, Origin, Pod, PodFullName, PodUid, Revision, SourceId};
+use podstead_store::Set;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,17 +1,16 @@
 //! The rules of the merge, one by one.
 
 use super::*;
-use crate::manifest::{ObjectKey, Origin, Position};
-use crate::pod::Pod;
-use crate::source::Revision;
-use crate::store::SetPod;
+use podstead_manifest::ObjectKey;
+use podstead_pod::{Origin, Pod, Position, Revision};
+use podstead_store::SetPod;
 
-pub(in crate::mux) fn source(name: &str) -> SourceId {
+pub(crate) fn source(name: &str) -> SourceId {
     SourceId::new(name)
 }
 
 /// A SET with pods by name; `text` stands for the content.
-pub(in crate::mux) fn set(source_name: &str, pods: &[(&str, &str)]) -> Set {
+pub(crate) fn set(source_name: &str, pods: &[(&str, &str)]) -> Set {
     let pods = pods.iter().map(|(name, text)| {
         let key = ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: (*name).to_owned() };
         let origin = Origin { file: format!("{name}.yaml"), position: Position { line: 1, column: 1 } };

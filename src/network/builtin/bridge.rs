@@ -9,9 +9,9 @@
 use super::lease::Lease;
 use super::links::{LinkError, alias, delete, find};
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names, bridge_mac};
-use crate::config::AddressRange;
-use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route};
-use crate::sys::netlink::{NetlinkSocket, Protocol, Request};
+use podstead_settings::AddressRange;
+use podstead_sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route};
+use podstead_sys::netlink::{NetlinkSocket, Protocol, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Kind of the interface in the kernel.

@@ -4,12 +4,12 @@
 
 use super::names::name_bytes;
 use super::ruleset::{Elements, PodRules};
-use crate::sys::netlink::expressions::{
+use podstead_sys::netlink::expressions::{
     ARP_SENDER, ARP_SENDER_HARDWARE, Field, HARDWARE_SOURCE, ICMPV6_TARGET, ICMPV6_TYPE, IPV4_SOURCE, IPV6_SOURCE, Meta, REGISTER,
     Rule, Verdict,
 };
-use crate::sys::netlink::nftables::{Batch, Datatype, Hook, SetSpec};
-use crate::sys::netlink::rtnetlink::{Mac, octets};
+use podstead_sys::netlink::nftables::{Batch, Datatype, Hook, SetSpec};
+use podstead_sys::netlink::rtnetlink::{Mac, octets};
 use std::net::IpAddr;
 
 /// Base chains of the table.

@@ -3,9 +3,9 @@
 use super::host::SYSCTLS;
 use super::ranges::{self, Collision};
 use super::{Shared, bridge, switches, uplink};
-use crate::config::{AddressRange, NetworkMode};
-use crate::telemetry::error_chain;
-use crate::telemetry::events::{EventType, Subject};
+use podstead_settings::{AddressRange, NetworkMode};
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::{EventType, Subject};
 use std::path::Path;
 
 impl Shared {

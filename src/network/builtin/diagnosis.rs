@@ -3,11 +3,12 @@
 use super::names::Names;
 use super::rules::{Rules, Way};
 use super::{RESOLVER_ON_HOST, firewalld, firewalls, links, listeners, ranges, record, uplink};
-use crate::config::{AddressRange, Paths};
-use crate::pod::host_ports::{HostPort, Protocol};
-use crate::sys::netlink::NetlinkError;
-use crate::sys::netlink::nftables::IPV6;
-use crate::sys::netlink::rtnetlink::Link;
+use podstead_pod::host_ports::{HostPort, Protocol};
+use podstead_settings::AddressRange;
+use podstead_sys::layout::Paths;
+use podstead_sys::netlink::NetlinkError;
+use podstead_sys::netlink::nftables::IPV6;
+use podstead_sys::netlink::rtnetlink::Link;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;

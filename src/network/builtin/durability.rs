@@ -2,10 +2,10 @@
 
 use super::Shared;
 use super::record;
-use crate::network::NetworkError;
-use crate::network::record::RecordError;
-use crate::pod::PodUid;
-use crate::telemetry::error_chain;
+use crate::record::RecordError;
+use podstead_pod::PodUid;
+use podstead_runtime::NetworkError;
+use podstead_telemetry::error_chain;
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
@@ -70,12 +70,13 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{NetworkConfig, Paths};
-    use crate::network::builtin::lease::Wish;
-    use crate::network::builtin::{BuiltinNetwork, NetworkLinks, record};
-    use crate::network::{NetworkError, PodNetwork};
-    use crate::pod::{PodFullName, PodUid};
-    use crate::telemetry::EventLog;
+    use crate::builtin::lease::Wish;
+    use crate::builtin::{BuiltinNetwork, NetworkLinks, record};
+    use podstead_pod::{PodFullName, PodUid};
+    use podstead_runtime::{NetworkError, PodNetwork};
+    use podstead_settings::NetworkConfig;
+    use podstead_sys::layout::Paths;
+    use podstead_telemetry::EventLog;
     use std::fs;
     use std::sync::Arc;
 

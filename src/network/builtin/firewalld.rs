@@ -1,8 +1,8 @@
 //! Check that firewalld accepts pods. To it, pods are in the zone of all interfaces that it was told nothing about, from which nothing is
 //! passed on. It does not say so by a policy: its chain accepts at its end, after its zones have rejected. **Pure**.
 
-use crate::config::AddressRange;
-use crate::sys::netlink::sources::{Outcome, Source, SourceRule};
+use podstead_settings::AddressRange;
+use podstead_sys::netlink::sources::{Outcome, Source, SourceRule};
 
 /// Its table, of the family inet.
 pub(super) const TABLE: &str = "firewalld";

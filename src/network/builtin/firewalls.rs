@@ -7,10 +7,10 @@
 use super::Shared;
 use super::firewalld;
 use super::rules::Way;
-use crate::sys::netlink::accepting::Accepted;
-use crate::sys::netlink::nftables::{BaseChain, IPV4, IPV6};
-use crate::telemetry::error_chain;
-use crate::telemetry::events::EventType;
+use podstead_sys::netlink::accepting::Accepted;
+use podstead_sys::netlink::nftables::{BaseChain, IPV4, IPV6};
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::EventType;
 
 /// Returns true if it is a chain that `iptables -A` appends to.
 pub(super) fn is_of_iptables(chain: &BaseChain) -> bool {

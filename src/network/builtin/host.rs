@@ -5,12 +5,12 @@ use super::record;
 use super::relearn;
 use super::ruleset::{PodsRules, Switches};
 use super::{Shared, State, bridge, ranges, rules_of, switches, uplink};
-use crate::config::{AddressRange, NetworkMode};
-use crate::network::record::RecordError;
-use crate::pod::PodUid;
-use crate::sys::netlink::NetlinkError;
-use crate::telemetry::error_chain;
-use crate::telemetry::events::EventType;
+use crate::record::RecordError;
+use podstead_pod::PodUid;
+use podstead_settings::{AddressRange, NetworkMode};
+use podstead_sys::netlink::NetlinkError;
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::EventType;
 use std::path::Path;
 
 /// Directory of the network's sysctls.
@@ -248,12 +248,12 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{NetworkConfig, Paths};
-    use crate::network::builtin::lease::{Lease, Wish};
-    use crate::network::builtin::record;
-    use crate::network::builtin::{BuiltinNetwork, NetworkLinks};
-    use crate::pod::{PodFullName, PodUid};
-    use crate::telemetry::EventLog;
+    use crate::builtin::lease::{Lease, Wish};
+    use crate::builtin::{BuiltinNetwork, NetworkLinks, record};
+    use podstead_pod::{PodFullName, PodUid};
+    use podstead_settings::NetworkConfig;
+    use podstead_sys::layout::Paths;
+    use podstead_telemetry::EventLog;
     use std::fs;
     use std::path::Path;
     use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Assignment of addresses and host ports to pods. **Pure**.
 
-use crate::config::AddressRange;
-use crate::pod::host_ports::HostPort;
-use crate::pod::{PodFullName, PodUid};
+use podstead_pod::host_ports::HostPort;
+use podstead_pod::{PodFullName, PodUid};
+use podstead_settings::AddressRange;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -176,7 +176,7 @@ fn fits(lease: &Lease, ranges: &[AddressRange]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::host_ports::Protocol;
+    use podstead_pod::host_ports::Protocol;
     use proptest::prelude::*;
 
     fn ranges(texts: &[&str]) -> Vec<AddressRange> {

@@ -4,9 +4,9 @@ use super::names::Names;
 use super::rules::Rules;
 use super::ruleset::Switches;
 use super::{bridge, links, record, tracked};
-use crate::config::Paths;
-use crate::pod::host_ports::Protocol;
-use crate::telemetry::error_chain;
+use podstead_pod::host_ports::Protocol;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::error_chain;
 use std::collections::BTreeSet;
 use std::error::Error;
 

@@ -9,10 +9,10 @@
 use super::bridge;
 use super::lease::Lease;
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names, POD_INTERFACE, gateway, macs};
-use crate::config::AddressRange;
-use crate::pod::PodFullName;
-use crate::sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route, VethEnd};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_pod::PodFullName;
+use podstead_settings::AddressRange;
+use podstead_sys::netlink::rtnetlink::{self, Ipv4Setting, LO, Link, LinkSettings, Route, VethEnd};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

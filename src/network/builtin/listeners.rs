@@ -1,7 +1,7 @@
 //! Listening sockets of the host: a hostPort must not take a port from a service of the host.
 
-use crate::pod::host_ports::{HostPort, Protocol};
-use crate::sys::netlink::{self, NetlinkError, NetlinkSocket, listening};
+use podstead_pod::host_ports::{HostPort, Protocol};
+use podstead_sys::netlink::{self, NetlinkError, NetlinkSocket, listening};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -110,7 +110,7 @@ fn hex_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Name of the listener that conflicts with a port; `None` if there is none, or if it cannot be determined. `is_own` as for [`in_the_way`].
-pub(in crate::network) fn owner_of(root: &Path, port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> Option<String> {
+pub(crate) fn owner_of(root: &Path, port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> Option<String> {
     let listener = in_the_way(port, is_own).ok().flatten()?;
     Some(owner(root, &listener).unwrap_or_else(|| "a service on this host".to_owned()))
 }

@@ -5,11 +5,11 @@ use super::lease::Lease;
 use super::links::{self, LinkError, Wanted};
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names};
 use super::{Shared, is_on_loopback};
-use crate::pod::PodUid;
-use crate::sys::netlink::rtnetlink::{self, Link, Reached, UP};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
-use crate::telemetry::error_chain;
-use crate::telemetry::events::{EventType, Subject};
+use podstead_pod::PodUid;
+use podstead_sys::netlink::rtnetlink::{self, Link, Reached, UP};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::{EventType, Subject};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Names of podstead's objects in the kernel, and the addresses that are the same on every host. **Pure**.
 
-use crate::sys::netlink::rtnetlink::Mac;
+use podstead_sys::netlink::rtnetlink::Mac;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The pod's interface.
@@ -8,13 +8,13 @@ pub(super) const POD_INTERFACE: &str = "eth0";
 
 /// The host, as pods see it over IPv4. Every pod interface of the host has it. Link-local, so that no uplink's range can collide with it,
 /// and of the part of that block from which no host picks an address for itself (RFC 3927).
-pub(in crate::network) const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 0, 1);
+pub(crate) const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 0, 1);
 
 /// The host, as pods see it over IPv6: for services, and as the source of what the host sends to pods.
-pub(in crate::network) const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfd70, 0x6f64, 0x7374, 0, 0, 0, 0, 1);
+pub(crate) const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfd70, 0x6f64, 0x7374, 0, 0, 0, 0, 1);
 
 /// Address of the resolver for pods on the host's network: of the loopback network, of which every host has every address.
-pub(in crate::network) const RESOLVER_ON_HOST: Ipv4Addr = Ipv4Addr::new(127, 112, 115, 53);
+pub(crate) const RESOLVER_ON_HOST: Ipv4Addr = Ipv4Addr::new(127, 112, 115, 53);
 
 /// The next hop of pods over IPv6.
 pub(super) const NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
@@ -98,7 +98,7 @@ pub(super) const fn gateway(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AddressRange;
+    use podstead_settings::AddressRange;
 
     #[test]
     fn interface_names_fit_into_the_kernels_field() {

@@ -2,9 +2,9 @@
 
 use super::names::{Names, RANGES_V4, RANGES_V6};
 use super::record::ChosenRanges;
-use crate::config::{AddressRange, NetworkConfig};
-use crate::sys::netlink::rtnetlink::{self, Link, Reached};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_settings::{AddressRange, NetworkConfig};
+use podstead_sys::netlink::rtnetlink::{self, Link, Reached};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::net::IpAddr;
 
 /// Reason why there is no range.

@@ -1,10 +1,11 @@
 //! The network's records on disk: leases, ranges, switches.
 
 use super::lease::Lease;
-use crate::config::{AddressRange, NetworkMode, Paths};
-use crate::network::record::{self, Found, Proof, RecordError};
-use crate::pod::PodUid;
-use crate::sys::atomic_file;
+use crate::record::{self, Found, Proof, RecordError};
+use podstead_pod::PodUid;
+use podstead_settings::{AddressRange, NetworkMode};
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -96,7 +97,7 @@ pub(super) fn write_switches(paths: &Paths, switches: ThrownSwitches) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::PodFullName;
+    use podstead_pod::PodFullName;
 
     #[test]
     fn leases_are_found_again_and_what_is_damaged_is_told_apart() {

@@ -3,10 +3,11 @@
 use super::lease::Lease;
 use super::links::{self, LinkError};
 use super::names::{Names, POD_INTERFACE};
-use crate::config::{AddressRange, Paths};
-use crate::pod::{PodFullName, PodUid};
-use crate::sys::netlink::rtnetlink::{self, Link};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_pod::{PodFullName, PodUid};
+use podstead_settings::AddressRange;
+use podstead_sys::layout::Paths;
+use podstead_sys::netlink::rtnetlink::{self, Link};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;

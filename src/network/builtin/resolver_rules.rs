@@ -2,9 +2,9 @@
 
 use super::names::{RESOLVER_ON_HOST, name_bytes};
 use super::ruleset::FAMILIES;
-use crate::sys::netlink::expressions::{DESTINATION_PORT, IPV4_DESTINATION, Meta, REGISTER, Verdict};
-use crate::sys::netlink::nftables::{Batch, IPV4};
-use crate::sys::netlink::rtnetlink::octets;
+use podstead_sys::netlink::expressions::{DESTINATION_PORT, IPV4_DESTINATION, Meta, REGISTER, Verdict};
+use podstead_sys::netlink::nftables::{Batch, IPV4};
+use podstead_sys::netlink::rtnetlink::octets;
 
 /// TCP and UDP.
 const OF_RESOLVER: [u8; 2] = [6, 17];

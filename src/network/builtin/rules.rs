@@ -5,11 +5,11 @@ use super::record::ThrownSwitches;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
 use super::tracked::{self, Leads, moved_ports};
 use super::{firewalld, firewalls};
-use crate::config::AddressRange;
-use crate::pod::PodUid;
-use crate::sys::netlink::accepting::{self, Accepted};
-use crate::sys::netlink::nftables::{self, BaseChain};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
+use podstead_pod::PodUid;
+use podstead_settings::AddressRange;
+use podstead_sys::netlink::accepting::{self, Accepted};
+use podstead_sys::netlink::nftables::{self, BaseChain};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
 use std::collections::BTreeSet;
 
 /// Direction of packets (`NF_INET_*`).

@@ -5,15 +5,15 @@
 use super::bridged::{self, Port};
 use super::names::{GATEWAY_V4, GATEWAY_V6, Names, name_bytes};
 use super::resolver_rules::{add_guard_of_resolver, add_resolver};
-use crate::pod::PodUid;
-use crate::pod::host_ports::HostPort;
-use crate::sys::netlink::Request;
-use crate::sys::netlink::expressions::{
+use podstead_pod::PodUid;
+use podstead_pod::host_ports::HostPort;
+use podstead_sys::netlink::Request;
+use podstead_sys::netlink::expressions::{
     DESTINATION_NAT, DESTINATION_PORT, ESTABLISHED_OR_RELATED, Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE,
     Meta, REGISTER, Rule, Verdict,
 };
-use crate::sys::netlink::nftables::{BRIDGE, Batch, Datatype, Element, Hook, INET, IPV4, IPV6, SetSpec};
-use crate::sys::netlink::rtnetlink::octets;
+use podstead_sys::netlink::nftables::{BRIDGE, Batch, Datatype, Element, Hook, INET, IPV4, IPV6, SetSpec};
+use podstead_sys::netlink::rtnetlink::octets;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -436,8 +436,8 @@ fn padded(part: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::host_ports::Protocol;
-    use crate::sys::netlink::answers;
+    use podstead_pod::host_ports::Protocol;
+    use podstead_sys::netlink::answers;
 
     fn pod(slot: u8, ports: &[(Option<&str>, u16)]) -> PodRules {
         PodRules {

@@ -3,8 +3,8 @@
 //! Thrown only when they are not, noted before they are thrown, and never thrown back: pods outlive the daemon. A restart of the host does.
 
 use super::record::{self, ThrownSwitches};
-use crate::config::Paths;
-use crate::network::record::RecordError;
+use crate::record::RecordError;
+use podstead_sys::layout::Paths;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

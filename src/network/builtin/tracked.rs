@@ -5,12 +5,12 @@
 //! port.
 
 use super::ruleset::PodRules;
-use crate::config::AddressRange;
-use crate::network::{GATEWAYS, assigned_ips};
-use crate::pod::host_ports::Protocol as PortProtocol;
-use crate::sys::netlink::conntrack::{self, Connection};
-use crate::sys::netlink::nftables::{IPV4, IPV6};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use crate::{GATEWAYS, assigned_ips};
+use podstead_pod::host_ports::Protocol as PortProtocol;
+use podstead_settings::AddressRange;
+use podstead_sys::netlink::conntrack::{self, Connection};
+use podstead_sys::netlink::nftables::{IPV4, IPV6};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -92,7 +92,7 @@ pub(super) fn forget(leads: &Leads, ranges: &[AddressRange]) -> Result<(), Netli
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::host_ports::HostPort;
+    use podstead_pod::host_ports::HostPort;
 
     fn pod(address: &str, port: u16, protocol: PortProtocol) -> PodRules {
         let port = HostPort { protocol, host_ip: None, host_port: port, container_port: 53 };

@@ -1,8 +1,8 @@
 //! The uplink: the MTU of its interfaces.
 
 use super::names::Names;
-use crate::sys::netlink::rtnetlink::{self, Link};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_sys::netlink::rtnetlink::{self, Link};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 
 /// IPv6 does not work with less.
 const LEAST_MTU: u32 = 1280;

@@ -2,11 +2,11 @@
 //! firewall that is installed later.
 
 use super::Shared;
-use crate::sys::netlink::accepting::concerns_pods;
-use crate::sys::netlink::nftables::{CHANGES, is_removal};
-use crate::sys::netlink::notifications::Notifications;
-use crate::sys::netlink::{NetlinkError, Protocol};
-use crate::telemetry::error_chain;
+use podstead_sys::netlink::accepting::concerns_pods;
+use podstead_sys::netlink::nftables::{CHANGES, is_removal};
+use podstead_sys::netlink::{NetlinkError, Protocol};
+use podstead_sys_async::notifications::Notifications;
+use podstead_telemetry::error_chain;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -134,7 +134,7 @@ fn content(path: &Path) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::error_chain;
+    use podstead_telemetry::error_chain;
 
     fn conf(name: &str) -> String {
         format!("{{\"cniVersion\": \"1.0.0\", \"name\": \"{name}\", \"type\": \"bridge\"}}")
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_examples_are_networks() {
-        let mut directory = Directory::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/network/cni").into());
+        let mut directory = Directory::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/network/cni").into());
         let (first, troubles) = directory.first().unwrap();
         assert!(troubles.is_empty(), "{troubles:?}");
         assert!(first.is_capable("portMappings") && first.is_capable("bandwidth"));

@@ -61,7 +61,7 @@ fn empty_in(directory: &Path) -> io::Result<Vec<IpAddr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::cni::spec::conflist::Form;
+    use crate::cni::spec::conflist::Form;
 
     #[test]
     fn addresses_of_nobody_are_given_back_and_no_others() {

@@ -1,9 +1,9 @@
 //! Content of a pod's network namespace.
 
-use crate::pod::networks::FIRST_INTERFACE;
-use crate::sys::loopback::set_loopback_up;
-use crate::sys::netlink::rtnetlink::{self, Link};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_pod::networks::FIRST_INTERFACE;
+use podstead_sys::loopback::set_loopback_up;
+use podstead_sys::netlink::rtnetlink::{self, Link};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;

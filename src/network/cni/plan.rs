@@ -14,7 +14,7 @@ use super::spec::report::InterfaceReport;
 use super::spec::result::CniResult;
 use super::spec::version::CniVersion;
 use super::wish::Wish;
-use crate::pod::networks::FIRST_INTERFACE;
+use podstead_pod::networks::FIRST_INTERFACE;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,10 +3,10 @@
 use super::connect::failed;
 use super::record::PodRecord;
 use super::{Shared, lock};
-use crate::network::NetworkError;
-use crate::network::builtin::listeners;
-use crate::pod::host_ports::HostPort;
-use crate::pod::{PodFullName, PodUid};
+use crate::builtin::listeners;
+use podstead_pod::host_ports::HostPort;
+use podstead_pod::{PodFullName, PodUid};
+use podstead_runtime::NetworkError;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::plan::Attachment;
 use super::routes::Lead;
-use crate::config::Paths;
-use crate::network::record::{self, Found, Proof, RecordError};
-use crate::pod::host_ports::HostPort;
-use crate::pod::{PodFullName, PodUid};
+use crate::record::{self, Found, Proof, RecordError};
+use podstead_pod::host_ports::HostPort;
+use podstead_pod::{PodFullName, PodUid};
+use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 

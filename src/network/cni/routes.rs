@@ -4,10 +4,10 @@
 //!   what leads to other pods and the host by the first interface ---> the new default route ---> the others away
 //! ```
 
-use crate::network::OwnRoute;
-use crate::pod::networks::FIRST_INTERFACE;
-use crate::sys::netlink::rtnetlink::{self, DefaultRoute, Link, Route};
-use crate::sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use podstead_pod::networks::FIRST_INTERFACE;
+use podstead_runtime::OwnRoute;
+use podstead_sys::netlink::rtnetlink::{self, DefaultRoute, Link, Route};
+use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;

@@ -3,10 +3,10 @@
 use super::plan::Attachment;
 use super::spec::report::{self, InterfaceReport};
 use super::spec::result::{CniResult, ResultDns};
-use crate::config::NetworkKind;
-use crate::network::PodNetworkStatus;
-use crate::pod::host_files::{NetworkDns, ResolvConf};
-use crate::pod::networks::FIRST_INTERFACE;
+use podstead_pod::host_files::{NetworkDns, ResolvConf};
+use podstead_pod::networks::FIRST_INTERFACE;
+use podstead_runtime::PodNetworkStatus;
+use podstead_settings::NetworkKind;
 use std::net::IpAddr;
 
 /// Network name of the pod's first interface where podstead makes it.

@@ -3,7 +3,7 @@
 //! They are known by the variable that every plugin and whatever it starts has in its environment: the container's identity, which is the
 //! pod's UID.
 
-use crate::sys::pidfd;
+use podstead_sys::pidfd;
 use std::fs;
 use std::time::Duration;
 

@@ -5,11 +5,11 @@ use super::spec::capability::{
 };
 use super::spec::conflist::Conflist;
 use super::spec::invocation::{Ask, Place};
-use crate::pod::host_ports::{self, EGRESS_BANDWIDTH, HostPort, INGRESS_BANDWIDTH, Protocol, host_ports};
-use crate::pod::networks::{
+use podstead_pod::host_ports::{self, EGRESS_BANDWIDTH, HostPort, INGRESS_BANDWIDTH, Protocol, host_ports};
+use podstead_pod::networks::{
     self, DEFAULT_NETWORK, FIRST_INTERFACE, NETWORKS, SelectedBandwidth, SelectedPort, Selection, SelectionError,
 };
-use crate::pod::{Pod, PodFullName, PodUid};
+use podstead_pod::{Pod, PodFullName, PodUid};
 use std::net::IpAddr;
 
 /// Reason why a request cannot be met.

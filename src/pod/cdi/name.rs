@@ -73,7 +73,7 @@ pub fn annotated(annotations: Option<&BTreeMap<String, String>>) -> Result<Vec<D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::Pod;
+    use crate::Pod;
 
     #[test]
     fn names_have_a_vendor_a_class_and_a_device() {

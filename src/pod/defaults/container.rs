@@ -1,7 +1,7 @@
 //! Defaults inside a container.
 
 use super::{set, set_number};
-use crate::pod::containers::{image_tag_is_latest, text};
+use crate::containers::{image_tag_is_latest, text};
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, EphemeralContainer, HTTPGetAction, Lifecycle, ObjectFieldSelector, Probe,
     ResourceRequirements,

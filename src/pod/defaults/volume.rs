@@ -2,7 +2,7 @@
 
 use super::container::{default_field_reference, pull_policy};
 use super::{set, set_number};
-use crate::pod::containers::text;
+use crate::containers::text;
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, EmptyDirVolumeSource, Volume, VolumeProjection};
 
 /// 0644.

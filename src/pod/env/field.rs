@@ -1,8 +1,8 @@
 //! `fieldRef`: values of the pod for its containers.
 
 use super::EnvFacts;
-use crate::pod::Pod;
-use crate::pod::containers::{spec, text};
+use crate::Pod;
+use crate::containers::{spec, text};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -99,7 +99,7 @@ fn joined(ips: &[IpAddr]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::NodeName;
+    use crate::NodeName;
 
     #[test]
     fn every_path_has_the_value_of_its_field() {

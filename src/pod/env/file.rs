@@ -11,7 +11,7 @@ use super::EnvError;
 use k8s_openapi::api::core::v1::{Container, FileKeySelector};
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::containers::list;
+use crate::containers::list;
 
 /// Content of the files that a container's variables refer to, by volume and path; `None` for a missing file.
 pub type EnvFiles = BTreeMap<(String, String), Option<Vec<u8>>>;

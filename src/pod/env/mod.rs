@@ -188,8 +188,8 @@ fn variable_value(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::Objects;
-    use crate::pod::objects::tests::{seen, view};
+    use crate::objects::Objects;
+    use crate::testing::{seen, view};
 
     fn pod(container: &str) -> Pod {
         let yaml = format!(

@@ -1,10 +1,10 @@
 //! `envFrom`, `configMapKeyRef` and `secretKeyRef`: variables from objects.
 
-use crate::pod::containers::{list, text};
-use crate::pod::objects::{
+use crate::containers::{list, text};
+use crate::objects::{
     Fingerprint, FingerprintKey, Fingerprinting, NotText, ObjectError, ObjectKind, ObjectName, SourceView, namespace_of,
 };
-use crate::pod::{Pod, validate};
+use crate::{Pod, validate};
 use k8s_openapi::api::core::v1::{Container, EnvFromSource, EnvVarSource};
 
 /// Keys of an object that an `envFrom` leaves out.
@@ -128,8 +128,8 @@ pub fn object_environment(pod: &Pod, container: &Container, objects: SourceView<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::Objects;
-    use crate::pod::objects::tests::{seen, view};
+    use crate::objects::Objects;
+    use crate::testing::{seen, view};
 
     const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m}, data: {a: one, b: two}}
 ---

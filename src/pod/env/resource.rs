@@ -1,9 +1,9 @@
 //! `resourceFieldRef`: a container's requests and limits as numbers.
 
 use super::EnvFacts;
-use crate::pod::containers::{self, text};
-use crate::pod::quantity::Amount;
-use crate::pod::{Pod, resources};
+use crate::containers::{self, text};
+use crate::quantity::Amount;
+use crate::{Pod, resources};
 use k8s_openapi::api::core::v1::{Container, ResourceFieldSelector};
 
 /// Reason why a resource reference has no value.
@@ -24,13 +24,13 @@ pub enum ResourceFieldError {
 
 /// Kind of a container's amount: limit or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pod) enum Bound {
+pub(crate) enum Bound {
     Limit,
     Request,
 }
 
 /// `limits.cpu` as bound and resource name.
-pub(in crate::pod) fn parse_resource(resource: &str) -> Result<(Bound, &str), ResourceFieldError> {
+pub(crate) fn parse_resource(resource: &str) -> Result<(Bound, &str), ResourceFieldError> {
     let (bound, name) = match resource.split_once('.') {
         Some(("limits", name)) => (Bound::Limit, name),
         Some(("requests", name)) => (Bound::Request, name),
@@ -89,7 +89,7 @@ fn allocatable(resource: &str, facts: &EnvFacts) -> Amount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::NodeName;
+    use crate::NodeName;
 
     fn value(selector: &str) -> Result<String, ResourceFieldError> {
         let pod: Pod = serde_yaml::from_str(

@@ -1,9 +1,9 @@
 //! One file of the downward API.
 
 use super::ProjectionProblem;
-use crate::pod::Pod;
-use crate::pod::containers::{self, text};
-use crate::pod::env::{EnvFacts, ResourceFieldError, field_ref_value, resource_field_value};
+use crate::Pod;
+use crate::containers::{self, text};
+use crate::env::{EnvFacts, ResourceFieldError, field_ref_value, resource_field_value};
 use k8s_openapi::api::core::v1::DownwardAPIVolumeFile;
 use std::collections::BTreeMap;
 use std::fmt::Write;

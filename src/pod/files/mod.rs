@@ -136,9 +136,9 @@ fn project(volume: &Volume, projecting: &mut Projecting<'_>) -> Result<(), Proje
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::NodeName;
-    use crate::pod::objects::Objects;
-    use crate::pod::objects::tests::{seen, view};
+    use crate::NodeName;
+    use crate::objects::Objects;
+    use crate::testing::{seen, view};
 
     const OBJECTS: &str = "{kind: ConfigMap, metadata: {name: m}, data: {a: one, b: two}, binaryData: {raw: /wA=}}
 ---
@@ -163,7 +163,7 @@ mod tests {
                 volumes: [{{name: plain, emptyDir: {{}}}}, {{name: v, {volume}}}, {{name: unused, secret: {{secretName: none}}}}]}}}}"
         );
         let mut pod: Pod = serde_yaml::from_str(&pod).unwrap();
-        crate::pod::defaults::apply(&mut pod);
+        crate::defaults::apply(&mut pod);
         let [projection] = projections(&pod, seen(objects), &facts()).try_into().unwrap();
         projection
     }

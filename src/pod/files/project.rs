@@ -1,9 +1,9 @@
 //! Collecting the files of one volume.
 
 use super::{ProjectionProblem, VolumeFile, VolumeFiles, downward};
-use crate::pod::Pod;
-use crate::pod::env::EnvFacts;
-use crate::pod::objects::{ObjectError, ObjectKind, ObjectName, SourceView, namespace_of};
+use crate::Pod;
+use crate::env::EnvFacts;
+use crate::objects::{ObjectError, ObjectKind, ObjectName, SourceView, namespace_of};
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath};
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! Hash of a container's definition.
 
 use super::projection::{Projection, digest, without_zeros};
-use crate::pod::containers::{self, list, spec, text};
-use crate::pod::env::FieldRef;
-use crate::pod::identity::STAMPED_ANNOTATIONS;
-use crate::pod::security::apparmor_annotation;
-use crate::pod::{Pod, cdi, resources};
+use crate::containers::{self, list, spec, text};
+use crate::env::FieldRef;
+use crate::identity::STAMPED_ANNOTATIONS;
+use crate::security::apparmor_annotation;
+use crate::{Pod, cdi, resources};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, Lifecycle, PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext, VolumeMount,
 };

@@ -1,8 +1,8 @@
 //! Hash of a sandbox's definition.
 
 use super::projection::{Projection, digest};
-use crate::pod::Pod;
-use crate::pod::containers::spec;
+use crate::Pod;
+use crate::containers::spec;
 use k8s_openapi::api::core::v1::PodSpec;
 
 /// Hash of what the sandbox is made from: its namespaces, its names and its sysctls. When it differs, the pod gets a new sandbox.

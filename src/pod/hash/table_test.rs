@@ -1,7 +1,7 @@
 //! Field by field: what its edit restarts. A field of the API without a row fails.
 
 use super::{container_hash, sandbox_hash};
-use crate::pod::{Pod, defaults};
+use crate::{Pod, defaults};
 use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, SecurityContext};
 use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};

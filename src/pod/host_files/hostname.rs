@@ -1,7 +1,7 @@
 //! The pod's host name (kubelet rule D23). A pod on the host's network has the host's UTS namespace, and these names are not used.
 
-use crate::pod::Pod;
-use crate::pod::containers::{spec, text};
+use crate::Pod;
+use crate::containers::{spec, text};
 
 /// The domain of pods with a subdomain, where no cluster says otherwise.
 pub const DEFAULT_CLUSTER_DOMAIN: &str = "cluster.local";

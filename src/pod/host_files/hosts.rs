@@ -1,8 +1,8 @@
 //! `/etc/hosts` (kubelet rule D21).
 
 use super::hostname::Hostname;
-use crate::pod::Pod;
-use crate::pod::containers::{list, spec};
+use crate::Pod;
+use crate::containers::{list, spec};
 use std::net::IpAddr;
 
 const OWN: &str = "\
@@ -45,7 +45,7 @@ fn line(file: &mut String, ip: &str, names: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::host_files::hostname;
+    use crate::host_files::hostname;
 
     fn file(fields: &str, ips: &[&str]) -> String {
         let pod: Pod =

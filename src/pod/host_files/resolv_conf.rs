@@ -1,7 +1,7 @@
 //! `/etc/resolv.conf` (kubelet rule D22).
 
-use crate::pod::Pod;
-use crate::pod::containers::{list, spec, text};
+use crate::Pod;
+use crate::containers::{list, spec, text};
 use k8s_openapi::api::core::v1::PodDNSConfigOption;
 use std::fmt;
 use std::net::IpAddr;

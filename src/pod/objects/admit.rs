@@ -1,7 +1,7 @@
 //! From a manifest's ConfigMap or Secret to one that pods may refer to.
 
-use crate::pod::field::{FieldProblem, Problems};
-use crate::pod::validate;
+use crate::field::{FieldProblem, Problems};
+use crate::validate;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 

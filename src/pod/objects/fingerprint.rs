@@ -38,27 +38,30 @@ impl Fingerprint {
 }
 
 /// Takes values one after the other.
-pub(crate) struct Fingerprinting(hmac::Context);
+#[derive(Debug)]
+pub struct Fingerprinting(hmac::Context);
 
 impl Fingerprinting {
-    pub(crate) fn new(key: &FingerprintKey) -> Self {
+    /// Starts a fingerprint with this host's key.
+    pub fn new(key: &FingerprintKey) -> Self {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &key.0));
         context.update(b"podstead environment 1\n");
         Self(context)
     }
 
     /// Adds a text, told apart from its neighbours.
-    pub(crate) fn add(&mut self, text: &str) {
+    pub fn add(&mut self, text: &str) {
         self.0.update(&text.len().to_le_bytes());
         self.0.update(text.as_bytes());
     }
 
     /// Adds the number of what follows, or that nothing does.
-    pub(in crate::pod) fn count(&mut self, number: usize) {
+    pub fn count(&mut self, number: usize) {
         self.0.update(&number.to_le_bytes());
     }
 
-    pub(crate) fn finish(self, is_sure: bool) -> Fingerprint {
+    /// The fingerprint of all texts that were added.
+    pub fn finish(self, is_sure: bool) -> Fingerprint {
         let tag = self.0.sign();
         Fingerprint { value: hex::encode(tag.as_ref().get(..16).unwrap_or_default()), is_sure }
     }

@@ -1,6 +1,6 @@
 //! ConfigMaps and Secrets that stand beside the pods, as pods see them: one immutable view over all sources. **Pure**.
 //!
-//! The mux makes an [`Objects`] of what the sources deliver; [`references`] says which of them a pod names; [`mod@crate::pod::env`] and
+//! The mux makes an [`Objects`] of what the sources deliver; [`references`] says which of them a pod names; [`mod@crate::env`] and
 //! volumes read what it says. No text of this module, nor any `Debug`, shows what a Secret holds.
 
 mod admit;
@@ -10,10 +10,10 @@ mod reference;
 mod seen;
 
 pub use admit::{admit_claim, admit_config_map, admit_secret};
-pub(crate) use fingerprint::Fingerprinting;
+pub use fingerprint::Fingerprinting;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use object::{NotText, Object};
-pub(in crate::pod) use reference::namespace_of;
+pub(crate) use reference::namespace_of;
 pub use reference::references;
 pub use seen::SourceView;
 
@@ -237,52 +237,9 @@ impl Objects {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::sync::LazyLock;
-
-    /// The view of pods of the first source.
-    pub(crate) fn seen(objects: &Objects) -> SourceView<'_> {
-        static NOBODY: LazyLock<SourceId> = LazyLock::new(|| SourceId::new("nobody"));
-        objects.seen_by(objects.sharing.order().next().unwrap_or(&NOBODY))
-    }
-
-    /// A view from YAML documents, one list of documents per source; a source without a list has not delivered.
-    pub(crate) fn view(sources: &[(&str, Option<&str>)]) -> Objects {
-        let ids: Vec<SourceId> = sources.iter().map(|(id, _)| SourceId::new(*id)).collect();
-        shared_view(&Sharing::from(ids), sources)
-    }
-
-    /// The same with sources that share in this way.
-    pub(crate) fn shared_view(sharing: &Sharing, sources: &[(&str, Option<&str>)]) -> Objects {
-        let documents_of =
-            |source: &SourceId| sources.iter().find(|(id, _)| *id == source.as_str()).and_then(|(_, documents)| *documents);
-        let mut view = Objects::new(Arc::new(sharing.clone()), |source| documents_of(source).is_some());
-        for source in sharing.order() {
-            let documents = documents_of(source);
-            for document in documents.unwrap_or_default().split("---").filter(|document| !document.trim().is_empty()) {
-                let value: serde_json::Value = serde_yaml::from_str(document).unwrap();
-                let (kind, object) = match value["kind"].as_str().unwrap() {
-                    "ConfigMap" => (
-                        ObjectKind::ConfigMap,
-                        Object::ConfigMap(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap())),
-                    ),
-                    "PersistentVolumeClaim" => (
-                        ObjectKind::PersistentVolumeClaim,
-                        Object::PersistentVolumeClaim(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap())),
-                    ),
-                    _ => (ObjectKind::Secret, Object::Secret(std::sync::Arc::new(serde_json::from_value(value.clone()).unwrap()))),
-                };
-                let text = |field: &str| value["metadata"][field].as_str().unwrap_or("default").to_owned();
-                view.add(source, ObjectName { kind, namespace: text("namespace"), name: text("name") }, object);
-            }
-        }
-        view
-    }
-
-    pub(crate) fn config_map(name: &str, data: &str) -> String {
-        format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {data}}}")
-    }
+    use crate::testing::{config_map, seen, view};
 
     fn name(name: &str) -> ObjectName {
         ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.into() }

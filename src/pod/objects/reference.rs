@@ -1,14 +1,13 @@
 //! Objects that a pod refers to.
 
 use super::{ObjectKind, ObjectName};
-use crate::pod::Pod;
-use crate::pod::containers::{self, list, spec, text};
-use crate::pod::pull_secrets;
+use crate::containers::{self, list, spec, text};
+use crate::{Pod, pull_secrets};
 use k8s_openapi::api::core::v1::{Container, Volume};
 use std::collections::BTreeSet;
 
 /// The namespace that a pod's references are looked up in.
-pub(in crate::pod) fn namespace_of(pod: &Pod) -> &str {
+pub(crate) fn namespace_of(pod: &Pod) -> &str {
     match text(&pod.metadata.namespace) {
         "" => "default",
         namespace => namespace,

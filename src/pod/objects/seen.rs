@@ -1,7 +1,7 @@
 //! Objects as pods of one source see them.
 
 use super::{Held, ObjectError, ObjectName, Objects};
-use crate::pod::SourceId;
+use crate::SourceId;
 use std::collections::BTreeSet;
 
 /// The view of pods of one source.
@@ -84,9 +84,8 @@ impl<'a> SourceView<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::objects::ObjectKind;
-    use crate::pod::objects::tests::{config_map, shared_view};
-    use crate::pod::sharing::tests::sharing;
+    use crate::objects::ObjectKind;
+    use crate::testing::{config_map, shared_view, sharing};
 
     fn name(kind: ObjectKind) -> ObjectName {
         ObjectName { kind, namespace: "default".into(), name: "m".into() }

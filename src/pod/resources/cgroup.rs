@@ -2,8 +2,7 @@
 
 use super::pod_level::pod_level_limits;
 use super::{Amounts, CgroupResources, QosClass, amount, effective_limit, limits, pod_limits, pod_requests, qos_class, requests};
-use crate::pod::Pod;
-use crate::pod::containers;
+use crate::{Pod, containers};
 use k8s_openapi::api::core::v1::Container;
 
 /// `cpu.cfs_period_us`.
@@ -86,7 +85,7 @@ fn hugepage_limits(limits: &Amounts) -> Vec<(String, u64)> {
     limits
         .iter()
         .filter_map(|(name, amount)| {
-            let size = name.strip_prefix(HUGEPAGES)?.parse::<crate::pod::quantity::Amount>().ok()?;
+            let size = name.strip_prefix(HUGEPAGES)?.parse::<crate::quantity::Amount>().ok()?;
             Some((kernel_page_size(u64::try_from(size.value()).ok()?), u64::try_from(amount.value()).ok()?))
         })
         .collect()

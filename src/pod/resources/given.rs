@@ -1,8 +1,9 @@
 //! Resources of one container, and the effect of changing them.
 
 use super::{Amounts, CgroupResources, container_cgroup};
-use crate::pod::containers::list;
-use crate::pod::{Pod, quantity::Amount};
+use crate::Pod;
+use crate::containers::list;
+use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::Container;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
@@ -109,7 +110,7 @@ impl CgroupResources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::containers;
+    use crate::containers;
 
     fn given(resources: &str) -> ContainerResources {
         let pod: Pod = serde_yaml::from_str(&format!("{{spec: {{containers: [{{name: a, resources: {resources}}}]}}}}")).unwrap();

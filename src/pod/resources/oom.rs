@@ -2,8 +2,8 @@
 
 use super::pod_level::memory_beyond_containers;
 use super::{QosClass, amount, qos_class, requests};
-use crate::pod::Pod;
-use crate::pod::containers::{self, ContainerKind, spec, text};
+use crate::Pod;
+use crate::containers::{self, ContainerKind, spec, text};
 use k8s_openapi::api::core::v1::Container;
 
 const GUARANTEED: i64 = -997;

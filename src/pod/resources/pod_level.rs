@@ -1,8 +1,9 @@
 //! `spec.resources`: resources of the pod as a whole (KEP-2837).
 
 use super::{Amounts, amount, amounts, limits, requests, sums};
-use crate::pod::containers::{self, ContainerKind, spec};
-use crate::pod::{Pod, quantity::Amount};
+use crate::Pod;
+use crate::containers::{self, ContainerKind, spec};
+use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{Container, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -78,13 +79,13 @@ fn supported(amounts: Amounts) -> Amounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::resources::{CgroupResources, QosClass, container_cgroup, oom_score_adj, pod_cgroup, pod_requests, qos_class};
+    use crate::resources::{CgroupResources, QosClass, container_cgroup, oom_score_adj, pod_cgroup, pod_requests, qos_class};
 
     fn pod(resources: &str, containers: &[&str]) -> Pod {
         let containers: Vec<_> = containers.iter().enumerate().map(|(i, r)| format!("{{name: c{i}, resources: {r}}}")).collect();
         let mut pod: Pod =
             serde_yaml::from_str(&format!("{{spec: {{resources: {resources}, containers: [{}]}}}}", containers.join(","))).unwrap();
-        crate::pod::defaults::apply(&mut pod);
+        crate::defaults::apply(&mut pod);
         pod
     }
 

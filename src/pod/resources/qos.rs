@@ -3,8 +3,8 @@
 
 use super::pod_level::{pod_level_limits, pod_level_requests};
 use super::{Amounts, QosClass, limits, requests};
-use crate::pod::containers;
-use crate::pod::{Pod, quantity::Amount};
+use crate::quantity::Amount;
+use crate::{Pod, containers};
 
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 

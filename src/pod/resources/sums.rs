@@ -3,8 +3,8 @@
 
 use super::pod_level::{pod_level_limits, pod_level_requests};
 use super::{Amounts, limits, requests};
-use crate::pod::Pod;
-use crate::pod::containers::{self, ContainerKind, spec};
+use crate::Pod;
+use crate::containers::{self, ContainerKind, spec};
 use k8s_openapi::api::core::v1::Container;
 
 /// The pod's requests: its own where it has some, else its containers'; overhead included.

@@ -5,7 +5,7 @@ mod sysctl;
 pub use sysctl::AllowedSysctls;
 pub(super) use sysctl::{is_of_ipc, is_of_network};
 
-use crate::pod::Pod;
+use crate::Pod;
 use k8s_openapi::api::core::v1::{AppArmorProfile, Container, PodSecurityContext, SecurityContext};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub enum SeccompProfile {
     RuntimeDefault,
     /// No filter.
     Unconfined,
-    /// A profile file: `localhostProfile` as written, relative to [`Paths::seccomp_profiles`](crate::config::Paths::seccomp_profiles).
+    /// A profile file: `localhostProfile` as written, relative to `Paths::seccomp_profiles` of `podstead-sys`.
     Localhost(PathBuf),
 }
 

@@ -38,12 +38,12 @@ impl AllowedSysctls {
 }
 
 /// Returns true if it belongs to a network namespace.
-pub(in crate::pod) fn is_of_network(name: &str) -> bool {
+pub(crate) fn is_of_network(name: &str) -> bool {
     name.starts_with("net.")
 }
 
 /// Returns true if it belongs to an IPC namespace.
-pub(in crate::pod) fn is_of_ipc(name: &str) -> bool {
+pub(crate) fn is_of_ipc(name: &str) -> bool {
     name == "kernel.sem" || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|prefix| name.starts_with(prefix))
 }
 

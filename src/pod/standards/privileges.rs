@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::subject::Subject;
-use crate::pod::containers::list;
+use crate::containers::list;
 
 /// Capabilities that `baseline` lets a container add. The names have to be spelled so.
 const ADDABLE: [&str; 13] = [

@@ -1,8 +1,8 @@
 //! The pod as the controls check it: its containers of all three kinds with the paths of their fields.
 
 use super::Version;
-use crate::pod::Pod;
-use crate::pod::containers::{list, spec};
+use crate::Pod;
+use crate::containers::{list, spec};
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EphemeralContainer, Lifecycle, PodSecurityContext, PodSpec, Probe, SecurityContext,
 };

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::subject::Subject;
-use crate::pod::containers::list;
+use crate::containers::list;
 
 /// Sysctls that a pod may set, with the minor release that allowed them. The names have to be spelled so.
 const ALLOWED: [(u32, &str); 14] = [

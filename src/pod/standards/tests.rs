@@ -1,7 +1,7 @@
 //! Every control, with pods that pass and pods that do not, by version.
 
 use super::{Level, Version, violations};
-use crate::pod::Pod;
+use crate::Pod;
 use Level::{Baseline, Privileged, Restricted};
 
 /// A version before any, the last before each change, each change, an unknown one, and the newest.

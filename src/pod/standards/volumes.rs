@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::subject::Subject;
-use crate::pod::containers::list;
+use crate::containers::list;
 use k8s_openapi::api::core::v1::Volume;
 
 pub(super) fn host_paths(subject: &Subject<'_>, findings: &mut Findings) {

@@ -1,9 +1,9 @@
 //! Judges of fields that are honoured for some of their values.
 
 use super::Case;
-use crate::pod::field::Problems;
-use crate::pod::identity::STAMPED_ANNOTATIONS;
-use crate::pod::security::{dotted, is_of_ipc, is_of_network};
+use crate::field::Problems;
+use crate::identity::STAMPED_ANNOTATIONS;
+use crate::security::{dotted, is_of_ipc, is_of_network};
 use serde_json::Value;
 
 /// Sysctls that are namespaced and that a pod cannot harm its neighbours with, as the kubelet allows without being asked.

@@ -80,8 +80,8 @@ fn join(place: &str, field: &str) -> String {
 }
 
 /// Every field that has an effect, with `[]` for any list item: for tests that classify fields.
-#[cfg(test)]
-pub(crate) fn fields_with_effect() -> impl Iterator<Item = &'static str> {
+#[cfg(any(test, feature = "testing"))]
+pub fn fields_with_effect() -> impl Iterator<Item = &'static str> {
     TABLE.iter().filter_map(|(field, support)| match support {
         Support::Honoured(_) | Support::Partly { .. } => Some(field.as_str()),
         Support::Ignored { .. } | Support::Refused { .. } => None,
@@ -160,8 +160,7 @@ fn is_unset(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Severity;
-    use crate::pod::NodeName;
+    use crate::{NodeName, Severity};
 
     /// `error|warning field: message` of a pod with these fields.
     fn problems_of(metadata: &str, spec: &str) -> Vec<String> {

@@ -29,7 +29,7 @@ const NOT_SHOWN: &[(&str, &str)] = &[];
 /// Suites whose tests look at real processes, files and images, or at the steps of a plan.
 const SUITES: &[&str] = &["images", "manifest", "node", "scenarios", "sources"];
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const PAGE: &str = "docs/reference/pod-support.md";
 
 /// The table of all fields as a page in Markdown.

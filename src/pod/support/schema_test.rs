@@ -1,7 +1,7 @@
 //! Holds the table against the schema of the Kubernetes API, both ways.
 
 use super::{Support, TABLE};
-use crate::pod::Pod;
+use crate::Pod;
 use k8s_openapi::schemars::SchemaGenerator;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,16 +1,16 @@
 //! PersistentVolumeClaims, as the API server checks them, and their fields without a meaning on a single host.
 
 use super::names::{dns_label, dns_subdomain};
-use crate::pod::claims::RECLAIM_POLICY_ANNOTATION;
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::quantity::Amount;
+use crate::claims::RECLAIM_POLICY_ANNOTATION;
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems};
+use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec};
 
 const ACCESS_MODES: [&str; 4] = ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"];
 
 /// Reports what is wrong with a claim.
-pub(in crate::pod) fn check(claim: &PersistentVolumeClaim, problems: &mut Problems) {
+pub(crate) fn check(claim: &PersistentVolumeClaim, problems: &mut Problems) {
     let metadata = FieldPath::root("metadata");
     problems.required_text(&metadata.child("name"), text(&claim.metadata.name), dns_subdomain);
     problems.optional_text(&metadata.child("namespace"), text(&claim.metadata.namespace), dns_label);

@@ -2,8 +2,8 @@
 
 use super::names::{dns_label, no_nul};
 use super::{env, lifecycle, mounts, ports, probes, resources, restart, security};
-use crate::pod::containers::{ContainerKind, init_kind, list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::{ContainerKind, init_kind, list, text};
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use std::collections::HashSet;
 
@@ -124,7 +124,7 @@ fn check_init(container: &Container, path: &FieldPath, problems: &mut Problems) 
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::{check_container, check_spec};
+    use crate::validate::testing::{check_container, check_spec};
 
     const LABEL: &str = "must be 1 to 63 lower-case letters, digits or '-', starting and ending with a letter or digit";
 

@@ -1,8 +1,8 @@
 //! DNS settings and host aliases.
 
 use super::names::{dns_subdomain, ip, search_domain};
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{HostAlias, PodSpec};
 
 const MAX_NAMESERVERS: usize = 3;
@@ -55,7 +55,7 @@ fn check_host_aliases(aliases: &[HostAlias], path: &FieldPath, problems: &mut Pr
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_spec;
+    use crate::validate::testing::check_spec;
 
     #[track_caller]
     fn check(fields: &str, expected: &[&str]) {

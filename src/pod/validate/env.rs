@@ -1,10 +1,10 @@
 //! Environment variables and the references in them.
 
 use super::names::{Rule, config_key, dns_subdomain, environment_name, inner_path, no_nul, qualified_name};
-use crate::pod::containers::{list, text};
-use crate::pod::env::{FieldRef, parse_resource};
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::quantity::Amount;
+use crate::containers::{list, text};
+use crate::env::{FieldRef, parse_resource};
+use crate::field::{FieldPath, Problems};
+use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{
     Container, EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, ResourceFieldSelector, Volume,
 };
@@ -203,7 +203,7 @@ fn check_divisor(selector: &ResourceFieldSelector, resource: &str, path: &FieldP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::validate::testing::check_container;
+    use crate::validate::testing::check_container;
 
     #[test]
     fn names_and_values_are_checked() {

@@ -1,9 +1,9 @@
 //! Hooks and the stop signal.
 
 use super::probes::Actions;
-use crate::pod::containers::text;
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::signal::is_stop_signal;
+use crate::containers::text;
+use crate::field::{FieldPath, Problems};
+use crate::signal::is_stop_signal;
 use k8s_openapi::api::core::v1::{Lifecycle, LifecycleHandler};
 
 /// `lifecycle` of one container. `os` is the pod's `os.name`, empty where it says nothing.
@@ -44,7 +44,7 @@ fn check_handler(handler: &LifecycleHandler, grace: i64, path: &FieldPath, probl
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_container;
+    use crate::validate::testing::check_container;
 
     #[test]
     fn a_hook_takes_one_action() {

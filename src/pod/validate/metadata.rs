@@ -1,10 +1,10 @@
 //! Names, labels and annotations.
 
 use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
-use crate::pod::admit::{AdmitContext, static_pod_name};
-use crate::pod::cdi;
-use crate::pod::containers::text;
-use crate::pod::field::{FieldPath, Problems};
+use crate::admit::{AdmitContext, static_pod_name};
+use crate::cdi;
+use crate::containers::text;
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn check_length(name: &str, namespace: &str, uid: &str, context: &AdmitContext, 
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::problems_of;
+    use crate::validate::testing::problems_of;
 
     #[track_caller]
     fn check(metadata: &str, expected: &[&str]) {

@@ -86,7 +86,7 @@ mod testing {
     //! Tables of `(spec, problems)` for the tests of each area.
 
     use super::*;
-    use crate::pod::{NodeName, defaults};
+    use crate::{NodeName, defaults};
 
     /// `field: message` of each problem of a pod that is defaulted first.
     pub(super) fn problems_of(yaml: &str) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Volume mounts and block devices of a container.
 
 use super::names::{Rule, inner_path, no_nul, no_steps_back};
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems, did_you_mean};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems, did_you_mean};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
 use std::collections::HashSet;
 
@@ -112,7 +112,7 @@ fn check_propagation(mount: &VolumeMount, privileged: bool, path: &FieldPath, pr
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_container;
+    use crate::validate::testing::check_container;
 
     #[track_caller]
     fn check(mounts: &str, expected: &[&str]) {

@@ -2,10 +2,10 @@
 //!
 //! The API server takes any text; multus and the kubelet fail when the pod starts.
 
-use crate::pod::Pod;
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::host_ports::{EGRESS_BANDWIDTH, INGRESS_BANDWIDTH, bandwidth};
-use crate::pod::networks::{DEFAULT_NETWORK, NETWORKS, additional, default_network};
+use crate::Pod;
+use crate::field::{FieldPath, Problems};
+use crate::host_ports::{EGRESS_BANDWIDTH, INGRESS_BANDWIDTH, bandwidth};
+use crate::networks::{DEFAULT_NETWORK, NETWORKS, additional, default_network};
 
 /// Checks the annotations below `path`.
 pub(super) fn check(pod: &Pod, path: &FieldPath, problems: &mut Problems) {
@@ -44,7 +44,7 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::problems_of;
+    use crate::validate::testing::problems_of;
 
     fn check(annotations: &str, spec: &str, expected: &[&str]) {
         let pod = format!(

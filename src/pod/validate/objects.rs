@@ -1,8 +1,8 @@
 //! ConfigMaps and Secrets, as the API server checks them when they are created.
 
 use super::names::{config_key, dns_subdomain};
-use crate::pod::containers::text;
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::text;
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Reports what is wrong with a ConfigMap.
-pub(in crate::pod) fn config_map(config_map: &ConfigMap, problems: &mut Problems) {
+pub(crate) fn config_map(config_map: &ConfigMap, problems: &mut Problems) {
     name(&config_map.metadata, problems);
     let (texts, others) = (config_map.data.iter().flatten(), config_map.binary_data.iter().flatten());
     let mut seen = HashSet::new();
@@ -28,7 +28,7 @@ pub(in crate::pod) fn config_map(config_map: &ConfigMap, problems: &mut Problems
 }
 
 /// Reports what is wrong with a Secret whose `stringData` is merged. Never says what it holds.
-pub(in crate::pod) fn secret(secret: &Secret, problems: &mut Problems) {
+pub(crate) fn secret(secret: &Secret, problems: &mut Problems) {
     name(&secret.metadata, problems);
     let data = || secret.data.iter().flatten();
     for (key, _) in data() {

@@ -1,11 +1,11 @@
 //! `spec.resources`, and how the containers' fit into them.
 
 use super::resources;
-use crate::pod::Pod;
-use crate::pod::containers::list;
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::quantity::Amount;
-use crate::pod::resources::{is_pod_level, limits, of_containers, requests};
+use crate::Pod;
+use crate::containers::list;
+use crate::field::{FieldPath, Problems};
+use crate::quantity::Amount;
+use crate::resources::{is_pod_level, limits, of_containers, requests};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ fn read(amounts: Option<&BTreeMap<String, Quantity>>) -> impl Iterator<Item = (&
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_spec;
+    use crate::validate::testing::check_spec;
 
     #[track_caller]
     fn check(resources: &str, container: &str, expected: &[&str]) {

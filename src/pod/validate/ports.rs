@@ -1,8 +1,8 @@
 //! Container ports.
 
 use super::names::{ip, is_unspecified_ip, port_name, port_number};
-use crate::pod::containers::{self, ContainerKind, list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::{self, ContainerKind, list, text};
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{Container, ContainerPort, PodSpec};
 use std::collections::HashSet;
 
@@ -81,7 +81,7 @@ fn check_taken<'a>(container: &'a Container, taken: &mut Vec<HostPort<'a>>, path
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::{check_container, check_spec};
+    use crate::validate::testing::{check_container, check_spec};
 
     #[test]
     fn numbers_names_addresses_and_protocols_are_checked() {

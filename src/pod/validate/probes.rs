@@ -1,8 +1,8 @@
 //! Probes, and the actions that probes and hooks share.
 
 use super::names::{Rule, header_name, port_name, port_number};
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{Container, ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -126,7 +126,7 @@ fn check_port(port: &IntOrString, path: &FieldPath, problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_container;
+    use crate::validate::testing::check_container;
 
     const NAME: &str = "must be 1 to 15 lower-case letters, digits or single '-', with at least one letter, starting and ending with a letter or digit";
 

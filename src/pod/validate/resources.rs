@@ -1,9 +1,9 @@
 //! Requests and limits of a container.
 
 use super::names::qualified_name;
-use crate::pod::containers::list;
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::quantity::Amount;
+use crate::containers::list;
+use crate::field::{FieldPath, Problems};
+use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{ContainerResizePolicy, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::{BTreeMap, HashSet};
@@ -119,7 +119,7 @@ pub(super) fn check_claims(resources: &ResourceRequirements, claims: &[&str], pa
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_container;
+    use crate::validate::testing::check_container;
 
     #[track_caller]
     fn check(resources: &str, expected: &[&str]) {

@@ -1,7 +1,7 @@
 //! A container's own restart policy and its rules (kubelet rule D5).
 
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{Container, ContainerRestartRule};
 
 const MAX_RULES: usize = 20;
@@ -44,7 +44,7 @@ fn check_rule(rule: &ContainerRestartRule, path: &FieldPath, problems: &mut Prob
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::{check_container, check_spec};
+    use crate::validate::testing::{check_container, check_spec};
 
     #[test]
     fn rules_come_with_a_policy() {

@@ -3,8 +3,8 @@
 
 use super::metadata::labels;
 use super::names::{Rule, dns_label, label_value, qualified_name};
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems};
 use k8s_openapi::api::core::v1::{
     Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, PodSpec, Toleration, TopologySpreadConstraint,
     WeightedPodAffinityTerm,
@@ -194,7 +194,7 @@ fn check_spread(constraints: &[TopologySpreadConstraint], path: &FieldPath, prob
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_spec;
+    use crate::validate::testing::check_spec;
 
     #[track_caller]
     fn check(fields: &str, expected: &[&str]) {

@@ -1,9 +1,9 @@
 //! Security contexts of pod and container.
 
 use super::names::{id, no_nul, no_steps_back, sysctl_name};
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems, did_you_mean};
-use crate::pod::security::{ALL_CAPABILITIES, dotted, is_of_ipc, is_of_network};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems, did_you_mean};
+use crate::security::{ALL_CAPABILITIES, dotted, is_of_ipc, is_of_network};
 use k8s_openapi::api::core::v1::{
     AppArmorProfile, Capabilities, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Sysctl,
 };
@@ -154,7 +154,7 @@ fn check_profiles(seccomp: Option<&SeccompProfile>, apparmor: Option<&AppArmorPr
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::{check_container, check_spec};
+    use crate::validate::testing::{check_container, check_spec};
 
     #[track_caller]
     fn container(context: &str, expected: &[&str]) {

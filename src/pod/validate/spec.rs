@@ -2,11 +2,11 @@
 
 use super::names::{dns_label, dns_subdomain};
 use super::{containers, dns, pod_resources, scheduling, security, volumes};
-use crate::pod::Pod;
-use crate::pod::admit::{AdmitContext, static_pod_name};
-use crate::pod::containers::{list, text};
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::host_files::kernel_hostname;
+use crate::Pod;
+use crate::admit::{AdmitContext, static_pod_name};
+use crate::containers::{list, text};
+use crate::field::{FieldPath, Problems};
+use crate::host_files::kernel_hostname;
 use k8s_openapi::api::core::v1::PodSpec;
 
 /// Longest name that the kernel takes.
@@ -116,7 +116,7 @@ fn check_os(spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::{check_spec, problems_of};
+    use crate::validate::testing::{check_spec, problems_of};
 
     #[track_caller]
     fn check(fields: &str, expected: &[&str]) {

@@ -2,10 +2,10 @@
 
 use super::env::{check_resource_ref, check_volume_field_ref};
 use super::names::{Rule, config_key, dns_label, dns_subdomain, file_mode, inner_path, no_nul, no_steps_back};
-use crate::pod::Pod;
-use crate::pod::containers::{self, list, text};
-use crate::pod::field::{FieldPath, Problems};
-use crate::pod::quantity::Amount;
+use crate::Pod;
+use crate::containers::{self, list, text};
+use crate::field::{FieldPath, Problems};
+use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{
     DownwardAPIVolumeFile, EmptyDirVolumeSource, HostPathVolumeSource, KeyToPath, PodSpec, ProjectedVolumeSource, Volume,
     VolumeProjection,
@@ -207,7 +207,7 @@ fn projected_paths(projection: &VolumeProjection) -> impl Iterator<Item = &str> 
 
 #[cfg(test)]
 mod tests {
-    use crate::pod::validate::testing::check_spec;
+    use crate::validate::testing::check_spec;
 
     #[track_caller]
     fn check(volumes: &str, expected: &[&str]) {

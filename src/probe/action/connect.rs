@@ -1,7 +1,7 @@
 //! Connections to a pod, or to the host that an action names.
 
-use crate::sys::netns_socket::tcp_socket_in;
-use crate::telemetry::error_chain;
+use podstead_sys::netns_socket::tcp_socket_in;
+use podstead_telemetry::error_chain;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;

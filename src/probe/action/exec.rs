@@ -1,8 +1,9 @@
 //! A command in a container.
 
 use super::OUTPUT_LIMIT;
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::{ExecOutput, ExecSpec, Runtime, RuntimeError};
+use podstead_container::ExecSpec;
+use podstead_pod::{ContainerId, PodUid};
+use podstead_runtime::{ExecOutput, Runtime, RuntimeError};
 use std::sync::Arc;
 
 /// Result of a command.

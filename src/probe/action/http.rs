@@ -3,7 +3,6 @@
 use super::connect::{PodAddress, authority, connect};
 use super::request::HttpGet;
 use super::{KUBERNETES_VERSION, OUTPUT_LIMIT, tls};
-use crate::telemetry::error_chain;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -11,6 +10,7 @@ pub use hyper::header::HeaderValue;
 use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, LOCATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use podstead_telemetry::error_chain;
 use reqwest::Url;
 use std::pin::pin;
 use tokio::io::{AsyncRead, AsyncWrite};

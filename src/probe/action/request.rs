@@ -1,8 +1,8 @@
 //! Definition of a check: from the pod's spec, with ports and references resolved. **Pure**.
 
-use crate::pod::env::expand;
 use k8s_openapi::api::core::v1::{Container, ExecAction, GRPCAction, HTTPGetAction, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use podstead_pod::env::expand;
 
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ pub async fn check(pod: &PodAddress, request: &TcpConnect) -> Result<(), String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::loopback::set_loopback_up;
-    use crate::sys::loopback::tests::in_new_netns;
+    use podstead_sys::loopback::set_loopback_up;
+    use podstead_sys::testing::in_new_netns;
     use std::net::{IpAddr, Ipv4Addr};
 
     const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -2,12 +2,12 @@
 
 use super::spread::first_pause;
 use super::state::{Answer, ProbeState};
-use crate::pod::{ContainerId, PodUid};
-use crate::probe::action::PodAddress;
-use crate::probe::health::{PodHealth, ProbeResult};
-use crate::probe::spec::{ProbeKind, ProbeSpec};
-use crate::sys::clock::{Moment, Now};
-use crate::telemetry::events::Subject;
+use crate::action::PodAddress;
+use crate::health::{PodHealth, ProbeResult};
+use crate::spec::{ProbeKind, ProbeSpec};
+use podstead_pod::{ContainerId, PodUid};
+use podstead_sys_async::clock::{Moment, Now};
+use podstead_telemetry::events::Subject;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::pods::{ProbeId, ProbedRun, Schedule};
 use super::state::Answer;
 use super::tests::{START, at, pod, run, uid};
-use crate::pod::ContainerId;
-use crate::probe::health::ProbeResult;
-use crate::probe::spec::ProbeKind;
+use crate::health::ProbeResult;
+use crate::spec::ProbeKind;
+use podstead_pod::ContainerId;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -53,7 +53,7 @@ proptest! {
                         let answer = if which % 2 == 0 { Answer::Success } else { Answer::Failure("no".to_owned()) };
                         let before = schedule.health(&uid());
                         let news = schedule.answered(probe, &answer, at(now));
-                        let result = |health: &BTreeMap<ContainerId, crate::probe::RunHealth>| -> Vec<ProbeResult> {
+                        let result = |health: &BTreeMap<ContainerId, crate::RunHealth>| -> Vec<ProbeResult> {
                             health.values().flat_map(|run| run.values().map(|probe| probe.result)).collect()
                         };
                         // Every change of an effective result is reported.

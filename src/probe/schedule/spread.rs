@@ -4,8 +4,8 @@
 //! period. The kubelet spreads by chance, and only those that it finds when it starts itself (rule D15). Here the pause between the first
 //! success and the check after it is shorter than a period, by how much depends on who is asked; from then on each has its own place.
 
-use crate::pod::{ContainerId, PodUid};
-use crate::probe::spec::ProbeKind;
+use crate::spec::ProbeKind;
+use podstead_pod::{ContainerId, PodUid};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 

@@ -7,8 +7,8 @@
 //!   asked ---------------------------------------------------------> on hold: the next run has a state of its own
 //! ```
 
-use crate::probe::health::{ProbeFailure, ProbeHealth, ProbeResult};
-use crate::probe::spec::{ProbeKind, Timing};
+use crate::health::{ProbeFailure, ProbeHealth, ProbeResult};
+use crate::spec::{ProbeKind, Timing};
 use jiff::Timestamp;
 
 /// Result of a check.

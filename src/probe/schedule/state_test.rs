@@ -1,8 +1,8 @@
 //! The state machine of one probe, after the kubelet's worker tests.
 
 use super::state::{Answer, ProbeState};
-use crate::probe::health::ProbeResult;
-use crate::probe::spec::{ProbeKind, Timing};
+use crate::health::ProbeResult;
+use crate::spec::{ProbeKind, Timing};
 use jiff::Timestamp;
 use std::time::Duration;
 

@@ -2,13 +2,13 @@
 
 use super::pods::{ProbedPod, ProbedRun, Schedule};
 use super::state::Answer;
-use crate::pod::{ContainerId, PodFullName, PodUid};
-use crate::probe::action::PodAddress;
-use crate::probe::health::ProbeResult;
-use crate::probe::spec::{ProbeKind, ProbeSpec, probes};
-use crate::sys::clock::{Moment, Now};
-use crate::telemetry::events::Subject;
+use crate::action::PodAddress;
+use crate::health::ProbeResult;
+use crate::spec::{ProbeKind, ProbeSpec, probes};
 use jiff::Timestamp;
+use podstead_pod::{ContainerId, PodFullName, PodUid};
+use podstead_sys_async::clock::{Moment, Now};
+use podstead_telemetry::events::Subject;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

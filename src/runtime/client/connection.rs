@@ -1,13 +1,13 @@
 //! One connection to a shim, used by any number of callers at once.
 
 use super::{failed, misunderstood};
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::runtime::RuntimeError;
-use crate::runtime::protocol::frame::{self, FrameDecoder, FrameKind};
-use crate::runtime::protocol::{
+use crate::RuntimeError;
+use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind};
+use podstead_container::protocol::{
     Answer, ClientHello, Operation, PROTOCOL_VERSION, Refusal, Request, ShimEvent, ShimHello, ShimStatus, ToClient,
 };
+use podstead_pod::PodUid;
+use podstead_sys::layout::Paths;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -258,11 +258,11 @@ fn explain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::resources::QosClass;
-    use crate::pod::{ContainerId, ContainerName, PodFullName};
-    use crate::runtime::protocol::ShimEventKind;
-    use crate::runtime::{CgroupResources, ContainerKind, ContainerState, ContainerStatus, PodNamespaces, SandboxSpec};
     use jiff::Timestamp;
+    use podstead_container::protocol::ShimEventKind;
+    use podstead_container::{CgroupResources, ContainerKind, ContainerState, ContainerStatus, PodNamespaces, SandboxSpec};
+    use podstead_pod::resources::QosClass;
+    use podstead_pod::{ContainerId, ContainerName, PodFullName};
     use std::sync::{Arc, Mutex};
     use tokio::net::UnixListener;
 

@@ -4,10 +4,11 @@
 //! of it: root file systems and volumes are mapped when they are mounted, and writable layers go with their containers.
 
 use super::Inner;
-use crate::config::IdRange;
-use crate::pod::PodUid;
-use crate::runtime::{RuntimeError, SandboxSpec, SandboxState};
-use crate::sys::user_namespace::IDS;
+use crate::RuntimeError;
+use podstead_container::{SandboxSpec, SandboxState};
+use podstead_pod::PodUid;
+use podstead_settings::IdRange;
+use podstead_sys::user_namespace::IDS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 

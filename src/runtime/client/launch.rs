@@ -2,14 +2,15 @@
 
 use super::connection::{Connection, Heard, HeldConnection};
 use super::{Inner, PodView, blocking, failed, loss, teardown};
-use crate::pod::{PodFullName, PodUid};
-use crate::runtime::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
-use crate::runtime::record::{Durability, SandboxRecord};
-use crate::runtime::{PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxSpec, SandboxState, SandboxStatus};
-use crate::sys::atomic_file;
-use crate::sys::atomic_file::write_atomic;
-use crate::sys::namespaces::Namespace;
+use crate::RuntimeError;
 use jiff::Timestamp;
+use podstead_container::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
+use podstead_container::record::{Durability, SandboxRecord};
+use podstead_container::{PodLifecycleEvent, PodLifecycleEventKind, SandboxSpec, SandboxState, SandboxStatus};
+use podstead_pod::{PodFullName, PodUid};
+use podstead_sys::atomic_file;
+use podstead_sys::atomic_file::write_atomic;
+use podstead_sys::namespaces::Namespace;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};

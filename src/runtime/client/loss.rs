@@ -2,11 +2,12 @@
 
 use super::view::PodView;
 use super::{Inner, blocking, failed, launch};
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::record::{ContainerRecord, Durability, SandboxRecord};
-use crate::runtime::{ContainerState, ContainerStatus, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState};
+use crate::RuntimeError;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use podstead_container::record::{ContainerRecord, Durability, SandboxRecord};
+use podstead_container::{ContainerState, ContainerStatus, PodLifecycleEvent, PodLifecycleEventKind, SandboxState};
+use podstead_pod::{ContainerId, PodUid};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

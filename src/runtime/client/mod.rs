@@ -15,25 +15,27 @@ mod launch;
 mod logs;
 mod loss;
 mod recover;
-pub(crate) mod resize;
+pub mod resize;
 mod session;
 mod teardown;
 mod view;
 
 pub(crate) use view::PodView;
 
-use super::protocol::{Answer, LogLimits, Operation, Refusal};
-use super::{
-    ContainerResources, ContainerSpec, ContainerStatus, ExecSession, ExecSpec, ObservedPod, PodLifecycleEvent, Runtime,
-    RuntimeError, SandboxSpec, SandboxState, SandboxStatus, StartError, log_links,
-};
-use crate::config::{IdRange, Paths};
-use crate::pod::resources::QosClass;
-use crate::pod::{ContainerId, PodUid};
-use crate::sys::boot;
-use crate::sys::cgroup::Cgroups;
+use super::{ExecSession, Runtime, RuntimeError, StartError, log_links};
 use async_trait::async_trait;
 use connection::Connection;
+use podstead_container::cgroup::Cgroups;
+use podstead_container::protocol::{Answer, LogLimits, Operation, Refusal};
+use podstead_container::{
+    ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, ObservedPod, PodLifecycleEvent, SandboxSpec, SandboxState,
+    SandboxStatus,
+};
+use podstead_pod::resources::QosClass;
+use podstead_pod::{ContainerId, PodUid};
+use podstead_settings::IdRange;
+use podstead_sys::boot;
+use podstead_sys::layout::Paths;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,15 +2,16 @@
 
 use super::view::PodView;
 use super::{Inner, blocking, failed, id_ranges, launch, link_logs, loss, resize, teardown};
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::record::{ContainerRecord, RecordError, SandboxRecord};
-use crate::runtime::{
-    ContainerResources, ContainerState, ContainerStatus, ObservedPod, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError,
-    SandboxState, SandboxStatus,
-};
-use crate::sys::namespaces::Namespace;
+use crate::RuntimeError;
 use futures_util::StreamExt;
 use futures_util::stream;
+use podstead_container::record::{ContainerRecord, RecordError, SandboxRecord};
+use podstead_container::{
+    ContainerResources, ContainerState, ContainerStatus, ObservedPod, PodLifecycleEvent, PodLifecycleEventKind, SandboxState,
+    SandboxStatus,
+};
+use podstead_pod::{ContainerId, PodUid};
+use podstead_sys::namespaces::Namespace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;

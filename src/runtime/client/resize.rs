@@ -3,11 +3,12 @@
 //! What containers were given last is kept in a file under the run directory: it means something as long as they live, and no longer.
 
 use super::{Inner, blocking, failed};
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::record::{Durability, SandboxRecord};
-use crate::runtime::{ContainerResources, RuntimeError, SandboxSpec, SandboxStatus};
-use crate::sys::atomic_file::write_atomic;
-use crate::sys::cgroup::Cgroups;
+use crate::RuntimeError;
+use podstead_container::cgroup::Cgroups;
+use podstead_container::record::{Durability, SandboxRecord};
+use podstead_container::{ContainerResources, SandboxSpec, SandboxStatus};
+use podstead_pod::{ContainerId, PodUid};
+use podstead_sys::atomic_file::write_atomic;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -79,7 +80,7 @@ pub(super) async fn note(
 }
 
 /// Reads the recorded resources of containers. A file that cannot be read tells nothing: they are given the same again.
-pub(crate) fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
+pub fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
     match std::fs::read(path).map(|text| serde_json::from_slice(&text)) {
         Ok(Ok(given)) => given,
         Ok(Err(error)) => {

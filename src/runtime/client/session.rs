@@ -2,12 +2,12 @@
 
 use super::connection::Line;
 use super::{PROMPT, START, misunderstood, refused};
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::runtime::protocol::frame::{self, FrameDecoder, FrameKind, parse_exit, resize_payload};
-use crate::runtime::protocol::{Answer, Operation};
-use crate::runtime::{ExecInput, ExecOutput, ExecSession, RuntimeError};
+use crate::{ExecInput, ExecOutput, ExecSession, RuntimeError};
 use bytes::Bytes;
+use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind, parse_exit, resize_payload};
+use podstead_container::protocol::{Answer, Operation};
+use podstead_pod::PodUid;
+use podstead_sys::layout::Paths;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

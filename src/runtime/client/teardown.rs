@@ -1,12 +1,13 @@
 //! The end of sandboxes, containers and pods. Errors are collected and the work goes on; what is not there is success.
 
 use super::{Inner, PROMPT, blocking, failed, logs, loss, refused};
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::protocol::Operation;
-use crate::runtime::record::{Durability, SandboxRecord};
-use crate::runtime::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, RuntimeError, SandboxState, log_links};
-use crate::sys::remove_tree::remove_tree;
-use crate::sys::{atomic_file, mounts};
+use crate::{RuntimeError, log_links};
+use podstead_container::protocol::Operation;
+use podstead_container::record::{Durability, SandboxRecord};
+use podstead_container::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, SandboxState};
+use podstead_pod::{ContainerId, PodUid};
+use podstead_sys::remove_tree::remove_tree;
+use podstead_sys::{atomic_file, mounts};
 use std::fs;
 use std::io;
 use std::path::Path;

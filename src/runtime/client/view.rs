@@ -1,9 +1,9 @@
 //! View of one pod, in memory.
 
 use super::connection::Connection;
-use crate::pod::{ContainerId, PodUid};
-use crate::runtime::{ContainerResources, ContainerState, ContainerStatus, ObservedPod, SandboxStatus};
 use jiff::Timestamp;
+use podstead_container::{ContainerResources, ContainerState, ContainerStatus, ObservedPod, SandboxStatus};
+use podstead_pod::{ContainerId, PodUid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

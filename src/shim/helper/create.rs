@@ -8,22 +8,22 @@ use super::stage::{Stage, Views};
 use super::trees::Tree;
 use super::users::Users;
 use super::{Attempt, Failure, home, mounts, trace};
-use crate::pod::ContainerId;
-use crate::runtime::oci::dev::dev_volume;
-use crate::runtime::oci::{SandboxView, oci_spec, parse_profile};
-use crate::runtime::protocol::ShimConfig;
-use crate::runtime::{ContainerSpec, SeccompProfile};
-use crate::sys::cgroup::Hierarchies;
-use crate::sys::kernel::{self, KernelFacts};
-use crate::sys::mount_tree::{self, Submounts};
-use crate::sys::namespaces::Namespace;
-use crate::sys::{descriptor_passing, jail, overlay};
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::syscall::syscall::SyscallType;
 use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount};
+use podstead_container::cgroup::Hierarchies;
+use podstead_container::kernel::{self, KernelFacts};
+use podstead_container::oci::dev::dev_volume;
+use podstead_container::oci::{SandboxView, oci_spec, parse_profile};
+use podstead_container::protocol::ShimConfig;
+use podstead_container::{ContainerSpec, SeccompProfile};
+use podstead_pod::ContainerId;
+use podstead_sys::mount_tree::{self, Submounts};
+use podstead_sys::namespaces::Namespace;
+use podstead_sys::{descriptor_passing, jail, overlay};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn prepare(
 ) -> Result<Prepared, Failure> {
     let (paths, uid) = (config.paths(), &config.spec.uid);
     // Told before anything is made.
-    dev_volume(spec).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
+    dev_volume(spec).map_err(|error| Failure::create(crate::explain(&error)))?;
     let views = if spec.devices.hooks.is_empty() { Some(Views::take(&paths, uid, users)?) } else { None };
     let mut trees = Tree::take_all(spec, users)?;
     mounts::isolate()?;
@@ -106,7 +106,7 @@ fn prepare(
         view.dev_shm = Some(shared_memory(&host_path, spec, &stage, users)?);
     }
     require_apparmor(spec)?;
-    let oci = oci_spec(spec, &view).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
+    let oci = oci_spec(spec, &view).map_err(|error| Failure::create(crate::explain(&error)))?;
     stage.write_config(&serde_json::to_vec(&oci).attempt("encode the OCI spec")?)?;
     stage.enter()?;
     root.check(&stage.rootfs).map_err(Failure::of_runtime)?;
@@ -148,7 +148,7 @@ fn create(
     executor: ExactExecutor,
     oci: &Spec,
 ) -> Result<(Container, Option<OwnedFd>), String> {
-    let explain = |error: &dyn std::error::Error| crate::shim::explain(error);
+    let explain = |error: &dyn std::error::Error| crate::explain(error);
     let has_terminal = oci.process().as_ref().and_then(|process| process.terminal()).unwrap_or_default();
     let console = match has_terminal {
         true => Some(listen(bundle).map_err(|error| format!("listen for the terminal: {error}"))?),

@@ -1,15 +1,15 @@
 //! The volume at `/dev` itself, in a container that is made and whose program has not begun. What comes of it is planned by
-//! [`dev_volume`](crate::runtime::oci::dev::dev_volume).
+//! [`dev_volume`](podstead_container::oci::dev::dev_volume).
 
 use super::root::{make_point, open_in};
 use super::trees::Tree;
 use super::users::Users;
 use super::{Attempt, Failure};
-use crate::runtime::oci::dev::{DEV, InnerMount, Missing};
-use crate::sys::mount_tree;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{fstat, stat};
+use podstead_container::oci::dev::{DEV, InnerMount, Missing};
+use podstead_sys::mount_tree;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 

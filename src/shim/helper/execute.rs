@@ -120,7 +120,7 @@ impl Executor for ExactExecutor {
 pub(super) fn fail(outcome: &OwnedFd, reason: &str) -> ! {
     // The near end reads an early end as "the process is gone" in any case.
     let _closed = outcome.try_clone().and_then(|pipe| File::from(pipe).write_all(reason.as_bytes()));
-    crate::sys::process::exit_at_once(127)
+    podstead_sys::process::exit_at_once(127)
 }
 
 #[cfg(test)]

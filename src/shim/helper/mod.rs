@@ -19,8 +19,8 @@ mod trees;
 mod users;
 
 use super::helper_job::{HelperMessage, Stage};
-use crate::runtime::protocol::ShimConfig;
-use crate::sys::process::{inherited_descriptor, reset_signals};
+use podstead_container::protocol::ShimConfig;
+use podstead_sys::process::{inherited_descriptor, reset_signals};
 use report::Report;
 use std::os::unix::net::UnixStream;
 use std::path::Path;

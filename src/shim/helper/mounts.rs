@@ -2,9 +2,9 @@
 
 use super::super::starting::SPEC_FILE;
 use super::{Attempt, Failure};
-use crate::runtime::ContainerSpec;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use podstead_container::ContainerSpec;
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

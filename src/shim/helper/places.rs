@@ -8,12 +8,12 @@ use super::stage::Stage;
 use super::trees::Tree;
 use super::users::Users;
 use super::{Attempt, Failure};
-use crate::runtime::ContainerSpec;
-use crate::runtime::oci::dev::{DEV, DevVolume, dev_volume};
-use crate::runtime::oci::places::{Bind, Mounter, is_nested, mounter_of};
-use crate::sys::{mount_tree, namespaces, pidfd};
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fstat, stat};
+use podstead_container::ContainerSpec;
+use podstead_container::oci::dev::{DEV, DevVolume, dev_volume};
+use podstead_container::oci::places::{Bind, Mounter, is_nested, mounter_of};
+use podstead_sys::{mount_tree, namespaces, pidfd};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ pub(super) fn attach(
     }
     let mut remaining = put_aside(inside, stage)?;
     if let Some(tree) = dev {
-        let plan = dev_volume(spec).map_err(|error| Failure::create(crate::shim::explain(&error)))?;
+        let plan = dev_volume(spec).map_err(|error| Failure::create(crate::explain(&error)))?;
         remaining.dev = plan.map(|plan| Ok::<_, Failure>((plan, DevTree::new(tree)?))).transpose()?;
     }
     Ok(remaining)

@@ -2,8 +2,8 @@
 
 use super::super::helper_job::HelperMessage;
 use super::Failure;
-use crate::runtime::protocol::frame::{self, FrameKind, HEADER};
-use crate::sys::descriptor_passing;
+use podstead_container::protocol::frame::{self, FrameKind, HEADER};
+use podstead_sys::descriptor_passing;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

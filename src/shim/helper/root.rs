@@ -2,11 +2,11 @@
 //! reach by joining paths.
 
 use super::{Attempt, Failure};
-use crate::runtime::oci::places::OWN;
-use crate::sys::mount_tree;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
 use nix::sys::stat::{Mode, mkdirat};
+use podstead_container::oci::places::OWN;
+use podstead_sys::mount_tree;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 

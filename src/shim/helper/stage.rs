@@ -7,13 +7,12 @@
 use super::mounts::make_like;
 use super::users::Users;
 use super::{Attempt, Failure};
-use crate::config::Paths;
-use crate::pod::PodUid;
-use crate::sys::jail;
-use crate::sys::mount_tree::{self, EventFlow, Submounts};
-use crate::sys::mounts;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
+use podstead_pod::PodUid;
+use podstead_sys::layout::Paths;
+use podstead_sys::mount_tree::{self, EventFlow, Submounts};
+use podstead_sys::{jail, mounts};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -90,7 +89,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// The target for [`overlay::make`](crate::sys::overlay::make).
+    /// The target for [`overlay::make`](podstead_sys::overlay::make).
     pub(super) fn overlay_target(bundle: &Path) -> PathBuf {
         bundle.join(ROOTFS)
     }

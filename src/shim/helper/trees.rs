@@ -2,11 +2,11 @@
 
 use super::users::Users;
 use super::{Attempt, Failure};
-use crate::runtime::{BoundDirectory, ContainerSpec, Mount, PinnedSource, Propagation};
-use crate::sys::beneath::open_beneath;
-use crate::sys::mount_tree::{self, EventFlow, Submounts};
 use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::sys::stat::{Mode, fstat};
+use podstead_container::{BoundDirectory, ContainerSpec, Mount, PinnedSource, Propagation};
+use podstead_sys::beneath::open_beneath;
+use podstead_sys::mount_tree::{self, EventFlow, Submounts};
 use rustix::mount::MountAttrFlags;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

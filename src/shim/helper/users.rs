@@ -5,13 +5,13 @@
 
 use super::mounts::make_like;
 use super::{Attempt, Failure};
-use crate::runtime::protocol::ShimConfig;
-use crate::sys::jail;
-use crate::sys::mount_tree::{self, Submounts};
-use crate::sys::namespaces::Namespace;
 use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid, chown, setfsgid, setfsuid};
+use podstead_container::protocol::ShimConfig;
+use podstead_sys::jail;
+use podstead_sys::mount_tree::{self, Submounts};
+use podstead_sys::namespaces::Namespace;
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};

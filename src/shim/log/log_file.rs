@@ -2,8 +2,8 @@
 
 use super::line::{LineSplitter, StreamName, Tag};
 use super::timestamp::TimestampFormat;
-use crate::runtime::protocol::LogLimits;
 use jiff::Timestamp;
+use podstead_container::protocol::LogLimits;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

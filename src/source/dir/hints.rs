@@ -5,7 +5,7 @@
 
 use super::DirectoryOptions;
 use super::listing::Witness;
-use crate::source::wake::Asked;
+use podstead_artifact::wake::Asked;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

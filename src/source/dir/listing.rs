@@ -3,8 +3,8 @@
 use super::file::{self, Reading, Seen, Stamp};
 use super::place::{self, Identity};
 use super::{DirectoryError, DirectoryOptions};
-use crate::source::revision::{ContentHash, revision_of};
-use crate::source::{Artifact, FileContent, Place};
+use crate::revision::{ContentHash, revision_of};
+use podstead_artifact::{Artifact, FileContent, Place};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

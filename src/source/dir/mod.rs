@@ -10,7 +10,7 @@
 //! * A file that is being written keeps its earlier content until the writer closes it.
 //! * With layers, the directories of these are read, below one path: a missing layer is empty, and the path itself must exist.
 //! * A directory that cannot be listed, or does not exist, is a failure. An empty one removes pods only if it is the same
-//!   [`Place`](super::Place) as before.
+//!   [`Place`](podstead_artifact::Place) as before.
 //!
 //! One thread per source does all the looking, because a file system may hang; it holds the files' content, within
 //! [`DirectoryOptions::max_total_bytes`].
@@ -24,11 +24,12 @@ mod place;
 mod scope;
 mod watch;
 
-use super::{Artifact, Layers, PodSource, SourceReport, Wishes};
-use crate::pod::SourceId;
+use super::PodSource;
 use async_trait::async_trait;
 use hints::Hints;
 use listing::{Cache, Witness};
+use podstead_artifact::{Artifact, Layers, SourceReport, Wishes};
+use podstead_pod::SourceId;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

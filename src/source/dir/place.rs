@@ -1,6 +1,6 @@
 //! Identity of a directory, independent of its path.
 
-use crate::source::Place;
+use podstead_artifact::Place;
 use rustix::fs::{AtFlags, StatxFlags};
 use std::os::fd::BorrowedFd;
 use std::path::Path;

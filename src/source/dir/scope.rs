@@ -3,7 +3,7 @@
 use super::DirectoryError;
 use super::file::{self, Seen};
 use super::place::Identity;
-use crate::source::Layers;
+use podstead_artifact::Layers;
 use rustix::fs::CWD;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

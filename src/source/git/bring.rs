@@ -12,7 +12,7 @@ use super::objects::{Copy, Objects, Store};
 use super::protocol::{Fetch, ObjectId};
 use super::remote::{Remote, Session};
 use super::select::Target;
-use crate::telemetry::error_chain;
+use podstead_telemetry::error_chain;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

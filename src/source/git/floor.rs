@@ -6,8 +6,8 @@
 use super::error::GitError;
 use super::protocol::ObjectId;
 use super::select::Follow;
-use crate::sys::atomic_file::{make_directories, write_durable};
 use jiff::Timestamp;
+use podstead_sys::atomic_file::{make_directories, write_durable};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -9,11 +9,12 @@ use super::options::GitOptions;
 use super::protocol::ObjectId;
 use super::remote::{Remote, RemoteUrl, Session, Way};
 use super::select::{Follow, Target};
-use crate::source::polling::{Pollable, Polled};
-use crate::source::{Artifact, Revision};
-use crate::telemetry::error_chain;
+use crate::polling::{Pollable, Polled};
 use async_trait::async_trait;
 use jiff::Timestamp;
+use podstead_artifact::Artifact;
+use podstead_pod::Revision;
+use podstead_telemetry::error_chain;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

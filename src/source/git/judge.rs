@@ -6,8 +6,9 @@ use super::objects::{Objects, Peeled, ReadLimits};
 use super::protocol::ObjectId;
 use super::select::Target;
 use super::verify::{self, Signature};
-use crate::source::{CommitSummary, FileContent, SignatureRequirement};
+use crate::SignatureRequirement;
 use jiff::Timestamp;
+use podstead_artifact::{CommitSummary, FileContent};
 use std::collections::BTreeMap;
 
 /// Rules that a revision must meet.

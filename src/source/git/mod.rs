@@ -40,11 +40,12 @@ pub use protocol::{NotAnObjectId, ObjectId};
 pub use remote::{RemoteUrl, SshOptions, SshUrl, UrlError};
 pub use select::Follow;
 
+use super::PodSource;
 use super::polling::poll_forever;
-use super::{PodSource, SourceReport, Wishes};
-use crate::pod::SourceId;
 use async_trait::async_trait;
 use follow::Follower;
+use podstead_artifact::{SourceReport, Wishes};
+use podstead_pod::SourceId;
 use tokio::sync::mpsc;
 
 /// A source that follows a git repository.

@@ -3,8 +3,9 @@
 use super::objects::ReadLimits;
 use super::remote::{RemoteUrl, SshOptions};
 use super::select::Follow;
-use crate::source::http_client::HttpAccess;
-use crate::source::{Revision, SignatureRequirement};
+use crate::SignatureRequirement;
+use crate::http_client::HttpAccess;
+use podstead_pod::Revision;
 use std::path::PathBuf;
 use std::time::Duration;
 

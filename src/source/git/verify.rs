@@ -4,10 +4,10 @@ use super::error::GitError;
 use super::objects::{Objects, Peeled};
 use super::protocol::ObjectId;
 use super::select::Target;
-use crate::source::SignatureRequirement;
-use crate::telemetry::error_chain;
-use crate::trust::{ObjectKind, Signer, Trusted, judged_at, signed_parts};
+use crate::SignatureRequirement;
 use jiff::Timestamp;
+use podstead_telemetry::error_chain;
+use podstead_trust::{ObjectKind, Signer, Trusted, judged_at, signed_parts};
 
 /// A signature that was verified.
 #[derive(Clone, Debug)]

@@ -3,8 +3,9 @@
 //! Reads by the rules of a source (see `objects/files.rs`), so that a command run in a clone sees what the source will see.
 
 use super::objects::{IS_LFS, IS_SYMLINK, MAX_DEPTH, ReadLimits, SUBMODULE, is_lfs_pointer, is_manifest};
-use crate::source::webhook::same_repository;
-use crate::source::{Artifact, FileContent, Revision};
+use crate::webhook::same_repository;
+use podstead_artifact::{Artifact, FileContent};
+use podstead_pod::Revision;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -44,7 +45,7 @@ pub enum WorkTreeError {
 impl WorkTree {
     /// The clone that `path` lies in, if it lies in one.
     pub fn containing(path: &Path) -> Option<Self> {
-        crate::sys::libgit2::initialise();
+        podstead_libgit2::initialise();
         let repository = git2::Repository::discover(path).ok()?;
         let root = repository.workdir()?.canonicalize().ok()?;
         let names = repository.remotes().ok()?;
@@ -159,7 +160,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn clone_of(url: &str) -> (tempfile::TempDir, WorkTree) {
-        crate::sys::libgit2::initialise();
+        podstead_libgit2::initialise();
         let directory = tempfile::tempdir().unwrap();
         let repository = git2::Repository::init(directory.path()).unwrap();
         repository.remote("origin", url).unwrap();

@@ -4,7 +4,7 @@ use super::MAX_BODY;
 use super::content;
 use super::error::PollError;
 use super::memory::Validators;
-use crate::source::http_client::{HttpAnswer, HttpClient, HttpRequest, shown};
+use crate::http_client::{HttpAnswer, HttpClient, HttpRequest, shown};
 use bytes::Bytes;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, DATE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,

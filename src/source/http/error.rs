@@ -1,9 +1,9 @@
 //! Errors of polls of a URL.
 
 use super::serial::SerialError;
-use crate::source::SignersError;
-use crate::source::http_client::HttpError;
-use crate::trust::TrustError;
+use crate::SignersError;
+use crate::http_client::HttpError;
+use podstead_trust::TrustError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;

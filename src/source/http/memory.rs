@@ -8,11 +8,11 @@
 //! sealed with this host's key as those of the last good set are. The URL is authenticated with it, so that what was fetched elsewhere
 //! does not count. What cannot be opened is as if it were not there.
 
-use crate::sys::atomic_file;
-use crate::sys::machine_key::MachineKey;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use podstead_sys::atomic_file;
+use podstead_sys::machine_key::MachineKey;
 use reqwest::Url;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};

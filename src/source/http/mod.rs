@@ -8,7 +8,7 @@
 //! * A body without a length, which ends with the connection, counts only if a second response is the same.
 //! * Unchanged polls cost one conditional request. Its validators outlive the daemon together with the body that they belong to, so also
 //!   the first poll after a start is conditional. They are not used where two changes within a second would look the same.
-//! * Where signatures are required, `<url>.sig` (for OpenPGP also `<url>.asc`) must hold one over exactly this body ([`crate::trust`]).
+//! * Where signatures are required, `<url>.sig` (for OpenPGP also `<url>.asc`) must hold one over exactly this body ([`podstead_trust`]).
 //! * A body with a serial ([`serial`]) is refused when it is older than the last one, see there.
 //!
 //! In: [`HttpOptions`], requests to poll. Out: artifacts of one file, [`FILE`]. One task, spawned by whoever runs the source; on disk one
@@ -24,10 +24,11 @@ mod signature;
 
 use super::http_client::{HttpAccess, HttpClient};
 use super::polling::poll_forever;
-use super::{PodSource, SignatureRequirement, SourceReport, Wishes};
-use crate::pod::SourceId;
-use crate::sys::machine_key::MachineKey;
+use super::{PodSource, SignatureRequirement};
 use async_trait::async_trait;
+use podstead_artifact::{SourceReport, Wishes};
+use podstead_pod::SourceId;
+use podstead_sys::machine_key::MachineKey;
 use reqwest::Url;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! The detached signature of a body.
 
 use super::error::PollError;
-use crate::source::SignatureRequirement;
-use crate::source::http_client::shown;
-use crate::trust::{Signer, judged_at};
+use crate::SignatureRequirement;
+use crate::http_client::shown;
 use jiff::Timestamp;
+use podstead_trust::{Signer, judged_at};
 use reqwest::Url;
 
 /// Returns the URLs of the signature of `url`, in the order in which they are tried: the path with `.sig` appended, the query

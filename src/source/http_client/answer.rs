@@ -1,7 +1,7 @@
 //! An answer, read within limits.
 
 use super::{HttpError, shown};
-use crate::source::poll;
+use crate::poll;
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, RETRY_AFTER, TRANSFER_ENCODING};

@@ -1,8 +1,8 @@
 //! A client, and the files that it was made of.
 
 use super::{HttpAccess, HttpError};
-use crate::outbound::{self, AddressGuard, GuardedResolver};
-use crate::source::credentials::AuthFiles;
+use crate::credentials::AuthFiles;
+use podstead_outbound::{self as outbound, AddressGuard, GuardedResolver};
 use reqwest::{Client, Proxy, Url};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -129,6 +129,6 @@ fn client_without_authorities(access: &HttpAccess, resolver: Option<GuardedResol
 }
 
 fn setup(error: reqwest::Error) -> HttpError {
-    let text = crate::telemetry::error_chain(&error.without_url()).to_string();
+    let text = podstead_telemetry::error_chain(&error.without_url()).to_string();
     HttpError::Setup(format!("{text} (if the host has no certificate authorities, install ca-certificates or set caFile)"))
 }

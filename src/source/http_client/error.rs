@@ -1,8 +1,8 @@
 //! Errors of HTTP requests.
 
 use super::shown;
-use crate::outbound::{Failure, ForbiddenAddress, TlsFileError};
-use crate::source::credentials::CredentialsError;
+use crate::credentials::CredentialsError;
+use podstead_outbound::{Failure, ForbiddenAddress, TlsFileError};
 use reqwest::Url;
 use std::time::Duration;
 

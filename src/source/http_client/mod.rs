@@ -15,9 +15,9 @@ pub use answer::{HttpAnswer, decoded};
 pub use error::HttpError;
 
 use super::credentials::{AuthFiles, CredentialFiles};
-use crate::outbound::{Failure, headers_are_too_large};
 use built::Built;
 use bytes::Bytes;
+use podstead_outbound::{Failure, headers_are_too_large};
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 use std::path::PathBuf;

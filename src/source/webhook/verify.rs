@@ -3,7 +3,7 @@
 //! GitHub, Gitea, Forgejo and others sign the body with HMAC-SHA256 and the secret; GitLab sends the secret itself. Both are compared in a
 //! time that does not depend on where they differ.
 
-use crate::outbound::Secret;
+use podstead_outbound::Secret;
 use ring::hmac;
 
 /// The headers that may prove it, as they came.

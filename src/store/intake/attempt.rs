@@ -1,13 +1,13 @@
 //! One attempt to accept an artifact: check, decide, write to disk. Blocks.
 
-use crate::pod::SourceId;
-use crate::source::Artifact;
-use crate::source::history::Hold;
-use crate::source::layers::NoLayer;
-use crate::store::last_good::{LastGood, LastGoodError, Record, Stamp, State};
-use crate::store::revisions::{diff, outcome};
-use crate::store::{CheckContext, Set, UndeltaStore, check};
+use crate::history::Hold;
+use crate::last_good::{LastGood, LastGoodError, Record, Stamp, State};
+use crate::revisions::{diff, outcome};
+use crate::{CheckContext, Set, UndeltaStore, check};
 use jiff::Timestamp;
+use podstead_artifact::Artifact;
+use podstead_artifact::layers::NoLayer;
+use podstead_pod::SourceId;
 use std::collections::BTreeMap;
 
 /// Files of a source on disk.

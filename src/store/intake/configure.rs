@@ -2,13 +2,12 @@
 
 use super::desk::Desk;
 use super::{Intake, IntakeSource, Unwanted};
-use crate::config::Paths;
-use crate::pod::SourceId;
-use crate::sops::Opening;
-use crate::status::SourceStatusSink;
-use crate::store::last_good::forget_others;
-use crate::store::{CheckContext, Set};
-use crate::telemetry::events::EventRecorder;
+use crate::last_good::forget_others;
+use crate::{CheckContext, Set, SourceStatusSink};
+use podstead_manifest::sops::Opening;
+use podstead_pod::SourceId;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::events::EventRecorder;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 

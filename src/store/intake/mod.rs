@@ -4,7 +4,7 @@
 //! fails, or an emptiness that may be a missing mount, leaves the last good set in force and is reported (promise P2). A source that people
 //! hold (`podstead suspend`, `rollback`) stays at what is in force, whatever it reports.
 //!
-//! In: `(SourceId, SourceReport)` from all sources, wishes of [`IntakeHandle`]. Out: [`Set`]s for [`crate::mux::run`], the state of each
+//! In: `(SourceId, SourceReport)` from all sources, wishes of [`IntakeHandle`]. Out: [`Set`]s for `podstead_mux::run`, the state of each
 //! source to its [`SourceStatusSink`], each distinct problem once to the log and to the events. Spawned by the daemon.
 
 mod attempt;
@@ -20,15 +20,16 @@ pub use request::IntakeHandle;
 mod tests;
 
 use super::{CheckContext, Set};
-use crate::config::{Allow, Paths, Requirements};
-use crate::manifest::Substitution;
-use crate::pod::SourceId;
-use crate::source::{Layers, SourceReport};
-use crate::status::SourceStatusSink;
-use crate::telemetry::events::EventRecorder;
+use crate::SourceStatusSink;
 use configure::Configuration;
 pub use configure::IntakeConfigurator;
 use desk::Desk;
+use podstead_artifact::{Layers, SourceReport};
+use podstead_manifest::Substitution;
+use podstead_pod::SourceId;
+use podstead_settings::{Allow, Requirements};
+use podstead_sys::layout::Paths;
+use podstead_telemetry::events::EventRecorder;
 use request::Request;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Operator commands for the intake, and their results.
 
 use super::REQUESTS;
-use crate::pod::SourceId;
-use crate::source::history::{History, Hold, Resumed, RevisionDiff, RevisionError, RolledBack};
-use crate::source::{PruneError, SourceControl};
+use crate::history::{History, Hold, Resumed, RevisionDiff, RevisionError, RolledBack};
+use crate::{PruneError, SourceControl};
 use async_trait::async_trait;
+use podstead_pod::SourceId;
 use tokio::sync::{mpsc, oneshot};
 
 /// A command for one source.

@@ -3,13 +3,13 @@
 use super::attempt::{Shelf, put_in_force};
 use super::desk::Desk;
 use super::request::Wish;
-use crate::source::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
-use crate::store::Set;
-use crate::store::last_good::{LastGoodError, Record, Stamp, State, Unreadable};
-use crate::store::revisions::{diff, entry, select};
-use crate::store::undelta::KeptFiles;
-use crate::telemetry::error_chain;
+use crate::Set;
+use crate::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
+use crate::last_good::{LastGoodError, Record, Stamp, State, Unreadable};
+use crate::revisions::{diff, entry, select};
+use crate::undelta::KeptFiles;
 use jiff::Timestamp;
+use podstead_telemetry::error_chain;
 
 impl Desk {
     /// Carries out a command; returns the set to pass on.

@@ -1,8 +1,8 @@
 //! Events of a source: each distinct problem is recorded once.
 
-use crate::manifest::{ObjectKey, Problem, Severity};
-use crate::pod::SourceId;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_manifest::{ObjectKey, Problem};
+use podstead_pod::{Severity, SourceId};
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The bytes of one file. **Pure**.
 
 use super::{LastGoodError, State, VERSION};
-use crate::pod::SourceId;
+use podstead_pod::SourceId;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;

@@ -21,15 +21,16 @@ pub use revisions::Unreadable;
 
 use super::seal::{Sealer, has_secrets};
 use super::undelta::KeptFiles;
-use crate::config::{Paths, PolicyRecord};
-use crate::manifest::ObjectKey;
-use crate::pod::SourceId;
-use crate::source::history::{Hold, RefusedObject, RevisionState};
-use crate::source::{CommitSummary, Place, Revision};
-use crate::sys::atomic_file;
-use crate::sys::machine_key::{MachineKey, credentials};
-use crate::telemetry::error_chain;
+use crate::history::{Hold, RefusedObject, RevisionState};
 use jiff::Timestamp;
+use podstead_artifact::{CommitSummary, Place};
+use podstead_manifest::ObjectKey;
+use podstead_pod::{Revision, SourceId};
+use podstead_settings::PolicyRecord;
+use podstead_sys::atomic_file;
+use podstead_sys::layout::Paths;
+use podstead_sys::machine_key::{MachineKey, credentials};
+use podstead_telemetry::error_chain;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -86,7 +87,7 @@ pub struct Stamp {
     /// Result of accepting the revision.
     #[serde(default)]
     pub state: RevisionState,
-    /// The refused objects, at most [`MAX_REFUSED`](crate::source::history::MAX_REFUSED).
+    /// The refused objects, at most [`MAX_REFUSED`](crate::history::MAX_REFUSED).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedObject>,
     /// The commit's subject and author.

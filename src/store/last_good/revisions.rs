@@ -1,7 +1,7 @@
 //! Replacing the set in force while keeping earlier ones.
 
 use super::{LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
-use crate::sys::atomic_file;
+use podstead_sys::atomic_file;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;

@@ -2,10 +2,10 @@
 
 use super::revisions::{Step, steps};
 use super::*;
-use crate::pod::{AdmitContext, NodeName};
-use crate::source::history::HoldKind;
-use crate::store::undelta::KeptFile;
-use crate::store::{CheckContext, check};
+use crate::history::HoldKind;
+use crate::undelta::KeptFile;
+use crate::{CheckContext, check};
+use podstead_pod::{AdmitContext, NodeName};
 use std::os::unix::fs::PermissionsExt;
 
 const TEXT: &str = "apiVersion: v1
@@ -36,7 +36,7 @@ binaryData: {k: AAEC/w==}
 
 fn record() -> Record {
     let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-    let checked = check("web.yaml", TEXT.as_bytes(), &context, &crate::manifest::PatchesByObject::new());
+    let checked = check("web.yaml", TEXT.as_bytes(), &context, &podstead_manifest::PatchesByObject::new());
     assert_eq!(checked.accepted.len(), 3, "{:?}", checked.problems);
     Record {
         stamp: stamp(1),
@@ -237,6 +237,6 @@ fn a_secret_is_on_disk_only_as_something_that_the_machine_key_opens() {
     assert_eq!(left, 2);
     fs::write(&last_good.machine_key, b"damaged").unwrap();
     assert_eq!(last_good.load().unwrap().in_force.unwrap().files["web.yaml"].objects.len(), 2);
-    let error = crate::telemetry::error_chain(&last_good.save(&state).unwrap_err()).to_string();
+    let error = podstead_telemetry::error_chain(&last_good.save(&state).unwrap_err()).to_string();
     assert!(error.contains("machine key") && error.contains("has 7 bytes"), "{error}");
 }

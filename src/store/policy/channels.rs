@@ -1,11 +1,11 @@
 //! Checks of a pod's host ports, networks, probe hosts, profiles, sysctls and priority classes against [`Channels`].
 
 use super::{containers_of, violation};
-use crate::config::{Allow, Channels};
-use crate::pod::networks::{DEFAULT_NETWORK, NETWORKS, Selection, additional, default_network};
-use crate::pod::security::sysctls;
-use crate::pod::{FieldProblem, Pod, is_safe_sysctl};
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler, PodSpec};
+use podstead_pod::networks::{DEFAULT_NETWORK, NETWORKS, Selection, additional, default_network};
+use podstead_pod::security::sysctls;
+use podstead_pod::{FieldProblem, Pod, is_safe_sysctl};
+use podstead_settings::{Allow, Channels};
 
 /// Annotations that came before the field `appArmorProfile`, by container.
 const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -13,7 +13,7 @@ const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.i
 const SYSTEM_CLASS: &str = "system-";
 
 /// Returns the violations of a pod, defaulted or as written.
-pub(in crate::store) fn of_pod(pod: &Pod, allow: &Allow) -> Vec<FieldProblem> {
+pub(crate) fn of_pod(pod: &Pod, allow: &Allow) -> Vec<FieldProblem> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let channels = allow.channels();
     let mut found = Vec::new();

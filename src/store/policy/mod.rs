@@ -11,14 +11,13 @@ mod requirements;
 pub(super) use channels::of_pod as channels_of_pod;
 pub(super) use requirements::of_pod as requirements_of_pod;
 
-use crate::config::Allow;
-use crate::manifest::Severity;
-use crate::pod::containers::{self, ContainerKind};
-use crate::pod::security::{
+use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
+use podstead_pod::containers::{self, ContainerKind};
+use podstead_pod::security::{
     DEFAULT_APPARMOR_PROFILE, DEFAULT_CAPABILITIES, SeccompProfile, Security, apparmor_annotation, container_security,
 };
-use crate::pod::{FieldProblem, Pod, cdi};
-use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
+use podstead_pod::{FieldProblem, Pod, Severity, cdi};
+use podstead_settings::Allow;
 use std::path::Path;
 
 /// Value of [`FieldProblem::code`].
@@ -176,11 +175,10 @@ fn violation(field: &str, what: String, allow: &str) -> FieldProblem {
 }
 
 #[cfg(test)]
-pub(in crate::store) mod tests {
-    use crate::config::{Config, HostFacts};
-    use crate::manifest::Severity;
-    use crate::pod::{AdmitContext, NodeName};
-    use crate::store::{CheckContext, Checked, check};
+pub(crate) mod tests {
+    use crate::{CheckContext, Checked, check};
+    use podstead_config::{Config, HostFacts};
+    use podstead_pod::{AdmitContext, NodeName, Severity};
     use std::path::Path;
 
     /// Judges a manifest for a source with this `allow`.
@@ -189,12 +187,12 @@ pub(in crate::store) mod tests {
     }
 
     /// Judges a manifest for a source with these fields.
-    pub(in crate::store) fn checked_by(fields: &str, text: &str) -> Checked {
-        check("p.yaml", text.as_bytes(), &context(fields), &crate::manifest::PatchesByObject::new())
+    pub(crate) fn checked_by(fields: &str, text: &str) -> Checked {
+        check("p.yaml", text.as_bytes(), &context(fields), &podstead_manifest::PatchesByObject::new())
     }
 
     /// The context of a source with these fields.
-    pub(in crate::store) fn context(fields: &str) -> CheckContext {
+    pub(crate) fn context(fields: &str) -> CheckContext {
         let config = format!(
             "apiVersion: podstead.dev/v1alpha1\nkind: Config\nallowedUnsafeSysctls: [net.core.*]\n\
              sources: [{{name: a, directory: {{path: /a}}, {fields}}}]\n"

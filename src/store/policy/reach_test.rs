@@ -2,8 +2,8 @@
 //! the table of supported fields has and this one has not fails the test, and so does a key that does not refuse its field.
 
 use super::tests::{checked_by, violations};
-use crate::config::{Config, HostFacts};
-use crate::pod::fields_with_effect;
+use podstead_config::{Config, HostFacts};
+use podstead_pod::testing::fields_with_effect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,12 +1,11 @@
 //! Requirements of a source for its pods: a level of the Pod Security Standards, and those of `require`.
 
 use super::containers_of;
-use crate::config::Requirements;
-use crate::manifest::Severity;
-use crate::pod::resources::effective_limit;
-use crate::pod::standards::{Level, violations};
-use crate::pod::{FieldProblem, Pod};
 use k8s_openapi::api::core::v1::PodSpec;
+use podstead_pod::resources::effective_limit;
+use podstead_pod::standards::{Level, violations};
+use podstead_pod::{FieldProblem, Pod, Severity};
+use podstead_settings::Requirements;
 
 /// Word for [`FieldProblem::code`] of the Pod Security Standards.
 const POD_SECURITY: &str = "pod-security";
@@ -14,7 +13,7 @@ const POD_SECURITY: &str = "pod-security";
 const REQUIRED: &str = "required-by-source";
 
 /// Returns the requirements that a pod, defaulted or as written, does not meet.
-pub(in crate::store) fn of_pod(pod: &Pod, requirements: &Requirements) -> Vec<FieldProblem> {
+pub(crate) fn of_pod(pod: &Pod, requirements: &Requirements) -> Vec<FieldProblem> {
     let mut found = of_level(pod, requirements);
     let Some(spec) = &pod.spec else { return found };
     if requirements.user_namespace() && spec.host_users != Some(false) {
@@ -48,7 +47,7 @@ fn of_level(pod: &Pod, requirements: &Requirements) -> Vec<FieldProblem> {
     if level == Level::Privileged {
         return Vec::new();
     }
-    let problem = |violation: crate::pod::standards::Violation| FieldProblem {
+    let problem = |violation: podstead_pod::standards::Violation| FieldProblem {
         severity: Severity::Error,
         code: POD_SECURITY.to_owned(),
         field: violation.field,

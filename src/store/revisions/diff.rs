@@ -1,9 +1,9 @@
 //! Difference between two accepted sets, field by field.
 
-use crate::manifest::ObjectKey;
-use crate::source::history::{Change, FieldChange, ObjectChange};
-use crate::store::AcceptedObject;
-use crate::store::undelta::{KeptFiles, in_use};
+use crate::AcceptedObject;
+use crate::history::{Change, FieldChange, ObjectChange};
+use crate::undelta::{KeptFiles, in_use};
+use podstead_manifest::ObjectKey;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const REDACTED: &str = "(redacted)";
 const REDACTED_ANEW: &str = "(redacted, another value)";
 
 /// Objects that are not the same in `before` and `after`, by key. Files do not count, only what is in them.
-pub(in crate::store) fn diff(before: &KeptFiles, after: &KeptFiles) -> Vec<ObjectChange> {
+pub(crate) fn diff(before: &KeptFiles, after: &KeptFiles) -> Vec<ObjectChange> {
     let (before, after) = (in_use(before), in_use(after));
     let keys: BTreeSet<&ObjectKey> = before.keys().chain(after.keys()).copied().collect();
     let change = |key: &ObjectKey| match (before.get(key), after.get(key)) {
@@ -130,9 +130,9 @@ fn redact(change: &mut FieldChange) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::{AdmitContext, NodeName};
-    use crate::store::undelta::KeptFile;
-    use crate::store::{CheckContext, check};
+    use crate::undelta::KeptFile;
+    use crate::{CheckContext, check};
+    use podstead_pod::{AdmitContext, NodeName};
 
     fn files(text: &str) -> KeptFiles {
         let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));

@@ -9,8 +9,9 @@ pub(super) use select::select;
 use super::AcceptedObject;
 use super::last_good::Record;
 use super::undelta::in_use;
-use crate::manifest::{ObjectKey, Problem, Severity};
-use crate::source::history::{HistoryEntry, MAX_REFUSED, RefusedObject, RevisionState};
+use crate::history::{HistoryEntry, MAX_REFUSED, RefusedObject, RevisionState};
+use podstead_manifest::{ObjectKey, Problem};
+use podstead_pod::Severity;
 use std::collections::BTreeSet;
 
 /// The refused objects among the problems of a set, each once with its first fault; all of a file that could not be read count as one.

@@ -1,8 +1,8 @@
 //! Selection of a revision.
 
-use crate::pod::SourceId;
-use crate::source::history::RevisionError;
-use crate::store::last_good::Stamp;
+use crate::history::RevisionError;
+use crate::last_good::Stamp;
+use podstead_pod::SourceId;
 
 /// Digits that name a revision without doubt, at least.
 const SHORTEST: usize = 4;
@@ -10,7 +10,7 @@ const SHORTEST: usize = 4;
 /// Finds the stamp that `wanted` means among `stamps` (newest first, `in_force` not among them): a number, a revision, or the beginning of
 /// one, with or without what stands before its colon. `None` is the newest one without refused objects before what is in force, or before
 /// what was restored: who goes back again goes further back.
-pub(in crate::store) fn select<'a>(
+pub(crate) fn select<'a>(
     id: &SourceId,
     in_force: &'a Stamp,
     stamps: &'a [Stamp],
@@ -44,8 +44,8 @@ pub(in crate::store) fn select<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Revision;
-    use crate::source::history::{RefusedObject, RevisionState};
+    use crate::history::{RefusedObject, RevisionState};
+    use podstead_pod::Revision;
 
     fn stamp(number: u64, revision: &str) -> Stamp {
         Stamp {

@@ -29,9 +29,9 @@ pub use patching::PATCH_WITHOUT_TARGET;
 
 use super::check::{Accepted, AcceptedObject, Checked};
 use super::{Set, SetPod};
-use crate::manifest::{ObjectKey, PatchesByObject, Problem, Severity};
-use crate::pod::SourceId;
-use crate::source::{Artifact, Layers, Revision};
+use podstead_artifact::{Artifact, Layers};
+use podstead_manifest::{ObjectKey, PatchesByObject, Problem};
+use podstead_pod::{Revision, Severity, SourceId};
 use serde::{Deserialize, Serialize};
 use share::Share;
 use std::cmp::Reverse;

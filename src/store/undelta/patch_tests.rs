@@ -2,8 +2,8 @@
 
 use super::tests::artifact;
 use super::*;
-use crate::pod::{AdmitContext, NodeName};
-use crate::store::{CheckContext, check};
+use crate::{CheckContext, check};
+use podstead_pod::{AdmitContext, NodeName};
 use proptest::prelude::*;
 
 fn base(tag: &str) -> String {

@@ -2,9 +2,10 @@
 
 use super::share::Share;
 use super::{Judge, UndeltaStore};
-use crate::manifest::{ObjectKey, Origin, Patch, PatchesByObject, Position, Problem, Severity};
-use crate::source::{Artifact, FileContent};
-use crate::store::check::Accepted;
+use crate::check::Accepted;
+use podstead_artifact::{Artifact, FileContent};
+use podstead_manifest::{ObjectKey, Patch, PatchesByObject, Problem};
+use podstead_pod::{Origin, Position, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

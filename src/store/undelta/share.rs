@@ -1,9 +1,10 @@
 //! Objects of one file.
 
 use super::{Judge, KeptFile};
-use crate::manifest::{ObjectKey, Patch, PatchesByObject, Problem, Severity, Target, Touch};
-use crate::source::FileContent;
-use crate::store::check::{Accepted, Checked};
+use crate::check::{Accepted, Checked};
+use podstead_artifact::FileContent;
+use podstead_manifest::{ObjectKey, Patch, PatchesByObject, Problem, Target, Touch};
+use podstead_pod::Severity;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

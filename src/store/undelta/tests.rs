@@ -1,9 +1,8 @@
 //! The rules of the undelta store, one by one.
 
 use super::*;
-use crate::manifest::{Origin, Position};
-use crate::pod::Pod;
-use crate::source::FileContent;
+use podstead_artifact::FileContent;
+use podstead_pod::{Origin, Pod, Position};
 use std::cell::RefCell;
 
 /// A small language for files: a line `name=text` is a good pod, `name=!` a refused one, `?` something that cannot be told.

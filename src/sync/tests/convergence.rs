@@ -1,9 +1,9 @@
 //! Convergence after any events in any order: when they stop, the host matches the manifests, and the daemon rests.
 
 use super::host::{Host, pod};
-use crate::mux::PodOp;
-use crate::runtime::ContainerState;
-use crate::runtime::fake::OnSignal;
+use podstead_container::ContainerState;
+use podstead_mux::PodOp;
+use podstead_runtime::fake::OnSignal;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -84,13 +84,14 @@ async fn converges(happenings: Vec<Happening>) -> Result<(), TestCaseError> {
     host.run(1200).await;
 
     let desired = pod("p", SPECS[spec]);
-    let mut wanted: Vec<String> = crate::pod::containers::all(&desired.pod).map(|(_, container)| container.name.clone()).collect();
+    let mut wanted: Vec<String> =
+        podstead_pod::containers::all(&desired.pod).map(|(_, container)| container.name.clone()).collect();
     let mut running: Vec<String> =
         host.running(&uid).iter().map(|run| run.split('/').next().unwrap_or_default().to_owned()).collect();
     wanted.sort();
     running.sort();
     prop_assert_eq!(&running, &wanted);
-    let definition = crate::worker::definition::PodDefinition::new(desired, &host.definition_context());
+    let definition = podstead_worker::definition::PodDefinition::new(desired, &host.definition_context());
     let observed = host.observed(&uid);
     for run in observed.containers.iter().filter(|run| matches!(run.state, ContainerState::Running { .. })) {
         let container = definition.container(&run.name).unwrap();

@@ -1,9 +1,9 @@
 //! Events of pods, word for word the kubelet's.
 
 use super::host::{Host, pod};
-use crate::mux::{DesiredPod, PodOp};
-use crate::pod::ContainerName;
-use crate::runtime::fake::{FakeOperation, OnSignal};
+use podstead_mux::PodOp;
+use podstead_pod::{ContainerName, DesiredPod};
+use podstead_runtime::fake::{FakeOperation, OnSignal};
 use std::sync::Arc;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";

@@ -1,10 +1,9 @@
 //! Failures, and how the daemon continues after them.
 
 use super::host::{Host, pod};
-use crate::mux::{DesiredPod, PodOp};
-use crate::pod::ContainerName;
-use crate::runtime::fake::{FakeOperation, OnSignal};
-use crate::source::Revision;
+use podstead_mux::PodOp;
+use podstead_pod::{ContainerName, DesiredPod, Revision};
+use podstead_runtime::fake::{FakeOperation, OnSignal};
 use std::sync::Arc;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";
@@ -173,7 +172,7 @@ async fn a_finished_pod_stays_finished_through_restart_and_reboot_and_is_made_an
     host.start_daemon().await;
     host.runtime.take_calls();
     let mut other_revision = (*once).clone();
-    other_revision.revision = crate::source::Revision("2".into());
+    other_revision.revision = podstead_pod::Revision("2".into());
     host.say(PodOp::Add, &[&Arc::new(other_revision)]).await;
     host.run(100).await;
     assert_eq!(host.summary(&once.uid), "Succeeded job=Completed(0)");

@@ -1,23 +1,21 @@
 //! A host in memory: the real sync loop and workers, with a fake runtime, fake services and a clock that the test moves.
 
-use crate::config::Paths;
-use crate::image::ImageService;
-use crate::manifest::{Origin, Position};
-use crate::mux::{DesiredPod, ObjectView, PodOp, PodUpdate, SourcesReady};
-use crate::pod::env::EnvFacts;
-use crate::pod::objects::{FingerprintKey, Objects};
-use crate::pod::{NodeName, Pod, PodFullName, PodUid, SourceId};
-use crate::probe::fake::FakeProbes;
-use crate::runtime::fake::FakeRuntime;
-use crate::runtime::{ContainerState, ObservedPod, Runtime, SandboxState};
-use crate::source::Revision;
-use crate::sync::{Housekeeping, Recovered, SyncInputs, sync_loop_iteration};
-use crate::sys::clock::Clock;
-use crate::worker::backoff::BackoffPolicy;
-use crate::worker::definition::DefinitionContext;
-use crate::worker::fakes::{AskedIncarnations, FakeImages, FakeNetwork, FakeVolumes, ShownStatuses, ToldEvents};
-use crate::worker::{HostAddresses, PodWorkers, Services};
+use crate::{Housekeeping, Recovered, SyncInputs, sync_loop_iteration};
 use k8s_openapi::api::core::v1::PodStatus;
+use podstead_container::{ContainerState, ObservedPod, SandboxState};
+use podstead_mux::{ObjectView, PodOp, PodUpdate, SourcesReady};
+use podstead_pod::env::EnvFacts;
+use podstead_pod::objects::{FingerprintKey, Objects};
+use podstead_pod::{DesiredPod, NodeName, Origin, Pod, PodFullName, PodUid, Position, Revision, SourceId};
+use podstead_probe::fake::FakeProbes;
+use podstead_runtime::fake::FakeRuntime;
+use podstead_runtime::{ImageService, Runtime};
+use podstead_sys::layout::Paths;
+use podstead_sys_async::clock::Clock;
+use podstead_worker::backoff::BackoffPolicy;
+use podstead_worker::definition::DefinitionContext;
+use podstead_worker::fakes::{AskedIncarnations, FakeImages, FakeNetwork, FakeVolumes, ShownStatuses, ToldEvents};
+use podstead_worker::{HostAddresses, PodWorkers, Services};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -145,8 +143,8 @@ impl Host {
                 events: self.runtime.take_events().unwrap(),
                 pokes: poked,
                 arrivals: self.images.arrivals(),
-                tick: crate::sync::tick(),
-                heartbeat: crate::sync::Heartbeat::none(),
+                tick: crate::tick(),
+                heartbeat: crate::Heartbeat::none(),
                 shutdown: CancellationToken::new(),
             },
             workers,

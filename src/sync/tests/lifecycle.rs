@@ -1,8 +1,8 @@
 //! Pods come, change, crash and go.
 
 use super::host::{Host, pod};
-use crate::mux::PodOp;
-use crate::runtime::fake::OnSignal;
+use podstead_mux::PodOp;
+use podstead_runtime::fake::OnSignal;
 use std::time::Duration;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";

@@ -1,8 +1,8 @@
 //! Pods of one name, one after the other (kubelet rules C9, C10).
 
 use super::host::{Host, pod_with_uid};
-use crate::mux::PodOp;
-use crate::runtime::fake::OnSignal;
+use podstead_mux::PodOp;
+use podstead_runtime::fake::OnSignal;
 
 const ONE: &str = "{terminationGracePeriodSeconds: 5, containers: [{name: web, image: a}]}";
 

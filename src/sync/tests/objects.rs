@@ -1,8 +1,8 @@
 //! Pods that refer to ConfigMaps and Secrets: only those that refer to what changed do anything.
 
 use super::host::{Host, pod};
-use crate::mux::PodOp;
-use crate::pod::objects::tests::{config_map, view};
+use podstead_mux::PodOp;
+use podstead_pod::testing::{config_map, view};
 
 const USER: &str = "{containers: [
     {name: user, image: a, env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: a}}}]},

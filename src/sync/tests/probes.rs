@@ -1,9 +1,9 @@
 //! Effects of probes: status, restarts, and the state that survives a restart of the daemon.
 
 use super::host::{Host, pod};
-use crate::mux::{DesiredPod, PodOp};
-use crate::pod::ContainerId;
-use crate::probe::{ProbeKind, ProbeResult};
+use podstead_mux::PodOp;
+use podstead_pod::{ContainerId, DesiredPod};
+use podstead_probe::{ProbeKind, ProbeResult};
 use std::sync::Arc;
 
 const WEB: &str = "{terminationGracePeriodSeconds: 5, containers: [{name: web, image: a, startupProbe: {tcpSocket: {port: 1}}, \
@@ -72,7 +72,7 @@ async fn d12_only_readiness_is_asked_for_while_a_pod_ends() {
     let web = pod("web", WEB);
     host.say(PodOp::Add, &[&web]).await;
     host.settle().await;
-    host.runtime.on_signal(crate::runtime::fake::OnSignal::Ignore);
+    host.runtime.on_signal(podstead_runtime::fake::OnSignal::Ignore);
     host.say(PodOp::Remove, &[&web]).await;
     host.settle().await;
     assert!(host.probes.declared(&web.uid).unwrap().runs.values().all(|run| run.is_ending));
@@ -154,7 +154,7 @@ async fn d7_main_containers_wait_for_the_startup_probe_of_a_sidecar() {
 async fn d14_a_pod_is_not_over_while_its_unhealthy_container_waits_for_its_restart() {
     let mut host = Host::new().await;
     let web = pod("web", "{restartPolicy: OnFailure, containers: [{name: web, image: a, livenessProbe: {tcpSocket: {port: 1}}}]}");
-    host.runtime.on_signal(crate::runtime::fake::OnSignal::Ignore);
+    host.runtime.on_signal(podstead_runtime::fake::OnSignal::Ignore);
     host.say(PodOp::Add, &[&web]).await;
     host.settle().await;
     for _ in 0..2 {

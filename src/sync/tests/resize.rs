@@ -1,11 +1,11 @@
 //! Resizing of pods and containers while they run.
 
 use super::host::{Host, pod};
-use crate::mux::{DesiredPod, PodOp};
-use crate::pod::ContainerName;
-use crate::runtime::fake::FakeOperation;
-use crate::worker::definition::PodDefinition;
 use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition};
+use podstead_mux::PodOp;
+use podstead_pod::{ContainerName, DesiredPod};
+use podstead_runtime::fake::FakeOperation;
+use podstead_worker::definition::PodDefinition;
 use std::sync::Arc;
 
 fn web(resources: &str) -> Arc<DesiredPod> {

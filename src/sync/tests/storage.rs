@@ -1,10 +1,10 @@
 //! Pods that use more of the host's disk than they may.
 
 use super::host::{Host, pod};
-use crate::mux::PodOp;
-use crate::pod::storage::StorageUsage;
-use crate::runtime::fake::OnSignal;
-use crate::volume::Giving;
+use podstead_mux::PodOp;
+use podstead_pod::storage::StorageUsage;
+use podstead_runtime::fake::OnSignal;
+use podstead_volume::Giving;
 
 fn used(volume: &str, bytes: u64) -> StorageUsage {
     StorageUsage { volumes: [(volume.to_owned(), bytes)].into(), ..StorageUsage::default() }

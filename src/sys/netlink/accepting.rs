@@ -141,7 +141,7 @@ pub fn concerns_pods(answer: &Answer<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::netlink::answers;
+    use crate::netlink::answers;
 
     fn forward() -> BaseChain {
         BaseChain { family: 2, table: "filter".into(), name: "FORWARD".into(), hook: 2, drops: true }

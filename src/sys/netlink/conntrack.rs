@@ -79,7 +79,7 @@ fn tuple(bytes: &[u8]) -> Option<(IpAddr, IpAddr, u8, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::netlink::answers;
+    use crate::netlink::answers;
 
     /// A message as the kernel writes it.
     fn message(rewritten: [u8; 4]) -> Request {

@@ -63,7 +63,7 @@ pub fn waiting(answer: &Answer<'_>) -> Option<Waiting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::netlink::{NetlinkSocket, Protocol};
+    use crate::netlink::{NetlinkSocket, Protocol};
     use std::net::{TcpListener, UdpSocket};
 
     fn found(protocol: u8, port: u16) -> Vec<Waiting> {

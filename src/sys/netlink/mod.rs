@@ -11,7 +11,6 @@ pub mod expressions;
 pub mod listening;
 pub mod message;
 pub mod nftables;
-pub mod notifications;
 pub mod rtnetlink;
 pub mod socket;
 pub mod sources;

@@ -421,7 +421,7 @@ fn link_header(index: u32, flags: u32) -> [u8; LINK_HEADER] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::netlink::answers;
+    use crate::netlink::answers;
 
     /// The value of the attribute at the end of a path of nested ones.
     fn find<'a>(bytes: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {

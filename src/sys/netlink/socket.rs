@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "setsockopt(2) of the netlink level, which no crate in the tree wraps")]
 
 use super::message::{self, Request, answers};
-use crate::sys::netns_socket::in_netns_beside;
+use crate::netns_socket::in_netns_beside;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, send, socket,
 };

@@ -187,9 +187,9 @@ fn nested(content: &[u8], wanted: u16) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::netlink::answers;
-    use crate::sys::netlink::expressions::{IPV4_DESTINATION, IPV4_SOURCE, IPV6_SOURCE, Meta, Rule, Verdict};
-    use crate::sys::netlink::nftables::Batch;
+    use crate::netlink::answers;
+    use crate::netlink::expressions::{IPV4_DESTINATION, IPV4_SOURCE, IPV6_SOURCE, Meta, Rule, Verdict};
+    use crate::netlink::nftables::Batch;
 
     fn read(fill: impl FnOnce(&mut Rule<'_, '_>)) -> (Source, Outcome) {
         let mut batch = Batch::new("firewalld");

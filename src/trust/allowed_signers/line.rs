@@ -2,8 +2,8 @@
 
 use super::option::{self, Options};
 use super::pattern;
-use crate::trust::key::{KeyFault, PublicKey, refusal, shown};
-use crate::trust::{Signer, TrustError};
+use crate::key::{KeyFault, PublicKey, refusal, shown};
+use crate::{Signer, TrustError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;

@@ -84,7 +84,7 @@ impl AllowedSigners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::wire::put_string;
+    use crate::wire::put_string;
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 

@@ -1,6 +1,6 @@
 //! The options of a line: `namespaces="git,file",valid-after="20250101Z"`.
 
-use crate::trust::key::shown;
+use crate::key::shown;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

@@ -1,7 +1,7 @@
 //! Stubs for a build without OpenPGP.
 
 use super::KeyringProblem;
-use crate::trust::{NOT_BUILT_IN, Signer, TrustError};
+use crate::{NOT_BUILT_IN, Signer, TrustError};
 use jiff::Timestamp;
 
 /// Keys that may sign; there are none in this build.

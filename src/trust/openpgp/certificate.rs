@@ -4,7 +4,7 @@ use super::key::PublicKey;
 use super::signature::{
     CERTIFICATION_REVOCATION, CERTIFICATIONS, DIRECT, KEY_REVOCATION, SUBKEY_BINDING, SUBKEY_REVOCATION, Signature, later,
 };
-use crate::trust::{Signer, TrustError};
+use crate::{Signer, TrustError};
 use jiff::Timestamp;
 
 /// Characters of a name that are shown.

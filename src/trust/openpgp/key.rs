@@ -1,8 +1,8 @@
 //! Public keys of OpenPGP: what a packet of version 4 holds, and the arithmetic behind a signature (RFC 9580, 5.5.2).
 
 use super::packet::{integer, number};
-use crate::trust::wire::padded;
-use crate::trust::{Fingerprint, TrustError};
+use crate::wire::padded;
+use crate::{Fingerprint, TrustError};
 use jiff::Timestamp;
 use ring::digest::{self, SHA1_FOR_LEGACY_USE_ONLY, digest};
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};

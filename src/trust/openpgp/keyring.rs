@@ -5,7 +5,7 @@ use super::certificate::{About, Certificate};
 use super::key::PublicKey;
 use super::packet::{PUBLIC_KEY, PUBLIC_SUBKEY, Packet, SECRET_KEY, SECRET_SUBKEY, SIGNATURE, USER_ATTRIBUTE, USER_ID, packets};
 use super::signature::{DOCUMENT, KEY_REVOCATION, Signature};
-use crate::trust::{KeyringProblem, Signer, TrustError};
+use crate::{KeyringProblem, Signer, TrustError};
 use jiff::Timestamp;
 
 /// Bytes of the file. Keys that many people have signed reach a few hundred KiB.

@@ -2,7 +2,7 @@
 
 use super::key::{Hash, PublicKey, seconds};
 use super::packet::subpacket_length;
-use crate::trust::TrustError;
+use crate::TrustError;
 use jiff::{SignedDuration, Timestamp};
 
 /// Over the bytes of a document; commits, tags and detached signatures have it.

@@ -1,7 +1,7 @@
 //! Keys and signatures that no program makes, put together by hand.
 
 use super::Keyring;
-use crate::trust::TrustError;
+use crate::TrustError;
 use jiff::Timestamp;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use ring::signature::{Ed25519KeyPair, KeyPair};

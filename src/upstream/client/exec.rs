@@ -1,8 +1,8 @@
 //! An exec plugin: a command that prints an `ExecCredential`.
 
 use super::kubeconfig::ExecPlugin;
-use crate::outbound::Secret;
 use jiff::Timestamp;
+use podstead_outbound::Secret;
 use serde::Deserialize;
 use serde_json::json;
 use std::io;

@@ -2,8 +2,8 @@
 
 use super::exec::{self, ExecError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError, Material};
-use crate::outbound::{self, Secret, SecretError, TlsFileError};
 use jiff::Timestamp;
+use podstead_outbound::{self as outbound, Secret, SecretError, TlsFileError};
 use reqwest::{Certificate, Client, Proxy, Url};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;

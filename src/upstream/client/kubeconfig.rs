@@ -3,9 +3,9 @@
 //! The format is kubectl's, so fields that do not matter here are passed over; a field that says something about the connection and that
 //! podstead does not do is an error, so that it never connects in another way than intended.
 
-use crate::outbound::Secret;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use podstead_outbound::Secret;
 use reqwest::Url;
 use serde::Deserialize;
 use std::collections::BTreeMap;

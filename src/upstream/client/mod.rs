@@ -13,11 +13,11 @@ pub use kubeconfig::{Kubeconfig, KubeconfigError};
 
 use super::cluster::{ApiError, ApiRequest, Cluster, Verb, Watch, WatchEvent, WatchKind};
 use super::plan::weight::{TreeError, parse};
-use crate::outbound::Failure;
-use crate::telemetry::error_chain;
 use async_trait::async_trait;
 use identity::Identity;
 use lines::Lines;
+use podstead_outbound::Failure;
+use podstead_telemetry::error_chain;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::Value;

@@ -3,9 +3,9 @@
 //! A pod's events name the mirror's hash as their UID, as the kubelet's do: by it `kubectl describe` finds the events of a mirror.
 
 use super::{NodeRef, seconds};
-use crate::pod::NodeName;
-use crate::telemetry::event_log::LoggedEvent;
-use crate::telemetry::events::{EventType, Subject};
+use podstead_pod::NodeName;
+use podstead_telemetry::event_log::LoggedEvent;
+use podstead_telemetry::events::{EventType, Subject};
 use serde_json::{Value, json};
 
 /// Namespace of events that are about the Node.
@@ -72,8 +72,8 @@ pub fn event_patch(event: &LoggedEvent) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod::{PodFullName, PodUid, SourceId};
     use jiff::Timestamp;
+    use podstead_pod::{PodFullName, PodUid, SourceId};
 
     fn event(subject: Subject) -> LoggedEvent {
         LoggedEvent {

@@ -71,7 +71,7 @@ fn is_free(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::plan::node::HostIdentity;
+    use crate::plan::node::HostIdentity;
 
     #[test]
     fn what_noderestriction_refuses_is_told_from_what_it_takes() {

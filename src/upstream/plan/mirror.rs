@@ -5,10 +5,10 @@
 //! [`OMITTED_ANNOTATION`] names it. What the objects hold is never in a Pod and so never leaves this host.
 
 use super::NodeRef;
-use crate::pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR};
-use crate::pod::{Pod, PodFullName};
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, ProjectedVolumeSource, Toleration, Volume, VolumeProjection};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use podstead_pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR};
+use podstead_pod::{Pod, PodFullName};
 use std::collections::BTreeSet;
 
 /// Annotation of a mirror: paths in the manifest that it does not show, separated by commas.

@@ -2,8 +2,8 @@
 
 use super::status_patch::{replaced, with_removals};
 use super::{labels, seconds};
-use crate::config::Taint;
 use jiff::{SignedDuration, Timestamp};
+use podstead_settings::Taint;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -264,7 +264,7 @@ fn conditions(facts: &HostFacts, before: &Value, now: Timestamp) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::TaintEffect;
+    use podstead_settings::TaintEffect;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()

@@ -5,7 +5,7 @@ use super::mirror::Detail;
 use super::mirror::content_hash;
 use super::status_patch::stored_form;
 use super::step::{Observed, Plan, Step, Wanted, plan};
-use crate::pod::{Pod, PodFullName};
+use podstead_pod::{Pod, PodFullName};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

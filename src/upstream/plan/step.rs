@@ -10,8 +10,8 @@ use super::NodeRef;
 use super::mirror::{Detail, content_hash, mirror_of};
 use super::status_patch::{own_part, status_patch};
 use super::weight::weight;
-use crate::pod::identity::ANNOTATION_CONFIG_MIRROR;
-use crate::pod::{Pod, PodFullName};
+use podstead_pod::identity::ANNOTATION_CONFIG_MIRROR;
+use podstead_pod::{Pod, PodFullName};
 use serde_json::Value;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Status that the loops publish.
 
-use crate::status::UpstreamStatus;
+use podstead_status::UpstreamStatus;
 use std::sync::Arc;
 use tokio::sync::watch;
 

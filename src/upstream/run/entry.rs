@@ -1,9 +1,9 @@
 //! State of one name: the pod, its mirror, and failed requests. **Pure**.
 
 use super::pace::Pace;
-use crate::api::published::PublishedPod;
-use crate::upstream::plan::mirror::Detail;
-use crate::upstream::plan::step::Observed;
+use crate::plan::mirror::Detail;
+use crate::plan::step::Observed;
+use podstead_api::published::PublishedPod;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;

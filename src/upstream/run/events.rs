@@ -2,13 +2,13 @@
 
 use super::pace::Pace;
 use super::{Links, Standing};
-use crate::api::published::PodKey;
-use crate::telemetry::event_log::LoggedEvent;
-use crate::telemetry::events::Subject;
-use crate::telemetry::journal::ChangeKind;
-use crate::upstream::cluster::{ApiError, ApiRequest, Verb};
-use crate::upstream::plan::mirror::content_hash;
-use crate::upstream::plan::{NodeRef, event};
+use crate::cluster::{ApiError, ApiRequest, Verb};
+use crate::plan::mirror::content_hash;
+use crate::plan::{NodeRef, event};
+use podstead_api::published::PodKey;
+use podstead_telemetry::event_log::LoggedEvent;
+use podstead_telemetry::events::Subject;
+use podstead_telemetry::journal::ChangeKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;

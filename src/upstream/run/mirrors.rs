@@ -18,16 +18,16 @@ use super::perform::{Outcome, Performed, perform};
 use super::queue::Queue;
 use super::watch::{MAX_PODS, MAX_STATUSES, Observation};
 use super::{Links, Standing};
-use crate::api::published::{PodKey, PublishedPod};
-use crate::pod::PodFullName;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use crate::telemetry::journal::ChangeKind;
-use crate::upstream::cluster::ApiError;
-use crate::upstream::plan::NodeRef;
-use crate::upstream::plan::mirror::Detail;
-use crate::upstream::plan::status_patch::stored_form;
-use crate::upstream::plan::step::{Observed, Plan, Step, Wanted, plan};
+use crate::cluster::ApiError;
+use crate::plan::NodeRef;
+use crate::plan::mirror::Detail;
+use crate::plan::status_patch::stored_form;
+use crate::plan::step::{Observed, Plan, Step, Wanted, plan};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use podstead_api::published::{PodKey, PublishedPod};
+use podstead_pod::PodFullName;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::journal::ChangeKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -180,7 +180,7 @@ impl<'a> Mirrors<'a> {
         }
         // What was refused of another incarnation may be taken of this one.
         let hash = |pod: &Option<Arc<PublishedPod>>| {
-            pod.as_ref().map(|pod| crate::upstream::plan::mirror::content_hash(&pod.desired.pod).to_owned())
+            pod.as_ref().map(|pod| crate::plan::mirror::content_hash(&pod.desired.pod).to_owned())
         };
         if hash(&entry.wanted) != hash(&pod) {
             entry.not_before = None;

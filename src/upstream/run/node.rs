@@ -2,12 +2,12 @@
 
 use super::pace::Pace;
 use super::{Links, Standing, request};
-use crate::status::NodeStanding;
-use crate::telemetry::events::{EventRecorder, EventType, Subject};
-use crate::upstream::cluster::{ApiError, ApiRequest, Verb};
-use crate::upstream::plan::lease::{self, Holder};
-use crate::upstream::plan::{NodeRef, labels, node};
+use crate::cluster::{ApiError, ApiRequest, Verb};
+use crate::plan::lease::{self, Holder};
+use crate::plan::{NodeRef, labels, node};
 use jiff::{SignedDuration, Timestamp};
+use podstead_status::NodeStanding;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Carries out one step, and returns the state of the server afterwards. It only interprets responses.
 
 use super::request;
-use crate::pod::PodFullName;
-use crate::upstream::cluster::{ApiError, Cluster};
-use crate::upstream::plan::step::{DeleteReason, Observed, Step};
+use crate::cluster::{ApiError, Cluster};
+use crate::plan::step::{DeleteReason, Observed, Step};
+use podstead_pod::PodFullName;
 use serde_json::Value;
 
 /// Result of a step.

@@ -1,6 +1,6 @@
 //! Names that are due, each at most once. **Pure**.
 
-use crate::pod::PodFullName;
+use podstead_pod::PodFullName;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 

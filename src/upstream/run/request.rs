@@ -1,7 +1,7 @@
 //! The requests, as the API has them.
 
-use crate::pod::PodFullName;
-use crate::upstream::cluster::{ApiRequest, Verb};
+use crate::cluster::{ApiRequest, Verb};
+use podstead_pod::PodFullName;
 use serde_json::{Value, json};
 
 /// Pods in one page of a list: what bounds the memory for its answer.

@@ -1,10 +1,10 @@
 //! Observes this node's pods at the server: a list, then a watch from its version on, for ever.
 
 use super::{Links, Standing, request};
-use crate::pod::PodFullName;
-use crate::upstream::cluster::{ApiError, WatchKind};
-use crate::upstream::plan::step::Observed;
-use crate::upstream::run::pace::Pace;
+use crate::cluster::{ApiError, WatchKind};
+use crate::plan::step::Observed;
+use crate::run::pace::Pace;
+use podstead_pod::PodFullName;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! The steps that a plan is made of.
 
-use crate::image::PullPolicy;
-use crate::pod::{ContainerId, ContainerName};
-use crate::runtime::{CgroupResources, ContainerResources};
-use crate::status::{PodResult, Waiting};
-use crate::sys::clock::Moment;
+use podstead_container::{CgroupResources, ContainerResources};
+use podstead_pod::containers::PullPolicy;
+use podstead_pod::{ContainerId, ContainerName};
+use podstead_status::{PodResult, Waiting};
+use podstead_sys_async::clock::Moment;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;

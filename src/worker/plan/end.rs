@@ -2,11 +2,11 @@
 
 use super::stop::{Grace, stop_in_order};
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::pod::restart::RestartPolicy;
-use crate::runtime::SandboxState;
-use crate::status::reason;
-use crate::worker::memory::Step;
-use crate::worker::phase::{Cause, Termination};
+use crate::memory::Step;
+use crate::phase::{Cause, Termination};
+use podstead_container::SandboxState;
+use podstead_pod::restart::RestartPolicy;
+use podstead_status::reason;
 use std::time::Duration;
 
 /// Stops what runs, then the sandbox.

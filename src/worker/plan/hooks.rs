@@ -2,9 +2,9 @@
 
 use super::stop::{Grace, stop_one};
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::pod::containers::ContainerKind;
-use crate::status::{Waiting, reason};
-use crate::worker::memory::{PostStart, Step};
+use crate::memory::{PostStart, Step};
+use podstead_pod::containers::ContainerKind;
+use podstead_status::{Waiting, reason};
 
 /// Plans what is due, and stops what failed. A container whose hook is not done is not shown as running.
 pub(super) fn tend_post_starts(out: &mut PodActions, input: &PlanInput<'_>) {

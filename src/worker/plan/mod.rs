@@ -32,8 +32,8 @@ use super::backoff::BackoffPolicy;
 use super::definition::PodDefinition;
 use super::memory::PodMemory;
 use super::phase::WorkPhase;
-use crate::runtime::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
-use crate::sys::clock::Now;
+use podstead_container::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
+use podstead_sys_async::clock::Now;
 
 /// Inputs of a plan.
 #[derive(Clone, Copy, Debug)]

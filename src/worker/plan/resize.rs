@@ -4,9 +4,9 @@
 //! then the containers are changed, those that give memory back first, then the pod gets what its definition says.
 
 use super::{Action, PlanInput, PodActions};
-use crate::runtime::{CgroupResources, ContainerResources, ContainerStatus};
-use crate::status::Resize;
-use crate::worker::definition::ContainerDefinition;
+use crate::definition::ContainerDefinition;
+use podstead_container::{CgroupResources, ContainerResources, ContainerStatus};
+use podstead_status::Resize;
 
 /// A container that runs as defined but is given something else.
 struct Lagging<'a> {
@@ -53,7 +53,7 @@ pub(super) fn resize(out: &mut PodActions, input: &PlanInput<'_>) {
 }
 
 /// State of a resize, for the status.
-pub(in crate::worker) fn resize_state(input: &PlanInput<'_>) -> Option<Resize> {
+pub(crate) fn resize_state(input: &PlanInput<'_>) -> Option<Resize> {
     let sandbox = input.living_sandbox()?;
     let lagging = lagging(input);
     if lagging.is_empty() && sandbox.spec.resources == input.definition.sandbox.resources {

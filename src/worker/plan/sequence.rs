@@ -2,11 +2,11 @@
 
 use super::PlanInput;
 use super::standing::{Due, Place, Standing, latest, standing};
-use crate::pod::containers::ContainerKind;
-use crate::probe::ProbeKind;
-use crate::runtime::ContainerStatus;
-use crate::status::PodResult;
-use crate::worker::definition::ContainerDefinition;
+use crate::definition::ContainerDefinition;
+use podstead_container::ContainerStatus;
+use podstead_pod::containers::ContainerKind;
+use podstead_probe::ProbeKind;
+use podstead_status::PodResult;
 
 /// A container that has to be started now or later.
 #[derive(Clone, Copy, Debug)]

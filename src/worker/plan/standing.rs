@@ -1,14 +1,14 @@
 //! State of one container against its definition.
 
 use super::PlanInput;
-use crate::pod::ContainerId;
-use crate::pod::containers::ContainerKind;
-use crate::pod::restart::AfterExit;
-use crate::runtime::{ContainerState, ContainerStatus};
-use crate::status::UNKNOWN_EXIT_CODE;
-use crate::sys::clock::Moment;
-use crate::worker::definition::{ContainerDefinition, round_of};
-use crate::worker::memory::PreStop;
+use crate::definition::{ContainerDefinition, round_of};
+use crate::memory::PreStop;
+use podstead_container::{ContainerState, ContainerStatus};
+use podstead_pod::ContainerId;
+use podstead_pod::containers::ContainerKind;
+use podstead_pod::restart::AfterExit;
+use podstead_status::UNKNOWN_EXIT_CODE;
+use podstead_sys_async::clock::Moment;
 use std::collections::BTreeSet;
 
 /// State of a container with regard to its definition, the restart policy and the sandbox that it must run in.
@@ -81,7 +81,7 @@ impl Place {
 }
 
 /// Runs in the present sandbox from before all containers were last restarted together.
-pub(in crate::worker) fn surpassed(input: &PlanInput<'_>) -> BTreeSet<ContainerId> {
+pub(crate) fn surpassed(input: &PlanInput<'_>) -> BTreeSet<ContainerId> {
     let Some(sandbox) = &input.observed.sandbox else { return BTreeSet::new() };
     let place = Place::of(input, sandbox.spec.attempt, false);
     input.observed.containers.iter().filter(|run| place.is_after(run)).map(|run| run.id.clone()).collect()

@@ -1,17 +1,17 @@
 //! Stop of containers: signal, grace period, SIGKILL; main containers together, then sidecars in reverse order (kubelet rule D12).
 
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::pod::containers::ContainerKind;
-use crate::runtime::ContainerStatus;
-use crate::sys::clock::Moment;
-use crate::worker::memory::{PreStop, Stop};
+use crate::memory::{PreStop, Stop};
+use podstead_container::ContainerStatus;
+use podstead_pod::containers::ContainerKind;
+use podstead_sys_async::clock::Moment;
 use std::time::Duration;
 
 /// A process that survives SIGKILL hangs in the kernel; tried again this often.
 const KILL_AGAIN: Duration = Duration::from_secs(10);
 const SIGKILL: i32 = 9;
 /// Minimum time between signal and SIGKILL, also when a preStop hook or, for a sidecar, the main containers used up the grace period.
-pub(in crate::worker) const LEAST_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const LEAST_GRACE: Duration = Duration::from_secs(2);
 
 /// Grace period of containers.
 #[derive(Clone, Copy, Debug)]

@@ -10,13 +10,13 @@ use super::standing::Place;
 use super::stop::{Grace, reason_of_change, stop_in_order, stop_one};
 use super::unhealthy::stop_unhealthy;
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::pod::containers::ContainerKind;
-use crate::runtime::{ContainerState, ContainerStatus, SandboxState};
-use crate::status::{PodResult, Waiting, reason};
-use crate::sys::clock::Moment;
-use crate::telemetry::kubernetes_duration;
-use crate::worker::backoff::{BackoffPolicy, Failure};
-use crate::worker::memory::{ImageWork, Step, StorageWork};
+use crate::backoff::{BackoffPolicy, Failure};
+use crate::memory::{ImageWork, Step, StorageWork};
+use podstead_container::{ContainerState, ContainerStatus, SandboxState};
+use podstead_pod::containers::ContainerKind;
+use podstead_status::{PodResult, Waiting, reason};
+use podstead_sys_async::clock::Moment;
+use podstead_telemetry::kubernetes_duration;
 
 /// Plans a pod that shall run.
 pub(super) fn plan(input: PlanInput<'_>) -> PodActions {

@@ -2,8 +2,8 @@
 
 use super::stop::{Grace, stop_one};
 use super::{PlanInput, PodActions, StopReason};
-use crate::pod::containers;
-use crate::probe::{ProbeKind, probe_grace};
+use podstead_pod::containers;
+use podstead_probe::{ProbeKind, probe_grace};
 
 /// Takes the next step in stopping each of them.
 pub(super) fn stop_unhealthy(out: &mut PodActions, input: &PlanInput<'_>) {

@@ -1,14 +1,11 @@
-//! `trust::AllowedSigners::parse` answers any bytes without a panic, with signers or with reasons that fit a line.
+//! `podstead_trust::AllowedSigners::parse` answers any bytes without a panic, with signers or with reasons that fit a line.
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
-
-#[path = "../../../src/trust/mod.rs"]
-mod trust;
 
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Err(problems) = trust::AllowedSigners::parse(bytes) {
+    if let Err(problems) = podstead_trust::AllowedSigners::parse(bytes) {
         assert!(!problems.is_empty());
         let lines = bytes.split(|byte| *byte == b'\n').count();
         for problem in problems {

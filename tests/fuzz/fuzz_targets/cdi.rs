@@ -2,10 +2,7 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/pod/cdi/mod.rs"]
-mod cdi;
-
-use cdi::{CdiSpec, DeviceName, SpecFile};
+use podstead_pod::cdi::{self, CdiSpec, DeviceName, SpecFile};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

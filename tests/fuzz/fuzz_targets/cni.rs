@@ -6,11 +6,8 @@
 #[path = "../../../src/network/cni/spec/mod.rs"]
 mod spec;
 
-#[path = "cni_modules/pod.rs"]
-mod pod;
-
 use libfuzzer_sys::fuzz_target;
-use pod::networks::{self, is_interface_name};
+use podstead_pod::networks::{self, is_interface_name};
 use spec::conflist::{Conflist, Form};
 use spec::result::{self, CniResult};
 use spec::version::CniVersion;

@@ -2,11 +2,8 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/trust/mod.rs"]
-mod trust;
-
 use libfuzzer_sys::fuzz_target;
-use trust::{ObjectKind, signed_parts};
+use podstead_trust::{ObjectKind, signed_parts};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(parts) = signed_parts(bytes) else { return };

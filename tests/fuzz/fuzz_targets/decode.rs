@@ -2,13 +2,8 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/manifest/mod.rs"]
-mod manifest;
-#[path = "../../../src/sops/mod.rs"]
-mod sops;
-
 use libfuzzer_sys::fuzz_target;
-use manifest::{Decoded, Limits};
+use podstead_manifest::{self as manifest, Decoded, Limits};
 use std::collections::HashSet;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,24 +2,6 @@
 #![no_main]
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "only a part of the crate is compiled")]
 
-/// What the zone asks about sources. Names and kinds stand for those of modules that need a cluster's types.
-#[path = "../../../src/pod"]
-mod pod {
-    pub mod sharing;
-
-    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub struct SourceId(pub String);
-
-    pub mod objects {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum ObjectKind {
-            ConfigMap,
-            Secret,
-            PersistentVolumeClaim,
-        }
-    }
-}
-
 #[path = "../../../src/dns"]
 mod dns {
     mod exchange;
@@ -33,7 +15,7 @@ mod dns {
 
     /// `query` comes from a pod; `answer` from a name server that it was passed on to.
     pub(super) fn exchange(query: &[u8], answer: &[u8], turn: usize) {
-        let source = crate::pod::SourceId("a".into());
+        let source = podstead_pod::SourceId::new("a");
         let pod = ZonePod {
             source: source.clone(),
             seen: None,

@@ -2,10 +2,7 @@
 #![no_main]
 #![allow(dead_code, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/runtime/protocol/frame.rs"]
-mod frame;
-
-use frame::{FrameDecoder, FrameKind, MAX_PAYLOAD, encode};
+use podstead_container::protocol::frame::{FrameDecoder, FrameKind, MAX_PAYLOAD, encode};
 use libfuzzer_sys::fuzz_target;
 
 /// The frames of a stream that comes in `pieces`, up to its end or to what is no frame.

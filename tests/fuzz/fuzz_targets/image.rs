@@ -2,21 +2,15 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/image/digest.rs"]
-mod digest;
 #[path = "../../../src/image/document.rs"]
 mod document;
-#[path = "../../../src/image/image_config.rs"]
-mod image_config;
-#[path = "../../../src/image/reference.rs"]
-mod reference;
 #[path = "../../../src/image/tar.rs"]
 mod tar;
 
 use document::{Configuration, Manifest, parse_saved};
-use reference::Reference;
+use podstead_container::reference::Reference;
 use tar::{Streamed, TarReader};
-use image_config::ImageConfig;
+use podstead_container::ImageConfig;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,11 +2,8 @@
 #![no_main]
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "only a part of the crate is compiled")]
 
-#[path = "netlink_modules/sys.rs"]
-mod sys;
-
 use libfuzzer_sys::fuzz_target;
-use sys::netlink::{accepting, answers, attributes, conntrack, listening, nftables, rtnetlink, sources};
+use podstead_sys::netlink::{accepting, answers, attributes, conntrack, listening, nftables, rtnetlink, sources};
 
 fuzz_target!(|bytes: &[u8]| {
     let forward = nftables::BaseChain { family: 2, table: "filter".into(), name: "FORWARD".into(), hook: 2, drops: true };
@@ -26,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         accepting::rule_of(&answer, &forward, "podstead");
         accepting::concerns_pods(&answer);
         if let Some(connection) = conntrack::connection(&answer) {
-            conntrack::forget(&mut sys::netlink::Request::new(), &connection);
+            conntrack::forget(&mut podstead_sys::netlink::Request::new(), &connection);
         }
         let within: usize = attributes(answer.body).map(|(_, value)| 4 + value.len()).sum();
         assert!(within <= answer.body.len());

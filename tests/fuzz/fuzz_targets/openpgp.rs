@@ -2,12 +2,9 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/trust/mod.rs"]
-mod trust;
-
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
-use trust::{Keyring, NOT_BUILT_IN};
+use podstead_trust::{Keyring, NOT_BUILT_IN};
 
 /// A key whose private half nobody has.
 const NOBODY: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----

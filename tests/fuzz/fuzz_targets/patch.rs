@@ -2,13 +2,8 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/manifest/mod.rs"]
-mod manifest;
-#[path = "../../../src/sops/mod.rs"]
-mod sops;
-
 use libfuzzer_sys::fuzz_target;
-use manifest::{Limits, PatchesByObject};
+use podstead_manifest::{self as manifest, Limits, PatchesByObject};
 
 fuzz_target!(|input: (&[u8], &[u8])| {
     let (base, patches) = input;
@@ -20,7 +15,7 @@ fuzz_target!(|input: (&[u8], &[u8])| {
         let found = patches.iter().filter(|patch| patch.target().selects(&object.key)).cloned();
         by_object.insert(object.key.clone(), found.collect());
     }
-    let after = manifest::decode_patched("base", base, &limits, &sops::Opening::default(), &by_object);
+    let after = manifest::decode_patched("base", base, &limits, &manifest::sops::Opening::default(), &by_object);
     let outcomes = after.objects.len() + after.removed.len() + after.broken.iter().flatten().count();
     assert_eq!(outcomes, before.objects.len() + before.broken.iter().flatten().count(), "every object comes to one end");
     for problem in &after.problems {

@@ -2,14 +2,9 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/manifest/mod.rs"]
-mod manifest;
-#[path = "../../../src/sops/mod.rs"]
-mod sops;
-
 use libfuzzer_sys::fuzz_target;
-use manifest::{Decoded, Limits};
-use sops::{Identities, Opening, Unopened};
+use podstead_manifest::{self as manifest, Decoded, Limits};
+use podstead_manifest::sops::{Identities, Opening, Unopened};
 use std::sync::LazyLock;
 
 /// Made for the tests.

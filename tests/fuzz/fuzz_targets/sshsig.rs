@@ -2,12 +2,9 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 
-#[path = "../../../src/trust/mod.rs"]
-mod trust;
-
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
-use trust::{AllowedSigners, SshSignature, TrustError};
+use podstead_trust::{self as trust, AllowedSigners, SshSignature, TrustError};
 
 /// A key whose private half nobody has: its point is the hash of a word.
 const NOBODY: &[u8] = b"nobody ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGOCs8yIFBK3e/yu7QJgAcANnjAl5mwg9ufpLweYUUYq";

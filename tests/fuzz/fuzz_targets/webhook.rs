@@ -6,14 +6,8 @@
 mod payload;
 #[path = "../../../src/source/webhook/repository.rs"]
 mod repository;
-#[path = "../../../src/outbound/secret.rs"]
-mod secret;
 #[path = "../../../src/source/webhook/verify.rs"]
 mod verify;
-
-mod outbound {
-    pub(crate) use crate::secret::Secret;
-}
 
 use libfuzzer_sys::fuzz_target;
 use payload::repository_urls;
@@ -28,7 +22,7 @@ fuzz_target!(|input: (u8, &[u8], &[u8])| {
         2 => SignatureHeaders { gitea: Some(header), ..Default::default() },
         _ => SignatureHeaders { gitlab: Some(header), ..Default::default() },
     };
-    let secret = secret::Secret::new("0b7c4f0e-6f0c-4d0a-a6a5-3c1f1d9c9b1e");
+    let secret = podstead_outbound::Secret::new("0b7c4f0e-6f0c-4d0a-a6a5-3c1f1d9c9b1e");
     assert!(verify(&headers, body, &secret).is_err(), "nobody guesses this");
 
     let urls = repository_urls(body);

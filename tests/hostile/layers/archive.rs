@@ -1,6 +1,6 @@
 //! Archives with content that no tool makes.
 
-use podstead::image::digest::Digest;
+use podstead::container::digest::Digest;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;

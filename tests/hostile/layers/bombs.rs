@@ -82,14 +82,14 @@ fn content_behind_the_end_of_an_archive_is_refused() {
     }
     // What fills up the last record of a tape is none of it.
     let padded = [archive, vec![0; 500 << 10]].concat();
-    victim.takes(&[Layer { bytes: gzip(&padded), diff_id: podstead::image::digest::Digest::of(&padded) }]);
+    victim.takes(&[Layer { bytes: gzip(&padded), diff_id: podstead::container::digest::Digest::of(&padded) }]);
 }
 
 #[test]
 fn a_stream_of_empty_members_or_frames_takes_no_memory() {
     let victim = Victim::new();
     let archive = tar(&[file("f", b"content")]);
-    let diff_id = podstead::image::digest::Digest::of(&archive);
+    let diff_id = podstead::container::digest::Digest::of(&archive);
     let members = [gzip(&archive), gzip(b"").repeat(200_000)].concat();
     victim.takes(&[Layer { bytes: members, diff_id }]);
     // RFC 8878, 3.1.2: a skippable frame has a magic number and a size, here of nothing.

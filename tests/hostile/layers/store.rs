@@ -2,8 +2,11 @@
 
 use super::archive::{Image, Layer};
 use crate::support::TestHost;
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig};
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::{
+    image::{ImageStore, ImageStoreConfig},
+    runtime::ImageService,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -67,8 +70,8 @@ impl Store {
         assert_eq!(std::os::unix::fs::MetadataExt::nlink(&fs::metadata(&bystander).unwrap()), 1);
         assert_eq!(entries(&self.path("images/staging")), 0, "staging is empty");
         imported.map_err(|error| error.to_string())?;
-        let policy = podstead::image::PullPolicy::Never;
-        let image = wait(self.store.ensure(NAME, policy, &podstead::image::PullSecrets::none())).unwrap();
+        let policy = podstead::pod::containers::PullPolicy::Never;
+        let image = wait(self.store.ensure(NAME, policy, &podstead::runtime::PullSecrets::none())).unwrap();
         Ok(image.layers)
     }
 
@@ -81,8 +84,8 @@ impl Store {
 
     /// Why a pull of an image of these layers is refused. Nothing of it stays.
     pub(super) fn pull_refused(&self, registry: &Registry) -> String {
-        let policy = podstead::image::PullPolicy::Always;
-        let pulled = wait(self.store.ensure(&registry.image(), policy, &podstead::image::PullSecrets::none()));
+        let policy = podstead::pod::containers::PullPolicy::Always;
+        let pulled = wait(self.store.ensure(&registry.image(), policy, &podstead::runtime::PullSecrets::none()));
         assert_eq!(entries(&self.path("images/staging")), 0, "staging is empty");
         assert_eq!(entries(&self.path("images/layers")), 0, "no layer of a refused image stays");
         pulled.expect_err("the image is refused").to_string()

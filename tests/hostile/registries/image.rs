@@ -1,7 +1,7 @@
 //! Images made in memory, and what a registry answers for them.
 
 use super::server::{Asked, Reply};
-use podstead::image::digest::Digest;
+use podstead::container::digest::Digest;
 
 /// Repository of every image of these cases.
 pub(super) const REPOSITORY: &str = "app";

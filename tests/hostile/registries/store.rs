@@ -2,8 +2,13 @@
 
 use super::image::REPOSITORY;
 use super::server::{Server, authority};
-use podstead::image::{ImageService, ImageStore, ImageStoreConfig, PullPolicy, PullSecrets, RegistryConfig, ResolvedImage};
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::{
+    container::ResolvedImage,
+    image::{ImageStore, ImageStoreConfig, RegistryConfig},
+    pod::containers::PullPolicy,
+    runtime::{ImageService, PullSecrets},
+};
 use std::sync::Arc;
 use std::time::Duration;
 

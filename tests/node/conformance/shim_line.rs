@@ -1,9 +1,9 @@
 //! A line to a shim, for what a daemon did before it died.
 
+use podstead::container::ContainerStatus;
+use podstead::container::protocol::frame::{self, FrameDecoder, FrameKind};
+use podstead::container::protocol::{Answer, ClientHello, Operation, PROTOCOL_VERSION, Refusal, Request, ToClient};
 use podstead::pod::ContainerId;
-use podstead::runtime::ContainerStatus;
-use podstead::runtime::protocol::frame::{self, FrameDecoder, FrameKind};
-use podstead::runtime::protocol::{Answer, ClientHello, Operation, PROTOCOL_VERSION, Refusal, Request, ToClient};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

@@ -1,7 +1,10 @@
 //! What containers, and processes run in them later, must not be able to do.
 
 use super::harness::{Host, make_privileged};
-use podstead::runtime::{ContainerState, ProcessUser, Runtime};
+use podstead::{
+    container::{ContainerState, ProcessUser},
+    runtime::Runtime,
+};
 use std::fs;
 
 #[tokio::test(flavor = "multi_thread")]

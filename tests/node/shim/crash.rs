@@ -3,8 +3,11 @@
 use super::harness::{Host, eventually, outcome, processes_naming};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use podstead::runtime::record::{ContainerRecord, Durability};
-use podstead::runtime::{ContainerState, PodLifecycleEventKind, Runtime, SandboxState};
+use podstead::container::record::{ContainerRecord, Durability};
+use podstead::{
+    container::{ContainerState, PodLifecycleEventKind, SandboxState},
+    runtime::Runtime,
+};
 use std::fs;
 use std::time::Instant;
 
@@ -41,7 +44,7 @@ async fn pods_outlive_the_daemon_and_exits_in_between_are_told() {
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
 
-fn running_pid(pod: &podstead::runtime::ObservedPod, id: &podstead::pod::ContainerId) -> u32 {
+fn running_pid(pod: &podstead::container::ObservedPod, id: &podstead::pod::ContainerId) -> u32 {
     match &pod.containers.iter().find(|status| status.id == *id).unwrap().state {
         ContainerState::Running { pid, .. } => *pid,
         other => panic!("{other:?}"),
@@ -141,7 +144,7 @@ async fn a_killed_helper_fails_the_start_and_leaves_nothing() {
     let profile = host.root().join("profile");
     nix::unistd::mkfifo(&profile, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut container = host.container(&pod, "main", "true");
-    container.security.seccomp = podstead::runtime::SeccompProfile::Localhost(profile);
+    container.security.seccomp = podstead::container::SeccompProfile::Localhost(profile);
     let (runtime, held) = (node.runtime.clone(), container.clone());
     let starting = tokio::spawn(async move { runtime.start_container(&held).await });
     let mut helper = None;
@@ -167,7 +170,7 @@ async fn a_container_that_hangs_while_it_is_started_can_be_killed() {
     let profile = host.root().join("profile");
     nix::unistd::mkfifo(&profile, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut container = host.container(&pod, "main", "true");
-    container.security.seccomp = podstead::runtime::SeccompProfile::Localhost(profile);
+    container.security.seccomp = podstead::container::SeccompProfile::Localhost(profile);
     let (runtime, held) = (node.runtime.clone(), container.clone());
     let starting = tokio::spawn(async move { runtime.start_container(&held).await });
     eventually("the helper is at work", || !processes_naming(&format!("start {}", host.root().display())).is_empty()).await;

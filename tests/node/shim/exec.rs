@@ -1,7 +1,10 @@
 //! Exec and attach.
 
 use super::harness::{Host, eventually, finish, processes_naming, read_until, type_in};
-use podstead::runtime::{ExecInput, ExecOutput, ExecSpec, Runtime, RuntimeError};
+use podstead::{
+    container::ExecSpec,
+    runtime::{ExecInput, ExecOutput, Runtime, RuntimeError},
+};
 use std::time::Duration;
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -1,10 +1,13 @@
 //! What the generated OCI spec means to a process, on this kernel and through libcontainer, which ignores parts of a spec.
 
 use super::harness::{Host, Node};
-use podstead::config::Paths;
 use podstead::pod::security::ALL_CAPABILITIES;
-use podstead::runtime::{ContainerSpec, ContainerState, Mount, Propagation, Runtime, SandboxSpec, SeccompProfile, StartError};
+use podstead::sys::layout::Paths;
 use podstead::sys::mounts::mounts;
+use podstead::{
+    container::{ContainerSpec, ContainerState, Mount, Propagation, SandboxSpec, SeccompProfile},
+    runtime::{Runtime, StartError},
+};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use std::fs;
 use std::path::Path;

@@ -1,19 +1,21 @@
 //! A private root directory, cgroup tree and root file system for pods of one test.
 
 use crate::support::binary;
-use podstead::config::Paths;
-use podstead::image::{ImageConfig, ResolvedImage};
+use podstead::container::cgroup::Cgroups;
+use podstead::container::protocol::LogLimits;
+use podstead::container::{ImageConfig, ResolvedImage};
 use podstead::pod::security::DEFAULT_CAPABILITIES;
 use podstead::pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use podstead::runtime::client::{ShimRuntime, ShimRuntimeOptions};
-use podstead::runtime::protocol::LogLimits;
-use podstead::runtime::{
-    CgroupResources, ContainerKind, ContainerSpec, ContainerState, ContainerStatus, ExecInput, ExecOutput, ExecSession, ExecSpec,
-    Mount, PodLifecycleEvent, PodLifecycleEventKind, PodNamespaces, ProcessUser, Propagation, QosClass, Runtime, SandboxSpec,
-    SeccompProfile, Security,
-};
-use podstead::sys::cgroup::Cgroups;
+use podstead::sys::layout::Paths;
 use podstead::sys::mounts;
+use podstead::{
+    container::{
+        CgroupResources, ContainerKind, ContainerSpec, ContainerState, ContainerStatus, ExecSpec, Mount, PodLifecycleEvent,
+        PodLifecycleEventKind, PodNamespaces, ProcessUser, Propagation, QosClass, SandboxSpec, SeccompProfile, Security,
+    },
+    runtime::{ExecInput, ExecOutput, ExecSession, Runtime},
+};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;

@@ -3,7 +3,10 @@
 use super::harness::{Host, eventually, outcome, processes_naming};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use podstead::runtime::{ContainerKind, Mount, Propagation, Runtime, ShutdownHook, ShutdownTurn};
+use podstead::{
+    container::{ContainerKind, Mount, Propagation, ShutdownHook, ShutdownTurn},
+    runtime::Runtime,
+};
 use std::fs;
 use std::time::{Duration, Instant};
 

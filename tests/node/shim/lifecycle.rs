@@ -1,7 +1,10 @@
 //! Start, exit, signals, memory, removal.
 
 use super::harness::{Host, bind, eventually, outcome};
-use podstead::runtime::{ContainerState, Runtime, SandboxState, StartError};
+use podstead::{
+    container::{ContainerState, SandboxState},
+    runtime::{Runtime, StartError},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_runs_in_its_sandbox_and_its_exit_is_recorded() {

@@ -2,8 +2,8 @@
 
 use super::harness::{Host, eventually, log_lines, outcome};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use podstead::container::protocol::LogLimits;
 use podstead::runtime::Runtime;
-use podstead::runtime::protocol::LogLimits;
 use std::fs;
 use std::path::PathBuf;
 

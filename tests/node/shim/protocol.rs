@@ -1,10 +1,10 @@
 //! The socket as strangers use it: later versions, slow writers, garbage.
 
 use super::harness::{Host, PATIENCE};
+use podstead::container::protocol::frame::{self, FrameDecoder, FrameKind, MAX_PAYLOAD};
+use podstead::container::protocol::{Answer, Refusal, ToClient};
 use podstead::pod::ContainerId;
 use podstead::runtime::Runtime;
-use podstead::runtime::protocol::frame::{self, FrameDecoder, FrameKind, MAX_PAYLOAD};
-use podstead::runtime::protocol::{Answer, Refusal, ToClient};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -126,7 +126,7 @@ async fn a_subscriber_that_never_reads_stops_nobody() {
     let mut events = 0;
     while events < 20 {
         match deaf.receive() {
-            Some(ToClient::Event(event)) => events += usize::from(event.kind == podstead::runtime::protocol::ShimEventKind::Died),
+            Some(ToClient::Event(event)) => events += usize::from(event.kind == podstead::container::protocol::ShimEventKind::Died),
             Some(_) => {}
             None => panic!("it was cut off after {events} events"),
         }

@@ -1,7 +1,7 @@
 //! Namespaces, host name, shared memory, sysctls, cgroup limits, sandboxes made again.
 
 use super::harness::{Host, outcome, processes_naming};
-use podstead::runtime::{Runtime, SandboxState};
+use podstead::{container::SandboxState, runtime::Runtime};
 use std::fs;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,10 @@
 
 use super::harness::{Host, bind, make_privileged, outcome};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use podstead::runtime::{ProcessUser, Propagation, Runtime, StartError};
+use podstead::{
+    container::{ProcessUser, Propagation},
+    runtime::{Runtime, StartError},
+};
 use std::fs;
 
 #[tokio::test(flavor = "multi_thread")]

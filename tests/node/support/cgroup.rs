@@ -61,7 +61,7 @@ pub(crate) fn cpu_share(pid: u32, level: usize) -> u64 {
 /// What [`cpu_share`] reads for so many shares.
 pub(crate) fn share_of(shares: u64) -> u64 {
     let is_v2 = !fs::read_to_string("/proc/self/mountinfo").unwrap().lines().any(|line| is_of_v1(line, "cpu"));
-    if is_v2 { podstead::sys::cgroup::cpu_weight(shares) } else { shares }
+    if is_v2 { podstead::container::cgroup::cpu_weight(shares) } else { shares }
 }
 
 /// Processes and threads; `None` without a limit.

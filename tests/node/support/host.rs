@@ -4,7 +4,7 @@ use super::image::image_archive;
 use super::kernel;
 use super::pod::PodView;
 use super::wait::eventually;
-use podstead::config::Paths;
+use podstead::sys::layout::Paths;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

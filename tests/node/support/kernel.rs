@@ -1,7 +1,7 @@
 //! What the kernel knows of a pod, looked up without the product's help.
 
-use podstead::config::Paths;
-use podstead::sys::cgroup::{CgroupError, Cgroups};
+use podstead::container::cgroup::{CgroupError, Cgroups};
+use podstead::sys::layout::Paths;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::servers::{Inetd, git_daemon};
 use super::{Running, options, revision, shown, start};
 use crate::mounts::{in_own_mounts, unmount};
 use nix::mount::MsFlags;
-use podstead::source::SourceReport;
+use podstead::artifact::SourceReport;
 use podstead::source::git::GitOptions;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};

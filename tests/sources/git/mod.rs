@@ -15,11 +15,15 @@ mod signatures;
 mod ssh;
 
 use crate::follower::{DEADLINE, content};
+use podstead::artifact::wake::Waker;
 use podstead::pod::SourceId;
 use podstead::source::git::{Follow, GitLimits, GitOptions, GitSource, SshOptions};
 use podstead::source::http_client::HttpAccess;
-use podstead::source::wake::Waker;
-use podstead::source::{Artifact, PodSource, Revision, SourceReport};
+use podstead::{
+    artifact::{Artifact, SourceReport},
+    pod::Revision,
+    source::PodSource,
+};
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;

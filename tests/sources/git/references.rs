@@ -3,7 +3,7 @@
 use super::repository::Repository;
 use super::servers::git_daemon;
 use super::{options, revision, shown, start};
-use podstead::source::SourceReport;
+use podstead::artifact::SourceReport;
 use podstead::source::git::{Follow, GitOptions};
 
 /// Both ways of reading: in place, and over a protocol into a copy.

@@ -4,7 +4,7 @@
 
 use super::super::finding::Finding;
 use super::UNIT;
-use crate::pod::security::ALL_CAPABILITIES;
+use podstead_pod::security::ALL_CAPABILITIES;
 use std::collections::BTreeMap;
 
 /// Directives that give the daemon a mount namespace, or another one, of its own, with the value that does not.

@@ -11,4 +11,4 @@ pub(crate) mod report;
 pub(crate) mod result;
 pub(crate) mod version;
 
-pub(crate) use crate::pod::networks::{is_name, network, quoted};
+pub(crate) use podstead_pod::networks::{is_name, network, quoted};

@@ -6,8 +6,8 @@
 use super::copy::{Copy, State};
 use super::store::{Store, disk};
 use super::{Objects, damage, oid};
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::ObjectId;
+use crate::git::error::GitError;
+use crate::git::protocol::ObjectId;
 use std::fs;
 
 /// Number of packs before the copy is compacted.
@@ -17,7 +17,7 @@ const MAX_GROWTH: u64 = 64 << 20;
 
 impl Store {
     /// Copies what belongs to `commit` and nothing else, if the copy in use has grown enough. Returns whether it did.
-    pub(in crate::source::git) fn compact(&self, commit: ObjectId) -> Result<bool, GitError> {
+    pub(in crate::git) fn compact(&self, commit: ObjectId) -> Result<bool, GitError> {
         let current = self.current();
         let state = current.state()?;
         let (packs, bytes) = current.weight()?;

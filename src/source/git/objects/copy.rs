@@ -11,10 +11,10 @@
 
 use super::store::{Held, disk};
 use super::{Objects, damage};
-use crate::source::git::error::{DamageError, GitError};
-use crate::source::git::protocol::ObjectId;
-use crate::sys::atomic_file::{sync_parent, write_durable};
-use crate::sys::remove_tree::remove_tree;
+use crate::git::error::{DamageError, GitError};
+use crate::git::protocol::ObjectId;
+use podstead_sys::atomic_file::{sync_parent, write_durable};
+use podstead_sys::remove_tree::remove_tree;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -27,12 +27,12 @@ const VERSION: u32 = 1;
 
 /// Content of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::source::git) struct State {
+pub(in crate::git) struct State {
     version: u32,
     /// Commits whose files are here, with their history down to `shallow`; the newest first.
-    pub(in crate::source::git) commits: Vec<ObjectId>,
+    pub(in crate::git) commits: Vec<ObjectId>,
     /// Commits that are here without their parents.
-    pub(in crate::source::git) shallow: BTreeSet<ObjectId>,
+    pub(in crate::git) shallow: BTreeSet<ObjectId>,
     /// Size of the packs after the first fetch or the last compaction.
     pub(super) base_bytes: u64,
 }
@@ -45,7 +45,7 @@ impl State {
 
 /// A copy, by where it lies.
 #[derive(Clone, Debug)]
-pub(in crate::source::git) struct Copy {
+pub(in crate::git) struct Copy {
     directory: PathBuf,
     /// Nobody else may work in it meanwhile.
     _held: Arc<Held>,
@@ -78,7 +78,7 @@ impl Copy {
     }
 
     /// Reads the record of the copy; empty if no fetch was ever completed.
-    pub(in crate::source::git) fn state(&self) -> Result<State, GitError> {
+    pub(in crate::git) fn state(&self) -> Result<State, GitError> {
         let damaged = |source| damage(&self.directory, source);
         let bytes = match fs::read(self.state_path()) {
             Ok(bytes) => bytes,
@@ -101,7 +101,7 @@ impl Copy {
     }
 
     /// Opens the objects for reading; `shallow` are the commits that are here without their parents.
-    pub(in crate::source::git) fn objects(&self, shallow: &BTreeSet<ObjectId>) -> Result<Objects, GitError> {
+    pub(in crate::git) fn objects(&self, shallow: &BTreeSet<ObjectId>) -> Result<Objects, GitError> {
         // libgit2 maps packs into memory, and a sector that cannot be read would then end the process by SIGBUS. Read first the ordinary
         // way, it is an error.
         for path in self.pack_files()? {

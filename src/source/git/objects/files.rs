@@ -4,10 +4,10 @@
 //! all below it. A path that names a file takes any name.
 
 use super::{Objects, oid};
-use crate::source::FileContent;
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::ObjectId;
+use crate::git::error::GitError;
+use crate::git::protocol::ObjectId;
 use git2::{ObjectType, Oid, Tree, TreeEntry};
+use podstead_artifact::FileContent;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Default for ReadLimits {
 }
 
 /// Nesting depth of directories.
-pub(in crate::source::git) const MAX_DEPTH: usize = 64;
+pub(in crate::git) const MAX_DEPTH: usize = 64;
 
 const MODE: i32 = 0o170_000;
 const SYMLINK: i32 = 0o120_000;
@@ -39,14 +39,14 @@ const SYMLINK: i32 = 0o120_000;
 /// A pointer of Git LFS is a small file that begins so.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-pub(in crate::source::git) const SUBMODULE: &str = "is a submodule; submodules are not fetched";
-pub(in crate::source::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
-pub(in crate::source::git) const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
+pub(in crate::git) const SUBMODULE: &str = "is a submodule; submodules are not fetched";
+pub(in crate::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
+pub(in crate::git) const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
 
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
     /// it. Empty when the path is there without manifests.
-    pub(in crate::source::git) fn files(
+    pub(in crate::git) fn files(
         &self,
         commit: ObjectId,
         path: &str,
@@ -225,12 +225,12 @@ fn resolved(path: &str, target: &str) -> Option<String> {
 }
 
 /// Reports whether the content is a pointer of Git LFS.
-pub(in crate::source::git) fn is_lfs_pointer(content: &[u8]) -> bool {
+pub(in crate::git) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.starts_with(LFS)
 }
 
 /// Reports whether a file of this name is a manifest.
-pub(in crate::source::git) fn is_manifest(name: &str) -> bool {
+pub(in crate::git) fn is_manifest(name: &str) -> bool {
     Path::new(name)
         .extension()
         .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))

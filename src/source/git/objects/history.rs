@@ -1,8 +1,8 @@
 //! Ancestry of commits.
 
 use super::{Objects, object_id, oid};
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::ObjectId;
+use crate::git::error::GitError;
+use crate::git::protocol::ObjectId;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// Commits that are looked at; a history of that length between two revisions is no update.
@@ -10,7 +10,7 @@ const MAX_COMMITS: usize = 1_000_000;
 
 impl Objects {
     /// Reports whether `newer` is `older` or a descendant of it. Goes no further than the history that is here.
-    pub(in crate::source::git) fn descends(&self, newer: ObjectId, older: ObjectId) -> Result<bool, GitError> {
+    pub(in crate::git) fn descends(&self, newer: ObjectId, older: ObjectId) -> Result<bool, GitError> {
         let mut found = false;
         self.walk(newer, |commit, _| {
             found = commit == older;
@@ -20,7 +20,7 @@ impl Objects {
     }
 
     /// The commits without their parents that the history of `tips` ends in.
-    pub(in crate::source::git) fn boundary(&self, tips: &[ObjectId]) -> Result<BTreeSet<ObjectId>, GitError> {
+    pub(in crate::git) fn boundary(&self, tips: &[ObjectId]) -> Result<BTreeSet<ObjectId>, GitError> {
         let mut boundary = BTreeSet::new();
         for tip in tips {
             self.walk(*tip, |commit, cut| {

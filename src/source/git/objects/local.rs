@@ -1,16 +1,16 @@
 //! Repository on this host that podstead does not own: read, never written to.
 
 use super::{Objects, damage, object_id};
-use crate::source::git::error::{DamageError, GitError};
-use crate::source::git::protocol::{ObjectId, Reference};
+use crate::git::error::{DamageError, GitError};
+use crate::git::protocol::{ObjectId, Reference};
 use git2::{ErrorCode, ObjectType, Repository};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 impl Objects {
     /// Opens the repository at `path`, bare or with a work tree.
-    pub(in crate::source::git) fn open_repository(path: &Path) -> Result<Self, GitError> {
-        crate::sys::libgit2::initialise();
+    pub(in crate::git) fn open_repository(path: &Path) -> Result<Self, GitError> {
+        podstead_libgit2::initialise();
         let missing = |reason: String| GitError::NotFound { location: path.display().to_string(), reason };
         if let Err(error) = std::fs::metadata(path) {
             return Err(missing(error.to_string()));
@@ -28,7 +28,7 @@ impl Objects {
     }
 
     /// All its references.
-    pub(in crate::source::git) fn references(&self) -> Result<Vec<Reference>, GitError> {
+    pub(in crate::git) fn references(&self) -> Result<Vec<Reference>, GitError> {
         let read = || -> Result<Vec<Reference>, git2::Error> {
             let mut references = Vec::new();
             for reference in self.repository.references()? {

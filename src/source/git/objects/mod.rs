@@ -18,8 +18,8 @@ pub(super) use store::Store;
 
 use super::error::{DamageError, GitError};
 use super::protocol::ObjectId;
-use crate::source::CommitSummary;
 use git2::{ObjectType, Odb, Oid, Repository};
+use podstead_artifact::CommitSummary;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 
 use super::copy::{Copy, State};
 use super::store::disk;
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::{ObjectId, PackScan};
+use crate::git::error::GitError;
+use crate::git::protocol::{ObjectId, PackScan};
 use bytes::Bytes;
 use git2::Indexer;
 use std::collections::BTreeSet;
@@ -19,24 +19,24 @@ const PIECES: usize = 4;
 const PAGE: usize = 4096;
 
 /// A pack that is being received.
-pub(in crate::source::git) struct Receiver {
+pub(in crate::git) struct Receiver {
     /// Takes the bytes; dropped at the end of the pack.
-    pub(in crate::source::git) bytes: mpsc::Sender<Bytes>,
+    pub(in crate::git) bytes: mpsc::Sender<Bytes>,
     /// The name of the pack; `None` for one without objects.
-    pub(in crate::source::git) name: JoinHandle<Result<Option<String>, GitError>>,
+    pub(in crate::git) name: JoinHandle<Result<Option<String>, GitError>>,
 }
 
 impl Copy {
     /// Receives a pack. It ends when the sender is dropped, and only then reports whether it was complete; nothing else happens to it until
     /// [`Copy::complete`].
-    pub(in crate::source::git) fn receive(&self, location: String) -> Receiver {
+    pub(in crate::git) fn receive(&self, location: String) -> Receiver {
         let (bytes, received) = mpsc::channel(PIECES);
         let copy = self.clone();
         Receiver { bytes, name: tokio::task::spawn_blocking(move || copy.index(received, &location)) }
     }
 
     fn index(&self, mut bytes: mpsc::Receiver<Bytes>, location: &str) -> Result<Option<String>, GitError> {
-        crate::sys::libgit2::initialise();
+        podstead_libgit2::initialise();
         self.make_directories()?;
         let broken = |error: &git2::Error| match error.class() {
             git2::ErrorClass::Os | git2::ErrorClass::Filesystem => {
@@ -69,7 +69,7 @@ impl Copy {
 
     /// Puts a received pack in place and records that what `target` leads to is here now, with its history down to `shallow`, and that
     /// nothing else is wanted.
-    pub(in crate::source::git) fn complete(
+    pub(in crate::git) fn complete(
         &self,
         name: Option<&str>,
         target: ObjectId,

@@ -9,9 +9,9 @@
 //! A copy is put in place as a whole, by exchanging the two directories. It is a cache: what it loses is fetched again.
 
 use super::copy::Copy;
-use crate::source::git::error::GitError;
-use crate::sys::atomic_file::sync_parent;
-use crate::sys::remove_tree::remove_tree;
+use crate::git::error::GitError;
+use podstead_sys::atomic_file::sync_parent;
+use podstead_sys::remove_tree::remove_tree;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The directory of one source's copy, held by this process until the last clone, and the last [`Copy`] in it, is dropped: work that was
 /// begun continues for a while after the source has ended.
 #[derive(Clone, Debug)]
-pub(in crate::source::git) struct Store {
+pub(in crate::git) struct Store {
     held: Arc<Held>,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct Held {
 impl Store {
     /// Locks the directory, which need not exist, and removes what an earlier process left half done. `None` when another process, or an
     /// earlier incarnation of the source that has not ended yet, holds it.
-    pub(in crate::source::git) fn open(directory: &Path) -> Result<Option<Self>, GitError> {
-        crate::sys::libgit2::initialise();
+    pub(in crate::git) fn open(directory: &Path) -> Result<Option<Self>, GitError> {
+        podstead_libgit2::initialise();
         let failed = disk("open", directory);
         DirBuilder::new().mode(0o700).recursive(true).create(directory).map_err(&failed)?;
         let lock = File::options().create(true).truncate(false).write(true).open(directory.join("lock")).map_err(&failed)?;
@@ -57,7 +57,7 @@ impl Store {
     }
 
     /// The copy in use, which may be empty.
-    pub(in crate::source::git) fn current(&self) -> Copy {
+    pub(in crate::git) fn current(&self) -> Copy {
         Copy::new(self.held.directory.join("repository"), &self.held)
     }
 
@@ -66,14 +66,14 @@ impl Store {
     }
 
     /// A new, empty copy beside the one in use.
-    pub(in crate::source::git) fn fresh(&self) -> Result<Copy, GitError> {
+    pub(in crate::git) fn fresh(&self) -> Result<Copy, GitError> {
         let path = self.fresh_path();
         remove(&path).map_err(disk("remove", &path))?;
         Ok(Copy::new(path, &self.held))
     }
 
     /// Puts the fresh copy in place of the one in use.
-    pub(in crate::source::git) fn adopt_fresh(&self) -> Result<(), GitError> {
+    pub(in crate::git) fn adopt_fresh(&self) -> Result<(), GitError> {
         let (fresh, current) = (self.fresh_path(), self.held.directory.join("repository"));
         let failed = disk("replace", &current);
         match renameat_with(CWD, &fresh, CWD, &current, RenameFlags::EXCHANGE) {

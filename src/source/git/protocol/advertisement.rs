@@ -4,7 +4,7 @@ use super::{MAX_REFERENCES, Pkt, ProtocolError, Reference, not_git, object_id, t
 
 /// First message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::source::git) enum Advertisement {
+pub(in crate::git) enum Advertisement {
     /// It speaks version 2: references are asked for.
     Current {
         /// True if it supports shallow fetches.
@@ -21,7 +21,7 @@ pub(in crate::source::git) enum Advertisement {
 
 /// Relevant capabilities of a server with protocol version 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::source::git) struct OldCapabilities {
+pub(in crate::git) struct OldCapabilities {
     /// It can send a part of the history only.
     pub(super) shallow: bool,
     /// It sends packs in pieces with errors between them.
@@ -32,7 +32,7 @@ pub(in crate::source::git) struct OldCapabilities {
 
 /// Parser of an advertisement, fed line by line.
 #[derive(Debug, Default)]
-pub(in crate::source::git) struct AdvertisementReader {
+pub(in crate::git) struct AdvertisementReader {
     state: State,
 }
 
@@ -49,7 +49,7 @@ enum State {
 
 impl AdvertisementReader {
     /// Parses the next line; returns the advertisement when it is complete.
-    pub(in crate::source::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Advertisement>, ProtocolError> {
+    pub(in crate::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Advertisement>, ProtocolError> {
         match (&mut self.state, pkt) {
             (State::Begin, Pkt::Line(line)) => self.state = first_line(line)?,
             // After the name of the service.

@@ -6,20 +6,20 @@ use bytes::{Buf, Bytes};
 
 /// A fetch request, for both protocol versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::source::git) struct Fetch {
+pub(in crate::git) struct Fetch {
     /// The commit or tag.
-    pub(in crate::source::git) want: Option<ObjectId>,
+    pub(in crate::git) want: Option<ObjectId>,
     /// Commits that are here, with their history down to `shallow`.
-    pub(in crate::source::git) have: Vec<ObjectId>,
+    pub(in crate::git) have: Vec<ObjectId>,
     /// Commits that are here without their parents.
-    pub(in crate::source::git) shallow: Vec<ObjectId>,
+    pub(in crate::git) shallow: Vec<ObjectId>,
     /// Generations of history that are wanted, the commit itself included.
-    pub(in crate::source::git) depth: u32,
+    pub(in crate::git) depth: u32,
 }
 
 impl Fetch {
     /// As a request of version 2. `shallow`: whether the server can send a part of the history.
-    pub(in crate::source::git) fn request(&self, shallow: bool) -> Vec<u8> {
+    pub(in crate::git) fn request(&self, shallow: bool) -> Vec<u8> {
         let mut request = Vec::new();
         encode(&mut request, "command=fetch");
         encode(&mut request, AGENT);
@@ -37,7 +37,7 @@ impl Fetch {
     }
 
     /// As a request of version 0: all in one piece, as it must be over HTTP and may be elsewhere.
-    pub(in crate::source::git) fn old_request(&self, capabilities: OldCapabilities) -> Result<Vec<u8>, ProtocolError> {
+    pub(in crate::git) fn old_request(&self, capabilities: OldCapabilities) -> Result<Vec<u8>, ProtocolError> {
         if !capabilities.side_band {
             return Err(ProtocolError::Unsupported("the server is too old: it does not support side-band-64k".to_owned()));
         }
@@ -64,7 +64,7 @@ impl Fetch {
 
 /// One piece of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::source::git) enum Part {
+pub(in crate::git) enum Part {
     /// Nothing that matters.
     Nothing,
     /// A commit that comes without its parents.
@@ -79,7 +79,7 @@ pub(in crate::source::git) enum Part {
 
 /// Parser of the response, fed line by line.
 #[derive(Debug)]
-pub(in crate::source::git) struct AnswerReader {
+pub(in crate::git) struct AnswerReader {
     state: State,
 }
 
@@ -99,19 +99,19 @@ enum State {
 
 impl AnswerReader {
     /// Of an answer of version 2.
-    pub(in crate::source::git) fn current() -> Self {
+    pub(in crate::git) fn current() -> Self {
         Self { state: State::Title }
     }
 
     /// Of an answer of version 0.
-    pub(in crate::source::git) fn old(capabilities: OldCapabilities) -> Self {
+    pub(in crate::git) fn old(capabilities: OldCapabilities) -> Self {
         // A depth is asked for wherever it is known.
         let state = if capabilities.shallow { State::OldBoundaries } else { State::OldAcknowledgements };
         Self { state }
     }
 
     /// Parses the next line.
-    pub(in crate::source::git) fn take(&mut self, pkt: Pkt) -> Result<Part, ProtocolError> {
+    pub(in crate::git) fn take(&mut self, pkt: Pkt) -> Result<Part, ProtocolError> {
         match (&self.state, pkt) {
             (State::Title, Pkt::Line(line)) => {
                 self.state = match text(&line)? {

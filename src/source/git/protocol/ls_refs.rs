@@ -4,7 +4,7 @@ use super::pkt_line::{DELIMITER, FLUSH};
 use super::{AGENT, MAX_REFERENCES, Pkt, ProtocolError, Reference, encode, not_git, object_id, text};
 
 /// Asks for the references whose names begin with one of `prefixes`.
-pub(in crate::source::git) fn ls_refs_request(prefixes: &[String]) -> Vec<u8> {
+pub(in crate::git) fn ls_refs_request(prefixes: &[String]) -> Vec<u8> {
     let mut request = Vec::new();
     encode(&mut request, "command=ls-refs\n");
     encode(&mut request, AGENT);
@@ -19,13 +19,13 @@ pub(in crate::source::git) fn ls_refs_request(prefixes: &[String]) -> Vec<u8> {
 
 /// Parser of the response, fed line by line.
 #[derive(Debug, Default)]
-pub(in crate::source::git) struct LsRefsReader {
+pub(in crate::git) struct LsRefsReader {
     references: Vec<Reference>,
 }
 
 impl LsRefsReader {
     /// Parses the next line; returns the references after the last one.
-    pub(in crate::source::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Vec<Reference>>, ProtocolError> {
+    pub(in crate::git) fn take(&mut self, pkt: &Pkt) -> Result<Option<Vec<Reference>>, ProtocolError> {
         match pkt {
             Pkt::Line(line) => {
                 if self.references.len() >= MAX_REFERENCES {

@@ -19,7 +19,7 @@ const SCRAP: usize = 16 << 10;
 
 /// Scanner of a pack while it is received.
 #[derive(Debug)]
-pub(in crate::source::git) struct PackScan {
+pub(in crate::git) struct PackScan {
     state: State,
     /// Objects that the pack has.
     announced: u32,
@@ -45,7 +45,7 @@ enum State {
 }
 
 impl PackScan {
-    pub(in crate::source::git) fn new() -> Self {
+    pub(in crate::git) fn new() -> Self {
         Self::with_limit(MAX_OBJECT)
     }
 
@@ -54,7 +54,7 @@ impl PackScan {
     }
 
     /// Looks at the next bytes.
-    pub(in crate::source::git) fn push(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolError> {
+    pub(in crate::git) fn push(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolError> {
         while let Some((&byte, rest)) = bytes.split_first() {
             bytes = match &mut self.state {
                 State::Content { size, inflate } => {
@@ -74,12 +74,12 @@ impl PackScan {
     }
 
     /// Reports whether the announced pack was received completely.
-    pub(in crate::source::git) fn is_whole(&self) -> bool {
+    pub(in crate::git) fn is_whole(&self) -> bool {
         matches!(self.state, State::Trailer { left: 0 })
     }
 
     /// Reports whether the received part of the pack announces no objects.
-    pub(in crate::source::git) fn is_empty(&self) -> bool {
+    pub(in crate::git) fn is_empty(&self) -> bool {
         self.announced == 0
     }
 

@@ -4,7 +4,7 @@ use super::{ProtocolError, not_git};
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Ends a list.
-pub(in crate::source::git) const FLUSH: &[u8] = b"0000";
+pub(in crate::git) const FLUSH: &[u8] = b"0000";
 /// Ends a section of a list.
 pub(super) const DELIMITER: &[u8] = b"0001";
 
@@ -14,7 +14,7 @@ const MAX_LINE: usize = 65520;
 
 /// One line, or one of the marks that stand between lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::source::git) enum Pkt {
+pub(in crate::git) enum Pkt {
     /// A line, with the line feed that it may end in.
     Line(Bytes),
     /// The end of a list.
@@ -26,7 +26,7 @@ pub(in crate::source::git) enum Pkt {
 }
 
 /// Removes the first line from `buffer` and returns it; `None` while it is incomplete.
-pub(in crate::source::git) fn decode(buffer: &mut BytesMut) -> Result<Option<Pkt>, ProtocolError> {
+pub(in crate::git) fn decode(buffer: &mut BytesMut) -> Result<Option<Pkt>, ProtocolError> {
     let Some(head) = buffer.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = head.iter().try_fold(0, |length, digit| {
         let digit = char::from(*digit).to_digit(16).ok_or_else(|| not_git("the response does not start with a packet length"))?;
@@ -55,7 +55,7 @@ pub(in crate::source::git) fn decode(buffer: &mut BytesMut) -> Result<Option<Pkt
 }
 
 /// Adds a line to a request. Requests are made of short lines only.
-pub(in crate::source::git) fn encode(request: &mut Vec<u8>, line: &str) {
+pub(in crate::git) fn encode(request: &mut Vec<u8>, line: &str) {
     request.extend_from_slice(format!("{:04x}{line}", line.len() + LENGTH).as_bytes());
 }
 

@@ -1,12 +1,12 @@
 //! HTTP: a request per question, nothing kept open but connections.
 
 use super::lines::{Chunks, Lines};
-use crate::outbound::Failure;
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::said;
-use crate::source::http_client::{HttpAccess, HttpAnswer, HttpClient, HttpError, HttpRequest};
-use crate::telemetry::error_chain;
+use crate::git::error::GitError;
+use crate::git::protocol::said;
+use crate::http_client::{HttpAccess, HttpAnswer, HttpClient, HttpError, HttpRequest};
 use bytes::Bytes;
+use podstead_outbound::Failure;
+use podstead_telemetry::error_chain;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use std::sync::Arc;

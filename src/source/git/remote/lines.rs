@@ -1,10 +1,10 @@
 //! Lines of the protocol from any transport, within limits of time and size.
 
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::{Pkt, ProtocolError, decode};
-use crate::source::http_client::HttpAnswer;
-use crate::telemetry::error_chain;
+use crate::git::error::GitError;
+use crate::git::protocol::{Pkt, ProtocolError, decode};
+use crate::http_client::HttpAnswer;
 use bytes::{Bytes, BytesMut};
+use podstead_telemetry::error_chain;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 

@@ -15,7 +15,7 @@ pub use url::{RemoteUrl, SshUrl, UrlError};
 
 use super::error::GitError;
 use super::protocol::Reference;
-use crate::source::http_client::HttpAccess;
+use crate::http_client::HttpAccess;
 use http::HttpRemote;
 use open::Open;
 use std::time::Duration;

@@ -4,8 +4,8 @@ use super::MAX_LISTING;
 use super::http::HttpRemote;
 use super::lines::{Lines, NoLine};
 use super::open::Open;
-use crate::source::git::error::GitError;
-use crate::source::git::protocol::{
+use crate::git::error::GitError;
+use crate::git::protocol::{
     Advertisement, AdvertisementReader, AnswerReader, Fetch, LsRefsReader, ObjectId, OldCapabilities, Part, Pkt, ProtocolError,
     Reference, ls_refs_request,
 };
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 /// A conversation with the server.
-pub(in crate::source::git) struct Session {
+pub(in crate::git) struct Session {
     location: String,
     line: Line,
     speaks: Speaks,
@@ -33,11 +33,11 @@ enum Speaks {
 
 /// Shallow boundaries that came with a pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::source::git) struct Boundaries {
+pub(in crate::git) struct Boundaries {
     /// Commits that came without their parents.
-    pub(in crate::source::git) shallow: Vec<ObjectId>,
+    pub(in crate::git) shallow: Vec<ObjectId>,
     /// Commits whose parents came now.
-    pub(in crate::source::git) unshallow: Vec<ObjectId>,
+    pub(in crate::git) unshallow: Vec<ObjectId>,
 }
 
 impl Session {
@@ -83,7 +83,7 @@ impl Session {
 
     /// Fetches; the pack goes to `pack` as it comes, at most `limit` bytes. When nobody receives it any more, it returns early: whoever
     /// ended the receiver knows why.
-    pub(in crate::source::git) async fn fetch(
+    pub(in crate::git) async fn fetch(
         &mut self,
         fetch: &Fetch,
         limit: u64,

@@ -1,7 +1,7 @@
 //! The system's `ssh`, configured by arguments only: no configuration file, no agent, no prompts.
 
 use super::url::SshUrl;
-use crate::source::git::error::GitError;
+use crate::git::error::GitError;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -5,10 +5,10 @@ mod revisions;
 mod upgrades;
 
 use super::*;
-use crate::pod::{AdmitContext, NodeName};
-use crate::source::{Artifact, Place, PruneError, Revision, SourceControl};
-use crate::status::SourceStatus;
-use crate::telemetry::events::{EventType, Subject};
+use crate::{PruneError, SourceControl, SourceStatus};
+use podstead_artifact::{Artifact, Place};
+use podstead_pod::{AdmitContext, NodeName, Revision};
+use podstead_telemetry::events::{EventType, Subject};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -48,11 +48,11 @@ fn id() -> SourceId {
 }
 
 fn allowed(allow: &str) -> Option<Arc<Allow>> {
-    let facts = crate::config::HostFacts { host_name: "edge".into(), executable: None };
+    let facts = podstead_config::HostFacts { host_name: "edge".into(), executable: None };
     let head = "apiVersion: podstead.dev/v1alpha1\nkind: Config\nsources:\n- name: a\n  directory: {path: /a}\n";
     let field = if allow.is_empty() { String::new() } else { format!("  allow: {allow}\n") };
     let text = format!("{head}{field}");
-    crate::config::Config::parse(text.as_bytes(), &facts, Path::new("/c")).unwrap().sources.remove(0).allow
+    podstead_config::Config::parse(text.as_bytes(), &facts, Path::new("/c")).unwrap().sources.remove(0).allow
 }
 
 fn paths(root: &Path) -> Paths {

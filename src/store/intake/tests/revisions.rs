@@ -1,7 +1,7 @@
 //! Going back, standing still and going on, also through restarts.
 
 use super::*;
-use crate::source::history::{Change, Hold, HoldKind, RevisionDiff, RevisionError, RevisionState};
+use crate::history::{Change, Hold, HoldKind, RevisionDiff, RevisionError, RevisionState};
 
 const ROLLBACK: &str = "podstead rollback manifests";
 
@@ -89,7 +89,7 @@ async fn going_back_again_goes_further_and_a_revision_can_be_named() {
     running.handle.roll_back(&id(), Some("3"), ROLLBACK).await.unwrap();
     assert_eq!(running.pods().await, ["p=three"]);
     running.end().await;
-    let state = crate::store::last_good::LastGood::new(&paths(root.path()), id()).load().unwrap();
+    let state = crate::last_good::LastGood::new(&paths(root.path()), id()).load().unwrap();
     let newest = state.in_force.unwrap().stamp.newest().clone();
     assert!(newest.0.contains("three"), "what came last from the source itself is not forgotten: {newest}");
 }

@@ -1,8 +1,8 @@
 //! Sets that an earlier version of podstead accepted, whose rules were fewer.
 
 use super::*;
-use crate::config::{Config, HostFacts};
-use crate::store::last_good::LastGood;
+use crate::last_good::LastGood;
+use podstead_config::{Config, HostFacts};
 
 fn spec(name: &str, field: &str, container: &str) -> String {
     format!(
@@ -24,7 +24,7 @@ async fn accepted_before(root: &Path, allow: Option<&str>) {
     running.end().await;
     let last_good = LastGood::new(&paths(root), id());
     let mut state = last_good.load().unwrap();
-    let policy = allow.map(|allow| crate::config::PolicyRecord::of(allowed(allow).as_deref(), &Requirements::default()));
+    let policy = allow.map(|allow| podstead_settings::PolicyRecord::of(allowed(allow).as_deref(), &Requirements::default()));
     state.in_force.as_mut().unwrap().stamp.policy = policy;
     last_good.save(&state).unwrap();
 }

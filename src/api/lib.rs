@@ -1,0 +1,94 @@
+//! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach, portforward; and podstead's own
+//! resources: sources, images, data of claims that are gone. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
+//!
+//! In: requests on [`ApiSocket`]. Out: answers. The daemon spawns [`serve`] once; dropping the future closes all connections.
+//! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
+//! can delay the sync loop. Watches share one bounded history ([`podstead_telemetry::journal`]).
+
+mod claims;
+mod collection;
+mod discovery;
+mod dispatch;
+mod events;
+mod exec;
+mod failure;
+mod forward;
+mod images;
+mod log;
+mod metrics;
+mod objects;
+mod own;
+mod pods;
+pub mod published;
+mod request;
+mod respond;
+mod revisions;
+mod route;
+mod selector;
+mod server;
+pub mod show;
+mod socket;
+mod sync;
+mod table;
+mod upgrade;
+
+pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
+pub use exec::channels;
+pub use forward::RAW_PROTOCOL;
+pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+pub use metrics::serve_monitoring;
+pub use objects::KEYS_ANNOTATION;
+pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since};
+pub use published::Published;
+pub use revisions::HoldRequest;
+pub use route::{OWN_GROUP, OWN_VERSION};
+pub use server::serve;
+pub use socket::{ApiSocket, SocketError};
+pub use sync::SyncAnswer;
+
+use jiff::Timestamp;
+use podstead_artifact::Wakers;
+use podstead_mux::ObjectView;
+use podstead_pod::NodeName;
+use podstead_runtime::{ImageService, Runtime};
+use podstead_settings::ConfigStanding;
+use podstead_status::UpstreamStatus;
+use podstead_store::SourceControl;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::EventLog;
+use podstead_volume::ClaimStore;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// State and handles for serving requests.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// Pods and sources as published.
+    pub published: Arc<Published>,
+    /// Events.
+    pub events: Arc<EventLog>,
+    /// For exec, attach, portforward and log files.
+    pub runtime: Arc<dyn Runtime>,
+    /// Images.
+    pub images: Arc<dyn ImageService>,
+    /// ConfigMaps and Secrets.
+    pub objects: Arc<ObjectView>,
+    /// Persistent volumes.
+    pub claims: Arc<dyn ClaimStore>,
+    /// Paths of this daemon, including that of logs.
+    pub paths: Paths,
+    /// Name of this host.
+    pub node: NodeName,
+    /// The configuration in force.
+    pub config: watch::Receiver<ConfigStanding>,
+    /// For letting a source look now.
+    pub wakers: Wakers,
+    /// For pruning a source.
+    pub source_control: Arc<dyn SourceControl>,
+    /// Start time of the daemon.
+    pub started_at: Timestamp,
+    /// Status of the connection to the cluster; `None` without one.
+    pub upstream: Option<watch::Receiver<UpstreamStatus>>,
+    /// The clock for ages.
+    pub now: fn() -> Timestamp,
+}

@@ -1,0 +1,64 @@
+//! The artifact of a source: all its files at one revision, and the channel on which sources report them.
+//!
+//! The sources produce [`SourceReport`]s, the store consumes them. Both depend on this module and not on each other.
+
+pub mod layers;
+pub mod wake;
+
+pub use layers::Layers;
+pub use wake::{Inquiry, Wakers, Wishes};
+
+use podstead_pod::Revision;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Identity of the location that a source was read from, even if another one appears at the same path: for a directory its device, inode
+/// and time of birth. Compared, never interpreted.
+///
+/// It decides what emptiness means: the same place listed empty was emptied, another place that is empty (a mount that is missing, a
+/// newly created directory) says nothing about what shall run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Place(pub String);
+
+/// The subject and the author of a commit, for people. Anybody who may push writes what they like here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitSummary {
+    /// The first line of the message.
+    pub subject: String,
+    /// `Name <address>`.
+    pub author: String,
+}
+
+/// One file of an artifact: its bytes, or why it could not be read (then its objects keep their last good version).
+pub type FileContent = Result<Arc<[u8]>, String>;
+
+/// All files that a source holds at one moment, by path relative to the source's root, in lexical order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// Identifier of this content.
+    pub revision: Revision,
+    /// Location that it was read from; `None` if the source itself decides whether it is empty.
+    pub place: Option<Place>,
+    /// The commit's own words, where the revision is one.
+    pub commit: Option<CommitSummary>,
+    /// The files. Empty is a statement (the source was read completely and holds nothing): it removes the source's pods, unless `place` is
+    /// another one than that of the last good set.
+    pub files: BTreeMap<String, FileContent>,
+}
+
+/// Report of a source.
+#[derive(Clone, Debug)]
+pub enum SourceReport {
+    /// Read successfully and completely, and different from the last artifact.
+    Artifact(Artifact),
+    /// Could not be read; said once per distinct message, not per poll. The last good set stays.
+    Failed(String),
+    /// Works again after a failure, with unchanged content.
+    Recovered,
+    /// Is read, but worse than it should be (e.g. changes are seen late); said once. `None`: as it should be again.
+    Degraded(Option<String>),
+    /// Somebody waits for what came of all reports before this one.
+    Inquiry(Inquiry),
+}

@@ -1,0 +1,212 @@
+//! The command line: a file per subcommand. Data goes to stdout, everything else to stderr.
+//!
+//! Exit codes: 0 done; 1 what was asked for is not so or could not be done (no such pod, problems in manifests, a plan that is not
+//! empty); 2 the command was not understood, or the daemon could not be asked. `exec` and `attach` end with the code of the process.
+
+mod client;
+mod completion;
+mod config;
+mod context;
+mod daemon;
+mod describe;
+mod diff;
+mod doctor;
+mod get;
+mod history;
+mod image;
+mod logs;
+mod output;
+mod plan;
+mod pod_name;
+mod pods;
+mod port_forward;
+mod printable;
+mod render;
+mod resume;
+mod rollback;
+mod session;
+mod source_name;
+mod status;
+mod stop;
+mod support_bundle;
+mod suspend;
+mod sync;
+mod table;
+mod top;
+mod tree;
+mod trouble;
+mod validate;
+mod version;
+mod volume;
+mod watch;
+
+use context::Context;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The command failed, or its answer is no.
+const EXIT_FAILED: u8 = 1;
+/// The command was not understood, or the daemon could not be asked.
+const EXIT_UNUSABLE: u8 = 2;
+
+/// Runs Kubernetes Pod manifests on this host, without a cluster.
+#[derive(Debug, Parser)]
+#[command(name = "podstead", version, disable_help_subcommand = true, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    /// Subcommand [default: status]
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Options that every subcommand takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+struct Global {
+    /// Path of the configuration file
+    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_CONFIG", hide_env_values = true)]
+    #[arg(default_value = podstead_config::DEFAULT_PATH)]
+    config: PathBuf,
+    /// Path of the API socket of the daemon [default: podstead.sock in the configured run directory]
+    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET", hide_env_values = true)]
+    socket: Option<PathBuf>,
+    /// When to colour the output; auto: if it is a terminal, NO_COLOR is not set and TERM is not dumb
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
+    color: ColorChoice,
+}
+
+/// `--color`.
+// Not documented one by one: that would be a paragraph in every help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the status of this host, its problems and how to fix them
+    Status(status::StatusArgs),
+    /// Check this host for problems and show how to fix them
+    Doctor(doctor::DoctorArgs),
+    /// Show pods, events, sources, images and other objects
+    Get(get::GetArgs),
+    /// Show the details of a pod
+    Describe(describe::DescribeArgs),
+    /// Show CPU and memory usage
+    Top(top::TopArgs),
+    /// Show the logs of a container
+    Logs(logs::LogsArgs),
+    /// Run a command in a container
+    Exec(session::exec::ExecArgs),
+    /// Attach to the input and output of a running container
+    Attach(session::attach::AttachArgs),
+    /// Forward local ports to a pod
+    PortForward(port_forward::PortForwardArgs),
+    /// List, import, pull and remove images
+    Image(image::ImageArgs),
+    /// List and delete the data of persistent volumes
+    Volume(volume::VolumeArgs),
+    /// Run the daemon
+    Daemon(daemon::DaemonArgs),
+    /// Check manifests without a daemon
+    Validate(validate::ValidateArgs),
+    /// Fetch sources now, or remove the pods of a source that cannot be fetched
+    Sync(sync::SyncArgs),
+    /// Show the objects that a host would get from manifests
+    Render(render::RenderArgs),
+    /// Show the accepted revisions of a source
+    History(history::HistoryArgs),
+    /// Compare the revision in force with an earlier one
+    Diff(diff::DiffArgs),
+    /// Return a source to an earlier revision and hold it there
+    Rollback(rollback::RollbackArgs),
+    /// Hold a source at the revision in force
+    Suspend(suspend::SuspendArgs),
+    /// Resume a source that is held
+    Resume(resume::ResumeArgs),
+    /// Show what the daemon would change if a source had these manifests
+    Plan(plan::PlanArgs),
+    /// Stop all pods of this host while the daemon is not running
+    Stop(stop::StopArgs),
+    /// Collect diagnostic information about this host into an archive, without secrets
+    SupportBundle(support_bundle::SupportBundleArgs),
+    /// Check or show the configuration
+    Config(config::ConfigArgs),
+    /// Show the version of this command and of the daemon
+    Version(version::VersionArgs),
+    /// Print a completion script for a shell
+    Completion(completion::CompletionArgs),
+}
+
+/// The command line as clap knows it: manual pages and completions are made from it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses the arguments of this process and runs the subcommand.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let context = Context::new(cli.global);
+    let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));
+    let result = match command {
+        Command::Status(args) => status::run(&args, &context),
+        Command::Doctor(args) => doctor::run(&args, &context),
+        Command::Get(args) => get::run(&args, &context),
+        Command::Describe(args) => describe::run(&args, &context),
+        Command::Logs(args) => logs::run(&args, &context),
+        Command::Exec(args) => session::exec::run(&args, &context),
+        Command::Attach(args) => session::attach::run(&args, &context),
+        Command::PortForward(args) => port_forward::run(&args, &context),
+        Command::Image(args) => image::run(&args, &context),
+        Command::Volume(args) => volume::run(&args, &context),
+        Command::Daemon(args) => daemon::run(&args, &context),
+        Command::Validate(args) => validate::run(&args, &context),
+        Command::Sync(args) => sync::run(&args, &context),
+        Command::Render(args) => render::run(&args, &context),
+        Command::History(args) => history::run(&args, &context),
+        Command::Diff(args) => diff::run(&args, &context),
+        Command::Rollback(args) => rollback::run(&args, &context),
+        Command::Suspend(args) => suspend::run(&args, &context),
+        Command::Resume(args) => resume::run(&args, &context),
+        Command::Plan(args) => plan::run(&args, &context),
+        Command::Top(args) => top::run(&args, &context),
+        Command::Stop(args) => stop::run(&args, &context),
+        Command::SupportBundle(args) => support_bundle::run(&args, &context),
+        Command::Config(args) => config::run(&args, &context),
+        Command::Version(args) => version::run(&args, &context),
+        Command::Completion(args) => completion::run(&args, &mut self::command()),
+    };
+    match result {
+        Ok(code) => code,
+        // The reader of our output went away (`podstead get pods | head`): nothing is wrong.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(if is_unreachable(&error) { EXIT_UNUSABLE } else { EXIT_FAILED })
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
+}
+
+fn is_unreachable(error: &anyhow::Error) -> bool {
+    let is = |error: &client::ClientError| matches!(error, client::ClientError::Unreachable(_));
+    error.chain().any(|cause| {
+        let direct = cause.downcast_ref::<client::ClientError>().is_some_and(is);
+        let nested = cause.downcast_ref::<pods::FindPodError>();
+        direct || nested.is_some_and(|error| matches!(error, pods::FindPodError::Client(error) if is(error)))
+    })
+}
+
+fn report(error: &anyhow::Error) {
+    // A closed stderr is not an error.
+    writeln!(std::io::stderr(), "podstead: {error:#}").ok();
+}

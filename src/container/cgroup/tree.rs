@@ -1,0 +1,303 @@
+//! The tree of pods: names, making, limiting, removing.
+
+use super::control::{children, make, write};
+use super::limits::{Setting, settings};
+use super::{CgroupError, CgroupVersion, Hierarchies, control};
+use podstead_pod::resources::{CgroupResources, QosClass};
+use podstead_pod::{ContainerId, PodUid};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// All cgroups of one podstead: the hierarchies of this host and the top of the tree in them.
+///
+/// Groups are named by their absolute path in the tree, e.g. `/podstead.slice/burstable/pod<uid>`.
+#[derive(Clone, Debug)]
+pub struct Cgroups {
+    pub(super) hierarchies: Hierarchies,
+    slice: PathBuf,
+}
+
+/// Controllers to enable for the children of a group on v2, where the host has them.
+const CONTROLLERS: [&str; 6] = ["cpu", "memory", "pids", "cpuset", "io", "hugetlb"];
+
+impl Cgroups {
+    /// Name of the top group, unless tests or a second instance use another.
+    pub const DEFAULT_SLICE: &str = podstead_sys::layout::DEFAULT_SLICE;
+
+    /// Finds the hierarchies of this host. `slice` is the name of the top group; nothing is made yet.
+    pub fn detect(slice: &str) -> Result<Self, CgroupError> {
+        Ok(Self::new(Hierarchies::detect()?, slice))
+    }
+
+    /// A tree under the top group `slice` in the given hierarchies.
+    pub fn new(hierarchies: Hierarchies, slice: &str) -> Self {
+        Self { hierarchies, slice: Path::new("/").join(slice) }
+    }
+
+    /// Version of the interface in use.
+    pub fn version(&self) -> CgroupVersion {
+        self.hierarchies.version()
+    }
+
+    /// The group of a pod.
+    pub fn pod(&self, qos: QosClass, uid: &PodUid) -> PathBuf {
+        self.tier(qos).join(format!("pod{uid}"))
+    }
+
+    /// The group of a container below its pod's.
+    pub fn container(pod: &Path, id: &ContainerId) -> PathBuf {
+        pod.join(id)
+    }
+
+    /// The group of a pod's shim.
+    pub fn shim(&self, uid: &PodUid) -> PathBuf {
+        self.shims().join(uid)
+    }
+
+    /// Makes the tree's upper part. `cpus` is the number of the host's processors: the tree's share of them against other slices.
+    pub fn ensure_tree(&self, cpus: u64) -> Result<(), CgroupError> {
+        self.divide(&self.slice)?;
+        for group in [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims()] {
+            self.divide(&group)?;
+        }
+        self.weigh(&self.slice, cpus.saturating_mul(1024))?;
+        self.set_tier_shares(QosClass::BestEffort, 2)
+    }
+
+    /// Sets what a tier as a whole weighs (kubelet rule D24: for Burstable the sum of its pods' requests). Guaranteed pods stand at the
+    /// top and have no tier.
+    pub fn set_tier_shares(&self, qos: QosClass, cpu_shares: u64) -> Result<(), CgroupError> {
+        match qos {
+            QosClass::Guaranteed => Ok(()),
+            QosClass::Burstable | QosClass::BestEffort => self.weigh(&self.tier(qos), cpu_shares.max(2)),
+        }
+    }
+
+    /// Makes the group of a pod, with its limits. One that is there is given the limits.
+    pub fn create_pod(&self, qos: QosClass, uid: &PodUid, resources: &CgroupResources) -> Result<PathBuf, CgroupError> {
+        let path = self.pod(qos, uid);
+        self.divide(&path)?;
+        self.write(&path, resources)?;
+        Ok(path)
+    }
+
+    /// Makes the group of a pod's shim. It has no limits.
+    pub fn create_shim(&self, uid: &PodUid) -> Result<PathBuf, CgroupError> {
+        let path = self.shim(uid);
+        for root in self.hierarchies.all() {
+            make_all(root, &path)?;
+        }
+        Ok(path)
+    }
+
+    /// Changes the limits of a group; what `resources` does not limit becomes unlimited, but for huge pages: those that are in use stay, and
+    /// there are no others.
+    pub fn update(&self, path: &Path, resources: &CgroupResources) -> Result<(), CgroupError> {
+        self.write(path, resources)
+    }
+
+    /// Moves a process into a group that was made by [`Cgroups::create_shim`], in all hierarchies. 0 is the caller.
+    pub fn attach(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
+        for root in self.hierarchies.all() {
+            let group = below(root, path);
+            inherit_cpuset(root, &group)?;
+            write(&group.join("cgroup.procs"), &pid.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Opens the ways into a group that was made by libcontainer, in the hierarchies that it made it in: a process that writes `0` to each
+    /// is in it. For processes that cannot see the hierarchies any more when they go in.
+    pub fn entrances(&self, path: &Path) -> Result<Vec<fs::File>, CgroupError> {
+        let mut entrances = Vec::new();
+        for root in self.hierarchies.all() {
+            let file = below(root, path).join("cgroup.procs");
+            match fs::OpenOptions::new().write(true).open(&file) {
+                Ok(entrance) => entrances.push(entrance),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(CgroupError::Write { path: file, value: "0".to_owned(), source }),
+            }
+        }
+        Ok(entrances)
+    }
+
+    /// The pods that have groups, their own or their shim's, with the path of each group: for finding orphans.
+    pub fn list(&self) -> Result<Vec<(PodUid, PathBuf)>, CgroupError> {
+        let mut found = Vec::new();
+        for root in self.hierarchies.all() {
+            for parent in [self.slice.clone(), self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort)] {
+                for name in children(&below(root, &parent))? {
+                    if let Some(uid) = name.strip_prefix("pod") {
+                        found.push((PodUid::new(uid), parent.join(&name)));
+                    }
+                }
+            }
+            let shims = self.shims();
+            found.extend(children(&below(root, &shims))?.into_iter().map(|name| (PodUid::new(name.clone()), shims.join(name))));
+        }
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Removes a group and all below it from every hierarchy. One that is not there is success; processes in it are an error. The kernel
+    /// may say "busy" for a moment after the last process left: that is tried again until `patience` is over.
+    pub fn remove(&self, path: &Path, patience: Duration) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + patience;
+        for root in self.hierarchies.all() {
+            remove_below(&below(root, path), deadline)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the tree's upper part from every hierarchy if no pod has a group: a daemon that ends without pods leaves nothing behind.
+    /// It stays while foreign processes or groups are in it.
+    pub fn remove_if_unused(&self) -> Result<(), CgroupError> {
+        if !self.list()?.is_empty() {
+            return Ok(());
+        }
+        for root in self.hierarchies.all() {
+            for group in [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims(), self.slice.clone()] {
+                let directory = below(root, &group);
+                match fs::remove_dir(&directory) {
+                    Err(error) if !is_in_use_or_gone(&error) => {
+                        return Err(CgroupError::Remove { path: directory, source: error });
+                    }
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tier(&self, qos: QosClass) -> PathBuf {
+        match qos {
+            QosClass::Guaranteed => self.slice.clone(),
+            QosClass::Burstable => self.slice.join("burstable"),
+            QosClass::BestEffort => self.slice.join("besteffort"),
+        }
+    }
+
+    fn shims(&self) -> PathBuf {
+        self.slice.join("shims")
+    }
+
+    /// Makes a group whose children can be limited.
+    fn divide(&self, path: &Path) -> Result<(), CgroupError> {
+        for root in self.hierarchies.limiting() {
+            let group = make_all(root, path)?;
+            match self.version() {
+                CgroupVersion::V1 => inherit_cpuset(root, &group)?,
+                CgroupVersion::V2 => enable_controllers(root, path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a group's share of the processors and nothing else. A host that cannot share them is no error: the manifest does not request these shares.
+    fn weigh(&self, path: &Path, cpu_shares: u64) -> Result<(), CgroupError> {
+        let resources = CgroupResources { cpu_shares: Some(cpu_shares), ..CgroupResources::default() };
+        let shares = settings(self.version(), &resources, &[]).into_iter().take(1);
+        self.apply(path, shares.map(|setting| Setting { resets: true, ..setting }))
+    }
+
+    fn write(&self, path: &Path, resources: &CgroupResources) -> Result<(), CgroupError> {
+        let page_sizes = self.hierarchies.huge_page_sizes(path)?;
+        self.apply(path, settings(self.version(), resources, &page_sizes).into_iter())
+    }
+
+    pub(super) fn apply(&self, path: &Path, settings: impl Iterator<Item = Setting>) -> Result<(), CgroupError> {
+        for Setting { controller, file, value, resets } in settings {
+            let Some(root) = self.hierarchies.controller(controller) else {
+                if resets {
+                    continue;
+                }
+                let source = io::Error::new(io::ErrorKind::NotFound, format!("this host has no {controller} controller"));
+                return Err(CgroupError::Write { path: path.join(file), value, source });
+            };
+            match write(&below(root, path).join(file), &value) {
+                Err(CgroupError::Write { source, .. })
+                    if resets && matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ResourceBusy) => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_in_use_or_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ResourceBusy | io::ErrorKind::DirectoryNotEmpty)
+}
+
+/// The directory of the group `path` in the hierarchy at `root`.
+pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Makes the group and those above it; returns its directory.
+fn make_all(root: &Path, path: &Path) -> Result<PathBuf, CgroupError> {
+    let mut directory = root.to_owned();
+    for component in path.strip_prefix("/").unwrap_or(path).components() {
+        directory.push(component);
+        make(&directory)?;
+    }
+    Ok(directory)
+}
+
+/// v1: a new group has neither processors nor memory nodes and accepts no process until they are set.
+fn inherit_cpuset(root: &Path, group: &Path) -> Result<(), CgroupError> {
+    let relative = group.strip_prefix(root).unwrap_or(group);
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        let mut directory = root.to_owned();
+        let Some(mut inherited) = control::read(&directory.join(file))? else { continue };
+        for component in relative.components() {
+            directory.push(component);
+            let own = control::read(&directory.join(file))?.unwrap_or_default();
+            if own.trim().is_empty() {
+                write(&directory.join(file), inherited.trim())?;
+            } else {
+                inherited = own;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// v2: enables the controllers from the root down to the group itself, for its children. A controller that cannot be enabled is
+/// missed when a limit is written, with the file's name.
+fn enable_controllers(root: &Path, path: &Path) -> Result<(), CgroupError> {
+    let mut directory = root.to_owned();
+    let components = path.strip_prefix("/").unwrap_or(path).components();
+    for component in std::iter::once(None).chain(components.map(Some)) {
+        directory.extend(component);
+        let available = control::read(&directory.join("cgroup.controllers"))?.unwrap_or_default();
+        let enabled = control::read(&directory.join("cgroup.subtree_control"))?.unwrap_or_default();
+        let has = |list: &str, name: &str| list.split_whitespace().any(|other| other == name);
+        for name in CONTROLLERS.iter().filter(|name| has(&available, name) && !has(&enabled, name)) {
+            if let Err(error) = write(&directory.join("cgroup.subtree_control"), &format!("+{name}")) {
+                tracing::debug!(controller = name, group = %directory.display(), error = &error as &dyn std::error::Error, "cannot enable a cgroup controller");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove_below(directory: &Path, deadline: Instant) -> Result<(), CgroupError> {
+    for child in children(directory)? {
+        remove_below(&directory.join(child), deadline)?;
+    }
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match fs::remove_dir(directory) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+            Err(source) => return Err(CgroupError::Remove { path: directory.to_owned(), source }),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Sources as configured to sources that run.
+
+use podstead_config::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+use podstead_pod::SourceId;
+use podstead_settings::Allow;
+use podstead_source::PodSource;
+use podstead_source::dir::{DirectoryOptions, DirectorySource};
+use podstead_source::git::{GitLimits, GitOptions, GitSource, SshOptions};
+use podstead_source::http::{HttpOptions, HttpSource};
+use podstead_source::http_client::shown;
+use podstead_store::intake::IntakeSource;
+use podstead_store::last_good::LastGood;
+use podstead_sys::layout::Paths;
+use podstead_sys::machine_key::MachineKey;
+use std::sync::Arc;
+
+/// Description of a source for readers.
+pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
+    let location = match &source.place {
+        SourcePlace::Directory { path, .. } => path.display().to_string(),
+        SourcePlace::Http(place) => shown(&place.url),
+        SourcePlace::Git(place) => place.url.to_string(),
+    };
+    IntakeSource {
+        id: source.name.clone(),
+        kind: source.place.kind().to_owned(),
+        location,
+        history_limit: source.history_limit,
+        allow: source.allow.clone(),
+        requirements: source.requirements.clone(),
+        substitute: source.substitute.clone(),
+        layers: source.layers.clone(),
+    }
+}
+
+/// The rules of each source for paths of the host.
+pub(super) fn host_path_rules(sources: &[SourceConfig]) -> impl Iterator<Item = (SourceId, Option<Arc<Allow>>)> {
+    sources.iter().map(|source| (source.name.clone(), source.allow.clone()))
+}
+
+/// The source itself.
+pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
+    let SourceConfig {
+        name,
+        place,
+        signature,
+        allow_rollback,
+        history_limit: _,
+        allow: _,
+        requirements: _,
+        share: _,
+        substitute: _,
+        layers,
+    } = source;
+    match place {
+        SourcePlace::Directory { path, relist_interval } => {
+            let layers = layers.clone();
+            let options = DirectoryOptions { relist: *relist_interval, layers, ..DirectoryOptions::default() };
+            Box::new(DirectorySource::new(name.clone(), path, options))
+        }
+        SourcePlace::Http(place) => {
+            let HttpPlace { url, interval, timeout, access } = place.clone();
+            let options = HttpOptions {
+                url,
+                interval,
+                timeout,
+                access,
+                signature: signature.clone(),
+                allow_rollback: *allow_rollback,
+                state: paths.source(name),
+                machine_key: machine_key.clone(),
+            };
+            Box::new(HttpSource::new(name.clone(), options))
+        }
+        SourcePlace::Git(place) => {
+            let GitPlace { url, follow, path, interval, timeout, access, ssh } = place.clone();
+            // The intake reports a record that cannot be read.
+            let last_accepted = LastGood::new(paths, name.clone()).load().ok().and_then(|state| state.in_force);
+            let last_accepted = last_accepted.map(|record| record.stamp.newest().clone());
+            let ssh = ssh.map(|SshAccess { key_file, known_hosts_file }| SshOptions {
+                key_file: Some(key_file),
+                known_hosts_file: Some(known_hosts_file),
+            });
+            let options = GitOptions {
+                url,
+                follow,
+                path,
+                http: access,
+                ssh: ssh.unwrap_or_default(),
+                interval,
+                timeout,
+                limits: GitLimits::default(),
+                trust: signature.clone(),
+                allow_rollback: *allow_rollback,
+                last_accepted,
+                store: paths.source_repository(name),
+            };
+            Box::new(GitSource::new(name.clone(), options))
+        }
+    }
+}

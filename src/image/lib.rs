@@ -1,0 +1,40 @@
+//! The image store and its sources: preloaded archives and registries.
+//!
+//! A listed image is a whole image: layers are unpacked into a staging directory, verified, synced and renamed before a reference
+//! names them, so that a power cut leaves either all of an image or none of it.
+
+mod access;
+mod commit;
+pub mod compression;
+mod disk;
+pub mod document;
+mod explain;
+mod fetch;
+mod import;
+mod in_use;
+mod index;
+pub mod layer;
+mod layout;
+pub mod limits;
+pub mod platform;
+mod preload;
+mod pull;
+mod rate;
+mod registry;
+pub mod registry_config;
+mod room;
+mod slots;
+pub mod space;
+pub mod stack;
+pub mod staging;
+pub mod store;
+pub mod tar;
+pub mod unpack;
+mod user;
+
+pub use disk::StoreError;
+pub use limits::Limits;
+pub use podstead_pod::containers::PullPolicy;
+pub use registry_config::RegistryConfig;
+pub use space::Reserve;
+pub use store::{ImageStore, ImageStoreConfig};

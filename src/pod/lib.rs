@@ -1,0 +1,58 @@
+//! Everything about a Pod that can be known without a host. **Pure**: no files, no clock, no environment, no tokio.
+//!
+//! In: a decoded [`Pod`] from `podstead-manifest`. Out of [`admit`]: a defaulted, validated Pod with its name on this node, and all
+//! [`FieldProblem`]s. What the others ask about an admitted Pod:
+//!
+//! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
+//! * [`hash`]: what an edit changes. [`identity`]: names.
+//! * [`claims`]: volumes that outlive it.
+//! * [`objects`]: ConfigMaps and Secrets as pods see them; [`sharing`]: which source reaches which of them.
+//! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
+//! * [`cdi`]: host devices by name.
+//! * [`storage`]: what it may use of the host's disk.
+//! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
+//! * [`standards`]: the Pod Security Standards.
+
+mod admit;
+pub mod cdi;
+pub mod claims;
+pub mod containers;
+pub mod defaults;
+mod desired;
+pub mod env;
+mod field;
+pub mod files;
+pub mod hash;
+pub mod host_files;
+pub mod host_ports;
+pub mod identity;
+pub mod networks;
+pub mod objects;
+mod origin;
+pub mod pull_secrets;
+pub mod quantity;
+pub mod resources;
+pub mod restart;
+pub mod security;
+pub mod sharing;
+pub mod signal;
+pub mod standards;
+pub mod storage;
+mod support;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod validate;
+
+#[cfg(test)]
+mod property_test;
+
+pub use admit::{AdmitContext, Admitted, admit, static_pod_name};
+pub use desired::{DesiredPod, Revision};
+pub use field::{FieldProblem, code};
+pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
+pub use k8s_openapi::api::core::v1::Pod;
+pub use origin::{Origin, Position, Severity};
+pub use support::is_safe_sysctl;
+
+/// The namespace of objects that are written without one, where nothing else is said.
+pub const DEFAULT_NAMESPACE: &str = "default";

@@ -1,0 +1,116 @@
+//! What the workers and the API ask of the image store.
+
+use super::PullSecrets;
+use async_trait::async_trait;
+use podstead_container::{ProcessUser, ResolvedImage};
+use podstead_pod::containers::PullPolicy;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Reason why an image cannot be used; each becomes a waiting reason (kubelet rule D8).
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// `InvalidImageName`.
+    #[error("invalid image reference {reference:?}: {reason}")]
+    InvalidName {
+        /// As written.
+        reference: String,
+        /// The reason.
+        reason: String,
+    },
+    /// `ErrImageNeverPull`.
+    #[error("image {0:?} is not present and its pull policy is Never")]
+    NeverPull(String),
+    /// `ErrImageNeverPull`: it is there, for pods with other Secrets.
+    #[error("image {0:?} was pulled with a Secret that this pod does not have, and its pull policy is Never")]
+    NotAllowed(String),
+    /// `ErrImagePull`; retried with `ImagePullBackOff` (kubelet rule D10).
+    #[error("pull image {reference:?}: {reason}")]
+    Pull {
+        /// As written.
+        reference: String,
+        /// The error of the registry, the network or the content.
+        reason: String,
+    },
+    /// An archive cannot be imported.
+    #[error("import {path:?}: {reason}")]
+    Import {
+        /// The archive.
+        path: PathBuf,
+        /// The error in the archive, or of the disk.
+        reason: String,
+    },
+    /// `ImageInspectError`: the store cannot be read.
+    #[error("read image {reference:?}: {reason}")]
+    Inspect {
+        /// As written.
+        reference: String,
+        /// The error of the disk.
+        reason: String,
+    },
+    /// `CreateContainerConfigError`: the user named by image or pod cannot be resolved.
+    #[error("image {reference:?} has no user {user:?}")]
+    NoUser {
+        /// As written.
+        reference: String,
+        /// The name that `/etc/passwd` or `/etc/group` of the image does not have.
+        user: String,
+    },
+}
+
+/// Progress of a pull.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullProgress {
+    /// The image reference as written.
+    pub reference: String,
+    /// The layer's digest.
+    pub layer: String,
+    /// Bytes fetched.
+    pub fetched: u64,
+    /// Bytes in all, when known.
+    pub total: Option<u64>,
+    /// The layer is unpacked and verified.
+    pub complete: bool,
+}
+
+/// An image in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRecord {
+    /// All references that name it, fully qualified (`docker.io/library/nginx:1.27`).
+    pub references: Vec<String>,
+    /// Digest of its manifest.
+    pub digest: String,
+    /// Bytes of its layers on disk.
+    pub size_bytes: u64,
+    /// When it became whole.
+    pub created_at: jiff::Timestamp,
+}
+
+/// The images as workers and the API use them.
+#[async_trait]
+pub trait ImageService: Send + Sync + fmt::Debug + 'static {
+    /// Makes the image present by `policy` and resolves it, for a pod with these Secrets. Pulls of one image with the same credentials
+    /// asked for at once are one pull. An image that was pulled with a Secret is not given to a pod without it before the registry was
+    /// asked.
+    async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError>;
+
+    /// Looks up user, primary and supplemental groups by the image's `/etc/passwd` and `/etc/group`.
+    /// `user` is the image's `User` or a number from `runAsUser`; empty means root.
+    async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError>;
+
+    /// All whole images.
+    async fn list(&self) -> Result<Vec<ImageRecord>, ImageError>;
+
+    /// Imports an OCI layout or docker-archive file; returns the references that it brought.
+    async fn import(&self, path: PathBuf) -> Result<Vec<String>, ImageError>;
+
+    /// Removes a reference; layers go when nothing refers to them.
+    async fn remove(&self, reference: &str) -> Result<(), ImageError>;
+
+    /// Counts the images that became present, by whichever way; told after the image can be used.
+    fn arrivals(&self) -> tokio::sync::watch::Receiver<u64>;
+
+    /// Pulls under way, layer by layer, as they change.
+    fn progress(&self) -> tokio::sync::broadcast::Receiver<PullProgress>;
+}

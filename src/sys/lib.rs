@@ -1,0 +1,32 @@
+//! The kernel: clock, atomic files, cgroups, mounts, namespaces, sd_notify. The only module beside `shim` that may hold `unsafe`.
+
+pub mod atomic_file;
+pub mod beneath;
+pub mod boot;
+pub mod descriptor_passing;
+pub mod disk_usage;
+pub mod file_lease;
+pub mod jail;
+pub mod layout;
+pub mod loopback;
+pub mod machine_key;
+pub mod memory;
+pub mod mount_tree;
+pub mod mounts;
+pub mod namespaces;
+pub mod net_dev;
+pub mod netlink;
+pub mod netns_socket;
+pub mod overlay;
+pub mod pidfd;
+pub mod proc_stat;
+pub mod process;
+pub mod random;
+pub mod remove_tree;
+pub mod sd_notify;
+pub mod self_exec;
+pub mod terminal;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod time_sync;
+pub mod user_namespace;

@@ -1,0 +1,54 @@
+//! One worker per pod: latest wins, never two syncs of a pod at once (kubelet rules C5 to C10).
+//!
+//! ```text
+//!   sync loop ---> PodWorkers ---> PodWorker::turn ---> plan (pure) ---> Executor ---> runtime image volume network
+//!                  queue, names,        |  ^              |                  |
+//!                  timers               |  +-- PodMemory <+------ Outcome <--+
+//!                                       +--> status (pure) ---> PodStatusSink
+//! ```
+//!
+//! [`PodWorkers`] is owned by the sync loop and serialises turns. A turn looks ([`Runtime::observe`](podstead_runtime::Runtime::observe)),
+//! plans ([`compute_pod_actions`](plan::compute_pod_actions), a pure function of definition, observation, memory and time), executes,
+//! and looks again until the plan is empty; then it publishes the status. Nothing in a turn waits for a pull or for a container to stop:
+//! both go on in the background and their end asks for another turn. So a turn is short and needs no cancelling, and a new definition
+//! takes effect with the next turn.
+
+pub mod active;
+pub mod backoff;
+pub mod definition;
+pub mod exclusion;
+#[cfg(any(test, feature = "testing"))]
+pub mod fakes;
+pub mod health;
+pub mod hook;
+pub mod memory;
+pub mod phase;
+pub mod plan;
+pub mod queue;
+pub mod record;
+pub mod remains;
+
+mod addresses;
+mod annotated;
+mod assemble;
+mod cdi;
+mod conditions_file;
+mod execute;
+mod fetch;
+mod health_file;
+mod health_work;
+mod hook_mark;
+mod hook_work;
+mod host_addresses;
+mod measure;
+mod outcome;
+mod pod_worker;
+mod pod_workers;
+mod process;
+mod references;
+mod services;
+mod show;
+
+pub use host_addresses::HostAddresses;
+pub use pod_workers::PodWorkers;
+pub use services::{Incarnations, Services};

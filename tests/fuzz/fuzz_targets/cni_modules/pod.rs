@@ -1,2 +1,0 @@
-#[path = "../../../../src/pod/networks.rs"]
-pub mod networks;

@@ -1,4 +1,0 @@
-//! As in the crate.
-
-#[path = "git.rs"]
-pub mod git;
