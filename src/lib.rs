@@ -21,6 +21,7 @@
 //! * [`source`] fetches bytes and says what *revision* they are; it never interprets them. [`trust`] says who signed them.
 //! * [`manifest`] turns bytes into strict, typed objects with positions; [`pod`] knows everything about a Pod that can be
 //!   known without a host: defaults, validation, identity, hashes, environment, resource formulas.
+//! * [`workload`] decides what Deployments, StatefulSets, DaemonSets, Jobs and CronJobs want; sources do not deliver them yet.
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.
 //! * [`mux`] compares each SET with what it knew and emits the operations of the kubelet's `PodConfig`.
 //! * [`sync`] is the loop: it owns the pod workers and feeds them.
@@ -67,3 +68,4 @@ pub use podstead_trust as trust;
 pub use podstead_upstream as upstream;
 pub use podstead_volume as volume;
 pub use podstead_worker as worker;
+pub use podstead_workload as workload;

@@ -4,6 +4,7 @@
 //! The rules are tables here; a change of structure is a change of a table, with a reason in the commit.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read the source has to fail")]
 
+mod cited_rules;
 mod source_tree;
 mod threat_model;
 mod workspace;
@@ -49,6 +50,7 @@ const PURE: &[&str] = &[
     "probe/spec",
     "worker/queue",
     "worker/phase",
+    "workload",
     "worker/backoff",
     "worker/plan",
     "container/oci",
