@@ -13,6 +13,8 @@ pub mod exclusive;
 pub mod failure;
 pub mod host_fit;
 pub mod identity;
+pub mod indexes;
+pub mod job;
 pub mod moment;
 pub mod observed;
 pub mod problem;
