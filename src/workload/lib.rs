@@ -6,6 +6,7 @@
 
 pub mod conditions;
 pub mod context;
+pub mod cron;
 pub mod daemon_set;
 pub mod deployment;
 pub mod event;
@@ -21,6 +22,7 @@ pub mod problem;
 pub mod rank;
 pub mod replica_set;
 pub mod revision;
+pub mod schedule;
 pub mod selector;
 pub mod slots;
 pub mod stateful_set;
