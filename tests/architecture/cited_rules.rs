@@ -9,7 +9,8 @@ const PAGE: &str = "docs/contributing/workload-rules.md";
 /// Ids such as `W14` in a text.
 fn ids(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_id = |word: &&str| word.strip_prefix('W').is_some_and(|number| (1..=2).contains(&number.len()) && number.parse::<u8>().is_ok());
+    let is_id =
+        |word: &&str| word.strip_prefix('W').is_some_and(|number| (1..=2).contains(&number.len()) && number.parse::<u8>().is_ok());
     words.filter(is_id).map(str::to_owned).collect()
 }
 

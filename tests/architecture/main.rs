@@ -75,8 +75,8 @@ const IMPURE: &[&str] = &[
     "thread::",
 ];
 
-/// Lines that one file may have, tests included: one concept per file.
-const MAX_LINES: usize = 500;
+/// Lines that one file may have, tests included: one subject per file.
+const MAX_LINES: usize = 800;
 
 /// Files that are tables rather than logic and may be longer.
 const TABLES: &[&str] =
