@@ -61,7 +61,7 @@ fn an_image_is_refused_by_its_manifest_before_a_layer_is_fetched() {
     let registries = vec![RegistryConfig { host: registry.host(), http: true, ..Default::default() }];
     let store = Store::with(ImageStoreConfig { limits, registries, ..Default::default() });
     for reason in [store.pull_refused(&registry), store.refused(&layers)] {
-        assert!(reason.contains("more than 97.6 KiB to fetch, the limit of images.limits.compressedSize"), "{reason}");
+        assert!(reason.contains("more than 97.6 KiB to download, the limit of images.limits.compressedSize"), "{reason}");
     }
 }
 
