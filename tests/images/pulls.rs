@@ -240,7 +240,7 @@ async fn errors_say_where_to_look() {
 async fn a_registry_that_is_reached_over_https_but_speaks_http_is_named_so() {
     let bench = Bench::with(Door::Open, |_, config| config.http = false).await;
     let error = bench.failure().await;
-    assert!(error.contains("does not speak TLS (set http: true"), "{error}");
+    assert!(error.contains("does not use TLS (set http: true"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
