@@ -3,6 +3,7 @@
 use super::journald::JournaldLayer;
 use std::error::Error;
 use std::fmt;
+use std::os::fd::AsFd;
 use std::path::Path;
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -48,7 +49,7 @@ pub enum LoggingError {
 pub struct LogEnvironment {
     /// Value of `PODSTEAD_LOG`.
     pub level: Option<String>,
-    /// `JOURNAL_STREAM` is set: systemd connected stdout or stderr to the journal.
+    /// Standard error is the stream that systemd connected to the journal.
     pub under_journal: bool,
 }
 
@@ -57,7 +58,7 @@ impl LogEnvironment {
     pub fn of_process() -> Self {
         Self {
             level: std::env::var(LEVEL_VARIABLE).ok().filter(|level| !level.is_empty()),
-            under_journal: std::env::var_os("JOURNAL_STREAM").is_some(),
+            under_journal: is_stream_of_journal(std::env::var("JOURNAL_STREAM").ok().as_deref(), &std::io::stderr()),
         }
     }
 
@@ -65,6 +66,14 @@ impl LogEnvironment {
     pub fn effective_level<'a>(&'a self, configured: &'a str) -> &'a str {
         self.level.as_deref().unwrap_or(configured)
     }
+}
+
+/// Compares a file with `JOURNAL_STREAM`, which systemd sets to the device and the inode of the stream. The variable alone says nothing: processes of
+/// a service inherit it, wherever their own output goes.
+fn is_stream_of_journal(variable: Option<&str>, file: &impl AsFd) -> bool {
+    let Some((device, inode)) = variable.and_then(|text| text.split_once(':')) else { return false };
+    let found = rustix::fs::fstat(file).map(|found| (found.st_dev.to_string(), found.st_ino.to_string()));
+    found.is_ok_and(|found| found == (device.to_owned(), inode.to_owned()))
 }
 
 /// Changes the level of a log that runs.
@@ -140,6 +149,18 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("read record")]
     struct Outer(#[source] std::io::Error);
+
+    #[test]
+    fn inherited_variable_does_not_mean_journal() {
+        use std::os::unix::fs::MetadataExt;
+        let (stream, elsewhere) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let found = stream.metadata().unwrap();
+        let variable = format!("{}:{}", found.dev(), found.ino());
+        assert!(is_stream_of_journal(Some(&variable), &stream));
+        assert!(!is_stream_of_journal(Some(&variable), &elsewhere));
+        assert!(!is_stream_of_journal(None, &stream));
+        assert!(!is_stream_of_journal(Some("8"), &stream));
+    }
 
     #[test]
     fn a_chain_names_every_cause_once() {
