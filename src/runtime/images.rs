@@ -1,4 +1,4 @@
-//! What the workers and the API ask of the image store.
+//! The image store, as the workers and the API use it.
 
 use super::PullSecrets;
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! What the workers ask of the pod network.
+//! The pod network, as the workers use it.
 
 use async_trait::async_trait;
 use podstead_pod::host_files::NetworkDns;

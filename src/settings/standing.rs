@@ -1,4 +1,4 @@
-//! How things stand between the configuration file and the daemon.
+//! The state of the configuration file, compared with the configuration that the daemon uses.
 
 use jiff::Timestamp;
 use podstead_pod::SourceId;

@@ -1,4 +1,4 @@
-//! What a decision is given beside the object, its memory and its pods.
+//! The host and the time, as arguments of a decision.
 
 use crate::host_fit::Host;
 use crate::moment::Moment;

@@ -1,4 +1,4 @@
-//! What happened to a workload, for the event log.
+//! Events of a workload.
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

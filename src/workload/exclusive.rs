@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 
-/// What only one pod of a host can have.
+/// A resource that only one pod of a host can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusive {
     /// A port of the host.

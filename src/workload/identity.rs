@@ -1,4 +1,4 @@
-//! Who a workload is, through edits and restarts (W5).
+//! The identity of a workload, which outlasts edits and restarts (W5).
 
 use crate::context::Context;
 use jiff::Timestamp;

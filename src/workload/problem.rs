@@ -1,4 +1,4 @@
-//! What is wrong with a workload, in the words that problems of Pods have.
+//! Problems of a workload's fields, in the form that problems of Pods have.
 
 use std::fmt::{Debug, Display};
 

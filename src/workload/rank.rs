@@ -1,4 +1,4 @@
-//! Which of several like pods goes first (W16).
+//! The order in which like pods are removed (W16).
 
 use crate::moment::Moment;
 use crate::observed::{ObservedPod, Phase};

@@ -44,6 +44,9 @@ fn safe_encode(number: u32) -> String {
     number.to_string().bytes().map(|digit| char::from(SYMBOLS[usize::from(digit - b'0')])).collect()
 }
 
+/// Revisions without pods that are kept at most, whatever the object asks for: each holds a whole template on disk.
+pub const MOST_REVISIONS: usize = 100;
+
 /// One revision of a template.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Revision {
@@ -55,7 +58,7 @@ pub struct Revision {
     pub uid: String,
     /// The template as written.
     pub template: PodTemplateSpec,
-    /// What else of the object belongs to the revision, such as the service name and the claim templates of a StatefulSet, as JSON.
+    /// Other fields of the object that belong to the revision, such as the service name and the claim templates of a StatefulSet, as JSON.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub beside: serde_json::Value,
     /// Annotations of the object when the revision was made or came back.
@@ -63,7 +66,7 @@ pub struct Revision {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// How a template became the newest revision.
+/// The way in which a template became the newest revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It was already.
@@ -144,8 +147,9 @@ impl Revisions {
         }
     }
 
-    /// Forgets the oldest revisions beyond `limit`, not counting the newest; those that `is_used` names stay (W11).
+    /// Forgets the oldest revisions beyond `limit`, at most [`MOST_REVISIONS`], not counting the newest; those that `is_used` names stay (W11).
     pub fn prune(&mut self, limit: usize, is_used: impl Fn(&Revision) -> bool) {
+        let limit = limit.min(MOST_REVISIONS);
         let newest = self.newest().map(|revision| revision.number);
         let unused = |revision: &Revision| Some(revision.number) != newest && !is_used(revision);
         let mut surplus = self.list.iter().filter(|revision| unused(revision)).count().saturating_sub(limit);

@@ -14,7 +14,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// How many pods are wanted.
+    /// Number of wanted pods.
     pub fn count(&self) -> u32 {
         u32::try_from(self.wanted.len()).unwrap_or(u32::MAX)
     }

@@ -29,7 +29,7 @@ impl Shown {
     /// Takes in one file of tests. `module` is where its tests are, e.g. `node::shim::setup`.
     ///
     /// # Errors
-    /// What is wrong with its `shows:` lines: a field that the table does not have, or no test below.
+    /// The errors in its `shows:` lines: a field that the table does not have, or no test below.
     pub(super) fn read(&mut self, module: &str, text: &str) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         let mut pending: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! What of the kernel is waited for with tokio: clocks, netlink notifications, addresses that cannot be had yet.
+//! Waiting for the kernel with tokio: clocks, netlink notifications, addresses that are not available yet.
 //!
 //! Apart from `podstead-sys`, so that the shim has no tokio.
 

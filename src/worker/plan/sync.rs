@@ -381,7 +381,7 @@ impl<'a> SyncPlan<'a> {
     }
 
     /// Stops each container whose new definition can be started, and those that are no longer in the pod once the new ones can.
-    /// Whether changed containers can be started, that is: whether no end has to be waited for.
+    /// True if changed containers can be started: no other container has to end first.
     fn stop_changed(&mut self, next: &[Next<'a>], starts: &[Next<'a>]) -> bool {
         let grace = Grace::Each(self.input.definition.grace);
         let mut is_waiting = false;

@@ -17,10 +17,10 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What is remembered of a DaemonSet.
+/// The memory of a DaemonSet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DaemonSetMemory {
-    /// Who it is.
+    /// UID, generation and age.
     pub identity: Identity,
     /// Its revisions.
     pub revisions: Revisions,
@@ -32,7 +32,7 @@ pub struct DaemonSetMemory {
     pub leaving: BTreeSet<TemplateHash>,
 }
 
-/// What one evaluation decided.
+/// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {
     /// To be written to disk before anything else is done.
@@ -41,7 +41,7 @@ pub struct Step {
     pub pods: Vec<Pod>,
     /// Its status.
     pub status: DaemonSetStatus,
-    /// What happened.
+    /// Events to record.
     pub events: Vec<WorkloadEvent>,
     /// A template of which images are missing and needed before the pod is replaced (W14).
     pub warm: Option<PodTemplateSpec>,
@@ -49,7 +49,7 @@ pub struct Step {
     pub wake: Option<Moment>,
 }
 
-/// How the pod of an old revision is replaced.
+/// The way in which the pod of an old revision is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Update {
     /// Never by itself.

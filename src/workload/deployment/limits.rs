@@ -1,4 +1,4 @@
-//! How many pods more and fewer than wanted a rolling update may have (W21).
+//! The limits of a rolling update: pods beyond the wanted number, and unavailable pods (W21).
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 

@@ -1,6 +1,6 @@
 //! Deployments (W20 to W30).
 //!
-//! [`step`] decides; the sizes of the revisions come from [`size`], what the deadline says from [`progress`], what readers see from [`status`].
+//! [`step`] decides; the sizes of the revisions come from [`size`], the deadline is in [`progress`], status and ReplicaSets are in [`status`].
 
 pub mod limits;
 pub mod progress;
@@ -30,10 +30,10 @@ use serde::{Deserialize, Serialize};
 use size::{Side, Sides};
 use std::collections::BTreeMap;
 
-/// What is remembered of a Deployment.
+/// The memory of a Deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeploymentMemory {
-    /// Who it is.
+    /// UID, generation and age.
     pub identity: Identity,
     /// Its revisions.
     pub revisions: Revisions,
@@ -43,7 +43,7 @@ pub struct DeploymentMemory {
     /// The number of replicas and the maximum that the sizes were made for.
     #[serde(default)]
     pub sized_for: Option<(u32, u32)>,
-    /// How far the newest rollout is.
+    /// Progress of the newest rollout.
     #[serde(default)]
     pub progress: Option<Progress>,
     /// Its conditions.
@@ -51,7 +51,7 @@ pub struct DeploymentMemory {
     pub conditions: Conditions,
 }
 
-/// What one evaluation decided.
+/// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {
     /// To be written to disk before anything else is done.
@@ -62,7 +62,7 @@ pub struct Step {
     pub status: DeploymentStatus,
     /// Its ReplicaSets, for readers.
     pub replica_sets: Vec<ReplicaSet>,
-    /// What happened.
+    /// Events to record.
     pub events: Vec<WorkloadEvent>,
     /// A template of which images are missing and needed before pods are replaced (W14).
     pub warm: Option<PodTemplateSpec>,
@@ -70,14 +70,14 @@ pub struct Step {
     pub wake: Option<Moment>,
 }
 
-/// How pods are replaced.
+/// The way in which pods are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strategy {
     Recreate,
     Rolling(Limits),
 }
 
-/// What a spec asks for on this host.
+/// A spec, resolved for this host.
 #[derive(Clone, Debug)]
 struct Wanted {
     /// As written.
@@ -139,8 +139,8 @@ pub fn step(deployment: &Deployment, memory: Option<&DeploymentMemory>, pods: &P
     let before = state.sizes();
     let held = state.resize();
     state.begin_rollout(is_new_rollout);
-    state.tell_sizes(&before);
-    let deadline = state.judge(held, spec.progress_deadline_seconds.unwrap_or(600));
+    state.record_scaling(&before);
+    let deadline = state.update_progress(held, spec.progress_deadline_seconds.unwrap_or(600));
     state.prune(spec.revision_history_limit.unwrap_or(10));
     let warm = state.warm(held);
     let wake = state.next_availability().into_iter().chain(deadline).min();
@@ -288,7 +288,7 @@ impl State<'_> {
         self.memory.pods.retain(|_, slots| !slots.is_empty());
     }
 
-    fn tell_sizes(&mut self, before: &BTreeMap<TemplateHash, u32>) {
+    fn record_scaling(&mut self, before: &BTreeMap<TemplateHash, u32>) {
         let now = self.sizes();
         let hashes: std::collections::BTreeSet<&TemplateHash> = before.keys().chain(now.keys()).collect();
         for hash in hashes {
@@ -331,7 +331,7 @@ impl State<'_> {
     }
 
     /// Updates the progress and the conditions. Returns the moment at which the deadline passes.
-    fn judge(&mut self, is_held: bool, deadline_seconds: i32) -> Option<Moment> {
+    fn update_progress(&mut self, is_held: bool, deadline_seconds: i32) -> Option<Moment> {
         let counters = self.counters();
         let is_complete =
             counters.old == 0 && counters.updated == self.wanted.replicas && counters.available == self.wanted.replicas;

@@ -26,7 +26,7 @@ impl Counters {
     }
 }
 
-/// How far a rollout is.
+/// The stage of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
     /// The newest revision is a new one.
@@ -73,10 +73,10 @@ impl ActiveTime {
     }
 }
 
-/// What is remembered of a rollout.
+/// The memory of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// How far it is.
+    /// Its stage.
     pub stage: Stage,
     /// Its numbers when it last went on.
     pub counters: Counters,
@@ -84,7 +84,7 @@ pub struct Progress {
     pub idle: ActiveTime,
 }
 
-/// What a rollout looks like now.
+/// A rollout as it is now.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
     /// Its numbers.
@@ -101,7 +101,7 @@ impl Progress {
         Self { stage, counters, idle: ActiveTime::default() }
     }
 
-    /// Takes in what the rollout looks like. Returns the moment at which the deadline passes, if nothing goes on until then.
+    /// Updates the stage from the rollout as it is now. Returns the moment at which the deadline passes, if nothing goes on until then.
     pub fn observe(&mut self, sight: &Sight, deadline_seconds: i32, now: Moment) -> Option<Moment> {
         if sight.is_complete {
             (self.stage, self.counters, self.idle) = (Stage::NewReplicaSetAvailable, sight.counters, ActiveTime::default());

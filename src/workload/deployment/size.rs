@@ -1,4 +1,4 @@
-//! How many pods each revision shall have: the arithmetic of rolling updates (W22 to W26), without names.
+//! The number of pods of each revision: the arithmetic of rolling updates (W22 to W26), without names.
 
 use super::limits::Limits;
 

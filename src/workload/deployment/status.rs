@@ -1,4 +1,4 @@
-//! What readers see of a Deployment: status, conditions and ReplicaSets (W28 to W30).
+//! Status, conditions and ReplicaSets of a Deployment (W28 to W30).
 
 use super::progress::{Counters, Stage};
 use super::{State, replica_set_name};

@@ -146,6 +146,17 @@ fn old_revisions_are_forgotten_after_rollout() {
     assert_eq!(numbers(&case), [2, 3]);
 }
 
+/// A limit of history that an author writes does not fill the disk.
+#[test]
+fn history_has_an_upper_bound() {
+    let mut case = Case::new(&json!({"replicas": 0, "revisionHistoryLimit": i32::MAX}));
+    for version in 0..120 {
+        case.image(&format!("web:{version}"));
+        case.look();
+    }
+    assert_eq!(case.memory.as_ref().unwrap().revisions.iter().count(), crate::revision::MOST_REVISIONS + 1);
+}
+
 /// TD16.
 #[test]
 fn paused_deployment_scales_without_rollout() {

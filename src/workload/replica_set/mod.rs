@@ -22,10 +22,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is remembered of a ReplicaSet.
+/// The memory of a ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaSetMemory {
-    /// Who it is.
+    /// UID, generation and age.
     pub identity: Identity,
     /// Its template and those of pods that were made from earlier ones.
     pub revisions: Revisions,
@@ -40,7 +40,7 @@ pub struct ReplicaSetMemory {
     pub conditions: Conditions,
 }
 
-/// What one evaluation decided.
+/// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {
     /// To be written to disk before anything else is done.
@@ -49,7 +49,7 @@ pub struct Step {
     pub pods: Vec<Pod>,
     /// Its status.
     pub status: ReplicaSetStatus,
-    /// What happened.
+    /// Events to record.
     pub events: Vec<WorkloadEvent>,
     /// When to look again, if nothing happens before.
     pub wake: Option<Moment>,
@@ -84,7 +84,7 @@ pub fn step(object: &ReplicaSet, flavour: Flavour, memory: Option<&ReplicaSetMem
     memory.revisions.take(&template, &serde_json::Value::Null, &BTreeMap::new(), context);
     memory.leaving.retain(|slot| pods.contains_key(&pod_name(owner, *slot)));
     let written = u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
-    let replicas = judge_template(&template, written, &mut memory, context, &mut events);
+    let replicas = limit_replicas(&template, written, &mut memory, context, &mut events);
     resize(owner, replicas, &mut memory, pods, context, &mut events);
     let living: BTreeSet<TemplateHash> = memory.pods.values().cloned().collect();
     memory.revisions.prune(0, |revision| living.contains(&revision.hash));
@@ -117,8 +117,8 @@ fn pod_name(owner: &str, slot: u32) -> String {
     template::name(owner, &slot.to_string())
 }
 
-/// How many pods can exist on this host; sets the condition that tells why they are fewer than written.
-fn judge_template(
+/// Returns the number of pods that can exist on this host, and sets the condition that gives the reason if it is lower than written.
+fn limit_replicas(
     template: &PodTemplateSpec,
     written: u32,
     memory: &mut ReplicaSetMemory,

@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What is remembered of a StatefulSet.
+/// The memory of a StatefulSet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatefulSetMemory {
-    /// Who it is.
+    /// UID, generation and age.
     pub identity: Identity,
     /// Its revisions.
     pub revisions: Revisions,
@@ -49,7 +49,7 @@ pub struct StatefulSetMemory {
     pub failure: Option<String>,
 }
 
-/// What one evaluation decided.
+/// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {
     /// To be written to disk before anything else is done.
@@ -60,7 +60,7 @@ pub struct Step {
     pub claims: Vec<PersistentVolumeClaim>,
     /// Its status.
     pub status: StatefulSetStatus,
-    /// What happened.
+    /// Events to record.
     pub events: Vec<WorkloadEvent>,
     /// A template of which images are missing and needed before pods are replaced (W14).
     pub warm: Option<PodTemplateSpec>,
@@ -68,14 +68,14 @@ pub struct Step {
     pub wake: Option<Moment>,
 }
 
-/// How pods of an old revision are replaced.
+/// The way in which pods of an old revision are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Update {
     OnDelete,
     Rolling { lowest: u32, unavailable: u32 },
 }
 
-/// What a spec asks for on this host.
+/// A spec, resolved for this host.
 #[derive(Clone, Debug)]
 struct Wanted {
     written: u32,
@@ -138,7 +138,7 @@ pub fn step(object: &StatefulSet, memory: Option<&StatefulSetMemory>, pods: &Pod
     let mut state =
         State { owner, object, spec, pods, wanted: &wanted, context, update, memory, events: Vec::new(), is_held: false };
     state.settle();
-    state.tell_failure();
+    state.report_failure();
     state.decide();
     state.finish_update();
     state.prune(spec.revision_history_limit.unwrap_or(10));
@@ -202,7 +202,7 @@ impl State<'_> {
         self.memory.leaving.retain(|ordinal| pods.contains_key(&template::name(owner, &ordinal.to_string())));
     }
 
-    fn tell_failure(&mut self) {
+    fn report_failure(&mut self) {
         let wanted = self.wanted;
         let found = failure(wanted.written, wanted.exclusive.as_ref(), wanted.fits);
         if let Some((reason, message)) = found.filter(|(_, message)| self.memory.failure.as_ref() != Some(message)) {
