@@ -174,12 +174,13 @@ fn value_of(accepted: &Accepted) -> Value {
         AcceptedObject::ConfigMap(config_map) => ("ConfigMap", serde_json::to_value(config_map)),
         AcceptedObject::Secret(secret) => ("Secret", serde_json::to_value(secret)),
         AcceptedObject::PersistentVolumeClaim(claim) => ("PersistentVolumeClaim", serde_json::to_value(claim)),
+        AcceptedObject::Workload(workload) => (workload.kind().as_str(), Ok(workload.to_json())),
     };
     // These types have string keys only: they are always values.
     let mut value = value.unwrap_or_default();
     if let Value::Object(map) = &mut value {
         map.remove("status");
-        map.insert("apiVersion".to_owned(), json!("v1"));
+        map.entry("apiVersion").or_insert_with(|| json!("v1"));
         map.insert("kind".to_owned(), json!(kind));
         for content in ["data", "stringData"] {
             if let (AcceptedObject::Secret(_), Some(Value::Object(entries))) = (&accepted.object, map.get_mut(content)) {

@@ -40,6 +40,7 @@ pub use yaml::to_yaml;
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 use podstead_pod::{DEFAULT_NAMESPACE, Origin};
+use podstead_workload::object::Workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub enum Object {
     Secret(Box<Secret>),
     /// A v1 PersistentVolumeClaim, for pods to refer to.
     PersistentVolumeClaim(Box<PersistentVolumeClaim>),
+    /// An object that asks for pods, as written: neither defaulted nor validated.
+    Workload(Workload),
 }
 
 impl Object {
@@ -64,6 +67,7 @@ impl Object {
             Object::ConfigMap(config_map) => &mut config_map.metadata,
             Object::Secret(secret) => &mut secret.metadata,
             Object::PersistentVolumeClaim(claim) => &mut claim.metadata,
+            Object::Workload(workload) => workload.metadata_mut(),
         };
         if namespace != DEFAULT_NAMESPACE && metadata.namespace.as_ref().is_none_or(String::is_empty) {
             metadata.namespace = Some(namespace.to_owned());
@@ -78,6 +82,7 @@ impl std::fmt::Debug for Object {
             Object::Pod(pod) => pod.fmt(f),
             Object::ConfigMap(config_map) => config_map.fmt(f),
             Object::PersistentVolumeClaim(claim) => claim.fmt(f),
+            Object::Workload(workload) => workload.fmt(f),
             Object::Secret(secret) => write!(f, "Secret {:?}", secret.metadata),
         }
     }
@@ -86,7 +91,7 @@ impl std::fmt::Debug for Object {
 /// Kind, namespace (`default` where empty) and name: what identifies an object inside one source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ObjectKey {
-    /// `Pod`, `ConfigMap`, `Secret` or `PersistentVolumeClaim`.
+    /// Such as `Pod`.
     pub kind: String,
     /// The namespace, `default` where the manifest has none.
     pub namespace: String,

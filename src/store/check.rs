@@ -12,6 +12,7 @@ use podstead_manifest::{
 use podstead_pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, code};
 use podstead_settings::{Allow, PolicyRecord, Requirements};
+use podstead_workload::object::Workload;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -99,6 +100,7 @@ impl CheckContext {
             AcceptedObject::Pod(pod) => self.refusals_of_pod(key, pod, rules),
             AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => self.refusals_of_data(key),
             AcceptedObject::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
+            AcceptedObject::Workload(workload) => self.refusals_of_workload(key, workload, rules),
         }
     }
 
@@ -108,7 +110,19 @@ impl CheckContext {
             Object::Pod(pod) => self.refusals_of_pod(key, pod, Rules::All),
             Object::ConfigMap(_) | Object::Secret(_) => self.refusals_of_data(key),
             Object::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
+            Object::Workload(workload) => self.refusals_of_workload(key, workload, Rules::All),
         }
+    }
+
+    /// A workload is refused where its pods would be.
+    fn refusals_of_workload(&self, key: &ObjectKey, workload: &Workload, rules: Rules) -> Vec<FieldProblem> {
+        let Some(template) = workload.template() else { return Vec::new() };
+        let pod = Pod { metadata: template.metadata.clone().unwrap_or_default(), spec: template.spec.clone(), status: None };
+        let mut found = self.refusals_of_pod(key, &pod, rules);
+        for problem in &mut found {
+            problem.field = format!("{}.{}", workload.kind().template_path(), problem.field);
+        }
+        found
     }
 
     fn refusals_of_pod(&self, key: &ObjectKey, pod: &Pod, rules: Rules) -> Vec<FieldProblem> {
@@ -152,13 +166,15 @@ pub enum AcceptedObject {
     Secret(Arc<Secret>),
     /// As written, without status.
     PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
+    /// As written and validated, without status. Its template is neither defaulted nor named for this node: pods are made of it later.
+    Workload(Arc<Workload>),
 }
 
 impl AcceptedObject {
     /// Reports whether its data must not change (`immutable: true`).
     pub fn is_immutable(&self) -> bool {
         match self {
-            AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) => false,
+            AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) | AcceptedObject::Workload(_) => false,
             AcceptedObject::ConfigMap(config_map) => config_map.immutable == Some(true),
             AcceptedObject::Secret(secret) => secret.immutable == Some(true),
         }
@@ -175,11 +191,13 @@ impl AcceptedObject {
             }
             (AcceptedObject::Pod(one), AcceptedObject::Pod(other)) => one == other,
             (AcceptedObject::PersistentVolumeClaim(one), AcceptedObject::PersistentVolumeClaim(other)) => one == other,
+            (AcceptedObject::Workload(one), AcceptedObject::Workload(other)) => one == other,
             (
                 AcceptedObject::Pod(_)
                 | AcceptedObject::ConfigMap(_)
                 | AcceptedObject::Secret(_)
-                | AcceptedObject::PersistentVolumeClaim(_),
+                | AcceptedObject::PersistentVolumeClaim(_)
+                | AcceptedObject::Workload(_),
                 _,
             ) => false,
         }
@@ -193,6 +211,7 @@ impl fmt::Debug for AcceptedObject {
             AcceptedObject::Pod(pod) => pod.fmt(f),
             AcceptedObject::ConfigMap(config_map) => config_map.fmt(f),
             AcceptedObject::PersistentVolumeClaim(claim) => claim.fmt(f),
+            AcceptedObject::Workload(workload) => workload.fmt(f),
             AcceptedObject::Secret(secret) => ReferredObject::Secret(Arc::clone(secret)).fmt(f),
         }
     }
@@ -293,6 +312,7 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
             let (claim, problems) = admit_claim(*claim);
             (claim.map(|claim| AcceptedObject::PersistentVolumeClaim(claim.into())), problems)
         }
+        Object::Workload(workload) => (Some(AcceptedObject::Workload(workload.into())), Vec::new()),
         Object::Pod(pod) => {
             let (pod, problems) = admitted(*pod, context);
             (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)
@@ -380,7 +400,10 @@ mod tests {
     fn pod_of(accepted: &Accepted) -> &Pod {
         match &accepted.object {
             AcceptedObject::Pod(pod) => pod,
-            AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) | AcceptedObject::PersistentVolumeClaim(_) => panic!("no pod"),
+            AcceptedObject::ConfigMap(_)
+            | AcceptedObject::Secret(_)
+            | AcceptedObject::PersistentVolumeClaim(_)
+            | AcceptedObject::Workload(_) => panic!("no pod"),
         }
     }
 

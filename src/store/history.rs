@@ -114,6 +114,9 @@ pub struct HistoryEntry {
     /// Number of claims of persistent volumes in it.
     #[serde(default)]
     pub claims: usize,
+    /// Number of Deployments, StatefulSets, Jobs and the like.
+    #[serde(default)]
+    pub workloads: usize,
 }
 
 /// Accepted revisions of a source that are kept.

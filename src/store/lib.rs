@@ -24,6 +24,7 @@ pub use undelta::UndeltaStore;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use podstead_manifest::{ObjectKey, Problem};
 use podstead_pod::{Origin, Pod, Revision, SourceId};
+use podstead_workload::object::Workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,6 +33,15 @@ use std::sync::Arc;
 pub struct SetPod {
     /// The object.
     pub pod: Arc<Pod>,
+    /// File and position of its manifest.
+    pub origin: Origin,
+}
+
+/// A workload of a set, validated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetWorkload {
+    /// The object.
+    pub workload: Arc<Workload>,
     /// File and position of its manifest.
     pub origin: Origin,
 }
@@ -51,6 +61,8 @@ pub struct Set {
     pub secrets: BTreeMap<ObjectKey, Arc<Secret>>,
     /// The claims of persistent volumes, by key.
     pub claims: BTreeMap<ObjectKey, Arc<PersistentVolumeClaim>>,
+    /// Deployments, StatefulSets, Jobs and the like, by key. Their pods are not in `pods` before the set was expanded.
+    pub workloads: BTreeMap<ObjectKey, SetWorkload>,
     /// Problems of this revision; the objects concerned are present in their last good version, if there was one.
     pub problems: Vec<Problem>,
 }
@@ -65,6 +77,7 @@ impl std::fmt::Debug for Set {
             .field("config_maps", &self.config_maps.keys())
             .field("secrets", &self.secrets.keys())
             .field("claims", &self.claims.keys())
+            .field("workloads", &self.workloads.keys())
             .field("problems", &self.problems)
             .finish()
     }

@@ -37,6 +37,7 @@ fn metadata_of(object: &mut AcceptedObject) -> &mut ObjectMeta {
         AcceptedObject::ConfigMap(config_map) => &mut Arc::make_mut(config_map).metadata,
         AcceptedObject::Secret(secret) => &mut Arc::make_mut(secret).metadata,
         AcceptedObject::PersistentVolumeClaim(claim) => &mut Arc::make_mut(claim).metadata,
+        AcceptedObject::Workload(workload) => Arc::make_mut(workload).metadata_mut(),
     }
 }
 

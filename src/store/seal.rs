@@ -50,9 +50,10 @@ impl Sealer {
                     let object = AcceptedObject::Secret(Arc::new(self.sealed(&accepted.key, secret)?));
                     Ok(Accepted { object, ..accepted.clone() })
                 }
-                AcceptedObject::Pod(_) | AcceptedObject::ConfigMap(_) | AcceptedObject::PersistentVolumeClaim(_) => {
-                    Ok(accepted.clone())
-                }
+                AcceptedObject::Pod(_)
+                | AcceptedObject::ConfigMap(_)
+                | AcceptedObject::PersistentVolumeClaim(_)
+                | AcceptedObject::Workload(_) => Ok(accepted.clone()),
             });
             let objects = objects.collect::<io::Result<Vec<_>>>()?;
             sealed.insert(name.clone(), KeptFile { objects, unclear: *unclear, layer: *layer, changes: changes.clone() });

@@ -17,6 +17,7 @@ pub mod identity;
 pub mod indexes;
 pub mod job;
 pub mod moment;
+pub mod object;
 pub mod observed;
 pub mod problem;
 pub mod rank;

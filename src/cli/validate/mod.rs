@@ -70,6 +70,7 @@ struct Findings {
     config_maps: usize,
     secrets: usize,
     claims: usize,
+    workloads: usize,
     problems: Vec<Problem>,
 }
 
@@ -138,7 +139,7 @@ fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
     let store = UndeltaStore::default()
         .in_layers(&context.layers)
         .apply(&artifact, &|file, bytes, patches| check(file, bytes, context, patches));
-    let Set { source: _, revision: _, pods, config_maps, secrets, claims, mut problems } =
+    let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, mut problems } =
         store.set(&SourceId::new("validate"), &revision);
     // What a patch is for may be in another directory, as the layers of a host are.
     problems.retain(|problem| problem.code != PATCH_WITHOUT_TARGET);
@@ -148,6 +149,7 @@ fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
     findings.config_maps += config_maps.len();
     findings.secrets += secrets.len();
     findings.claims += claims.len();
+    findings.workloads += workloads.len();
     findings.problems.extend(problems);
 }
 

@@ -54,13 +54,14 @@ pub(super) fn outcome(problems: &[Problem], unchanged: impl FnOnce() -> bool) ->
 
 /// A record as an entry of the history.
 pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
-    let (mut pods, mut config_maps, mut secrets, mut claims) = (0, 0, 0, 0);
+    let (mut pods, mut config_maps, mut secrets, mut claims, mut workloads) = (0, 0, 0, 0, 0);
     for object in in_use(&record.files).into_values() {
         match &object.object {
             AcceptedObject::Pod(_) => pods += 1,
             AcceptedObject::ConfigMap(_) => config_maps += 1,
             AcceptedObject::Secret(_) => secrets += 1,
             AcceptedObject::PersistentVolumeClaim(_) => claims += 1,
+            AcceptedObject::Workload(_) => workloads += 1,
         }
     }
     HistoryEntry {
@@ -79,5 +80,6 @@ pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
         config_maps,
         secrets,
         claims,
+        workloads,
     }
 }

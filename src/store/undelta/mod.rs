@@ -28,7 +28,7 @@ mod tests;
 pub use patching::PATCH_WITHOUT_TARGET;
 
 use super::check::{Accepted, AcceptedObject, Checked};
-use super::{Set, SetPod};
+use super::{Set, SetPod, SetWorkload};
 use podstead_artifact::{Artifact, Layers};
 use podstead_manifest::{ObjectKey, PatchesByObject, Problem};
 use podstead_pod::{Revision, Severity, SourceId};
@@ -194,6 +194,7 @@ impl UndeltaStore {
             config_maps: BTreeMap::new(),
             secrets: BTreeMap::new(),
             claims: BTreeMap::new(),
+            workloads: BTreeMap::new(),
             problems: self.files.values().flat_map(|share| share.problems().iter().cloned()).collect(),
         };
         for (key, (winner, losers)) in self.claims() {
@@ -206,6 +207,10 @@ impl UndeltaStore {
                 }
                 AcceptedObject::PersistentVolumeClaim(claim) => {
                     set.claims.insert(key.clone(), claim.clone());
+                }
+                AcceptedObject::Workload(workload) => {
+                    let workload = SetWorkload { workload: workload.clone(), origin: winner.origin.clone() };
+                    set.workloads.insert(key.clone(), workload);
                 }
                 AcceptedObject::Secret(secret) => {
                     set.secrets.insert(key.clone(), secret.clone());
