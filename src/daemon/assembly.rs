@@ -1,15 +1,17 @@
 //! The stages, connected.
 //!
 //! ```text
-//! sources --reports(1)--> intake --sets(4)--> mux --updates(8)--> sync loop --> workers --> runtime, images, volumes, network
-//!                           |                                         |
-//!                           +------------> published <----------------+        API <-- published, events
+//! sources --reports(1)--> intake --sets(4)--> expand --sets(1)--> mux --updates(8)--> sync loop --> workers --> runtime, images, volumes, ...
+//!                           |                  |   ^                                                   |
+//!                           |                  |   +-------------- observations <----- statuses -------+
+//!                           +-> published <----+--------------------------+                                API <-- published, events
 //! ```
 
 use super::age_key::AgeKeys;
 use super::dns::{DnsSockets, PodAddresses};
 use super::node;
 use super::roster::{Roster, RosterLinks};
+use super::workloads::{self, StoreImages};
 use super::{notify_manager, sources, upstream};
 use anyhow::{Context as _, anyhow, bail};
 use jiff::Timestamp;
@@ -19,6 +21,7 @@ use podstead_config::last_valid::{self, Loaded};
 use podstead_config::{Config, sharing};
 use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::LogLimits;
+use podstead_expand::{ExpandLinks, ExpandTask, Observations};
 use podstead_image::{ImageStore, ImageStoreConfig};
 use podstead_mux::{self as mux, Merge, MuxTask, ObjectView, SourcesReady};
 use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, host_ips};
@@ -55,6 +58,8 @@ use tokio_util::sync::CancellationToken;
 const REPORTS: usize = 1;
 /// One per source is the usual number at start.
 const SETS: usize = 4;
+/// The expansion of workloads plans again while one waits.
+const EXPANDED: usize = 1;
 /// The sync loop reads them as fast as they come; one SET makes at most three.
 const UPDATES: usize = 8;
 
@@ -113,6 +118,9 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
     let (resolver, statuses) = dns.resolver(&config, published.clone(), askers, shared);
     let clock = Clock::system();
+    let known = workloads::known(&recovered);
+    let clocks = podstead_expand::Clocks::system();
+    let observations = Arc::new(Observations::new(statuses, clocks.clone(), known.iter().map(|pod| pod.uid.clone())));
     let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
     let services = Arc::new(Services {
         runtime: runtime.clone(),
@@ -120,7 +128,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         volumes: volumes.clone(),
         network: Arc::new(plugins),
         probes: Arc::new(probes),
-        statuses,
+        statuses: observations.clone(),
         events: events.clone(),
         incarnations: Arc::new(incarnations.clone()),
         clock,
@@ -139,12 +147,24 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
 
     let (report, reports) = mpsc::channel(REPORTS);
     let (set, sets) = mpsc::channel(SETS);
+    let (expanded, expanded_sets) = mpsc::channel(EXPANDED);
     let (update, updates) = mpsc::channel(UPDATES);
     let age_keys = AgeKeys::load(&config, events.clone());
     let check = CheckContext { opening: age_keys.opening(), ..CheckContext::new(config.admit_context()) };
     let described = config.sources.iter().map(sources::describe).collect();
     let (intake, source_control) = Intake::new(described, &paths, check, published.clone(), events.clone());
     let intake_configurator = intake.configurator();
+    let links = ExpandLinks {
+        paths: paths.clone(),
+        admit: config.admit_context(),
+        observations,
+        clocks,
+        images: Arc::new(StoreImages { images: images.clone(), objects: objects.clone() }),
+        sink: Arc::new(workloads::Unshown),
+        events: events.clone(),
+    };
+    let host = workloads::host(&config, &config.labels);
+    let (expand_task, expand) = ExpandTask::new(sharing(&config.sources), host, known, links)?;
 
     // None of these ends while the daemon lives.
     let mut stages: JoinSet<&'static str> = JoinSet::new();
@@ -154,7 +174,11 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     });
     stages.spawn(async move { match prober.run().await {} });
     stages.spawn(async move {
-        mux::run(mux_task, sets, update).await;
+        podstead_expand::run(expand_task, sets, expanded).await;
+        "the expansion of workloads"
+    });
+    stages.spawn(async move {
+        mux::run(mux_task, expanded_sets, update).await;
         "the config mux"
     });
     if let Some(following) = age_keys.follow(intake_configurator.clone()) {
@@ -164,6 +188,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let (tell_labels, labels) = watch::channel(config.labels.clone());
     let links = RosterLinks {
         reports: report,
+        expand: expand.clone(),
         mux: incarnations.clone(),
         sharing: tell_sharing,
         intake: intake_configurator,

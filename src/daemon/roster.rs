@@ -5,13 +5,14 @@
 //! nothing and is reported. The order of a change, so that no valid report is lost and no outdated one is applied: old sources stop,
 //! then the mux and the intake are configured, then new sources start.
 
-use super::sources;
+use super::{sources, workloads};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use podstead_artifact::wake::Waker;
 use podstead_artifact::{Artifact, SourceReport, Wakers, Wishes};
 use podstead_config::reload::{SourceChanges, is_blank, needs_restart};
 use podstead_config::{Config, HostFacts, SourceConfig, sharing};
+use podstead_expand::ExpandHandle;
 use podstead_mux::MuxHandle;
 use podstead_pod::SourceId;
 use podstead_pod::sharing::Sharing;
@@ -41,6 +42,7 @@ const LOOK: Duration = Duration::from_secs(60);
 pub(super) struct RosterLinks {
     /// Channel for reports of sources.
     pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
+    pub(super) expand: ExpandHandle,
     pub(super) mux: MuxHandle,
     /// Sharing rules between sources, for readers other than the mux.
     pub(super) sharing: watch::Sender<Arc<Sharing>>,
@@ -188,6 +190,9 @@ impl Roster {
             labels.clone_from(&config.labels);
             differs
         });
+        // The name of the host counts from the next start on.
+        let host = Config { node_name: self.started.node_name.clone(), ..config.clone() };
+        self.links.expand.configure_host(workloads::host(&host, &config.labels)).await;
 
         for name in changes.removed.iter().chain(changes.changed.iter().map(|source| &source.name)) {
             self.stop(name).await;
@@ -196,6 +201,7 @@ impl Roster {
             // First: no pod of a new revision is mounted by old rules.
             self.links.host_paths.configure(sources::host_path_rules(&config.sources));
             let sharing = sharing(&config.sources);
+            self.links.expand.configure(sharing.clone()).await;
             self.links.mux.configure(sharing.clone()).await;
             self.links.sharing.send_replace(Arc::new(sharing));
             self.links.intake.configure(config.sources.iter().map(sources::describe).collect()).await;

@@ -40,13 +40,37 @@ pub struct Admitted {
 /// Judges a Pod as decoded from a manifest. A UID that it has it keeps (kubelet rule A18). `kubernetes.io/config.*` annotations are left
 /// for the mux to stamp; what the manifest says in them is dropped, as is all in metadata and status that only a server writes.
 pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
+    admit_as(pod, context, Naming::OfManifest)
+}
+
+/// Judges a Pod that a workload asks for. It keeps its owner references and has the name that it is given: the name of the host is not added,
+/// since names of such pods end in numbers that programs read (rule W8 in `docs/contributing/workload-rules.md`).
+pub fn admit_owned(pod: Pod, context: &AdmitContext) -> Admitted {
+    let owners = pod.metadata.owner_references.clone();
+    let mut admitted = admit_as(pod, context, Naming::OfWorkload);
+    if let Some(pod) = &mut admitted.pod {
+        pod.metadata.owner_references = owners;
+    }
+    admitted
+}
+
+/// The origin of a pod's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    /// An author wrote it, maybe for several hosts.
+    OfManifest,
+    /// A workload of this host made it.
+    OfWorkload,
+}
+
+fn admit_as(pod: Pod, context: &AdmitContext, naming: Naming) -> Admitted {
     let mut problems = Problems::default();
     support::judge(&pod, context, &mut problems);
     let mut pod = pod;
     defaults::apply(&mut pod);
     own_metadata(&mut pod.metadata);
     validate::pod(&pod, context, &mut problems);
-    bind(&mut pod, &context.node);
+    bind(&mut pod, &context.node, naming);
     let accepted = !problems.refuse();
     Admitted { pod: accepted.then_some(pod), problems: problems.into_vec() }
 }
@@ -69,8 +93,11 @@ fn own_metadata(metadata: &mut ObjectMeta) {
 }
 
 /// Makes it a static pod of this node.
-fn bind(pod: &mut Pod, node: &NodeName) {
-    pod.metadata.name = Some(static_pod_name(text(&pod.metadata.name), node));
+fn bind(pod: &mut Pod, node: &NodeName, naming: Naming) {
+    match naming {
+        Naming::OfManifest => pod.metadata.name = Some(static_pod_name(text(&pod.metadata.name), node)),
+        Naming::OfWorkload => {}
+    }
     pod.status = Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() });
     if let Some(spec) = &mut pod.spec {
         spec.node_name = Some(node.to_string());

@@ -81,6 +81,11 @@ impl Recovered {
         self.pods.iter().filter(|found| !found.record.is_removed).map(|found| found.record.desired.clone()).collect()
     }
 
+    /// All pods that records tell of, and whether each was being stopped.
+    pub fn all(&self) -> impl Iterator<Item = (&DesiredPod, bool)> {
+        self.pods.iter().map(|found| (&found.record.desired, found.record.is_removed))
+    }
+
     /// Hands the pods to the workers.
     pub fn adopt(self, workers: &mut PodWorkers) -> BTreeSet<PodUid> {
         for Found { record, observed, is_rebuilt } in self.pods {

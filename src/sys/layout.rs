@@ -48,6 +48,16 @@ impl Paths {
         self.run.join("podstead.sock")
     }
 
+    /// What is remembered of workloads: a directory for each namespace, in it one for each kind.
+    pub fn workloads(&self) -> PathBuf {
+        self.state.join("workloads")
+    }
+
+    /// Moments of this boot that are remembered of workloads.
+    pub fn workloads_run(&self) -> PathBuf {
+        self.run.join("workloads")
+    }
+
     /// Directories of all sources.
     pub fn sources(&self) -> PathBuf {
         self.state.join("sources")

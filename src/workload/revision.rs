@@ -1,6 +1,7 @@
 //! Revisions of a pod template (W10, W11).
 
 use crate::context::Context;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,6 +57,9 @@ pub struct Revision {
     pub hash: TemplateHash,
     /// UID of the ReplicaSet or ControllerRevision that stands for it.
     pub uid: String,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
     /// The template as written.
     pub template: PodTemplateSpec,
     /// Other fields of the object that belong to the revision, such as the service name and the claim templates of a StatefulSet, as JSON.
@@ -130,7 +134,7 @@ impl Revisions {
                 let hash = self.free_hash(template);
                 let (uid, template) = ((context.fresh_uid)(), template.clone());
                 let (beside, annotations) = (beside.clone(), annotations.clone());
-                self.list.push(Revision { number, hash, uid, template, beside, annotations });
+                self.list.push(Revision { number, hash, uid, created: Some(context.wall), template, beside, annotations });
                 Arrival::New
             }
         };

@@ -5,3 +5,4 @@
 pub mod clock;
 pub mod notifications;
 pub mod tcp_listener;
+pub mod wall_timer;

@@ -1,11 +1,13 @@
 //! The Job of a run (W6, W75).
 
-use super::memory::Run;
+use super::memory::{Run, Trigger};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 
+/// The annotation of `kubectl create job --from`.
+const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
 const SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// Name of the Job for a minute since 1970 (W75).
@@ -29,7 +31,10 @@ pub(super) fn in_zone(activation: Timestamp, zone: &TimeZone) -> String {
 pub(super) fn job(cron_job: &CronJob, minute: i64, run: &Run) -> Job {
     let template = run.template.metadata.clone().unwrap_or_default();
     let mut annotations = template.annotations.unwrap_or_default();
-    annotations.insert(SCHEDULED_TIMESTAMP.to_owned(), run.scheduled_in_zone.clone());
+    match &run.trigger {
+        Trigger::Schedule { in_zone } => annotations.insert(SCHEDULED_TIMESTAMP.to_owned(), in_zone.clone()),
+        Trigger::Operator => annotations.insert(INSTANTIATE.to_owned(), "manual".to_owned()),
+    };
     let owner = OwnerReference {
         api_version: "batch/v1".to_owned(),
         kind: "CronJob".to_owned(),

@@ -35,16 +35,28 @@ pub struct Run {
     pub number: u64,
     /// The UID of its Job.
     pub uid: String,
-    /// The activation that it is for.
+    /// The activation that it is for, or the minute in which it was started by hand.
     pub scheduled: Timestamp,
-    /// The same in the zone of the schedule, for the annotation.
-    pub scheduled_in_zone: String,
+    /// What started it.
+    pub trigger: Trigger,
     /// Its start.
     pub started: Timestamp,
     /// The jobTemplate at its start: edits concern later runs (W75).
     pub template: JobTemplateSpec,
     /// Its stage.
     pub stage: RunStage,
+}
+
+/// What started a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trigger {
+    /// The schedule.
+    Schedule {
+        /// The activation in the zone of the schedule, for the annotation.
+        in_zone: String,
+    },
+    /// An operator.
+    Operator,
 }
 
 /// Stage of a run; the module draws how one follows the other.

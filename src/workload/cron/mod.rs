@@ -12,6 +12,7 @@
 //!                                                     replaced     nothing of it is left
 //! ```
 
+mod by_hand;
 mod clock;
 mod concurrency;
 mod defaults;
@@ -27,12 +28,13 @@ mod tests;
 mod turn;
 mod validate;
 
+pub use by_hand::run_now;
 pub use clock::{Clocks, WAIT_FOR_SYNC};
 pub use concurrency::ConcurrencyPolicy;
 pub use defaults::fill_defaults;
 pub use event::CronEvent;
 pub use job::job_name;
-pub use memory::{CronMemory, Run, RunStage, Told};
+pub use memory::{CronMemory, Run, RunStage, Told, Trigger};
 pub use validate::validate;
 
 use crate::moment::Moment;

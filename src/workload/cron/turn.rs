@@ -6,7 +6,7 @@ use super::defaults::{FAILED_JOBS_HISTORY_LIMIT, SUCCESSFUL_JOBS_HISTORY_LIMIT};
 use super::event::CronEvent;
 use super::history::over_limit;
 use super::job::{in_zone, job, job_name, minute};
-use super::memory::{CronMemory, Run, RunStage};
+use super::memory::{CronMemory, Run, RunStage, Trigger};
 use super::status::status;
 use super::{CronInput, CronStep, ObservedRun, Wake};
 use crate::schedule::{Schedule, zone};
@@ -249,12 +249,17 @@ impl<'a> Turn<'a> {
             self.events.push(CronEvent::NameTaken { job });
             return;
         }
+        if self.memory.runs.contains_key(&minute(due)) {
+            // An operator started a run in this minute (W75).
+            self.memory.last_scheduled = Some(due);
+            return;
+        }
         self.memory.starts += 1;
         let run = Run {
             number: self.memory.starts,
             uid: (self.input.fresh_uid)(),
             scheduled: due,
-            scheduled_in_zone: in_zone(due, zone),
+            trigger: Trigger::Schedule { in_zone: in_zone(due, zone) },
             started: self.input.clocks.wall,
             template: spec.job_template.clone(),
             stage: RunStage::Active,

@@ -134,6 +134,7 @@ fn replica_set(state: &State<'_>, deployment: &Deployment, revision: &Revision) 
             name: Some(replica_set_name(state.owner, &revision.hash)),
             namespace: deployment.metadata.namespace.clone(),
             uid: Some(revision.uid.clone()),
+            creation_timestamp: revision.created.map(Time),
             labels,
             annotations: Some(annotations),
             owner_references: Some(vec![owner.reference()]),

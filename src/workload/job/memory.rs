@@ -219,6 +219,18 @@ impl JobMemory {
         }
     }
 
+    /// The time at which it was complete.
+    pub fn completed_at(&self) -> Option<Timestamp> {
+        match &self.stage {
+            Stage::Ended { verdict: Verdict::Complete { .. }, ended, .. } => Some(*ended),
+            Stage::Ended { verdict: Verdict::Failed { .. }, .. }
+            | Stage::Clearing
+            | Stage::Running { .. }
+            | Stage::Suspended
+            | Stage::Ending { .. } => None,
+        }
+    }
+
     /// Attempts whose pods are wanted, with what their annotations tell.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (Attempt, FailuresBefore)> {
         let kept = self.kept_succeeded.iter().chain(&self.kept_failed).map(|pod| (pod.attempt, pod.before));

@@ -1,0 +1,82 @@
+//! What the expansion of workloads asks of other stages.
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{LocalObjectReference, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use podstead_config::Config;
+use podstead_expand::{KnownPod, TemplateImages, owner};
+use podstead_mux::ObjectView;
+use podstead_pod::containers::PullPolicy;
+use podstead_pod::{Pod, SourceId, pull_secrets};
+use podstead_runtime::{ImageError, ImageService, PullSecrets};
+use podstead_sync::Recovered;
+use podstead_telemetry::error_chain;
+use podstead_workload::host_fit::Host;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The host as workloads select it: the labels of the configuration, and those that a kubelet gives its node.
+pub(super) fn host(config: &Config, labels: &BTreeMap<String, String>) -> Host {
+    let name = config.node_name.to_string();
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let own = [("kubernetes.io/hostname", name.as_str()), ("kubernetes.io/arch", architecture), ("kubernetes.io/os", "linux")];
+    let mut all: BTreeMap<String, String> = own.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    all.extend(labels.clone());
+    Host { name, labels: all }
+}
+
+/// The pods of workloads of which records exist.
+pub(super) fn known(recovered: &Recovered) -> Vec<KnownPod> {
+    let known = recovered.all().filter_map(|(desired, is_terminating)| {
+        let owner = owner(&desired.pod, &desired.full_name.namespace)?;
+        Some(KnownPod { uid: desired.uid.clone(), owner, name: desired.full_name.name.clone(), is_terminating })
+    });
+    known.collect()
+}
+
+/// The image store with the Secrets of sources.
+#[derive(Debug)]
+pub(super) struct StoreImages {
+    pub(super) images: Arc<dyn ImageService>,
+    pub(super) objects: Arc<ObjectView>,
+}
+
+#[async_trait]
+impl TemplateImages for StoreImages {
+    async fn ensure(
+        &self,
+        image: &str,
+        policy: PullPolicy,
+        source: &SourceId,
+        namespace: &str,
+        names: &[String],
+    ) -> Result<(), String> {
+        let references = names.iter().map(|name| LocalObjectReference { name: name.clone() }).collect();
+        let pod = Pod {
+            metadata: ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() },
+            spec: Some(PodSpec { image_pull_secrets: Some(references), ..PodSpec::default() }),
+            status: None,
+        };
+        let (secrets, _) = pull_secrets::find(&pod, self.objects.get().seen_by(source));
+        let secrets = PullSecrets::new(&secrets);
+        if policy == PullPolicy::IfNotPresent {
+            match self.images.ensure(image, PullPolicy::Never, &secrets).await {
+                Ok(_) => return Ok(()),
+                Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_)) => {}
+                Err(error) => return Err(error_chain(&error).to_string()),
+            }
+        }
+        self.images.ensure(image, policy, &secrets).await.map(drop).map_err(|error| error_chain(&error).to_string())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Unshown;
+impl podstead_expand::WorkloadSink for Unshown {
+    fn publish_workload(&self, _: Arc<podstead_expand::ShownWorkload>) {}
+    fn withdraw_workload(&self, _: &podstead_manifest::ObjectKey) {}
+}

@@ -1,0 +1,100 @@
+//! Images that are pulled before pods are replaced (W14).
+
+use crate::plan::Warm;
+use async_trait::async_trait;
+use podstead_manifest::ObjectKey;
+use podstead_pod::SourceId;
+use podstead_pod::containers::PullPolicy;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+/// Pause after a pull that failed, doubled up to [`LONGEST_PAUSE`], as between pulls of a pod.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// The image store, as the expansion uses it.
+#[async_trait]
+pub trait TemplateImages: Send + Sync + fmt::Debug + 'static {
+    /// Makes an image present by its policy, with Secrets of a namespace that the source may use. On failure, the reason.
+    async fn ensure(
+        &self,
+        image: &str,
+        policy: PullPolicy,
+        source: &SourceId,
+        namespace: &str,
+        pull_secrets: &[String],
+    ) -> Result<(), String>;
+}
+
+/// Result of one attempt.
+#[derive(Debug)]
+pub(crate) enum Warmed {
+    /// All images are in the image store.
+    Present(ObjectKey, Vec<String>),
+    /// An image cannot be pulled at present; it is tried again.
+    Failed(ObjectKey, String),
+}
+
+/// Pulls under way, at most one set of images for each workload.
+#[derive(Debug)]
+pub(crate) struct Warming {
+    images: Arc<dyn TemplateImages>,
+    results: mpsc::UnboundedSender<Warmed>,
+    running: BTreeMap<ObjectKey, (Warm, AbortHandle)>,
+}
+
+impl Warming {
+    /// Reports to `results`: at most one result for each attempt, so that it needs no bound.
+    pub(crate) fn new(images: Arc<dyn TemplateImages>, results: mpsc::UnboundedSender<Warmed>) -> Self {
+        Self { images, results, running: BTreeMap::new() }
+    }
+
+    /// Makes images present, unless that is under way. Other images of the same workload are not needed any more.
+    pub(crate) fn start(&mut self, warm: Warm) {
+        if self.running.get(&warm.key).is_some_and(|(running, _)| *running == warm) {
+            return;
+        }
+        let (images, results, work) = (Arc::clone(&self.images), self.results.clone(), warm.clone());
+        let task = tokio::spawn(async move { pull(images, work, results).await });
+        if let Some((_, earlier)) = self.running.insert(warm.key.clone(), (warm, task.abort_handle())) {
+            earlier.abort();
+        }
+    }
+
+    /// Forgets a pull that is done.
+    pub(crate) fn finish(&mut self, key: &ObjectKey) {
+        self.running.remove(key);
+    }
+}
+
+async fn pull(images: Arc<dyn TemplateImages>, warm: Warm, results: mpsc::UnboundedSender<Warmed>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match pull_all(images.as_ref(), &warm).await {
+            Ok(()) => {
+                let present = warm.images.into_iter().map(|(image, _)| image).collect();
+                // An error means that the task has ended.
+                results.send(Warmed::Present(warm.key, present)).ok();
+                return;
+            }
+            Err(reason) => {
+                if results.send(Warmed::Failed(warm.key.clone(), reason)).is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+}
+
+async fn pull_all(images: &dyn TemplateImages, warm: &Warm) -> Result<(), String> {
+    for (image, policy) in &warm.images {
+        images.ensure(image, *policy, &warm.source, &warm.key.namespace, &warm.pull_secrets).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Memory of workloads between evaluations: what goes to disk before anything that was decided takes effect (W91).
+
+use podstead_manifest::ObjectKey;
+use podstead_pod::SourceId;
+use podstead_workload::cron::CronMemory;
+use podstead_workload::daemon_set::DaemonSetMemory;
+use podstead_workload::deployment::DeploymentMemory;
+use podstead_workload::identity::Identity;
+use podstead_workload::job::memory::{JobBoot, JobMemory};
+use podstead_workload::moment::Moment;
+use podstead_workload::replica_set::ReplicaSetMemory;
+use podstead_workload::stateful_set::StatefulSetMemory;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Memory of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The source that it came from last.
+    pub source: SourceId,
+    /// The memory of its kind.
+    pub kind: KindMemory,
+}
+
+/// Memory of a workload, by kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum KindMemory {
+    /// Of a Deployment.
+    Deployment(DeploymentMemory),
+    /// Of a ReplicaSet or a ReplicationController.
+    ReplicaSet(ReplicaSetMemory),
+    /// Of a StatefulSet.
+    StatefulSet(StatefulSetMemory),
+    /// Of a DaemonSet.
+    DaemonSet(DaemonSetMemory),
+    /// Of a Job.
+    Job {
+        /// UID, generation and age.
+        identity: Identity,
+        /// Its run.
+        job: JobMemory,
+    },
+    /// Of a CronJob.
+    CronJob {
+        /// UID, generation and age.
+        identity: Identity,
+        /// Its runs.
+        cron: CronMemory,
+    },
+}
+
+impl Memory {
+    /// The bytes of its file. Time that a rollout has been idle is counted up to `now`, since moments mean nothing after the next boot (W28).
+    pub fn to_json(&self, now: Moment) -> Vec<u8> {
+        let mut memory = self.clone();
+        if let KindMemory::Deployment(deployment) = &mut memory.kind
+            && let Some(progress) = &mut deployment.progress
+        {
+            progress.idle.stop(now);
+        }
+        memory.bytes()
+    }
+
+    /// Reports whether its file would be the same.
+    pub fn is_kept_as(&self, other: &Self) -> bool {
+        self == other || self.bytes() == other.bytes()
+    }
+
+    /// Moments of this boot, where the kind has some that outlive the daemon.
+    pub fn boot(&self) -> Option<&JobBoot> {
+        match &self.kind {
+            KindMemory::Job { job, .. } => Some(&job.boot),
+            KindMemory::Deployment(_)
+            | KindMemory::ReplicaSet(_)
+            | KindMemory::StatefulSet(_)
+            | KindMemory::DaemonSet(_)
+            | KindMemory::CronJob { .. } => None,
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        // Writing to memory cannot fail, and these types have string keys only.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// Memory as it was found at start.
+#[derive(Debug, Default)]
+pub struct Memories {
+    /// Those that were read.
+    pub read: BTreeMap<ObjectKey, Memory>,
+    /// Workloads whose memory was damaged and set aside.
+    pub lost: BTreeSet<ObjectKey>,
+}

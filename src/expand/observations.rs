@@ -1,0 +1,239 @@
+//! Statuses of pods as workloads see them.
+//!
+//! Workers publish statuses through [`Observations`], which hands them on and keeps what concerns workloads until the task takes it: the newest
+//! of each pod only, so that a busy task makes no queue.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, PodStatus};
+use podstead_manifest::ObjectKey;
+use podstead_pod::{DesiredPod, Pod, PodUid};
+use podstead_status::PodStatusSink;
+use podstead_sys::boot::BootTime;
+use podstead_workload::moment::Moment;
+use podstead_workload::object::WorkloadKind;
+use podstead_workload::observed::{ContainerEnd, ObservedPod, Phase, PodCondition};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Annotation of pods that a workload made: its kind and name, in the pod's namespace. Owner references name the ReplicaSet of a Deployment,
+/// which is no object of its own here.
+pub const WORKLOAD_ANNOTATION: &str = "podstead.dev/workload";
+
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// The workload that made a pod.
+pub fn owner(pod: &Pod, namespace: &str) -> Option<ObjectKey> {
+    let annotation = pod.metadata.annotations.as_ref()?.get(WORKLOAD_ANNOTATION)?;
+    let (kind, name) = annotation.split_once('/')?;
+    WorkloadKind::named(kind)?;
+    // An author can write the annotation into a manifest; only pods of workloads have an owner.
+    pod.metadata.owner_references.as_ref().filter(|owners| !owners.is_empty())?;
+    Some(ObjectKey { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+/// The clocks of observations and decisions.
+#[derive(Clone, Debug)]
+pub struct Clocks {
+    base: Duration,
+    begun: Instant,
+    boot_id: String,
+}
+
+impl Clocks {
+    /// The host's clocks.
+    pub fn system() -> Self {
+        let BootTime { boot_id, since_boot } = BootTime::now();
+        Self { base: since_boot, begun: Instant::now(), boot_id }
+    }
+
+    /// The clock that never jumps.
+    pub fn moment(&self) -> Moment {
+        Moment::after_boot(self.base + self.begun.elapsed())
+    }
+
+    /// The time from now to a moment.
+    pub fn until(&self, moment: Moment) -> Duration {
+        moment.since(self.moment())
+    }
+
+    /// The id of this boot.
+    pub fn boot_id(&self) -> &str {
+        &self.boot_id
+    }
+}
+
+/// A pod of a workload, observed or gone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sight {
+    /// Its newest status.
+    Seen {
+        /// The workload.
+        owner: ObjectKey,
+        /// The pod.
+        pod: ObservedPod,
+    },
+    /// Nothing of it is left.
+    Gone,
+}
+
+/// Collects what was observed of pods of workloads, and hands all statuses on.
+#[derive(Debug)]
+pub struct Observations {
+    next: Arc<dyn PodStatusSink>,
+    clocks: Clocks,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The newest of each pod, to compare the next one with.
+    last: BTreeMap<PodUid, ObservedPod>,
+    /// Pods of records that no worker has published yet.
+    unpublished: BTreeSet<PodUid>,
+    /// Not taken yet.
+    pending: BTreeMap<PodUid, Sight>,
+}
+
+impl Observations {
+    /// Hands statuses on to `next`. `known` are the pods of workloads that records tell of: they may go before a worker publishes them.
+    pub fn new(next: Arc<dyn PodStatusSink>, clocks: Clocks, known: impl IntoIterator<Item = PodUid>) -> Self {
+        let state = State { unpublished: known.into_iter().collect(), ..State::default() };
+        Self { next, clocks, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    /// Waits until there is something to take. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Everything since the last call.
+    pub fn take(&self) -> BTreeMap<PodUid, Sight> {
+        std::mem::take(&mut self.lock().pending)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is behind the lock is whole between statements: a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PodStatusSink for Observations {
+    fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus) {
+        if let Some(owner) = owner(&desired.pod, &desired.full_name.namespace) {
+            let mut state = self.lock();
+            let before = state.last.get(&desired.uid);
+            let pod = observed(&desired.pod, &desired.full_name.name, &status, before, self.clocks.moment(), Timestamp::now());
+            if before != Some(&pod) {
+                state.unpublished.remove(&desired.uid);
+                state.last.insert(desired.uid.clone(), pod.clone());
+                state.pending.insert(desired.uid.clone(), Sight::Seen { owner, pod });
+                self.changed.notify_one();
+            }
+        }
+        self.next.publish(desired, status);
+    }
+
+    fn withdraw(&self, uid: &PodUid) {
+        let mut state = self.lock();
+        if state.last.remove(uid).is_some() | state.unpublished.remove(uid) {
+            state.pending.insert(uid.clone(), Sight::Gone);
+            self.changed.notify_one();
+        }
+        drop(state);
+        self.next.withdraw(uid);
+    }
+}
+
+/// A status, after the one `before`. Times in a status are of the wall clock and may be wrong; moments that were known stay.
+fn observed(pod: &Pod, name: &str, status: &PodStatus, before: Option<&ObservedPod>, now: Moment, wall: Timestamp) -> ObservedPod {
+    let ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let ready_since = ready.map(|ready| {
+        let recorded = ready.last_transition_time.as_ref().map(|time| time.0);
+        before.map_or_else(|| moment_of(recorded, now, wall), |before| before.ready_since.unwrap_or(now))
+    });
+    let phase = phase(status.phase.as_deref());
+    let is_terminal = matches!(phase, Phase::Succeeded | Phase::Failed);
+    let ended_at = is_terminal.then(|| {
+        let known = before.and_then(|before| before.ended_at);
+        known.unwrap_or_else(|| moment_of(last_end(status), now, wall))
+    });
+    let annotations = pod.metadata.annotations.as_ref();
+    ObservedPod {
+        name: name.to_owned(),
+        phase,
+        ready_since,
+        is_terminating: pod.metadata.deletion_timestamp.is_some(),
+        restarts: restarts(status),
+        ends: ends(status),
+        ended_at,
+        conditions: conditions(status),
+        deletion_cost: annotations.and_then(|all| all.get(DELETION_COST)?.parse().ok()).unwrap_or(0),
+    }
+}
+
+/// The moment of a time that was recorded; now if the clock says that it lies in the future.
+fn moment_of(recorded: Option<Timestamp>, now: Moment, wall: Timestamp) -> Moment {
+    let ago = recorded.and_then(|recorded| Duration::try_from(wall.duration_since(recorded)).ok()).unwrap_or_default();
+    Moment::after_boot(now.since(Moment::default()).saturating_sub(ago))
+}
+
+fn phase(phase: Option<&str>) -> Phase {
+    match phase {
+        Some("Running") => Phase::Running,
+        Some("Succeeded") => Phase::Succeeded,
+        Some("Failed") => Phase::Failed,
+        Some(_) | None => Phase::Pending,
+    }
+}
+
+fn statuses(status: &PodStatus) -> impl Iterator<Item = (bool, &ContainerStatus)> {
+    let init = status.init_container_statuses.iter().flatten().map(|container| (true, container));
+    init.chain(status.container_statuses.iter().flatten().map(|container| (false, container)))
+}
+
+/// Restarts, of which the last does not count if it followed a power cut (W53).
+fn restarts(status: &PodStatus) -> u32 {
+    let of = |container: &ContainerStatus| {
+        let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+        let was_lost = last.is_some_and(|last| last.reason.as_deref() == Some("ContainerStatusUnknown"));
+        u32::try_from(container.restart_count).unwrap_or(0).saturating_sub(u32::from(was_lost))
+    };
+    statuses(status).map(|(_, container)| of(container)).fold(0, u32::saturating_add)
+}
+
+fn ends(status: &PodStatus) -> Vec<ContainerEnd> {
+    let end = |(is_init, container): (bool, &ContainerStatus)| {
+        let terminated = container.state.as_ref()?.terminated.as_ref()?;
+        Some(ContainerEnd {
+            container: container.name.clone(),
+            is_init,
+            exit_code: terminated.exit_code,
+            reason: terminated.reason.clone().unwrap_or_default(),
+        })
+    };
+    statuses(status).filter_map(end).collect()
+}
+
+fn last_end(status: &PodStatus) -> Option<Timestamp> {
+    let ended = |container: &ContainerStatus| Some(container.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref()?.0);
+    statuses(status).filter_map(|(_, container)| ended(container)).max()
+}
+
+/// Conditions that rules ask for: those of readiness change often and are in [`ObservedPod::ready_since`].
+fn conditions(status: &PodStatus) -> Vec<PodCondition> {
+    const OF_READINESS: [&str; 5] = ["PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
+    let others = status.conditions.iter().flatten().filter(|condition| !OF_READINESS.contains(&condition.type_.as_str()));
+    let mut conditions: Vec<PodCondition> =
+        others.map(|condition| PodCondition { kind: condition.type_.clone(), status: condition.status.clone() }).collect();
+    // A host that lost power disrupted the pod, as a node that is gone does upstream (W53).
+    let was_lost = ends(status).iter().any(|end| end.reason == "ContainerStatusUnknown");
+    if was_lost && conditions.iter().all(|condition| condition.kind != DISRUPTION_TARGET) {
+        conditions.push(PodCondition { kind: DISRUPTION_TARGET.to_owned(), status: "True".to_owned() });
+    }
+    conditions
+}

@@ -1,0 +1,559 @@
+//! Tests of whole plans: SETs and observations in, SETs out, on a host without anything real.
+
+use super::*;
+use jiff::Timestamp;
+use podstead_pod::{NodeName, Origin, Position, Revision};
+use podstead_store::SetWorkload;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::time::Duration;
+
+struct Bench {
+    expander: Expander,
+    /// The files on disk.
+    disk: BTreeMap<ObjectKey, Memory>,
+    /// Pods of the last SETs that exist, by UID.
+    pods: BTreeMap<PodUid, (ObjectKey, ObservedPod)>,
+    next_uid: Cell<u32>,
+    seconds: u64,
+    wall: Timestamp,
+    sent: BTreeMap<SourceId, Vec<String>>,
+    events: Vec<String>,
+    warm: Vec<Warm>,
+    /// Images are in the image store.
+    has_images: bool,
+}
+
+fn source(name: &str) -> SourceId {
+    SourceId::new(name)
+}
+
+fn sharing(sources: &[&str]) -> Sharing {
+    let source = |name: &&str| podstead_pod::sharing::SharingSource {
+        id: source(name),
+        is_restricted: false,
+        own_namespace: None,
+        shares: Vec::new(),
+    };
+    Sharing::new(sources.iter().map(source).collect())
+}
+
+fn key(kind: &str, name: &str) -> ObjectKey {
+    ObjectKey { kind: kind.into(), namespace: "default".into(), name: name.into() }
+}
+
+/// A SET with these workloads.
+fn set(name: &str, workloads: &[Workload]) -> Set {
+    let origin = || Origin { file: "web.yaml".into(), position: Position { line: 1, column: 1 } };
+    let workloads = workloads.iter().map(|workload| {
+        let name = workload.metadata().name.clone().unwrap();
+        let key = key(workload.kind().as_str(), &name);
+        (key, SetWorkload { workload: Arc::new(workload.clone()), origin: origin() })
+    });
+    Set {
+        source: source(name),
+        revision: Revision("1".into()),
+        pods: BTreeMap::new(),
+        config_maps: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        claims: BTreeMap::new(),
+        workloads: workloads.collect(),
+        problems: Vec::new(),
+    }
+}
+
+fn template(image: &str, restart_policy: Option<&str>) -> Value {
+    let mut template = json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": image}]},
+    });
+    if let Some(policy) = restart_policy {
+        template["spec"]["restartPolicy"] = json!(policy);
+    }
+    template
+}
+
+fn deployment(name: &str, replicas: u32, image: &str) -> Workload {
+    let object = json!({
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template(image, None)},
+    });
+    Workload::Deployment(serde_json::from_value(object).unwrap())
+}
+
+fn stateful_set(name: &str, replicas: u32) -> Workload {
+    let object = json!({
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": {"app": "web"}},
+                 "template": template("db:1", None), "volumeClaimTemplates": [{"metadata": {"name": "data"},
+                 "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]},
+    });
+    Workload::StatefulSet(serde_json::from_value(object).unwrap())
+}
+
+fn job(name: &str) -> Workload {
+    let object = json!({"metadata": {"name": name}, "spec": {"template": template("job:1", Some("Never"))}});
+    Workload::Job(serde_json::from_value(object).unwrap())
+}
+
+fn cron_job(name: &str, schedule: &str) -> Workload {
+    let object = json!({
+        "metadata": {"name": name},
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template("job:1", Some("Never"))}}},
+    });
+    Workload::CronJob(serde_json::from_value(object).unwrap())
+}
+
+impl Bench {
+    fn new(sources: &[&str]) -> Self {
+        let host = Host { name: "till-7".into(), labels: BTreeMap::new() };
+        let admit = AdmitContext::new(NodeName::new("till-7"));
+        Self {
+            expander: Expander::new(sharing(sources), host, admit, Memories::default(), Vec::new()),
+            disk: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            next_uid: Cell::new(0),
+            seconds: 1000,
+            wall: "2026-11-23T10:00:30Z".parse().unwrap(),
+            sent: BTreeMap::new(),
+            events: Vec::new(),
+            warm: Vec::new(),
+            has_images: true,
+        }
+    }
+
+    /// The daemon ends and another one starts, after a reboot or without: the disk and the pods are what they were.
+    fn restart(&mut self, sources: &[&str]) {
+        let known = self.pods.iter().map(|(uid, (owner, pod))| KnownPod {
+            uid: uid.clone(),
+            owner: owner.clone(),
+            name: pod.name.clone(),
+            is_terminating: pod.is_terminating,
+        });
+        let memories = Memories { read: self.disk.clone(), lost: BTreeSet::new() };
+        let host = Host { name: "till-7".into(), labels: BTreeMap::new() };
+        let admit = AdmitContext::new(NodeName::new("till-7"));
+        self.expander = Expander::new(sharing(sources), host, admit, memories, known.collect());
+        self.sent.clear();
+    }
+
+    fn uid(&self) -> String {
+        self.next_uid.set(self.next_uid.get() + 1);
+        format!("uid-{}", self.next_uid.get())
+    }
+
+    /// Plans; the disk and the host follow: wanted pods exist, others are being stopped.
+    fn plan(&mut self) -> Expansion {
+        loop {
+            let clocks = cron::Clocks {
+                wall: self.wall,
+                moment: Moment::after_boot(Duration::from_secs(self.seconds)),
+                boot_id: "boot".into(),
+                synchronised: Some(true),
+                built: "2026-01-01T00:00:00Z".parse().unwrap(),
+                wait_for_sync: cron::WAIT_FOR_SYNC,
+            };
+            let next_uid = &self.next_uid;
+            let uid = || {
+                next_uid.set(next_uid.get() + 1);
+                format!("uid-{}", next_uid.get())
+            };
+            let now = Now { clocks, zones: jiff::tz::db(), fresh_uid: &uid };
+            let expansion = self.expander.plan(&now);
+            self.follow(&expansion);
+            if !self.has_images || expansion.warm.is_empty() {
+                return expansion;
+            }
+            for warm in &expansion.warm {
+                let images: Vec<String> = warm.images.iter().map(|(image, _)| image.clone()).collect();
+                self.expander.images_arrived(&warm.key, images);
+            }
+        }
+    }
+
+    fn follow(&mut self, expansion: &Expansion) {
+        for Change { key, content, boot: _ } in &expansion.changes {
+            match content {
+                Some(content) => self.disk.insert(key.clone(), serde_json::from_slice(content).unwrap()),
+                None => self.disk.remove(key),
+            };
+        }
+        self.events.extend(expansion.events.iter().map(|event| event.event.reason.to_owned()));
+        self.warm.clone_from(&expansion.warm);
+        for set in &expansion.sets {
+            let names = set.pods.values().map(|pod| pod.pod.metadata.name.clone().unwrap()).collect();
+            self.sent.insert(set.source.clone(), names);
+            for pod in set.pods.values() {
+                let name = pod.pod.metadata.name.clone().unwrap();
+                if !self.pods.values().any(|(_, known)| known.name == name && !known.is_terminating) {
+                    let owner = crate::observations::owner(&pod.pod, "default").unwrap();
+                    let uid = PodUid::new(&self.uid());
+                    self.see(uid, owner, pending(name));
+                }
+            }
+        }
+        let wanted: BTreeSet<&String> = self.sent.values().flatten().collect();
+        let going: Vec<PodUid> = self
+            .pods
+            .iter()
+            .filter(|(_, (_, pod))| !pod.is_terminating && !wanted.contains(&pod.name))
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        if self.sent.len() == self.expander.sharing.order().count() {
+            for uid in going {
+                let (owner, mut pod) = self.pods[&uid].clone();
+                pod.is_terminating = true;
+                self.see(uid, owner, pod);
+            }
+        }
+    }
+
+    fn see(&mut self, uid: PodUid, owner: ObjectKey, pod: ObservedPod) {
+        self.pods.insert(uid.clone(), (owner.clone(), pod.clone()));
+        self.expander.observe(uid, Sight::Seen { owner, pod });
+    }
+
+    /// Changes what is observed of all pods.
+    fn change(&mut self, change: impl Fn(&mut ObservedPod)) {
+        for (uid, (owner, mut pod)) in self.pods.clone() {
+            change(&mut pod);
+            self.see(uid, owner, pod);
+        }
+    }
+
+    fn make_ready(&mut self) {
+        let now = Moment::after_boot(Duration::from_secs(self.seconds));
+        self.change(|pod| {
+            if pod.is_active() {
+                pod.phase = Phase::Running;
+                pod.ready_since.get_or_insert(now);
+            }
+        });
+    }
+
+    fn finish_stops(&mut self) {
+        let gone: Vec<PodUid> = self.pods.iter().filter(|(_, (_, pod))| pod.is_terminating).map(|(uid, _)| uid.clone()).collect();
+        for uid in gone {
+            self.pods.remove(&uid);
+            self.expander.observe(uid, Sight::Gone);
+        }
+    }
+
+    /// Lets everything come to rest.
+    fn settle(&mut self) {
+        for _ in 0..50 {
+            self.plan();
+            self.make_ready();
+            self.plan();
+            self.finish_stops();
+        }
+        self.plan();
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.sent.values().flatten().cloned().collect();
+        names.sort();
+        names
+    }
+}
+
+fn pending(name: String) -> ObservedPod {
+    ObservedPod {
+        name,
+        phase: Phase::Pending,
+        ready_since: None,
+        is_terminating: false,
+        restarts: 0,
+        ends: Vec::new(),
+        ended_at: None,
+        conditions: Vec::new(),
+        deletion_cost: 0,
+    }
+}
+
+#[test]
+fn deployment_becomes_pods_once() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[deployment("web", 2, "web:1")]));
+    let first = bench.plan();
+    assert_eq!(first.changes.len(), 1, "the memory is written with the first SET");
+    assert_eq!(bench.names().len(), 2);
+    bench.settle();
+    let again = bench.plan();
+    assert_eq!((again.changes.len(), again.sets.len(), again.events.len()), (0, 0, 0));
+    bench.expander.apply(set("a", &[deployment("web", 2, "web:1")]));
+    let same = bench.plan();
+    assert_eq!((same.changes.len(), same.sets.len()), (0, 1), "each SET gives one, and nothing is written");
+}
+
+#[test]
+fn new_template_rolls_out() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[deployment("web", 3, "web:1")]));
+    bench.settle();
+    let before = bench.names();
+    bench.expander.apply(set("a", &[deployment("web", 3, "web:2")]));
+    bench.settle();
+    let after = bench.names();
+    assert_eq!(after.len(), 3);
+    assert!(before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+    assert_eq!(bench.pods.len(), 3);
+}
+
+/// TD19.
+#[test]
+fn missing_images_delay_update() {
+    let mut bench = Bench::new(&["a"]);
+    let exclusive = |image: &str| {
+        let Workload::Deployment(mut object) = deployment("web", 1, image) else { panic!() };
+        object.spec.as_mut().unwrap().strategy = serde_json::from_value(json!({"type": "Recreate"})).unwrap();
+        Workload::Deployment(object)
+    };
+    bench.expander.apply(set("a", &[exclusive("web:1")]));
+    bench.settle();
+    let before = bench.names();
+    bench.has_images = false;
+    bench.expander.apply(set("a", &[exclusive("web:2")]));
+    bench.settle();
+    assert_eq!(bench.names(), before);
+    assert_eq!(bench.warm.len().min(1), 0, "asked for once, not in every plan");
+    bench.has_images = true;
+    bench.expander.images_arrived(&key("Deployment", "web"), ["web:2".to_owned()]);
+    bench.settle();
+    assert_ne!(bench.names(), before);
+}
+
+/// W96.
+#[test]
+fn rollout_continues_after_restart() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:1")]));
+    bench.settle();
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:2")]));
+    bench.plan();
+    let half = bench.names();
+    bench.restart(&["a"]);
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:2")]));
+    bench.plan();
+    assert_eq!(bench.names(), half, "the same pods are wanted");
+    bench.change(|_| {});
+    bench.settle();
+    assert_eq!(bench.names().len(), 4);
+    assert_eq!(bench.pods.len(), 4);
+}
+
+/// W94.
+#[test]
+fn nothing_is_removed_before_all_sources_delivered() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:1")]));
+    bench.expander.apply(set("b", &[]));
+    bench.settle();
+    let before = bench.names();
+    bench.restart(&["a", "b"]);
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:2")]));
+    bench.change(|_| {});
+    for _ in 0..5 {
+        bench.plan();
+        bench.make_ready();
+    }
+    assert!(before.iter().all(|name| bench.names().contains(name)), "{:?}", bench.names());
+    bench.expander.apply(set("b", &[]));
+    bench.settle();
+    assert!(before.iter().all(|name| !bench.names().contains(name)));
+}
+
+/// W18.
+#[test]
+fn removed_workload_is_forgotten_with_last_pod() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[deployment("web", 2, "web:1")]));
+    bench.settle();
+    bench.expander.apply(set("a", &[]));
+    let expansion = bench.plan();
+    assert_eq!(bench.names(), Vec::<String>::new());
+    assert_eq!(expansion.withdrawn.len(), 2, "the Deployment and its ReplicaSet");
+    bench.plan();
+    assert_eq!(bench.disk.len(), 1, "pods are being stopped");
+    bench.finish_stops();
+    bench.plan();
+    assert_eq!(bench.disk.len(), 0);
+}
+
+/// TX1.
+#[test]
+fn first_source_has_precedence() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.expander.apply(set("a", &[deployment("web", 1, "web:a")]));
+    bench.expander.apply(set("b", &[deployment("web", 1, "web:b")]));
+    let expansion = bench.plan();
+    assert_eq!(expansion.conflicts.len(), 1);
+    bench.settle();
+    assert_eq!((bench.sent[&source("a")].len(), bench.sent[&source("b")].len()), (1, 0));
+    let uid = |bench: &Bench| match &bench.disk[&key("Deployment", "web")].kind {
+        KindMemory::Deployment(memory) => memory.identity.uid.clone(),
+        _ => panic!(),
+    };
+    let before = uid(&bench);
+    bench.expander.apply(set("a", &[]));
+    bench.settle();
+    assert_eq!((bench.sent[&source("a")].len(), bench.sent[&source("b")].len()), (0, 1));
+    assert_eq!(uid(&bench), before, "it rolls out with the same memory");
+}
+
+/// W93: the source that had it before the restart comes first.
+#[test]
+fn workload_waits_for_its_source_after_restart() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.expander.apply(set("a", &[deployment("web", 1, "web:a")]));
+    bench.expander.apply(set("b", &[deployment("web", 1, "web:b")]));
+    bench.settle();
+    let before = bench.names();
+    bench.restart(&["a", "b"]);
+    bench.expander.apply(set("b", &[deployment("web", 1, "web:b")]));
+    bench.plan();
+    assert_eq!(bench.names(), Vec::<String>::new());
+    bench.expander.apply(set("a", &[deployment("web", 1, "web:a")]));
+    bench.plan();
+    assert_eq!(bench.names(), before);
+}
+
+/// TX2.
+#[test]
+fn names_go_to_stateful_sets_first() {
+    let mut bench = Bench::new(&["a"]);
+    let replica_set = |replicas: u32| {
+        let object = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}}, "template": template("web:1", None)}});
+        Workload::ReplicaSet(serde_json::from_value(object).unwrap())
+    };
+    bench.expander.apply(set("a", &[replica_set(2), stateful_set("web", 2), job("web")]));
+    bench.settle();
+    assert_eq!(bench.names(), ["web-0", "web-1", "web-2", "web-3", "web-4"]);
+}
+
+/// W41.
+#[test]
+fn claims_of_templates_are_in_the_set() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[stateful_set("db", 1)]));
+    let expansion = bench.plan();
+    let claims: Vec<&String> = expansion.sets[0].claims.keys().map(|key| &key.name).collect();
+    assert_eq!(claims, ["data-db-0"]);
+}
+
+fn end_all(bench: &mut Bench, phase: Phase) {
+    let now = Moment::after_boot(Duration::from_secs(bench.seconds));
+    bench.change(|pod| {
+        if pod.is_active() {
+            pod.phase = phase;
+            pod.ended_at = Some(now);
+        }
+    });
+}
+
+/// W60, TJ19.
+#[test]
+fn finished_job_does_not_run_again_after_restart() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[job("dump")]));
+    bench.plan();
+    assert_eq!(bench.names(), ["dump-0"]);
+    end_all(&mut bench, Phase::Succeeded);
+    bench.plan();
+    assert!(bench.events.contains(&"Completed".to_owned()), "{:?}", bench.events);
+    for _ in 0..3 {
+        bench.restart(&["a"]);
+        bench.expander.apply(set("a", &[job("dump")]));
+        bench.change(|_| {});
+        bench.plan();
+        assert_eq!(bench.names(), ["dump-0"], "its pod is kept for the log");
+    }
+}
+
+/// W97.
+#[test]
+fn job_with_lost_memory_is_not_run_again() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[job("dump")]));
+    bench.plan();
+    bench.disk.clear();
+    bench.restart(&["a"]);
+    bench.expander.apply(set("a", &[job("dump")]));
+    bench.change(|_| {});
+    bench.settle();
+    assert_eq!(bench.names(), Vec::<String>::new());
+    assert!(bench.events.contains(&"MemoryLost".to_owned()), "{:?}", bench.events);
+}
+
+#[test]
+fn cron_job_starts_job_at_its_time() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+    let expansion = bench.plan();
+    assert_eq!(bench.names(), Vec::<String>::new());
+    assert_eq!(expansion.wake_wall, Some("2026-11-23T10:01:00Z".parse().unwrap()));
+    bench.wall = "2026-11-23T10:01:00Z".parse().unwrap();
+    bench.seconds += 30;
+    bench.expander.wake(Moment::after_boot(Duration::from_secs(bench.seconds)), bench.wall, false);
+    let expansion = bench.plan();
+    let jobs: Vec<&ObjectKey> = expansion.changes.iter().map(|change| &change.key).collect();
+    assert_eq!(jobs[0].kind, "CronJob", "a run is recorded before its Job");
+    let minute = bench.wall.as_second() / 60;
+    assert_eq!(bench.names(), [format!("dump-{minute}-0")]);
+    end_all(&mut bench, Phase::Succeeded);
+    bench.plan();
+    assert!(bench.events.contains(&"SawCompletedJob".to_owned()), "{:?}", bench.events);
+}
+
+/// TC5.
+#[test]
+fn recorded_run_starts_once_after_power_cut() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+    bench.plan();
+    bench.wall = "2026-11-23T10:01:00Z".parse().unwrap();
+    bench.expander.wake(Moment::default(), bench.wall, true);
+    bench.plan();
+    let names = bench.names();
+    // The Job's own memory and its pod were not made before the power went.
+    bench.disk.retain(|key, _| key.kind == "CronJob");
+    bench.pods.clear();
+    bench.restart(&["a"]);
+    bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+    bench.plan();
+    assert_eq!(bench.names(), names);
+}
+
+#[test]
+fn jobs_over_the_history_limit_are_forgotten() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+    bench.plan();
+    for _ in 0..8 {
+        bench.wall += Duration::from_secs(60);
+        bench.seconds += 60;
+        bench.expander.wake(Moment::after_boot(Duration::from_secs(bench.seconds)), bench.wall, false);
+        bench.plan();
+        end_all(&mut bench, Phase::Succeeded);
+        bench.plan();
+        bench.finish_stops();
+        bench.plan();
+    }
+    assert_eq!(bench.names().len(), 3, "{:?}", bench.names());
+    assert_eq!(bench.disk.keys().filter(|key| key.kind == "Job").count(), 3);
+}
+
+#[test]
+fn cron_job_gone_takes_its_jobs() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+    bench.plan();
+    bench.wall += Duration::from_secs(60);
+    bench.expander.wake(Moment::default(), bench.wall, true);
+    bench.plan();
+    assert_eq!(bench.names().len(), 1);
+    bench.expander.apply(set("a", &[]));
+    bench.settle();
+    assert_eq!((bench.names().len(), bench.disk.len(), bench.pods.len()), (0, 0, 0));
+}
