@@ -38,7 +38,7 @@ pub enum KindMemory {
         /// UID, generation and age.
         identity: Identity,
         /// Its run.
-        job: JobMemory,
+        job: Box<JobMemory>,
     },
     /// Of a CronJob.
     CronJob {

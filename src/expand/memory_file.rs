@@ -221,7 +221,7 @@ mod tests {
         let run = serde_json::json!({"template": {}, "fixed": {"completion_mode": null, "pod_failure_policy": null,
             "success_policy": null, "backoff_limit_per_index": null, "annotation": null}});
         let job: JobMemory = serde_json::from_value(serde_json::json!({"run": run, "stage": "Clearing"})).unwrap();
-        Memory { source: SourceId::new("apps"), kind: KindMemory::Job { identity: identity.unwrap(), job } }
+        Memory { source: SourceId::new("apps"), kind: KindMemory::Job { identity: identity.unwrap(), job: Box::new(job) } }
     }
 
     fn paths(root: &Path) -> Paths {

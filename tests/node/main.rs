@@ -47,3 +47,4 @@ mod support;
 mod support_bundle;
 mod users;
 mod volumes;
+mod workloads;

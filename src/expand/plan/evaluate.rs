@@ -191,7 +191,7 @@ fn of_daemon_set(object: &DaemonSet, memory: Option<&KindMemory>, situation: &Si
 
 fn of_job(object: &Job, memory: Option<&KindMemory>, situation: &Situation<'_>) -> Decision {
     let (known, memory) = match memory {
-        Some(KindMemory::Job { identity, job }) => (Some(identity), Some(job)),
+        Some(KindMemory::Job { identity, job }) => (Some(identity), Some(job.as_ref())),
         Some(_) | None => (None, None),
     };
     let identity = identity(known, object.metadata.uid.as_deref(), &object.spec, situation.context);
@@ -209,7 +209,7 @@ fn of_job(object: &Job, memory: Option<&KindMemory>, situation: &Situation<'_>) 
     let step = job::step(object, &identity.uid, memory.or(lost.as_ref()), &pods, &now);
     let object = Job { status: Some(step.status), ..object.clone() };
     let shown = Shown::of(&Workload::Job(Box::new(object)), &identity);
-    let mut decision = Decision::new(KindMemory::Job { identity, job: step.memory }, shown);
+    let mut decision = Decision::new(KindMemory::Job { identity, job: Box::new(step.memory) }, shown);
     decision.pods = step.pods.into_values().collect();
     decision.events = step.events;
     decision.wake = step.wake;

@@ -187,7 +187,7 @@ impl Bench {
                 let name = pod.pod.metadata.name.clone().unwrap();
                 if !self.pods.values().any(|(_, known)| known.name == name && !known.is_terminating) {
                     let owner = crate::observations::owner(&pod.pod, "default").unwrap();
-                    let uid = PodUid::new(&self.uid());
+                    let uid = PodUid::new(self.uid());
                     self.see(uid, owner, pending(name));
                 }
             }

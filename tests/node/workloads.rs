@@ -1,0 +1,284 @@
+//! Deployments, StatefulSets, DaemonSets, Jobs and CronJobs with real containers, through kills of the daemon and power cuts.
+
+use crate::support::{PodView, TestHost, eventually, eventually_within};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+fn deployment(replicas: u32, marker: &str, more: &str) -> String {
+    format!(
+        "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: web}}}}
+  {more}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - name: main
+          image: localhost/busybox:1
+          env: [{{name: MARKER, value: '{marker}'}}]
+          command: [sh, -c, 'echo $MARKER; exec sleep 1000000']
+"
+    )
+}
+
+fn name(pod: &PodView) -> String {
+    pod.0["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+fn is_ready(pod: &PodView) -> bool {
+    let conditions = pod.0["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        && pod.0["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The values of MARKER of all pods.
+fn markers(host: &TestHost) -> Vec<String> {
+    let marker = |pod: &PodView| pod.0["spec"]["containers"][0]["env"][0]["value"].as_str().unwrap_or_default().to_owned();
+    host.pods().iter().map(marker).collect()
+}
+
+/// Waits until exactly `count` pods exist and all are ready, with this marker.
+fn wait_ready(host: &TestHost, count: usize, marker: &str) -> Vec<PodView> {
+    eventually_within(Duration::from_secs(60), &format!("{count} ready pods with {marker}"), || {
+        let pods = host.pods();
+        let all = pods.len() == count && pods.iter().all(is_ready) && markers(host).iter().all(|found| found == marker);
+        match all {
+            true => Ok(pods),
+            false => Err(pods
+                .iter()
+                .map(|pod| format!("{} {} {}", name(pod), pod.phase(), is_ready(pod)))
+                .collect::<Vec<_>>()
+                .join("\n")),
+        }
+    })
+}
+
+fn names(pods: &[PodView]) -> BTreeSet<String> {
+    pods.iter().map(name).collect()
+}
+
+fn uids(pods: &[PodView]) -> BTreeSet<String> {
+    pods.iter().map(PodView::uid).collect()
+}
+
+#[test]
+fn deployment_runs_scales_and_rolls_out() {
+    let mut host = TestHost::start();
+    host.write_manifest("web.yaml", &deployment(2, "one", ""));
+    let first = wait_ready(&host, 2, "one");
+    assert!(names(&first).iter().all(|name| name.starts_with("web-") && name.split('-').count() == 3), "{:?}", names(&first));
+    host.kill_daemon();
+    host.start_daemon();
+    assert_eq!(uids(&wait_ready(&host, 2, "one")), uids(&first), "the daemon's death changes no pod");
+    host.write_manifest("web.yaml", &deployment(3, "one", ""));
+    let grown = wait_ready(&host, 3, "one");
+    assert!(uids(&first).is_subset(&uids(&grown)), "scaling restarts nothing");
+    host.write_manifest("web.yaml", &deployment(3, "two", ""));
+    let second = wait_ready(&host, 3, "two");
+    assert!(names(&second).is_disjoint(&names(&grown)));
+    host.write_manifest("web.yaml", &deployment(3, "one", ""));
+    let back = wait_ready(&host, 3, "one");
+    let hash = |pods: &[PodView]| pods[0].0["metadata"]["labels"]["pod-template-hash"].as_str().unwrap().to_owned();
+    assert_eq!(hash(&back), hash(&first), "an earlier template is the earlier revision");
+    host.remove_manifest("web.yaml");
+    eventually("no pod", || match host.pods().len() {
+        0 => Ok(()),
+        count => Err(format!("{count} pods")),
+    });
+}
+
+#[test]
+fn power_cut_in_a_rollout_ends_with_the_new_template() {
+    let mut host = TestHost::start();
+    host.write_manifest("web.yaml", &deployment(4, "one", "strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}"));
+    wait_ready(&host, 4, "one");
+    host.write_manifest("web.yaml", &deployment(4, "two", "strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}"));
+    eventually("the rollout is on its way", || match markers(&host).iter().filter(|marker| *marker == "two").count() {
+        0 => Err("nothing new yet".to_owned()),
+        _ => Ok(()),
+    });
+    host.lose_power();
+    host.start_daemon();
+    wait_ready(&host, 4, "two");
+}
+
+/// W14.
+#[test]
+fn image_that_cannot_be_pulled_stops_no_pod() {
+    let host = TestHost::start();
+    let recreate = "strategy: {type: Recreate}";
+    host.write_manifest("web.yaml", &deployment(1, "one", recreate));
+    let first = wait_ready(&host, 1, "one");
+    let broken = deployment(1, "two", recreate).replace("localhost/busybox:1", "127.0.0.1:9/missing:1");
+    host.write_manifest("web.yaml", &broken);
+    eventually("the reason", || {
+        let events = host.cli_ok(&["get", "events"]);
+        if events.contains("WaitingForImages") { Ok(()) } else { Err(events) }
+    });
+    assert_eq!(uids(&wait_ready(&host, 1, "one")), uids(&first));
+    host.write_manifest("web.yaml", &deployment(1, "two", recreate));
+    wait_ready(&host, 1, "two");
+}
+
+const STATEFUL_SET: &str = "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - name: main
+          image: localhost/busybox:1
+          env: [{name: MARKER, value: 'one'}]
+          command: [sh, -c, 'echo $MARKER >> /data/starts; exec sleep 1000000']
+          volumeMounts: [{name: data, mountPath: /data}]
+  volumeClaimTemplates:
+    - metadata: {name: data}
+      spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+";
+
+#[test]
+fn stateful_set_keeps_names_order_and_data() {
+    let mut host = TestHost::start();
+    host.write_manifest("db.yaml", STATEFUL_SET);
+    let first = wait_ready(&host, 3, "one");
+    assert_eq!(names(&first), ["db-0", "db-1", "db-2"].map(str::to_owned).into());
+    let started = |index: usize| {
+        let pod = first.iter().find(|pod| name(pod) == format!("db-{index}")).unwrap();
+        pod.0["status"]["startTime"].as_str().unwrap().to_owned()
+    };
+    assert!(started(0) <= started(1) && started(1) <= started(2));
+    host.write_manifest("db.yaml", &STATEFUL_SET.replace("'one'", "'two'"));
+    let second = wait_ready(&host, 3, "two");
+    assert_eq!(names(&second), names(&first));
+    assert!(uids(&second).is_disjoint(&uids(&first)));
+    host.lose_power();
+    host.start_daemon();
+    wait_ready(&host, 3, "two");
+    let data = host.cli_ok(&["exec", "db-1", "--", "cat", "/data/starts"]);
+    assert_eq!(data.lines().collect::<Vec<_>>(), ["one", "two", "two"], "each pod has the data of its ordinal");
+}
+
+#[test]
+fn daemon_set_runs_where_its_selector_matches() {
+    let host = TestHost::start();
+    let daemon_set = |selector: &str| {
+        format!(
+            "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: agent}}
+spec:
+  selector: {{matchLabels: {{app: agent}}}}
+  template:
+    metadata: {{labels: {{app: agent}}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      nodeSelector: {{{selector}}}
+      containers: [{{name: main, image: 'localhost/busybox:1', command: [sleep, '1000000'], env: [{{name: MARKER, value: x}}]}}]
+"
+        )
+    };
+    host.write_manifest("agent.yaml", &daemon_set("kubernetes.io/os: linux"));
+    wait_ready(&host, 1, "x");
+    host.write_manifest("agent.yaml", &daemon_set("kubernetes.io/os: plan9"));
+    eventually("no pod", || match host.pods().len() {
+        0 => Ok(()),
+        count => Err(format!("{count} pods")),
+    });
+}
+
+const JOB: &str = "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: count}
+spec:
+  completions: 3
+  parallelism: 2
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: main
+          image: localhost/busybox:1
+          command: [sh, -c, 'echo index $JOB_COMPLETION_INDEX on $(hostname)']
+";
+
+#[test]
+fn indexed_job_completes_once() {
+    let mut host = TestHost::start();
+    host.write_manifest("job.yaml", JOB);
+    let done = |host: &TestHost| {
+        eventually("three pods that succeeded", || {
+            let pods = host.pods();
+            let succeeded = pods.iter().filter(|pod| pod.phase() == "Succeeded").count();
+            if pods.len() == 3 && succeeded == 3 { Ok(pods) } else { Err(format!("{succeeded} of {}", pods.len())) }
+        })
+    };
+    let first = done(&host);
+    assert_eq!(names(&first), ["count-0-0", "count-1-0", "count-2-0"].map(str::to_owned).into());
+    assert_eq!(host.cli_ok(&["logs", "count-2-0"]), "index 2 on count-2\n");
+    host.kill_daemon();
+    host.start_daemon();
+    assert_eq!(uids(&done(&host)), uids(&first));
+    host.lose_power();
+    host.start_daemon();
+    assert_eq!(uids(&done(&host)), uids(&first), "a Job that is complete does not run again");
+}
+
+#[test]
+fn failing_job_is_tried_again_and_given_up() {
+    let host = TestHost::start();
+    let job = JOB.replace("completionMode: Indexed", "backoffLimit: 0").replace("completions: 3", "completions: 1");
+    host.write_manifest("job.yaml", &job.replace("echo index", "exit 3; echo"));
+    eventually("the verdict", || {
+        let events = host.cli_ok(&["get", "events"]);
+        if events.contains("BackoffLimitExceeded") { Ok(()) } else { Err(events) }
+    });
+    assert_eq!(names(&host.pods()), ["count-0".to_owned()].into());
+}
+
+const CRON_JOB: &str = "
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tick}
+spec:
+  schedule: '* * * * *'
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: 'localhost/busybox:1', command: [echo, tick]}]
+";
+
+#[test]
+fn cron_job_runs_in_each_minute_across_a_restart() {
+    let mut host = TestHost::start();
+    host.write_manifest("tick.yaml", CRON_JOB);
+    let succeeded = |host: &TestHost, count: usize| {
+        eventually_within(Duration::from_secs(260), &format!("{count} runs"), || {
+            let pods = host.pods();
+            let done = pods.iter().filter(|pod| pod.phase() == "Succeeded").count();
+            if done >= count { Ok(pods) } else { Err(format!("{done} done\n{}", host.daemon_log())) }
+        })
+    };
+    let first = succeeded(&host, 1);
+    host.kill_daemon();
+    host.start_daemon();
+    let both = succeeded(&host, 2);
+    assert!(names(&first).is_subset(&names(&both)), "{:?}", names(&both));
+}
