@@ -2,14 +2,16 @@
 
 use super::documents::{self, Document};
 use super::fault::{Fault, code, quoted};
+use super::foreign::{Foreign, Ignored};
+use super::kind::Kind;
 use super::lines::Lines;
 use super::node::{Node, Value};
-use super::object::{self, Kind, Told};
+use super::object::{self, Told};
 use super::patch::{self, Patch, PatchFault, Patched};
 use super::places::Places;
 use super::schema::Extent;
 use super::sealed::{self, Opened, Seals};
-use super::{Decoded, DecodedObject, Limits, ObjectKey, PatchesByObject, Problem, Touch, encoding, schema, yaml};
+use super::{Decoded, DecodedObject, Limits, ObjectKey, PatchesByObject, Problem, Touch, encoding, foreign, schema, yaml};
 use crate::sops::{self, Opening, Unopened};
 use podstead_pod::{DEFAULT_NAMESPACE, Origin, Position, Severity};
 use std::collections::HashMap;
@@ -112,6 +114,11 @@ impl<'a> Reader<'a> {
 
     fn document(&mut self, document: &Document<'_>) -> Result<(), Fault> {
         let (mut node, at) = self.load(document)?;
+        // Encrypted or not, it is not used.
+        if let Some(foreign) = foreign::foreign(&node) {
+            self.foreign(foreign, &node, "", at);
+            return Ok(());
+        }
         let is_beside_secrets = sealed::holds_sealed_beside_secrets(&mut node);
         match (self.seals.open(&mut node, at), self.unopened) {
             (Ok(Opened::Plain), _) => {}
@@ -152,6 +159,7 @@ impl<'a> Reader<'a> {
                 self.all_unreadable(faults);
                 self.list(node, at, of);
             }
+            Some(Told::Foreign(foreign)) => self.foreign(foreign, &node, "", at),
             None => self.all_unreadable(faults),
         }
         Ok(())
@@ -161,7 +169,7 @@ impl<'a> Reader<'a> {
     fn key_of(&self, node: &Node) -> Option<ObjectKey> {
         let key = match object::tell(node, 0, None).0? {
             Told::Object(kind) => object::key_of(node, kind, self.namespace)?,
-            Told::List { .. } | Told::Patch => return None,
+            Told::List { .. } | Told::Patch | Told::Foreign(_) => return None,
         };
         (!sops::is_sealed(&key.name) && !sops::is_sealed(&key.namespace)).then_some(key)
     }
@@ -201,6 +209,10 @@ impl<'a> Reader<'a> {
                     self.patch(&item, &prefix, item_at, faults);
                     continue;
                 }
+                Some(Told::Foreign(foreign)) => {
+                    self.foreign(foreign, &item, &prefix, item_at);
+                    continue;
+                }
                 Some(Told::List { .. }) => {
                     let fault = Fault::at(code::UNSUPPORTED_KIND, item_at, "a list cannot be an item of a list").field(prefix);
                     faults = vec![fault.hint("put its items into the outer list")];
@@ -208,6 +220,26 @@ impl<'a> Reader<'a> {
                 None => {}
             }
             self.all_unreadable(faults);
+        }
+    }
+
+    /// Counts or refuses objects that are not read. They are no part of the content of the file.
+    fn foreign(&mut self, foreign: Foreign, node: &Node, prefix: &str, at: u32) {
+        let kind_at = node.entry("kind").and_then(|entry| entry.value.at.or(entry.key_at)).unwrap_or(at);
+        if let Some((message, hint)) = foreign.refusal() {
+            let fault = Fault::at(code::UNSUPPORTED_KIND, kind_at, message).field("kind").hint(hint);
+            self.tell(if prefix.is_empty() { fault } else { prefixed(fault, prefix) }, None);
+            return;
+        }
+        let first = Origin { file: self.file.to_owned(), position: self.lines.position(kind_at) };
+        let Some(ignored) = Ignored::of(foreign, first) else { return };
+        if self.decoded.ignored.iter_mut().any(|known| known.absorbs(&ignored)) {
+            return;
+        }
+        if self.decoded.ignored.len() < self.limits.max_problems {
+            self.decoded.ignored.push(ignored);
+        } else {
+            self.untold += 1;
         }
     }
 

@@ -13,6 +13,8 @@ mod decode;
 mod documents;
 mod encoding;
 mod fault;
+mod foreign;
+mod kind;
 mod label_selector;
 mod lines;
 mod locate;
@@ -30,6 +32,7 @@ mod yaml;
 
 pub use decode::{decode, decode_in, decode_patched, decode_sealed};
 pub use fault::code::SOPS;
+pub use foreign::Ignored;
 pub use label_selector::{LabelSelector, LabelSelectorError};
 pub use locate::locate;
 pub use patch::{Patch, Target};
@@ -118,6 +121,8 @@ pub struct Decoded {
     pub removed: Vec<ObjectKey>,
     /// Pairs of patches and objects of the file that they are for, applied or not.
     pub touched: Vec<Touch>,
+    /// Objects of kinds that do no harm when they are left out, one entry for each kind.
+    pub ignored: Vec<Ignored>,
 }
 
 /// A patch and an object that it is for.

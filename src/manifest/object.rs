@@ -1,69 +1,11 @@
 //! Kind, version and identity of a document, and the items of a list.
 
 use super::fault::{Fault, code, quoted};
+use super::foreign::{self, Foreign};
+use super::kind::{self, Kind, LIST, LIST_VERSION};
 use super::node::{Entry, Node, Value};
-use super::patch;
-use super::schema::{self, Struct, table};
-use super::{Object, ObjectKey};
+use super::{ObjectKey, patch, schema};
 use std::collections::BTreeMap;
-
-/// A kind of object that a manifest may hold.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
-    pub(super) name: &'static str,
-    pub(super) structure: &'static Struct,
-    list: &'static str,
-    read: fn(serde_json::Value) -> Result<Object, serde_json::Error>,
-}
-
-/// All of them; their version is `v1`.
-const KINDS: [Kind; 4] = [
-    Kind {
-        name: "Pod",
-        structure: &table::POD,
-        list: "PodList",
-        read: |json| serde_json::from_value(json).map(|object| Object::Pod(Box::new(object))),
-    },
-    Kind {
-        name: "ConfigMap",
-        structure: &table::CONFIG_MAP,
-        list: "ConfigMapList",
-        read: |json| serde_json::from_value(json).map(|object| Object::ConfigMap(Box::new(object))),
-    },
-    Kind {
-        name: "Secret",
-        structure: &table::SECRET,
-        list: "SecretList",
-        read: |json| serde_json::from_value(json).map(|object| Object::Secret(Box::new(object))),
-    },
-    Kind {
-        name: "PersistentVolumeClaim",
-        structure: &table::PERSISTENT_VOLUME_CLAIM,
-        list: "PersistentVolumeClaimList",
-        read: |json| serde_json::from_value(json).map(|object| Object::PersistentVolumeClaim(Box::new(object))),
-    },
-];
-
-impl Kind {
-    /// The typed object of a document without faults.
-    pub(super) fn typed(self, node: Node) -> Result<Object, serde_json::Error> {
-        (self.read)(schema::into_json(node, self.structure))
-    }
-}
-
-/// The kind of that name.
-pub(super) fn kind_named(name: &str) -> Option<Kind> {
-    KINDS.into_iter().find(|kind| kind.name == name)
-}
-
-/// Reports whether an object has this kind and its version.
-pub(super) fn says_its_kind(node: &Node, kind: Kind) -> bool {
-    let says = |name: &str, value: &str| node.entry(name).is_none_or(|entry| entry.value.as_str() == Some(value));
-    says("kind", kind.name) && says("apiVersion", "v1")
-}
-
-/// Kinds that carry a pod template.
-const TEMPLATED: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "PodTemplate"];
 
 /// Kind of a document or list item.
 #[derive(Debug)]
@@ -75,6 +17,20 @@ pub(super) enum Told {
     List {
         of: Option<Kind>,
     },
+    /// Objects that are not read.
+    Foreign(Foreign),
+}
+
+impl Told {
+    /// The version of such a document.
+    fn version(&self) -> &'static str {
+        match self {
+            Told::Object(kind) | Told::List { of: Some(kind) } => kind.version,
+            Told::List { of: None } => LIST_VERSION,
+            Told::Patch => patch::VERSION,
+            Told::Foreign(_) => "",
+        }
+    }
 }
 
 /// Identifies the document that begins at byte `at`; `of` is the kind that an item of a typed list has when it does not say
@@ -84,6 +40,9 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
         let message = "not a Kubernetes object: expected a mapping with apiVersion, kind and metadata";
         let hint = "keep other files out of the manifest directory, or begin their names with a dot";
         return (None, vec![Fault::at(code::NOT_AN_OBJECT, node.at.unwrap_or(at), message).hint(hint)]);
+    }
+    if let Some(foreign) = foreign::foreign(node) {
+        return (Some(Told::Foreign(foreign)), Vec::new());
     }
     let mut faults = Vec::new();
     let kind = text(node, "kind", at, &mut faults);
@@ -98,29 +57,25 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
             return (None, faults);
         }
         (Written::Nothing, None) => {
-            faults.push(missing("kind", at, "Pod, ConfigMap, Secret, PersistentVolumeClaim or List"));
+            faults.push(missing("kind", at, "the kind of the object, such as Pod or Deployment"));
             None
         }
         (Written::Wrong, _) => None,
         (Written::Text(kind, kind_at), of) => kind_of(node, kind, kind_at, of, &mut faults),
     };
-    match (version, of) {
-        (Written::Text(patch::VERSION, _), _) if matches!(told, Some(Told::Patch)) => {}
-        (Written::Text(version, version_at), _) if matches!(told, Some(Told::Patch)) => {
-            let message = format!("{} is not the version of a {}", quoted(version), patch::KIND);
-            let fault = Fault::at(code::UNSUPPORTED_KIND, version_at, message).field("apiVersion");
-            faults.push(fault.hint(format!("write {}", patch::VERSION)));
+    match (&told, version, of) {
+        (_, Written::Wrong, _) | (Some(_), Written::Nothing, Some(_)) | (None, _, Some(_)) => {}
+        (Some(told), Written::Nothing, None) => {
+            faults.push(missing("apiVersion", at, &format!("`apiVersion: {}`", told.version())))
         }
-        (Written::Text("v1", _), _) | (Written::Wrong, _) | (Written::Nothing, Some(_)) => {}
-        (Written::Nothing, None) if matches!(told, Some(Told::Patch)) => {
-            faults.push(missing("apiVersion", at, &format!("`apiVersion: {}`", patch::VERSION)));
-        }
-        (Written::Nothing, None) => faults.push(missing("apiVersion", at, "`apiVersion: v1`")),
+        (None, Written::Nothing, None) => faults.push(missing("apiVersion", at, "`apiVersion: v1`")),
         // A wrong kind with its own version is told once.
-        (Written::Text(_, _), _) if told.is_none() => {}
-        (Written::Text(version, version_at), _) => {
+        (None, Written::Text(_, _), None) => {}
+        (Some(told), Written::Text(version, _), _) if version == told.version() => {}
+        (Some(told), Written::Text(version, version_at), _) => {
             let message = format!("{} is not the version of a {}", quoted(version), kind_name(node));
-            faults.push(Fault::at(code::UNSUPPORTED_KIND, version_at, message).field("apiVersion").hint("write v1"));
+            let fault = Fault::at(code::UNSUPPORTED_KIND, version_at, message).field("apiVersion");
+            faults.push(fault.hint(format!("write {}", told.version())));
         }
     }
     if matches!(told, Some(Told::List { .. })) {
@@ -159,7 +114,7 @@ fn kind_name(node: &Node) -> &str {
 }
 
 fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<Fault>) -> Option<Told> {
-    if let Some(found) = KINDS.into_iter().find(|known| known.name == kind) {
+    if let Some(found) = kind::kind_named(kind) {
         if let Some(of) = of.filter(|of| of.name != found.name) {
             let message = format!("a {} cannot be an item of a {}", found.name, of.list);
             faults.push(Fault::at(code::UNSUPPORTED_KIND, at, message).field("kind").hint("use `kind: List` for a mixed list"));
@@ -170,37 +125,25 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
     if kind == patch::KIND && of.is_none() {
         return Some(Told::Patch);
     }
-    let of_list = KINDS.into_iter().find(|known| known.list == kind);
-    if kind == "List" || of_list.is_some() {
+    let of_list = kind::kind_of_list(kind);
+    if kind == LIST || of_list.is_some() {
         return Some(Told::List { of: of_list });
     }
-    let version = node.entry("apiVersion").and_then(|entry| entry.value.as_str()).unwrap_or_default();
-    let (message, hint) = foreign_kind(kind, version);
-    faults.push(Fault::at(code::UNSUPPORTED_KIND, at, message).field("kind").hint(hint));
+    let message = format!("the kind {} is not supported", quoted(kind));
+    faults.push(Fault::at(code::UNSUPPORTED_KIND, at, message).field("kind").hint(hint_for_unknown(node, kind)));
     None
 }
 
-/// Reason why a kind is not supported, and a remedy.
-fn foreign_kind(kind: &str, version: &str) -> (String, String) {
-    let names = KINDS.iter().flat_map(|known| [known.name, known.list]).chain(["List"]);
-    let only = "podstead supports only Pod, ConfigMap, Secret, PersistentVolumeClaim and lists of them";
-    let message = format!("the kind {} is not supported", quoted(kind));
-    let hint = match kind {
-        _ if TEMPLATED.contains(&kind) => format!("{only}: write the pod template of the {kind} as a Pod"),
-        "CronJob" => format!("{only}: pods cannot be scheduled by time"),
-        "Service" | "Ingress" | "Gateway" => format!("{only}: publish a port with hostPort or hostNetwork in the Pod"),
-        "Namespace" => format!("{only}: namespaces need not be created"),
-        "PersistentVolume" | "StorageClass" => {
-            format!("{only}: a PersistentVolumeClaim is a directory on this host and needs neither")
+/// Remedy for a kind that nobody knows: most likely a slip.
+fn hint_for_unknown(node: &Node, kind: &str) -> String {
+    let names = kind::names().chain(foreign::names());
+    match schema::close_to(kind, names) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if node.entry("apiVersion").is_none() => "write the apiVersion, without which a kind is not known".to_owned(),
+        None => {
+            "podstead reads Pods, workloads such as Deployment and Job, ConfigMaps, Secrets and PersistentVolumeClaims".to_owned()
         }
-        "Kustomization" => format!("{only}: run `kustomize build` and put its output here"),
-        _ if version.contains('.') => format!("{only}, not custom resources"),
-        _ => match schema::close_to(kind, names) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => only.to_owned(),
-        },
-    };
-    (message, hint)
+    }
 }
 
 /// The items of a list, and the place of the word `items`.
@@ -290,9 +233,10 @@ pub(super) fn required_faults(node: &Node, kind: Kind, prefix: &str, at: u32) ->
         // The walk tells that metadata is missing.
         None => {}
     }
-    if kind.name == "Pod" && node.entry("spec").is_none_or(|entry| entry.value.value == Value::Null) {
-        let fault = Fault::at(code::MISSING_FIELD, at, "is required").field(path("spec"));
-        faults.push(fault.hint("a Pod has at least spec.containers"));
+    if let Some(hint) = kind.spec
+        && node.entry("spec").is_none_or(|entry| entry.value.value == Value::Null)
+    {
+        faults.push(Fault::at(code::MISSING_FIELD, at, "is required").field(path("spec")).hint(hint));
     }
     faults
 }

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use podstead_artifact::Layers;
 use podstead_manifest::sops::Opening;
 use podstead_manifest::{
-    self as manifest, DecodedObject, Limits, Object, ObjectKey, Patch, PatchesByObject, Problem, Substitution, Target, Touch,
+    self as manifest, DecodedObject, Ignored, Limits, Object, ObjectKey, Patch, PatchesByObject, Problem, Substitution, Target,
+    Touch,
 };
 use podstead_pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, code};
@@ -248,6 +249,8 @@ pub struct Checked {
     pub removed: Vec<ObjectKey>,
     /// Pairs of patches and objects that they are for.
     pub touched: Vec<Touch>,
+    /// Objects of kinds that are not read and do no harm.
+    pub ignored: Vec<Ignored>,
 }
 
 /// Checks the bytes of one file; `file` is its name in problems and origins, `patches` are for objects in it.
@@ -260,9 +263,9 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &Patches
         },
         None => Cow::Borrowed(bytes),
     };
-    let manifest::Decoded { objects, problems, broken, patches: found, broken_patches, removed, touched } =
+    let manifest::Decoded { objects, problems, broken, patches: found, broken_patches, removed, touched, ignored } =
         manifest::decode_in(context.namespace(), file, &bytes, &context.limits, &context.opening, patches);
-    let mut checked = Checked { accepted: Vec::new(), problems, broken, patches: found, broken_patches, removed, touched };
+    let mut checked = Checked { accepted: Vec::new(), problems, broken, patches: found, broken_patches, removed, touched, ignored };
     for decoded in objects {
         let Judged { key, origin, patched_by, object, problems } = judged(decoded, context);
         let culprit = match &object {

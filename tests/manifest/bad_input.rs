@@ -1,6 +1,6 @@
 //! Bad input is answered with file, line, field and fix, within bounded time and memory, and leaves good objects alone.
 
-use crate::support::{WEB, decode, keys, place, problem};
+use crate::support::{WEB, decode, keys, names, place, problem};
 use podstead::{
     manifest::{Decoded, Problem},
     pod::Position,
@@ -92,16 +92,22 @@ fn all_mistakes_of_all_documents_are_told_at_once() {
 fn what_is_not_a_supported_object_is_answered_with_what_is() {
     let cases = [
         (
-            "apiVersion: apps/v1\nkind: Deployment\n",
-            "the kind \"Deployment\" is not supported",
-            "write the pod template of the Deployment as a Pod",
+            "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: a}\nspec: {selector: {}, template: {}}\n",
+            "\"extensions/v1beta1\" is not the version of a Deployment",
+            "write apps/v1",
         ),
-        ("apiVersion: v1\nkind: Service\n", "the kind \"Service\"", "hostPort"),
-        ("apiVersion: batch/v1\nkind: CronJob\n", "the kind \"CronJob\"", "scheduled by time"),
+        (
+            "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: a}\nspec: {schedule: '@daily', jobTemplate: {}}\n",
+            "\"batch/v1beta1\" is not the version of a CronJob",
+            "write batch/v1",
+        ),
+        ("apiVersion: apps/v1\nkind: Deploymnt\n", "the kind \"Deploymnt\" is not supported", "did you mean \"Deployment\"?"),
+        ("apiVersion: v1\nkind: Servce\n", "the kind \"Servce\" is not supported", "did you mean \"Service\"?"),
         ("apiVersion: v1\nkind: pod\n", "the kind \"pod\"", "did you mean \"Pod\"?"),
-        ("apiVersion: cert-manager.io/v1\nkind: Certificate\n", "the kind \"Certificate\"", "not custom resources"),
+        ("apiVersion: v1\nkind: Widget\n", "the kind \"Widget\"", "podstead reads Pods, workloads such as Deployment"),
+        ("apiVersion: podstead.dev/v1alpha1\nkind: Ptch\n", "the kind \"Ptch\"", ""),
         ("kind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n", "apiVersion: is required", "apiVersion: v1"),
-        ("apiVersion: v1\nmetadata: {name: a}\n", "kind: is required", "Pod, ConfigMap, Secret, PersistentVolumeClaim or List"),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "kind: is required", "such as Pod or Deployment"),
         (
             "apiVersion: v1beta1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",
             "\"v1beta1\" is not the version of a Pod",
@@ -318,8 +324,4 @@ fn a_large_config_map_is_no_problem() {
     let lines = "    {\"a\": [1, 2, {\"b\": \"c\"}]},\n".repeat(100_000);
     let decoded = quickly(format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n  x: |\n{lines}"));
     assert_eq!((decoded.objects.len(), decoded.problems), (1, vec![]));
-}
-
-fn names(decoded: &Decoded) -> Vec<&str> {
-    decoded.objects.iter().map(|object| object.key.name.as_str()).collect()
 }

@@ -9,3 +9,4 @@ mod render;
 mod schema_table;
 mod support;
 mod validate;
+mod workloads;

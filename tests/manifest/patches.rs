@@ -449,8 +449,9 @@ fn what_is_wrong_with_a_patch_is_told_at_its_place() {
     for (target, expected) in [
         ("{name: web}", "target.kind: is required"),
         (
-            "{kind: Deployment}",
-            "target.kind: \"Deployment\" cannot be patched (write Pod, ConfigMap, Secret or PersistentVolumeClaim)",
+            "{kind: Service}",
+            "target.kind: \"Service\" cannot be patched (write a kind that podstead reads, such as Pod, Deployment, ConfigMap or \
+             Secret)",
         ),
         ("{kind: Pod, name: 'web.*'}", "target.name: \"web.*\" is not a name (write a name, in which * matches any text (web-*)"),
         ("{kind: Pod, labelSelector: 'a in b'}", "target.labelSelector: unable to parse requirement \"a in b\""),
@@ -494,4 +495,26 @@ fn nothing_says_what_a_patch_of_a_secret_holds() {
     let decoded = manifest::decode("p.yaml", text.as_bytes(), &Limits::default());
     assert_eq!(decoded.problems, []);
     assert!(!format!("{decoded:?}").contains("hunter2"), "{decoded:?}");
+}
+
+#[test]
+fn templates_of_workloads_are_merged_by_container() {
+    let base = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  selector: {matchLabels: {a: b}}\n  \
+                template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: one, image: 'a:1'}, {name: two, image: 'b:1'}]}\n";
+    let patch = "apiVersion: podstead.dev/v1alpha1\nkind: Patch\nmetadata: {name: p}\ntarget: {kind: Deployment, name: web}\n\
+                 strategicMerge: {spec: {replicas: 3, template: {spec: {containers: [{name: two, image: 'b:2'}]}}}}\n";
+    let decoded = apply(base, &[patch]);
+    assert_eq!(decoded.problems, []);
+    let Object::Workload(workload) = &decoded.objects[0].object else { panic!("no workload") };
+    let json = workload.to_json();
+    assert_eq!(json["spec"]["replicas"], 3);
+    let containers = &json["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers, &serde_json::json!([{"name": "one", "image": "a:1"}, {"name": "two", "image": "b:2"}]));
+    let version = patch.replace("{spec: {replicas", "{apiVersion: apps/v1beta1, spec: {replicas");
+    assert_eq!(
+        problems(base, &[&version]),
+        [
+            "patch-0.yaml:1:1: error[patch-failed]: kind: a patch cannot change the kind or the version of an object, in Deployment default/web of base.yaml:1:1"
+        ]
+    );
 }

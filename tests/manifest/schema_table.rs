@@ -1,6 +1,8 @@
 //! `src/manifest/schema/table.rs` is what k8s-openapi's schema says. `UPDATE=1` writes it.
 
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ReplicationController, Secret};
 use k8s_openapi::schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +11,7 @@ use std::fmt::Write as _;
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/manifest/schema/table.rs");
 
 const HEAD: &str = "\
-//! The fields of Pod, ConfigMap, Secret and PersistentVolumeClaim and all that they are made of, as Kubernetes 1.34 has them.
+//! The fields of the kinds that podstead reads and all that they are made of, as Kubernetes 1.34 has them.
 //!
 //! Made from k8s-openapi's schema by `UPDATE=1 cargo test --test manifest schema`; a test compares it.
 #![allow(missing_docs, reason = \"the structures are documented by the Kubernetes API reference\")]
@@ -34,6 +36,13 @@ fn table() -> String {
     add::<ConfigMap>("ConfigMap", &mut structures);
     add::<Secret>("Secret", &mut structures);
     add::<PersistentVolumeClaim>("PersistentVolumeClaim", &mut structures);
+    add::<Deployment>("Deployment", &mut structures);
+    add::<ReplicaSet>("ReplicaSet", &mut structures);
+    add::<ReplicationController>("ReplicationController", &mut structures);
+    add::<StatefulSet>("StatefulSet", &mut structures);
+    add::<DaemonSet>("DaemonSet", &mut structures);
+    add::<Job>("Job", &mut structures);
+    add::<CronJob>("CronJob", &mut structures);
     let mut text = HEAD.to_owned();
     for (name, schema) in &structures {
         let Some(properties) = schema["properties"].as_object() else { continue };

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use podstead::{
-    manifest::{self, Decoded, Limits, Object, ObjectKey, Problem},
+    manifest::{self, Decoded, Ignored, Limits, Object, ObjectKey, Problem},
     pod::Position,
 };
 
@@ -61,6 +61,11 @@ pub(crate) fn problem<'a>(decoded: &'a Decoded, code: &str) -> &'a Problem {
     found[0]
 }
 
+/// Names of the good objects.
+pub(crate) fn names(decoded: &Decoded) -> Vec<&str> {
+    decoded.objects.iter().map(|object| object.key.name.as_str()).collect()
+}
+
 /// Names of keys, `?` for what has none.
 pub(crate) fn keys(broken: &[Option<ObjectKey>]) -> Vec<&str> {
     broken.iter().map(|key| key.as_ref().map_or("?", |key| key.name.as_str())).collect()
@@ -68,12 +73,14 @@ pub(crate) fn keys(broken: &[Option<ObjectKey>]) -> Vec<&str> {
 
 /// What holds for the answer to any input.
 pub(crate) fn check_invariants(bytes: &[u8], decoded: &Decoded) {
-    let Decoded { objects, problems, broken, patches, broken_patches, removed, touched } = decoded;
+    let Decoded { objects, problems, broken, patches, broken_patches, removed, touched, ignored } = decoded;
     assert!(removed.is_empty() && touched.is_empty(), "without patches");
     assert!(broken.is_empty() || !problems.is_empty(), "what is broken has a problem");
     assert!(broken_patches.is_empty() || !problems.is_empty(), "a patch that is refused has a problem");
     let is_nothing = broken.is_empty() && objects.is_empty() && patches.is_empty() && broken_patches.is_empty();
-    assert!(problems.is_empty() || !is_nothing, "a problem comes of something in the file");
+    let is_foreign = |problem: &Problem| problem.code == "unsupported-kind";
+    assert!(problems.iter().all(is_foreign) || !is_nothing, "a problem comes of something in the file");
+    assert!(Ignored::warnings(ignored.iter()).iter().all(|warning| !warning.to_string().chars().any(char::is_control)));
     let keys: std::collections::HashSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
     assert_eq!(keys.len(), objects.len(), "no key twice");
     assert!(broken.iter().flatten().all(|key| !keys.contains(key)), "no key is good and broken");

@@ -16,8 +16,9 @@ pub(super) use read::read;
 pub use target::Target;
 
 use super::fault::{Fault, code};
+use super::kind::{self, Kind};
 use super::node::{Node, Value};
-use super::object::{self, Kind};
+use super::object;
 use super::places::{Place, Places};
 use super::schema::{self, Extent, Type};
 use super::{Limits, ObjectKey};
@@ -135,7 +136,7 @@ pub(super) fn apply(
                 Fault::of_file(json::CODE, "a patch cannot change the name or the namespace of an object").field("metadata");
             failed.push(fail(&table, fault));
         }
-        if failed.is_empty() && !object::says_its_kind(&changed, kind) {
+        if failed.is_empty() && !kind::says_its_kind(&changed, kind) {
             let fault = Fault::of_file(json::CODE, "a patch cannot change the kind or the version of an object").field("kind");
             failed.push(fail(&table, fault));
         }

@@ -6,8 +6,9 @@ use super::target::Target;
 use super::tree::{find, placed};
 use super::{Change, KIND, Patch};
 use crate::fault::{Fault, code, quoted};
+use crate::kind::{self, Kind};
 use crate::node::{Node, Value};
-use crate::object::{self, Kind};
+
 use crate::places::Places;
 use crate::schema::{self, Extent, Field, Struct, Type};
 use crate::{LabelSelector, Limits, ObjectKey};
@@ -97,7 +98,7 @@ pub(crate) fn read(node: &Node, prefix: &str, at: u32, places: Places<'_>, limit
         }
         (Some(entry), None) => {
             let (at, path) = (entry.key_at.unwrap_or(at), path("strategicMerge"));
-            let kind = target.as_ref().and_then(|target| object::kind_named(target.kind));
+            let kind = target.as_ref().and_then(|target| kind::kind_named(target.kind));
             kind.and_then(|kind| strategic(&entry.value, kind, &path, at, places, limits, &mut faults))
         }
         (None, Some(entry)) => operations(&entry.value, &path("json"), &mut faults),
@@ -143,11 +144,11 @@ fn target(node: &Node, path: &str, at: u32) -> Result<Target, Option<Fault>> {
         Some(Fault::at(code::INVALID_VALUE, place(name), message).field(format!("{path}.{name}")).hint(hint))
     };
     let kind = text("kind")?.ok_or(None)?;
-    let Some(kind) = object::kind_named(kind) else {
+    let Some(kind) = kind::kind_named(kind) else {
         return Err(fault(
             "kind",
             format!("{} cannot be patched", quoted(kind)),
-            "write Pod, ConfigMap, Secret or PersistentVolumeClaim",
+            "write a kind that podstead reads, such as Pod, Deployment, ConfigMap or Secret",
         ));
     };
     let name = text("name")?;

@@ -7,7 +7,7 @@ use std::fmt;
 /// Selector of the objects that a patch changes: all its conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// `Pod`, `ConfigMap`, `Secret` or `PersistentVolumeClaim`.
+    /// A kind that is read, such as `Pod` or `Deployment`.
     pub(super) kind: &'static str,
     /// A name in which `*` stands for any text.
     pub(super) name: Option<String>,

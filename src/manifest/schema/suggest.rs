@@ -36,11 +36,11 @@ const FOREIGN_WORDS: &[(&str, &str, &str)] = &[
     ("Container", "volumes", "list volumes under spec.volumes and mount them with `volumeMounts`"),
     ("ContainerPort", "port", "Kubernetes calls it `containerPort`"),
     ("ContainerPort", "targetPort", "Kubernetes calls it `containerPort`"),
-    ("Pod", "template", "a Pod has no template; move its content to the top"),
+    ("Pod", "template", "a Pod has no template; move its content to the top, or write a Deployment"),
     ("PodSpec", "image", "write it under containers[]"),
-    ("PodSpec", "replicas", "a Pod has no replicas; write one manifest per Pod"),
+    ("PodSpec", "replicas", "a Pod has no replicas; write a Deployment"),
     ("PodSpec", "selector", "a Pod has no selector"),
-    ("PodSpec", "template", "a Pod has no template; move the content of template.spec to spec"),
+    ("PodSpec", "template", "a Pod has no template; move the content of template.spec to spec, or write a Deployment"),
     ("ResourceRequirements", "cpu", "write it under limits or requests"),
     ("ResourceRequirements", "memory", "write it under limits or requests"),
     ("VolumeMount", "path", "Kubernetes calls it `mountPath`"),
@@ -50,7 +50,10 @@ const FOREIGN_WORDS: &[(&str, &str, &str)] = &[
 pub(super) fn suggest(name: &str, ancestors: &[Ancestor], path: impl Fn(&Ancestor) -> String) -> Option<Suggestion> {
     let (here, above) = ancestors.split_last()?;
     let elsewhere = |hint: String| Some(Suggestion { hint, field: None });
-    let word = FOREIGN_WORDS.iter().find(|(structure, word, _)| *structure == here.structure.name && *word == name);
+    // In the template of a workload, such a word has slipped too deep.
+    let is_of_workload = here.structure.name == "PodSpec" && above.iter().any(|ancestor| ancestor.structure.field(name).is_some());
+    let is_word = |(structure, word, _): &&(&str, &str, &str)| *structure == here.structure.name && *word == name;
+    let word = FOREIGN_WORDS.iter().find(is_word).filter(|_| !is_of_workload);
     if let Some((_, _, hint)) = word {
         return elsewhere((*hint).to_owned());
     }

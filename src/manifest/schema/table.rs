@@ -1,4 +1,4 @@
-//! The fields of Pod, ConfigMap, Secret and PersistentVolumeClaim and all that they are made of, as Kubernetes 1.34 has them.
+//! The fields of the kinds that podstead reads and all that they are made of, as Kubernetes 1.34 has them.
 //!
 //! Made from k8s-openapi's schema by `UPDATE=1 cargo test --test manifest schema`; a test compares it.
 #![allow(missing_docs, reason = "the structures are documented by the Kubernetes API reference")]
@@ -243,6 +243,124 @@ pub static CONTAINER_USER: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static CRON_JOB: Struct = Struct {
+    name: "CronJob",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&CRON_JOB_SPEC)),
+        o("status", Object(&CRON_JOB_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CRON_JOB_SPEC: Struct = Struct {
+    name: "CronJobSpec",
+    fields: &[
+        o("concurrencyPolicy", Str), o("failedJobsHistoryLimit", Int32), r("jobTemplate", Object(&JOB_TEMPLATE_SPEC)),
+        r("schedule", Str), o("startingDeadlineSeconds", Int64), o("successfulJobsHistoryLimit", Int32), o("suspend", Bool),
+        o("timeZone", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CRON_JOB_STATUS: Struct = Struct {
+    name: "CronJobStatus",
+    fields: &[
+        o("active", List(&Object(&OBJECT_REFERENCE))), o("lastScheduleTime", Time), o("lastSuccessfulTime", Time),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DAEMON_SET: Struct = Struct {
+    name: "DaemonSet",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&DAEMON_SET_SPEC)),
+        o("status", Object(&DAEMON_SET_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DAEMON_SET_CONDITION: Struct = Struct {
+    name: "DaemonSetCondition",
+    fields: &[
+        o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DAEMON_SET_SPEC: Struct = Struct {
+    name: "DaemonSetSpec",
+    fields: &[
+        o("minReadySeconds", Int32), o("revisionHistoryLimit", Int32), r("selector", Object(&LABEL_SELECTOR)),
+        r("template", Object(&POD_TEMPLATE_SPEC)), o("updateStrategy", Object(&DAEMON_SET_UPDATE_STRATEGY)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DAEMON_SET_STATUS: Struct = Struct {
+    name: "DaemonSetStatus",
+    fields: &[
+        o("collisionCount", Int32), o("conditions", List(&Object(&DAEMON_SET_CONDITION))), r("currentNumberScheduled", Int32),
+        r("desiredNumberScheduled", Int32), o("numberAvailable", Int32), r("numberMisscheduled", Int32),
+        r("numberReady", Int32), o("numberUnavailable", Int32), o("observedGeneration", Int64),
+        o("updatedNumberScheduled", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DAEMON_SET_UPDATE_STRATEGY: Struct = Struct {
+    name: "DaemonSetUpdateStrategy",
+    fields: &[
+        o("rollingUpdate", Object(&ROLLING_UPDATE_DAEMON_SET)), o("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DEPLOYMENT: Struct = Struct {
+    name: "Deployment",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&DEPLOYMENT_SPEC)),
+        o("status", Object(&DEPLOYMENT_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DEPLOYMENT_CONDITION: Struct = Struct {
+    name: "DeploymentCondition",
+    fields: &[
+        o("lastTransitionTime", Time), o("lastUpdateTime", Time), o("message", Str), o("reason", Str), r("status", Str),
+        r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DEPLOYMENT_SPEC: Struct = Struct {
+    name: "DeploymentSpec",
+    fields: &[
+        o("minReadySeconds", Int32), o("paused", Bool), o("progressDeadlineSeconds", Int32), o("replicas", Int32),
+        o("revisionHistoryLimit", Int32), r("selector", Object(&LABEL_SELECTOR)), o("strategy", Object(&DEPLOYMENT_STRATEGY)),
+        r("template", Object(&POD_TEMPLATE_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DEPLOYMENT_STATUS: Struct = Struct {
+    name: "DeploymentStatus",
+    fields: &[
+        o("availableReplicas", Int32), o("collisionCount", Int32), o("conditions", List(&Object(&DEPLOYMENT_CONDITION))),
+        o("observedGeneration", Int64), o("readyReplicas", Int32), o("replicas", Int32), o("terminatingReplicas", Int32),
+        o("unavailableReplicas", Int32), o("updatedReplicas", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static DEPLOYMENT_STRATEGY: Struct = Struct {
+    name: "DeploymentStrategy",
+    fields: &[
+        o("rollingUpdate", Object(&ROLLING_UPDATE_DEPLOYMENT)), o("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static DOWNWARD_API_PROJECTION: Struct = Struct {
     name: "DownwardAPIProjection",
     fields: &[
@@ -459,6 +577,55 @@ pub static IMAGE_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static JOB: Struct = Struct {
+    name: "Job",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&JOB_SPEC)),
+        o("status", Object(&JOB_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static JOB_CONDITION: Struct = Struct {
+    name: "JobCondition",
+    fields: &[
+        o("lastProbeTime", Time), o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str),
+        r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static JOB_SPEC: Struct = Struct {
+    name: "JobSpec",
+    fields: &[
+        o("activeDeadlineSeconds", Int64), o("backoffLimit", Int32), o("backoffLimitPerIndex", Int32),
+        o("completionMode", Str), o("completions", Int32), o("managedBy", Str), o("manualSelector", Bool),
+        o("maxFailedIndexes", Int32), o("parallelism", Int32), o("podFailurePolicy", Object(&POD_FAILURE_POLICY)),
+        o("podReplacementPolicy", Str), o("selector", Object(&LABEL_SELECTOR)), o("successPolicy", Object(&SUCCESS_POLICY)),
+        o("suspend", Bool), r("template", Object(&POD_TEMPLATE_SPEC)), o("ttlSecondsAfterFinished", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static JOB_STATUS: Struct = Struct {
+    name: "JobStatus",
+    fields: &[
+        o("active", Int32), o("completedIndexes", Str), o("completionTime", Time),
+        o("conditions", List(&Object(&JOB_CONDITION))), o("failed", Int32), o("failedIndexes", Str), o("ready", Int32),
+        o("startTime", Time), o("succeeded", Int32), o("terminating", Int32),
+        o("uncountedTerminatedPods", Object(&UNCOUNTED_TERMINATED_PODS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static JOB_TEMPLATE_SPEC: Struct = Struct {
+    name: "JobTemplateSpec",
+    fields: &[
+        o("metadata", Object(&OBJECT_META)), o("spec", Object(&JOB_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
 pub static KEY_TO_PATH: Struct = Struct {
     name: "KeyToPath",
     fields: &[
@@ -590,6 +757,15 @@ pub static OBJECT_META: Struct = Struct {
         o("deletionTimestamp", Time), o("finalizers", List(&Str)), o("generateName", Str), o("generation", Int64),
         o("labels", Map(&Str)), o("managedFields", List(&Object(&MANAGED_FIELDS_ENTRY))), o("name", Str), o("namespace", Str),
         o("ownerReferences", List(&Object(&OWNER_REFERENCE))), o("resourceVersion", Str), o("selfLink", Str), o("uid", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static OBJECT_REFERENCE: Struct = Struct {
+    name: "ObjectReference",
+    fields: &[
+        o("apiVersion", Str), o("fieldPath", Str), o("kind", Str), o("name", Str), o("namespace", Str),
+        o("resourceVersion", Str), o("uid", Str),
     ],
 };
 
@@ -744,6 +920,39 @@ pub static POD_EXTENDED_RESOURCE_CLAIM_STATUS: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static POD_FAILURE_POLICY: Struct = Struct {
+    name: "PodFailurePolicy",
+    fields: &[
+        r("rules", List(&Object(&POD_FAILURE_POLICY_RULE))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Struct = Struct {
+    name: "PodFailurePolicyOnExitCodesRequirement",
+    fields: &[
+        o("containerName", Str), r("operator", Str), r("values", List(&Int32)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN: Struct = Struct {
+    name: "PodFailurePolicyOnPodConditionsPattern",
+    fields: &[
+        r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static POD_FAILURE_POLICY_RULE: Struct = Struct {
+    name: "PodFailurePolicyRule",
+    fields: &[
+        r("action", Str), o("onExitCodes", Object(&POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT)),
+        o("onPodConditions", List(&Object(&POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN))),
+    ],
+};
+
+#[rustfmt::skip]
 pub static POD_IP: Struct = Struct {
     name: "PodIP",
     fields: &[
@@ -840,6 +1049,14 @@ pub static POD_STATUS: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static POD_TEMPLATE_SPEC: Struct = Struct {
+    name: "PodTemplateSpec",
+    fields: &[
+        o("metadata", Object(&OBJECT_META)), o("spec", Object(&POD_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
 pub static PORTWORX_VOLUME_SOURCE: Struct = Struct {
     name: "PortworxVolumeSource",
     fields: &[
@@ -892,6 +1109,77 @@ pub static RBD_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static REPLICA_SET: Struct = Struct {
+    name: "ReplicaSet",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&REPLICA_SET_SPEC)),
+        o("status", Object(&REPLICA_SET_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICA_SET_CONDITION: Struct = Struct {
+    name: "ReplicaSetCondition",
+    fields: &[
+        o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICA_SET_SPEC: Struct = Struct {
+    name: "ReplicaSetSpec",
+    fields: &[
+        o("minReadySeconds", Int32), o("replicas", Int32), r("selector", Object(&LABEL_SELECTOR)),
+        o("template", Object(&POD_TEMPLATE_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICA_SET_STATUS: Struct = Struct {
+    name: "ReplicaSetStatus",
+    fields: &[
+        o("availableReplicas", Int32), o("conditions", List(&Object(&REPLICA_SET_CONDITION))),
+        o("fullyLabeledReplicas", Int32), o("observedGeneration", Int64), o("readyReplicas", Int32), r("replicas", Int32),
+        o("terminatingReplicas", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICATION_CONTROLLER: Struct = Struct {
+    name: "ReplicationController",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)),
+        o("spec", Object(&REPLICATION_CONTROLLER_SPEC)), o("status", Object(&REPLICATION_CONTROLLER_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICATION_CONTROLLER_CONDITION: Struct = Struct {
+    name: "ReplicationControllerCondition",
+    fields: &[
+        o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICATION_CONTROLLER_SPEC: Struct = Struct {
+    name: "ReplicationControllerSpec",
+    fields: &[
+        o("minReadySeconds", Int32), o("replicas", Int32), o("selector", Map(&Str)),
+        o("template", Object(&POD_TEMPLATE_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static REPLICATION_CONTROLLER_STATUS: Struct = Struct {
+    name: "ReplicationControllerStatus",
+    fields: &[
+        o("availableReplicas", Int32), o("conditions", List(&Object(&REPLICATION_CONTROLLER_CONDITION))),
+        o("fullyLabeledReplicas", Int32), o("observedGeneration", Int64), o("readyReplicas", Int32), r("replicas", Int32),
+    ],
+};
+
+#[rustfmt::skip]
 pub static RESOURCE_CLAIM: Struct = Struct {
     name: "ResourceClaim",
     fields: &[
@@ -928,6 +1216,30 @@ pub static RESOURCE_STATUS: Struct = Struct {
     name: "ResourceStatus",
     fields: &[
         r("name", Str), o("resources", List(&Object(&RESOURCE_HEALTH))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ROLLING_UPDATE_DAEMON_SET: Struct = Struct {
+    name: "RollingUpdateDaemonSet",
+    fields: &[
+        o("maxSurge", IntOrString), o("maxUnavailable", IntOrString),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ROLLING_UPDATE_DEPLOYMENT: Struct = Struct {
+    name: "RollingUpdateDeployment",
+    fields: &[
+        o("maxSurge", IntOrString), o("maxUnavailable", IntOrString),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ROLLING_UPDATE_STATEFUL_SET_STRATEGY: Struct = Struct {
+    name: "RollingUpdateStatefulSetStrategy",
+    fields: &[
+        o("maxUnavailable", IntOrString), o("partition", Int32),
     ],
 };
 
@@ -1027,11 +1339,91 @@ pub static SLEEP_ACTION: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static STATEFUL_SET: Struct = Struct {
+    name: "StatefulSet",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&STATEFUL_SET_SPEC)),
+        o("status", Object(&STATEFUL_SET_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STATEFUL_SET_CONDITION: Struct = Struct {
+    name: "StatefulSetCondition",
+    fields: &[
+        o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STATEFUL_SET_ORDINALS: Struct = Struct {
+    name: "StatefulSetOrdinals",
+    fields: &[
+        o("start", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY: Struct = Struct {
+    name: "StatefulSetPersistentVolumeClaimRetentionPolicy",
+    fields: &[
+        o("whenDeleted", Str), o("whenScaled", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STATEFUL_SET_SPEC: Struct = Struct {
+    name: "StatefulSetSpec",
+    fields: &[
+        o("minReadySeconds", Int32), o("ordinals", Object(&STATEFUL_SET_ORDINALS)),
+        o("persistentVolumeClaimRetentionPolicy", Object(&STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY)),
+        o("podManagementPolicy", Str), o("replicas", Int32), o("revisionHistoryLimit", Int32),
+        r("selector", Object(&LABEL_SELECTOR)), o("serviceName", Str), r("template", Object(&POD_TEMPLATE_SPEC)),
+        o("updateStrategy", Object(&STATEFUL_SET_UPDATE_STRATEGY)),
+        o("volumeClaimTemplates", List(&Object(&PERSISTENT_VOLUME_CLAIM))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STATEFUL_SET_STATUS: Struct = Struct {
+    name: "StatefulSetStatus",
+    fields: &[
+        o("availableReplicas", Int32), o("collisionCount", Int32), o("conditions", List(&Object(&STATEFUL_SET_CONDITION))),
+        o("currentReplicas", Int32), o("currentRevision", Str), o("observedGeneration", Int64), o("readyReplicas", Int32),
+        r("replicas", Int32), o("updateRevision", Str), o("updatedReplicas", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static STATEFUL_SET_UPDATE_STRATEGY: Struct = Struct {
+    name: "StatefulSetUpdateStrategy",
+    fields: &[
+        o("rollingUpdate", Object(&ROLLING_UPDATE_STATEFUL_SET_STRATEGY)), o("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static STORAGE_OS_VOLUME_SOURCE: Struct = Struct {
     name: "StorageOSVolumeSource",
     fields: &[
         o("fsType", Str), o("readOnly", Bool), o("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("volumeName", Str),
         o("volumeNamespace", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SUCCESS_POLICY: Struct = Struct {
+    name: "SuccessPolicy",
+    fields: &[
+        r("rules", List(&Object(&SUCCESS_POLICY_RULE))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SUCCESS_POLICY_RULE: Struct = Struct {
+    name: "SuccessPolicyRule",
+    fields: &[
+        o("succeededCount", Int32), o("succeededIndexes", Str),
     ],
 };
 
@@ -1082,6 +1474,14 @@ pub static TYPED_OBJECT_REFERENCE: Struct = Struct {
     name: "TypedObjectReference",
     fields: &[
         o("apiGroup", Str), r("kind", Str), r("name", Str), o("namespace", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static UNCOUNTED_TERMINATED_PODS: Struct = Struct {
+    name: "UncountedTerminatedPods",
+    fields: &[
+        o("failed", List(&Str)), o("succeeded", List(&Str)),
     ],
 };
 

@@ -30,7 +30,7 @@ pub use patching::PATCH_WITHOUT_TARGET;
 use super::check::{Accepted, AcceptedObject, Checked};
 use super::{Set, SetPod, SetWorkload};
 use podstead_artifact::{Artifact, Layers};
-use podstead_manifest::{ObjectKey, PatchesByObject, Problem};
+use podstead_manifest::{Ignored, ObjectKey, PatchesByObject, Problem};
 use podstead_pod::{Revision, Severity, SourceId};
 use serde::{Deserialize, Serialize};
 use share::Share;
@@ -219,6 +219,7 @@ impl UndeltaStore {
             set.problems.extend(losers.into_iter().map(|loser| duplicate(winner, loser)));
         }
         set.problems.extend(self.idle_patches());
+        set.problems.extend(Ignored::warnings(self.files.values().flat_map(|share| &share.ignored)));
         set
     }
 

@@ -3,7 +3,7 @@
 use super::{Judge, KeptFile};
 use crate::check::{Accepted, Checked};
 use podstead_artifact::FileContent;
-use podstead_manifest::{ObjectKey, Patch, PatchesByObject, Problem, Target, Touch};
+use podstead_manifest::{Ignored, ObjectKey, Patch, PatchesByObject, Problem, Target, Touch};
 use podstead_pod::Severity;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(super) struct Share {
     removed: Vec<ObjectKey>,
     /// Pairs of patches and objects that they are for.
     pub(super) touched: Vec<Touch>,
+    /// Objects in it of kinds that are not read.
+    pub(super) ignored: Vec<Ignored>,
     /// See [`KeptFile::changes`].
     pub(super) changes: BTreeSet<ObjectKey>,
     /// Some of what it gives is not what was read, because of a patch of another file: it has to be checked again in any case.
@@ -64,6 +66,7 @@ impl Share {
             broken_patches: Vec::new(),
             removed: Vec::new(),
             touched: Vec::new(),
+            ignored: Vec::new(),
             changes: file.changes,
             is_overridden: false,
         }
@@ -99,7 +102,8 @@ impl Share {
     }
 
     fn judged(content: FileContent, judged: Checked, kept: &[Accepted]) -> Self {
-        let Checked { accepted: mut objects, problems, broken, patches: given_patches, broken_patches, removed, touched } = judged;
+        let Checked { accepted: mut objects, problems, broken, patches: given_patches, broken_patches, removed, touched, ignored } =
+            judged;
         let clarity = if broken.contains(&None) { Clarity::Unclear } else { Clarity::Clear };
         let broken: BTreeSet<ObjectKey> = broken.into_iter().flatten().collect();
         let good: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key.clone()).collect();
@@ -122,6 +126,7 @@ impl Share {
             broken_patches,
             removed,
             touched,
+            ignored,
             changes: BTreeSet::new(),
             is_overridden: false,
         }

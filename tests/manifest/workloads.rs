@@ -1,0 +1,386 @@
+//! Workloads, and kinds beside them that are ignored or refused.
+
+use crate::support::{WEB, decode, keys, names};
+use podstead::manifest::{Decoded, Ignored, Object};
+use podstead::pod::Severity;
+use podstead::workload::object::{Workload, WorkloadKind};
+
+/// A guest book as the examples of Kubernetes have it: a Deployment and a Service for each part.
+const GUESTBOOK: &str = "apiVersion: v1
+kind: Service
+metadata:
+  name: redis-leader
+  labels: {app: redis, role: leader}
+spec:
+  ports:
+  - port: 6379
+    targetPort: 6379
+  selector: {app: redis, role: leader}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: redis-leader
+  labels: {app: redis, role: leader}
+spec:
+  replicas: 1
+  selector:
+    matchLabels: {app: redis}
+  template:
+    metadata:
+      labels: {app: redis, role: leader}
+    spec:
+      containers:
+      - name: leader
+        image: docker.io/redis:6.0.5
+        resources:
+          requests: {cpu: 100m, memory: 100Mi}
+        ports:
+        - containerPort: 6379
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: frontend
+spec:
+  type: LoadBalancer
+  ports: [{port: 80}]
+  selector: {app: guestbook}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: frontend
+spec:
+  replicas: 3
+  selector:
+    matchLabels: {app: guestbook, tier: frontend}
+  template:
+    metadata:
+      labels: {app: guestbook, tier: frontend}
+    spec:
+      containers:
+      - name: php-redis
+        image: us-docker.pkg.dev/google-samples/containers/gke/gb-frontend:v5
+        env:
+        - {name: GET_HOSTS_FROM, value: dns}
+        ports:
+        - containerPort: 80
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: redis-follower}
+spec:
+  replicas: 2
+  template:
+    metadata: {labels: {app: redis}}
+    spec: {containers: [{name: follower, image: redis, ports: [{containerPort: 6379}]}]}
+";
+
+/// The fields that podinfo's Deployment and autoscaler have.
+const PODINFO: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: podinfo
+spec:
+  minReadySeconds: 3
+  revisionHistoryLimit: 5
+  progressDeadlineSeconds: 60
+  strategy:
+    rollingUpdate:
+      maxUnavailable: 0
+    type: RollingUpdate
+  selector:
+    matchLabels: {app: podinfo}
+  template:
+    metadata:
+      annotations:
+        prometheus.io/scrape: \"true\"
+        prometheus.io/port: \"9797\"
+      labels: {app: podinfo}
+    spec:
+      serviceAccountName: webapp
+      containers:
+      - name: podinfod
+        image: ghcr.io/stefanprodan/podinfo:6.9.2
+        imagePullPolicy: IfNotPresent
+        ports:
+        - {name: http, containerPort: 9898, protocol: TCP}
+        command: [./podinfo, --port=9898]
+        livenessProbe:
+          exec: {command: [podcli, check, http, localhost:9898/healthz]}
+          initialDelaySeconds: 5
+          timeoutSeconds: 5
+        resources:
+          limits: {cpu: 2000m, memory: 512Mi}
+          requests: {cpu: 100m, memory: 64Mi}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: podinfo}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: podinfo}
+  minReplicas: 2
+  maxReplicas: 4
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: webapp}
+---
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [hpa.yaml, deployment.yaml]
+";
+
+/// The fields that the Deployments of the microservices demo have.
+const MICROSERVICE: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: emailservice
+  labels: {app: emailservice}
+spec:
+  selector:
+    matchLabels: {app: emailservice}
+  template:
+    metadata:
+      labels: {app: emailservice}
+    spec:
+      serviceAccountName: emailservice
+      terminationGracePeriodSeconds: 5
+      securityContext: {fsGroup: 1000, runAsGroup: 1000, runAsNonRoot: true, runAsUser: 1000}
+      containers:
+      - name: server
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities: {drop: [ALL]}
+          privileged: false
+          readOnlyRootFilesystem: true
+        image: emailservice
+        ports: [{containerPort: 8080}]
+        env:
+        - {name: PORT, value: \"8080\"}
+        readinessProbe: {periodSeconds: 5, grpc: {port: 8080}}
+        resources:
+          requests: {cpu: 100m, memory: 64Mi}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: emailservice}
+spec: {type: ClusterIP, selector: {app: emailservice}, ports: [{name: grpc, port: 5000, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: emailservice}
+";
+
+const BATCH: &str = "apiVersion: batch/v1
+kind: CronJob
+metadata: {name: dump}
+spec:
+  schedule: \"0 3 * * *\"
+  timeZone: Europe/Berlin
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      template:
+        spec:
+          restartPolicy: OnFailure
+          containers: [{name: dump, image: postgres:17}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: m, image: app}]}}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: postgres:17, volumeMounts: [{name: data, mountPath: /data}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: a, image: agent}]}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: old}
+spec:
+  selector: {matchLabels: {app: old}}
+  template: {metadata: {labels: {app: old}}, spec: {containers: [{name: a, image: old}]}}
+";
+
+fn kinds(decoded: &Decoded) -> Vec<WorkloadKind> {
+    let workloads = decoded.objects.iter().filter_map(|object| match &object.object {
+        Object::Workload(workload) => Some(workload.kind()),
+        Object::Pod(_) | Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
+    });
+    workloads.collect()
+}
+
+fn warnings(decoded: &Decoded) -> Vec<String> {
+    let warnings = Ignored::warnings(decoded.ignored.iter());
+    assert!(warnings.iter().all(|warning| warning.severity == Severity::Warning));
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+fn shown(decoded: &Decoded) -> Vec<String> {
+    decoded.problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn real_repositories_decode_with_warnings_only() {
+    let guestbook = decode("guestbook.yaml", GUESTBOOK);
+    assert_eq!((shown(&guestbook), guestbook.broken.len()), (vec![], 0));
+    assert_eq!(names(&guestbook), ["redis-leader", "frontend", "redis-follower"]);
+    assert_eq!(
+        warnings(&guestbook),
+        ["guestbook.yaml:2:7: warning[ignored-kind]: kind: ignored: 2 objects of kind Service: podstead does not implement \
+          Services yet: pods do not find each other by the name of a Service"]
+    );
+    let podinfo = decode("podinfo.yaml", PODINFO);
+    assert_eq!((shown(&podinfo), podinfo.broken.len(), kinds(&podinfo)), (vec![], 0, vec![WorkloadKind::Deployment]));
+    assert_eq!(warnings(&podinfo).len(), 3, "{:?}", warnings(&podinfo));
+    let demo = decode("demo.yaml", MICROSERVICE);
+    assert_eq!((shown(&demo), demo.broken.len(), kinds(&demo)), (vec![], 0, vec![WorkloadKind::Deployment]));
+    assert_eq!(warnings(&demo).len(), 2);
+}
+
+#[test]
+fn every_kind_of_workload_decodes() {
+    let decoded = decode("batch.yaml", BATCH);
+    assert_eq!((shown(&decoded), decoded.broken.len()), (vec![], 0));
+    let expected =
+        [WorkloadKind::CronJob, WorkloadKind::Job, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::ReplicaSet];
+    assert_eq!(kinds(&decoded), expected);
+    assert_eq!(decoded.objects[0].key.kind, "CronJob");
+    let place = decoded.objects[0].positions.position("spec.jobTemplate.spec.template.spec.containers[0].image").unwrap();
+    assert_eq!((place.line, place.column), (13, 44));
+    let Object::Workload(Workload::CronJob(cron_job)) = &decoded.objects[0].object else { panic!() };
+    assert_eq!(cron_job.spec.as_ref().unwrap().schedule, "0 3 * * *");
+}
+
+#[test]
+fn lists_hold_workloads_and_other_kinds() {
+    let template = "{metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: x}]}}";
+    let spec = format!("{{selector: {{matchLabels: {{a: b}}}}, template: {template}}}");
+    let typed =
+        decode("l.yaml", format!("apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {{name: a}}\n  spec: {spec}\n"));
+    assert_eq!((shown(&typed), names(&typed)), (vec![], vec!["a"]));
+    let mixed = decode(
+        "l.yaml",
+        format!(
+            "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: Service, metadata: {{name: s}}}}\n\
+             - {{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: d}}, spec: {spec}}}\n\
+             - {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: n}}}}\n"
+        ),
+    );
+    assert_eq!((names(&mixed), mixed.broken.len(), warnings(&mixed).len()), (vec!["d"], 0, 1));
+    assert_eq!(
+        shown(&mixed),
+        ["l.yaml:6:44: error[unsupported-kind]: items[2].kind: the kind \"NetworkPolicy\" of networking.k8s.io is not supported: \
+          the pods that it selects would be open (leave it out, or give the pods a network of their own)"]
+    );
+    let services = decode("l.yaml", "apiVersion: v1\nkind: ServiceList\nitems: [{metadata: {name: a}}, {metadata: {name: b}}]\n");
+    assert_eq!((services.problems.len(), services.broken.len()), (0, 0));
+    assert!(warnings(&services)[0].contains("2 objects of kind Service"), "{:?}", warnings(&services));
+    let wrong = decode("l.yaml", "apiVersion: v1\nkind: DeploymentList\nitems: []\n");
+    assert!(shown(&wrong)[0].contains("\"v1\" is not the version of a DeploymentList (write apps/v1)"), "{:?}", shown(&wrong));
+}
+
+#[test]
+fn mistakes_in_workloads_are_shown_at_their_fields() {
+    for (written, field, words) in [
+        ("replicas: 1", "replica: 1", "spec.replica: unknown field (did you mean \"replicas\"?)"),
+        ("replicas: 1", "replicas: one", "spec.replicas: expected a whole number, found the string \"one\""),
+        ("replicas: 1", "replicas: 1\n  replicas: 2", "spec.replicas: duplicate key \"replicas\", first in line"),
+        ("replicas: 1", "containers: []", "\"containers\" belongs under template.spec"),
+        (
+            "      containers:",
+            "      replicas: 2\n      containers:",
+            "spec.template.spec.replicas: unknown field (\"replicas\" belongs to spec",
+        ),
+        ("        image: d", "        imge: d", "spec.template.spec.containers[0].imge: unknown field (did you mean \"image\"?)"),
+        ("  selector:\n    matchLabels: {app: redis}\n", "", "spec.selector: is required"),
+    ] {
+        let text = GUESTBOOK.replacen(written, field, 1);
+        assert_ne!(text, GUESTBOOK, "{written}");
+        let decoded = decode("guestbook.yaml", &text);
+        assert!(shown(&decoded).iter().any(|shown| shown.contains(words)), "{words}: {:?}", shown(&decoded));
+        assert_eq!(keys(&decoded.broken), ["redis-leader"]);
+        assert_eq!(names(&decoded), ["frontend", "redis-follower"]);
+    }
+    let no_spec = decode("d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
+    assert_eq!(shown(&no_spec), ["d.yaml:1:1: error[required]: spec: is required (it has at least selector and template)"]);
+    let no_name = decode("d.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {}\nspec: {template: {}}\n");
+    assert_eq!(shown(&no_name), ["d.yaml:3:1: error[required]: metadata.name: is required (every Job needs a name)"]);
+}
+
+#[test]
+fn kinds_of_other_groups_are_ignored_or_refused() {
+    for (version, kind, refused) in [
+        ("rbac.authorization.k8s.io/v1", "Role", None),
+        ("policy/v1", "PodDisruptionBudget", None),
+        ("cert-manager.io/v1", "Certificate", None),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", None),
+        ("argoproj.io/v1alpha1", "Rollout", Some("write a Deployment")),
+        ("serving.knative.dev/v1", "Service", Some("write a Deployment")),
+        ("batch.volcano.sh/v1alpha1", "Job", Some("write a Deployment")),
+        ("apps.kruise.io/v1alpha1", "StatefulSet", Some("write a Deployment")),
+        ("helm.toolkit.fluxcd.io/v2", "HelmRelease", Some("render it")),
+        ("bitnami.com/v1alpha1", "SealedSecret", Some("SOPS")),
+        ("v1", "PersistentVolume", Some("hostPath")),
+        ("v1", "PodTemplate", Some("Deployment")),
+        ("v1", "Node", Some("state of a cluster")),
+        ("builtin", "PrefixTransformer", Some("kustomize build")),
+    ] {
+        let text = format!(
+            "{WEB}---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{a: 1}}\nconfigMapGenerator: []\n"
+        );
+        let decoded = decode("f.yaml", text);
+        assert_eq!(names(&decoded), ["web"], "{kind}");
+        assert_eq!(decoded.broken, [], "{kind} is no object of the file");
+        match refused {
+            Some(words) => assert!(shown(&decoded)[0].contains(words), "{:?}", shown(&decoded)),
+            None => assert_eq!((shown(&decoded).len(), warnings(&decoded).len()), (0, 1), "{kind}"),
+        }
+    }
+}
+
+#[test]
+fn kustomization_that_does_more_is_refused() {
+    let lists = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n";
+    assert_eq!((decode("k.yaml", lists).problems.len(), decode("k.yaml", lists).ignored.len()), (0, 1));
+    let more = decode("k.yaml", format!("{lists}namePrefix: x-\n"));
+    assert!(shown(&more)[0].contains("kustomize build"), "{:?}", shown(&more));
+    assert_eq!(more.ignored, []);
+}
+
+#[test]
+fn kind_of_another_group_without_its_row_is_refused() {
+    let text = WEB.replace("apiVersion: v1", "apiVersion: example.com/v1");
+    let decoded = decode("p.yaml", text);
+    assert!(shown(&decoded)[0].contains("\"example.com/v1\" is not the version of a Pod (write v1)"), "{:?}", shown(&decoded));
+    assert_eq!(keys(&decoded.broken), ["web"]);
+}
+
+#[test]
+fn warnings_of_files_are_counted_together() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\n";
+    let (one, two) = (decode("b.yaml", role), decode("a.yaml", format!("{role}---\n{role}")));
+    let warnings = Ignored::warnings(one.ignored.iter().chain(&two.ignored));
+    let shown: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let expected =
+        "a.yaml:2:7: warning[ignored-kind]: kind: ignored: 3 objects of kind Role: there is no API server that pods could ask";
+    assert_eq!(shown, [expected]);
+}
