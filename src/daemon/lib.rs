@@ -9,7 +9,7 @@ pub mod node;
 mod roster;
 mod sources;
 mod upstream;
-mod workloads;
+pub mod workloads;
 
 use anyhow::Context as _;
 use podstead_config::last_valid::Loaded;

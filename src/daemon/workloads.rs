@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The host as workloads select it: the labels of the configuration, and those that a kubelet gives its node.
-pub(super) fn host(config: &Config, labels: &BTreeMap<String, String>) -> Host {
+pub fn host(config: &Config, labels: &BTreeMap<String, String>) -> Host {
     let name = config.node_name.to_string();
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -17,6 +17,7 @@ mod memory;
 mod memory_file;
 mod observations;
 pub mod plan;
+pub mod preview;
 mod shown;
 pub mod task;
 

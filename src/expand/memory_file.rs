@@ -68,8 +68,17 @@ pub(crate) fn write(paths: &Paths, changes: &[Change]) -> io::Result<()> {
     Ok(())
 }
 
+/// What becomes of a damaged file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    /// It is renamed and reported.
+    SetAside,
+    /// It stays as it is.
+    Leave,
+}
+
 /// Reads all files.
-pub(crate) fn read(paths: &Paths) -> io::Result<Memories> {
+pub(crate) fn read(paths: &Paths, damaged: Damaged) -> io::Result<Memories> {
     let mut memories = Memories::default();
     for key in keys(&paths.workloads())? {
         let path = file(&paths.workloads(), &key);
@@ -82,8 +91,10 @@ pub(crate) fn read(paths: &Paths) -> io::Result<Memories> {
                 memories.read.insert(key, memory);
             }
             Err(error) => {
-                tracing::error!(file = %path.display(), %error, "memory of a workload is damaged and was set aside");
-                set_aside(&path);
+                if damaged == Damaged::SetAside {
+                    tracing::error!(file = %path.display(), %error, "memory of a workload is damaged and was set aside");
+                    set_aside(&path);
+                }
                 memories.lost.insert(key);
             }
         }
@@ -237,16 +248,16 @@ mod tests {
     fn memory_survives_and_is_forgotten() {
         let root = tempfile::tempdir().unwrap();
         let paths = paths(root.path());
-        assert!(read(&paths).unwrap().read.is_empty());
+        assert!(read(&paths, Damaged::SetAside).unwrap().read.is_empty());
         let boot = JobBoot { last_failure: Some(Moment::after_boot(Duration::from_secs(7))), ..JobBoot::default() };
         write(&paths, &[change("a", Some(&boot)), change("b", None)]).unwrap();
-        let found = read(&paths).unwrap();
+        let found = read(&paths, Damaged::SetAside).unwrap();
         assert_eq!(found.read.keys().cloned().collect::<Vec<_>>(), [key("a"), key("b")]);
         assert_eq!(found.read[&key("a")].boot(), Some(&boot));
         let forget = [Change { key: key("a"), content: None, boot: None }];
         write(&paths, &forget).unwrap();
         write(&paths, &forget).unwrap();
-        assert_eq!(read(&paths).unwrap().read.into_keys().collect::<Vec<_>>(), [key("b")]);
+        assert_eq!(read(&paths, Damaged::SetAside).unwrap().read.into_keys().collect::<Vec<_>>(), [key("b")]);
     }
 
     #[test]
@@ -260,10 +271,10 @@ mod tests {
         for damaged in [&flipped[..], &intact[..intact.len() - 1], b"", b"{}\n", &other_version] {
             write(&paths, &[change("a", None), change("b", None)]).unwrap();
             fs::write(file(&paths.workloads(), &key("a")), damaged).unwrap();
-            let found = read(&paths).unwrap();
+            let found = read(&paths, Damaged::SetAside).unwrap();
             assert_eq!(found.lost.into_iter().collect::<Vec<_>>(), [key("a")]);
             assert_eq!(found.read.into_keys().collect::<Vec<_>>(), [key("b")]);
-            assert!(read(&paths).unwrap().lost.is_empty(), "it is reported once");
+            assert!(read(&paths, Damaged::SetAside).unwrap().lost.is_empty(), "it is reported once");
         }
     }
 
@@ -274,6 +285,6 @@ mod tests {
         let paths = paths(root.path());
         let name = "a".repeat(253);
         write(&paths, &[change(&name, None)]).unwrap();
-        assert_eq!(read(&paths).unwrap().read.into_keys().collect::<Vec<_>>(), [key(&name)]);
+        assert_eq!(read(&paths, Damaged::SetAside).unwrap().read.into_keys().collect::<Vec<_>>(), [key(&name)]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::handle::{ExpandHandle, Request, RunNowError};
 use crate::images::{TemplateImages, Warmed, Warming};
 use crate::memory::{KindMemory, Memories, Memory};
-use crate::memory_file::{self, Change};
+use crate::memory_file::{self, Change, Damaged};
 use crate::observations::{Clocks, Observations};
 use crate::plan::{Conflict, EventOf, Expander, Expansion, KnownPod, Now};
 use crate::shown::WorkloadSink;
@@ -33,7 +33,7 @@ const WRITE_PAUSE: Duration = Duration::from_secs(5);
 /// The kernel does not report that a clock was synchronised without a step: it is asked, for as long as that is waited for (W78).
 const SYNC_PERIOD: Duration = Duration::from_secs(10);
 /// No correct clock is before this podstead was made (W77).
-const BUILT: Timestamp = Timestamp::constant(1_790_000_000, 0);
+pub(crate) const BUILT: Timestamp = Timestamp::constant(1_790_000_000, 0);
 
 /// Connections of the task.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ type Answer = (oneshot::Sender<Result<String, RunNowError>>, Result<String, RunN
 impl ExpandTask {
     /// The task and the handle to it. Memory is read from disk; `known` are the pods of workloads of which records exist.
     pub fn new(sources: Sharing, host: Host, known: Vec<KnownPod>, links: ExpandLinks) -> io::Result<(Self, ExpandHandle)> {
-        let memories = memory_file::read(&links.paths).unwrap_or_else(|error| {
+        let memories = memory_file::read(&links.paths, Damaged::SetAside).unwrap_or_else(|error| {
             tracing::error!(error = %error_chain(&error), "cannot read the memory of workloads");
             Memories::default()
         });

@@ -282,3 +282,24 @@ fn cron_job_runs_in_each_minute_across_a_restart() {
     let both = succeeded(&host, 2);
     assert!(names(&first).is_subset(&names(&both)), "{:?}", names(&both));
 }
+
+#[test]
+fn plan_shows_the_end_of_a_rollout() {
+    let host = TestHost::start();
+    host.write_manifest("web.yaml", &deployment(2, "one", ""));
+    let first = wait_ready(&host, 2, "one");
+    let plan = |marker: &str| {
+        let edited = host.path("edited");
+        std::fs::create_dir_all(&edited).unwrap();
+        std::fs::write(edited.join("web.yaml"), deployment(2, marker, "")).unwrap();
+        let config = host.path("config.yaml");
+        let output = host.cli(&["--config", config.to_str().unwrap(), "plan", edited.to_str().unwrap()]);
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let same = plan("one");
+    assert!(same.ends_with("0 to create, 0 to update, 0 to recreate, 0 to remove, 2 unchanged\n"), "{same}");
+    let rollout = plan("two");
+    assert!(rollout.ends_with("2 to create, 0 to update, 0 to recreate, 2 to remove, 0 unchanged\n"), "{rollout}");
+    assert!(names(&first).iter().all(|name| rollout.contains(&format!("- remove pod default/{name}"))), "{rollout}");
+    assert_eq!(uids(&wait_ready(&host, 2, "one")), uids(&first), "nothing was changed");
+}

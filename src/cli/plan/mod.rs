@@ -15,6 +15,8 @@ use host::HostPod;
 use jiff::Timestamp;
 use podstead_config::{Config, SourceConfig, age_keys, sharing};
 use podstead_daemon::node;
+use podstead_expand::KnownPod;
+use podstead_expand::preview::{PodState, Preview};
 use podstead_mux::{Applied, Merge};
 use podstead_pod::objects::{FingerprintKey, Objects};
 use podstead_pod::{DesiredPod, PodUid, Revision, Severity};
@@ -96,7 +98,8 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<(Vec<PodChange>, Vec<St
     let now = clock.now();
     let pods = host::pods(&config.paths).context("read the pods of this host")?;
     let source = set.source.clone();
-    let mut merge = merge(&pods, config, now.wall)?;
+    let mut workloads = workloads(&pods, config)?;
+    let mut merge = merge(&pods, config, &mut workloads, now.wall)?;
     let context = |objects: &Arc<Objects>| DefinitionContext {
         pids_limit: config.pod_pids_limit,
         objects: Arc::clone(objects),
@@ -105,7 +108,11 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<(Vec<PodChange>, Vec<St
         facts: node::facts(config),
     };
     let before = context(merge.objects());
-    let Applied { conflicts, object_conflicts, .. } = merge.apply(set, now.wall, &mut PodUid::random);
+    let mut applied = Applied::default();
+    for set in workloads.apply(set) {
+        applied = merge.apply(set, now.wall, &mut PodUid::random);
+    }
+    let Applied { conflicts, object_conflicts, .. } = applied;
     let of_pods = conflicts.iter().filter(|conflict| conflict.loser.source == source).map(ToString::to_string);
     let of_objects = object_conflicts.iter().filter(|conflict| conflict.loser == source).map(ToString::to_string);
     let conflicts = of_pods.chain(of_objects).collect();
@@ -129,8 +136,26 @@ fn forecast(set: Set, config: &Config) -> anyhow::Result<(Vec<PodChange>, Vec<St
     Ok((changes, conflicts))
 }
 
+/// The workloads of this host, from their memory.
+fn workloads(pods: &[HostPod], config: &Config) -> anyhow::Result<Preview> {
+    let known = pods.iter().filter_map(|pod| {
+        let desired = &pod.record.desired;
+        let owner = podstead_expand::owner(&desired.pod, &desired.full_name.namespace)?;
+        let state = match &pod.record.result {
+            None => PodState::Running,
+            Some(result) if result.succeeded => PodState::Succeeded,
+            Some(_) => PodState::Failed,
+        };
+        let (uid, name) = (desired.uid.clone(), desired.full_name.name.clone());
+        Some((KnownPod { uid, owner, name, is_terminating: false }, state))
+    });
+    let host = podstead_daemon::workloads::host(config, &config.labels);
+    let preview = Preview::new(&config.paths, sharing(&config.sources), host, config.admit_context(), known.collect());
+    preview.context("read the memory of workloads")
+}
+
 /// All that is wanted, with the sources as they were last accepted.
-fn merge(pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Merge> {
+fn merge(pods: &[HostPod], config: &Config, workloads: &mut Preview, now: Timestamp) -> anyhow::Result<Merge> {
     let mut merge = Merge::new(sharing(&config.sources), pods.iter().map(|pod| pod.record.desired.clone()).collect());
     let mut new_uid = PodUid::random;
     for source in &config.sources {
@@ -140,7 +165,9 @@ fn merge(pods: &[HostPod], config: &Config, now: Timestamp) -> anyhow::Result<Me
             Some(record) => (UndeltaStore::restore(relocate(record.files, source.allow.as_deref())), record.stamp.revision),
             None => (UndeltaStore::default(), Revision(String::new())),
         };
-        merge.apply(store.set(id, &revision), now, &mut new_uid);
+        for set in workloads.apply(store.set(id, &revision)) {
+            merge.apply(set, now, &mut new_uid);
+        }
     }
     Ok(merge)
 }
