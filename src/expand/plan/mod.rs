@@ -5,6 +5,8 @@
 
 mod canonical;
 mod evaluate;
+#[cfg(test)]
+mod properties;
 mod show;
 #[cfg(test)]
 mod tests;

@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::time::Duration;
 
-struct Bench {
-    expander: Expander,
+pub(super) struct Bench {
+    pub(super) expander: Expander,
     /// The files on disk.
-    disk: BTreeMap<ObjectKey, Memory>,
+    pub(super) disk: BTreeMap<ObjectKey, Memory>,
     /// Pods of the last SETs that exist, by UID.
-    pods: BTreeMap<PodUid, (ObjectKey, ObservedPod)>,
+    pub(super) pods: BTreeMap<PodUid, (ObjectKey, ObservedPod)>,
     next_uid: Cell<u32>,
-    seconds: u64,
-    wall: Timestamp,
-    sent: BTreeMap<SourceId, Vec<String>>,
-    events: Vec<String>,
+    pub(super) seconds: u64,
+    pub(super) wall: Timestamp,
+    pub(super) sent: BTreeMap<SourceId, Vec<String>>,
+    pub(super) events: Vec<String>,
     warm: Vec<Warm>,
     /// Images are in the image store.
     has_images: bool,
 }
 
-fn source(name: &str) -> SourceId {
+pub(super) fn source(name: &str) -> SourceId {
     SourceId::new(name)
 }
 
@@ -38,12 +38,12 @@ fn sharing(sources: &[&str]) -> Sharing {
     Sharing::new(sources.iter().map(source).collect())
 }
 
-fn key(kind: &str, name: &str) -> ObjectKey {
+pub(super) fn key(kind: &str, name: &str) -> ObjectKey {
     ObjectKey { kind: kind.into(), namespace: "default".into(), name: name.into() }
 }
 
 /// A SET with these workloads.
-fn set(name: &str, workloads: &[Workload]) -> Set {
+pub(super) fn set(name: &str, workloads: &[Workload]) -> Set {
     let origin = || Origin { file: "web.yaml".into(), position: Position { line: 1, column: 1 } };
     let workloads = workloads.iter().map(|workload| {
         let name = workload.metadata().name.clone().unwrap();
@@ -73,7 +73,7 @@ fn template(image: &str, restart_policy: Option<&str>) -> Value {
     template
 }
 
-fn deployment(name: &str, replicas: u32, image: &str) -> Workload {
+pub(super) fn deployment(name: &str, replicas: u32, image: &str) -> Workload {
     let object = json!({
         "metadata": {"name": name},
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template(image, None)},
@@ -81,7 +81,7 @@ fn deployment(name: &str, replicas: u32, image: &str) -> Workload {
     Workload::Deployment(serde_json::from_value(object).unwrap())
 }
 
-fn stateful_set(name: &str, replicas: u32) -> Workload {
+pub(super) fn stateful_set(name: &str, replicas: u32) -> Workload {
     let object = json!({
         "metadata": {"name": name},
         "spec": {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": {"app": "web"}},
@@ -91,12 +91,12 @@ fn stateful_set(name: &str, replicas: u32) -> Workload {
     Workload::StatefulSet(serde_json::from_value(object).unwrap())
 }
 
-fn job(name: &str) -> Workload {
+pub(super) fn job(name: &str) -> Workload {
     let object = json!({"metadata": {"name": name}, "spec": {"template": template("job:1", Some("Never"))}});
     Workload::Job(serde_json::from_value(object).unwrap())
 }
 
-fn cron_job(name: &str, schedule: &str) -> Workload {
+pub(super) fn cron_job(name: &str, schedule: &str) -> Workload {
     let object = json!({
         "metadata": {"name": name},
         "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template("job:1", Some("Never"))}}},
@@ -105,7 +105,7 @@ fn cron_job(name: &str, schedule: &str) -> Workload {
 }
 
 impl Bench {
-    fn new(sources: &[&str]) -> Self {
+    pub(super) fn new(sources: &[&str]) -> Self {
         let host = Host { name: "till-7".into(), labels: BTreeMap::new() };
         let admit = AdmitContext::new(NodeName::new("till-7"));
         Self {
@@ -123,7 +123,7 @@ impl Bench {
     }
 
     /// The daemon ends and another one starts, after a reboot or without: the disk and the pods are what they were.
-    fn restart(&mut self, sources: &[&str]) {
+    pub(super) fn restart(&mut self, sources: &[&str]) {
         let known = self.pods.iter().map(|(uid, (owner, pod))| KnownPod {
             uid: uid.clone(),
             owner: owner.clone(),
@@ -142,24 +142,28 @@ impl Bench {
         format!("uid-{}", self.next_uid.get())
     }
 
+    /// Plans once, without acting on it.
+    fn plan_once(&mut self) -> Expansion {
+        let clocks = cron::Clocks {
+            wall: self.wall,
+            moment: Moment::after_boot(Duration::from_secs(self.seconds)),
+            boot_id: "boot".into(),
+            synchronised: Some(true),
+            built: "2026-01-01T00:00:00Z".parse().unwrap(),
+            wait_for_sync: cron::WAIT_FOR_SYNC,
+        };
+        let next_uid = &self.next_uid;
+        let uid = || {
+            next_uid.set(next_uid.get() + 1);
+            format!("uid-{}", next_uid.get())
+        };
+        self.expander.plan(&Now { clocks, zones: jiff::tz::db(), fresh_uid: &uid })
+    }
+
     /// Plans; the disk and the host follow: wanted pods exist, others are being stopped.
-    fn plan(&mut self) -> Expansion {
+    pub(super) fn plan(&mut self) -> Expansion {
         loop {
-            let clocks = cron::Clocks {
-                wall: self.wall,
-                moment: Moment::after_boot(Duration::from_secs(self.seconds)),
-                boot_id: "boot".into(),
-                synchronised: Some(true),
-                built: "2026-01-01T00:00:00Z".parse().unwrap(),
-                wait_for_sync: cron::WAIT_FOR_SYNC,
-            };
-            let next_uid = &self.next_uid;
-            let uid = || {
-                next_uid.set(next_uid.get() + 1);
-                format!("uid-{}", next_uid.get())
-            };
-            let now = Now { clocks, zones: jiff::tz::db(), fresh_uid: &uid };
-            let expansion = self.expander.plan(&now);
+            let expansion = self.plan_once();
             self.follow(&expansion);
             if !self.has_images || expansion.warm.is_empty() {
                 return expansion;
@@ -171,13 +175,23 @@ impl Bench {
         }
     }
 
-    fn follow(&mut self, expansion: &Expansion) {
-        for Change { key, content, boot: _ } in &expansion.changes {
+    /// Plans and loses power when some of the changes are on disk, before anybody else hears of the plan.
+    pub(super) fn lose_power_in_plan(&mut self, written: usize) {
+        let expansion = self.plan_once();
+        self.write(&expansion.changes[..written.min(expansion.changes.len())]);
+    }
+
+    fn write(&mut self, changes: &[Change]) {
+        for Change { key, content, boot: _ } in changes {
             match content {
                 Some(content) => self.disk.insert(key.clone(), serde_json::from_slice(content).unwrap()),
                 None => self.disk.remove(key),
             };
         }
+    }
+
+    fn follow(&mut self, expansion: &Expansion) {
+        self.write(&expansion.changes);
         self.events.extend(expansion.events.iter().map(|event| event.event.reason.to_owned()));
         self.warm.clone_from(&expansion.warm);
         for set in &expansion.sets {
@@ -214,14 +228,14 @@ impl Bench {
     }
 
     /// Changes what is observed of all pods.
-    fn change(&mut self, change: impl Fn(&mut ObservedPod)) {
+    pub(super) fn change(&mut self, change: impl Fn(&mut ObservedPod)) {
         for (uid, (owner, mut pod)) in self.pods.clone() {
             change(&mut pod);
             self.see(uid, owner, pod);
         }
     }
 
-    fn make_ready(&mut self) {
+    pub(super) fn make_ready(&mut self) {
         let now = Moment::after_boot(Duration::from_secs(self.seconds));
         self.change(|pod| {
             if pod.is_active() {
@@ -231,7 +245,7 @@ impl Bench {
         });
     }
 
-    fn finish_stops(&mut self) {
+    pub(super) fn finish_stops(&mut self) {
         let gone: Vec<PodUid> = self.pods.iter().filter(|(_, (_, pod))| pod.is_terminating).map(|(uid, _)| uid.clone()).collect();
         for uid in gone {
             self.pods.remove(&uid);
@@ -240,7 +254,7 @@ impl Bench {
     }
 
     /// Lets everything come to rest.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for _ in 0..50 {
             self.plan();
             self.make_ready();
@@ -250,7 +264,7 @@ impl Bench {
         self.plan();
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.sent.values().flatten().cloned().collect();
         names.sort();
         names
