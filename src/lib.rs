@@ -21,7 +21,8 @@
 //! * [`source`] fetches bytes and says what *revision* they are; it never interprets them. [`trust`] says who signed them.
 //! * [`manifest`] turns bytes into strict, typed objects with positions; [`pod`] knows everything about a Pod that can be
 //!   known without a host: defaults, validation, identity, hashes, environment, resource formulas.
-//! * [`workload`] decides what Deployments, StatefulSets, DaemonSets, Jobs and CronJobs want; sources do not deliver them yet.
+//! * [`workload`] decides what Deployments, StatefulSets, DaemonSets, Jobs and CronJobs want; [`expand`] gives it memory, observations and
+//!   the time, and adds the pods to the SETs on their way from [`store`] to [`mux`].
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.
 //! * [`mux`] compares each SET with what it knew and emits the operations of the kubelet's `PodConfig`.
 //! * [`sync`] is the loop: it owns the pod workers and feeds them.
