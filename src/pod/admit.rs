@@ -7,8 +7,9 @@ use super::host_files::DEFAULT_CLUSTER_DOMAIN;
 use super::identity::STAMPED_ANNOTATIONS;
 use super::security::AllowedSysctls;
 use super::{NodeName, Pod, defaults, support, validate};
-use k8s_openapi::api::core::v1::{PodStatus, Toleration};
+use k8s_openapi::api::core::v1::{PodStatus, PodTemplateSpec, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
 /// Facts about the host for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +46,8 @@ pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
     let mut pod = pod;
     defaults::apply(&mut pod);
     own_metadata(&mut pod.metadata);
-    validate::pod(&pod, context, &mut problems);
+    let full_name = static_pod_name(text(&pod.metadata.name), &context.node);
+    validate::pod(&pod, &full_name, context, &mut problems);
     bind(&mut pod, &context.node);
     let accepted = !problems.refuse();
     Admitted { pod: accepted.then_some(pod), problems: problems.into_vec() }
@@ -56,13 +58,40 @@ pub fn static_pod_name(name: &str, node: &NodeName) -> String {
     format!("{name}-{}", node.as_str().to_lowercase())
 }
 
+/// Lists all problems of the template of a workload's pods, with fields as in a Pod. `name` is the longest name that one of the pods gets,
+/// and `namespace` theirs: the template's own have no meaning.
+pub fn judge_template(template: &PodTemplateSpec, name: &str, namespace: &str, context: &AdmitContext) -> Vec<FieldProblem> {
+    let mut problems = Problems::default();
+    let metadata = template.metadata.clone().unwrap_or_default();
+    let mut pod = Pod { metadata, spec: template.spec.clone(), status: None };
+    support::judge_template(&pod, context, &mut problems);
+    defaults::apply(&mut pod);
+    own_metadata(&mut pod.metadata);
+    pod.metadata = ObjectMeta { name: Some(name.to_owned()), namespace: Some(namespace.to_owned()), uid: None, ..pod.metadata };
+    validate::pod(&pod, name, context, &mut problems);
+    problems.into_vec()
+}
+
+/// Lists all problems of a workload apart from those of its template and those that only its kind has: fields without an effect, and names,
+/// labels and annotations. `object` is the whole workload as JSON.
+pub fn judge_workload(kind: &'static str, object: &Value, metadata: &ObjectMeta) -> Vec<FieldProblem> {
+    let mut problems = Problems::default();
+    support::judge_workload(kind, object, &mut problems);
+    validate::metadata::of_object(metadata, &metadata_path(), &mut problems);
+    problems.into_vec()
+}
+
+/// Removes the annotations that podstead itself sets on pods (kubelet rule A19).
+pub fn remove_stamped_annotations(metadata: &mut ObjectMeta) {
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.retain(|key, _| !STAMPED_ANNOTATIONS.contains(&key.as_str()));
+    }
+}
+
 /// Keeps what an author may say about the object.
 fn own_metadata(metadata: &mut ObjectMeta) {
+    remove_stamped_annotations(metadata);
     let ObjectMeta { name, namespace, labels, annotations, uid, .. } = std::mem::take(metadata);
-    let annotations = annotations.map(|mut annotations| {
-        annotations.retain(|key, _| !STAMPED_ANNOTATIONS.contains(&key.as_str()));
-        annotations
-    });
     let namespace = Some(namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned()));
     let uid = uid.filter(|uid| !uid.is_empty());
     *metadata = ObjectMeta { name, namespace, labels, annotations, uid, ..ObjectMeta::default() };
