@@ -24,7 +24,7 @@ const RUN: &str = "29384720";
 /// Checks a workload; `None` when a problem is an error. What a server writes is left out, and so are annotations that podstead sets.
 pub(super) fn admit(mut workload: Workload, context: &AdmitContext) -> (Option<Workload>, Vec<FieldProblem>) {
     let mut problems = judge_workload(workload.kind().as_str(), &workload.to_json(), workload.metadata());
-    problems.extend(validate::workload(&workload, jiff::tz::db()).into_iter().map(refused));
+    problems.extend(validate::workload(&workload.clone().with_defaults(), jiff::tz::db()).into_iter().map(refused));
     problems.extend(of_template(&workload, context));
     problems.extend(of_claims(&workload));
     problems.extend(exclusive_pods(&workload));
