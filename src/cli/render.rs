@@ -22,8 +22,10 @@ use std::sync::Arc;
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all manifests are valid, 1 a manifest is rejected or none was found, 2 invalid arguments.\n\
-                        Values of Secrets are not printed.")]
+#[command(
+    after_help = "Exit codes: 0 all manifests are valid (warnings count with --strict only), 1 a manifest is rejected or none was found, 2 invalid arguments.\n\
+                        Values of Secrets are not printed."
+)]
 pub(super) struct RenderArgs {
     /// Manifest file or directory; variables in this path are replaced as in the configuration
     #[arg(value_name = "PATH")]
@@ -43,6 +45,9 @@ pub(super) struct RenderArgs {
     /// Layers of the host: directories or files below PATH, the most general one first; variables in these paths are replaced
     #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "source")]
     layers: Vec<String>,
+    /// Exit with 1 for warnings as well, such as those about objects that are ignored
+    #[arg(long)]
+    strict: bool,
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     output: Format,
@@ -93,7 +98,7 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
         }
         Format::Github => github(&mut out, &problems)?,
     }
-    let is_refused = |problem: &Problem| problem.severity == Severity::Error;
+    let is_refused = |problem: &Problem| args.strict || problem.severity == Severity::Error;
     Ok(if problems.iter().any(is_refused) { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
 

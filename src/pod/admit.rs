@@ -7,8 +7,9 @@ use super::host_files::DEFAULT_CLUSTER_DOMAIN;
 use super::identity::STAMPED_ANNOTATIONS;
 use super::security::AllowedSysctls;
 use super::{NodeName, Pod, defaults, support, validate};
-use k8s_openapi::api::core::v1::{PodStatus, Toleration};
+use k8s_openapi::api::core::v1::{PodStatus, PodTemplateSpec, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
 /// Facts about the host for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,37 +41,30 @@ pub struct Admitted {
 /// Judges a Pod as decoded from a manifest. A UID that it has it keeps (kubelet rule A18). `kubernetes.io/config.*` annotations are left
 /// for the mux to stamp; what the manifest says in them is dropped, as is all in metadata and status that only a server writes.
 pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
-    admit_as(pod, context, Naming::OfManifest)
+    let full_name = static_pod_name(text(&pod.metadata.name), &context.node);
+    admit_as(pod, full_name, context)
 }
 
 /// Judges a Pod that a workload asks for. It keeps its owner references and has the name that it is given: the name of the host is not added,
 /// since names of such pods end in numbers that programs read (rule W8 in `docs/contributing/workload-rules.md`).
 pub fn admit_owned(pod: Pod, context: &AdmitContext) -> Admitted {
     let owners = pod.metadata.owner_references.clone();
-    let mut admitted = admit_as(pod, context, Naming::OfWorkload);
+    let full_name = text(&pod.metadata.name).to_owned();
+    let mut admitted = admit_as(pod, full_name, context);
     if let Some(pod) = &mut admitted.pod {
         pod.metadata.owner_references = owners;
     }
     admitted
 }
 
-/// The origin of a pod's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Naming {
-    /// An author wrote it, maybe for several hosts.
-    OfManifest,
-    /// A workload of this host made it.
-    OfWorkload,
-}
-
-fn admit_as(pod: Pod, context: &AdmitContext, naming: Naming) -> Admitted {
+fn admit_as(pod: Pod, full_name: String, context: &AdmitContext) -> Admitted {
     let mut problems = Problems::default();
     support::judge(&pod, context, &mut problems);
     let mut pod = pod;
     defaults::apply(&mut pod);
     own_metadata(&mut pod.metadata);
-    validate::pod(&pod, context, &mut problems);
-    bind(&mut pod, &context.node, naming);
+    validate::pod(&pod, &full_name, context, &mut problems);
+    bind(&mut pod, full_name, &context.node);
     let accepted = !problems.refuse();
     Admitted { pod: accepted.then_some(pod), problems: problems.into_vec() }
 }
@@ -80,24 +74,48 @@ pub fn static_pod_name(name: &str, node: &NodeName) -> String {
     format!("{name}-{}", node.as_str().to_lowercase())
 }
 
+/// Lists all problems of the template of a workload's pods, with fields as in a Pod. `name` is the longest name that one of the pods gets,
+/// and `namespace` theirs: the template's own have no meaning.
+pub fn judge_template(template: &PodTemplateSpec, name: &str, namespace: &str, context: &AdmitContext) -> Vec<FieldProblem> {
+    let mut problems = Problems::default();
+    let metadata = template.metadata.clone().unwrap_or_default();
+    let mut pod = Pod { metadata, spec: template.spec.clone(), status: None };
+    support::judge_template(&pod, context, &mut problems);
+    defaults::apply(&mut pod);
+    own_metadata(&mut pod.metadata);
+    pod.metadata = ObjectMeta { name: Some(name.to_owned()), namespace: Some(namespace.to_owned()), uid: None, ..pod.metadata };
+    validate::pod(&pod, name, context, &mut problems);
+    problems.into_vec()
+}
+
+/// Lists all problems of a workload apart from those of its template and those that only its kind has: fields without an effect, and names,
+/// labels and annotations. `object` is the whole workload as JSON.
+pub fn judge_workload(kind: &'static str, object: &Value, metadata: &ObjectMeta) -> Vec<FieldProblem> {
+    let mut problems = Problems::default();
+    support::judge_workload(kind, object, &mut problems);
+    validate::metadata::of_object(metadata, &metadata_path(), &mut problems);
+    problems.into_vec()
+}
+
+/// Removes the annotations that podstead itself sets on pods (kubelet rule A19).
+pub fn remove_stamped_annotations(metadata: &mut ObjectMeta) {
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.retain(|key, _| !STAMPED_ANNOTATIONS.contains(&key.as_str()));
+    }
+}
+
 /// Keeps what an author may say about the object.
 fn own_metadata(metadata: &mut ObjectMeta) {
+    remove_stamped_annotations(metadata);
     let ObjectMeta { name, namespace, labels, annotations, uid, .. } = std::mem::take(metadata);
-    let annotations = annotations.map(|mut annotations| {
-        annotations.retain(|key, _| !STAMPED_ANNOTATIONS.contains(&key.as_str()));
-        annotations
-    });
     let namespace = Some(namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned()));
     let uid = uid.filter(|uid| !uid.is_empty());
     *metadata = ObjectMeta { name, namespace, labels, annotations, uid, ..ObjectMeta::default() };
 }
 
 /// Makes it a static pod of this node.
-fn bind(pod: &mut Pod, node: &NodeName, naming: Naming) {
-    match naming {
-        Naming::OfManifest => pod.metadata.name = Some(static_pod_name(text(&pod.metadata.name), node)),
-        Naming::OfWorkload => {}
-    }
+fn bind(pod: &mut Pod, full_name: String, node: &NodeName) {
+    pod.metadata.name = Some(full_name);
     pod.status = Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() });
     if let Some(spec) = &mut pod.spec {
         spec.node_name = Some(node.to_string());

@@ -6,7 +6,7 @@ use crate::objects::{Object, ObjectKind, ObjectName, Objects, SourceView};
 use crate::sharing::{Share, SharedNames, Sharing, SharingSource};
 use std::sync::{Arc, LazyLock};
 
-pub use crate::support::fields_with_effect;
+pub use crate::support::{fields_with_effect, workload_fields_with_effect};
 
 /// The view of pods of the first source.
 pub fn seen(objects: &Objects) -> SourceView<'_> {

@@ -2,7 +2,7 @@
 //!
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
-use super::policy;
+use super::{policy, workloads};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use podstead_artifact::Layers;
 use podstead_manifest::sops::Opening;
@@ -117,11 +117,19 @@ impl CheckContext {
 
     /// A workload is refused where its pods would be.
     fn refusals_of_workload(&self, key: &ObjectKey, workload: &Workload, rules: Rules) -> Vec<FieldProblem> {
-        let Some(template) = workload.template() else { return Vec::new() };
-        let pod = Pod { metadata: template.metadata.clone().unwrap_or_default(), spec: template.spec.clone(), status: None };
-        let mut found = self.refusals_of_pod(key, &pod, rules);
-        for problem in &mut found {
+        let mut found = match workload.template() {
+            Some(template) => {
+                let metadata = template.metadata.clone().unwrap_or_default();
+                self.refusals_of_pod(key, &Pod { metadata, spec: template.spec.clone(), status: None }, rules)
+            }
+            None => self.refusals_of_data(key),
+        };
+        // The namespace is the workload's.
+        for problem in found.iter_mut().filter(|problem| problem.field != "metadata.namespace") {
             problem.field = format!("{}.{}", workload.kind().template_path(), problem.field);
+        }
+        if let Some(allow) = &self.allow {
+            found.extend(policy::of_claim_templates(workload.claim_templates(), allow));
         }
         found
     }
@@ -315,7 +323,10 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
             let (claim, problems) = admit_claim(*claim);
             (claim.map(|claim| AcceptedObject::PersistentVolumeClaim(claim.into())), problems)
         }
-        Object::Workload(workload) => (Some(AcceptedObject::Workload(workload.into())), Vec::new()),
+        Object::Workload(workload) => {
+            let (workload, problems) = workloads::admit(workload, &context.admit);
+            (workload.map(|workload| AcceptedObject::Workload(workload.into())), problems)
+        }
         Object::Pod(pod) => {
             let (pod, problems) = admitted(*pod, context);
             (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)

@@ -14,6 +14,7 @@ mod revisions;
 mod seal;
 mod status;
 pub mod undelta;
+mod workloads;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
 pub use control::{PruneError, SourceControl};

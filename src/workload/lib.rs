@@ -8,6 +8,7 @@ pub mod conditions;
 pub mod context;
 pub mod cron;
 pub mod daemon_set;
+pub mod defaults;
 pub mod deployment;
 pub mod event;
 pub mod exclusive;

@@ -1,9 +1,9 @@
 //! The objects that ask for pods.
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, ReplicaSetSpec, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodTemplateSpec, ReplicationController};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -166,6 +166,98 @@ impl Workload {
             Self::DaemonSet(object) => Some(&object.spec.as_ref()?.template),
             Self::Job(object) => Some(&object.spec.as_ref()?.template),
             Self::CronJob(object) => Some(&object.spec.as_ref()?.job_template.spec.as_ref()?.template),
+        }
+    }
+
+    /// The template of its pods, to be changed; `None` where it is not written.
+    pub fn template_mut(&mut self) -> Option<&mut PodTemplateSpec> {
+        match self {
+            Self::Deployment(object) => Some(&mut object.spec.as_mut()?.template),
+            Self::ReplicaSet(object) => object.spec.as_mut()?.template.as_mut(),
+            Self::ReplicationController(object) => object.spec.as_mut()?.template.as_mut(),
+            Self::StatefulSet(object) => Some(&mut object.spec.as_mut()?.template),
+            Self::DaemonSet(object) => Some(&mut object.spec.as_mut()?.template),
+            Self::Job(object) => Some(&mut object.spec.as_mut()?.template),
+            Self::CronJob(object) => Some(&mut object.spec.as_mut()?.job_template.spec.as_mut()?.template),
+        }
+    }
+
+    /// The templates of its claims, which only a StatefulSet has.
+    pub fn claim_templates(&self) -> &[PersistentVolumeClaim] {
+        match self {
+            Self::StatefulSet(object) => {
+                object.spec.as_ref().and_then(|spec| spec.volume_claim_templates.as_deref()).unwrap_or_default()
+            }
+            Self::Deployment(_)
+            | Self::ReplicaSet(_)
+            | Self::ReplicationController(_)
+            | Self::DaemonSet(_)
+            | Self::Job(_)
+            | Self::CronJob(_) => &[],
+        }
+    }
+
+    /// Removes what a server reports.
+    pub fn remove_status(&mut self) {
+        match self {
+            Self::Deployment(object) => object.status = None,
+            Self::ReplicaSet(object) => object.status = None,
+            Self::ReplicationController(object) => object.status = None,
+            Self::StatefulSet(object) => object.status = None,
+            Self::DaemonSet(object) => object.status = None,
+            Self::Job(object) => object.status = None,
+            Self::CronJob(object) => object.status = None,
+        }
+    }
+
+    /// The field with the number of pods that run at once, and that number, as far as it is written.
+    pub fn replicas(&self) -> Option<(&'static str, i32)> {
+        let replicas = |replicas: Option<i32>| replicas.map(|number| ("spec.replicas", number));
+        match self {
+            Self::Deployment(object) => replicas(object.spec.as_ref()?.replicas),
+            Self::ReplicaSet(object) => replicas(object.spec.as_ref()?.replicas),
+            Self::ReplicationController(object) => replicas(object.spec.as_ref()?.replicas),
+            Self::StatefulSet(object) => replicas(object.spec.as_ref()?.replicas),
+            Self::DaemonSet(_) => None,
+            Self::Job(object) => Some(("spec.parallelism", object.spec.as_ref()?.parallelism?)),
+            Self::CronJob(object) => {
+                Some(("spec.jobTemplate.spec.parallelism", object.spec.as_ref()?.job_template.spec.as_ref()?.parallelism?))
+            }
+        }
+    }
+}
+
+/// The ReplicaSet that behaves as a ReplicationController does. Its selector is the labels of the template where none is written.
+pub fn replica_set_of(object: &ReplicationController) -> ReplicaSet {
+    let spec = object.spec.as_ref().map(|spec| {
+        let labels = spec.template.as_ref().and_then(|template| template.metadata.as_ref()?.labels.clone());
+        let written = spec.selector.clone().filter(|selector| !selector.is_empty());
+        ReplicaSetSpec {
+            min_ready_seconds: spec.min_ready_seconds,
+            replicas: spec.replicas,
+            selector: LabelSelector { match_labels: written.or(labels), match_expressions: None },
+            template: spec.template.clone(),
+        }
+    });
+    ReplicaSet { metadata: object.metadata.clone(), spec, status: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replication_controller_selects_labels_of_its_template() {
+        let of = |selector: &str| {
+            let text = format!(
+                r#"{{"metadata": {{"name": "a"}}, "spec": {{{selector} "replicas": 2, "template": {{"metadata": {{"labels": {{"a": "b"}}}}}}}}}}"#
+            );
+            replica_set_of(&serde_json::from_str(&text).unwrap()).spec.unwrap()
+        };
+        for (selector, expected) in [("", "b"), (r#""selector": {},"#, "b"), (r#""selector": {"a": "c"},"#, "c")] {
+            let spec = of(selector);
+            assert_eq!(spec.selector.match_labels.unwrap()["a"], expected, "{selector}");
+            assert_eq!(spec.replicas, Some(2));
         }
     }
 }

@@ -165,3 +165,18 @@ fn problems_become_annotations_that_name_the_file_in_the_repository() {
     assert!(stdout.starts_with(expected), "{stdout}");
     assert_eq!(stdout.lines().count(), 3, "{stdout}");
 }
+
+#[test]
+fn workloads_are_printed_as_written() {
+    let seeds = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/seeds/decode"));
+    let output = render(seeds, &["podinfo.yaml", "--host", "edge", "--config", "none.yaml"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stdout.starts_with("---\n# podinfo.yaml:1\n"), "{stdout}");
+    for line in ["apiVersion: apps/v1\n", "kind: Deployment\n", "  progressDeadlineSeconds: 60\n", "  name: podinfo\n"] {
+        assert!(stdout.contains(line), "{line}: {stdout}");
+    }
+    assert!(!stdout.contains("restartPolicy") && !stdout.contains("status"), "not defaulted: {stdout}");
+    let strict = render(seeds, &["podinfo.yaml", "--strict", "--host", "edge", "--config", "none.yaml"]);
+    assert_eq!(strict.status.code(), Some(1));
+}

@@ -194,3 +194,37 @@ fn mistakes_in_annotations_about_networks_have_file_line_and_field() {
         assert!(has, "{line} {words}: {text}");
     }
 }
+
+#[test]
+fn repositories_made_for_clusters_are_valid() {
+    let seeds = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/seeds/decode"));
+    let found = |file: &str, extra: &[&str]| {
+        let output = validate(seeds, &[&[file], extra].concat());
+        (output.status.code(), stdout(&output).to_owned(), stderr(&output).to_owned())
+    };
+    let (code, shown, summary) = found("guestbook.yaml", &[]);
+    assert_eq!((code, summary.as_str()), (Some(0), "1 file: 3 valid workloads; 0 errors, 1 warning\n"), "{shown}");
+    assert!(shown.starts_with("guestbook.yaml:2:7: warning[ignored-kind]: kind: ignored: 2 objects of kind Service: "), "{shown}");
+    assert_eq!(found("guestbook.yaml", &["--strict"]).0, Some(1), "a warning is enough");
+    let (code, shown, _) = found("podinfo.yaml", &[]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("spec.template.spec.serviceAccountName: has no effect"), "{shown}");
+    assert_eq!(found("microservice.yaml", &[]).0, Some(0));
+    let (code, _, summary) = found("batch.yaml", &["--strict"]);
+    assert_eq!((code, summary.as_str()), (Some(0), "1 file: 5 valid workloads; 0 errors\n"));
+    let json: serde_json::Value = serde_json::from_str(&found(".", &["-o", "json"]).1).unwrap();
+    assert_eq!((&json["summary"]["workloads"], &json["summary"]["errors"]), (&serde_json::json!(10), &serde_json::json!(0)));
+    let services: Vec<_> =
+        json["problems"].as_array().unwrap().iter().filter(|problem| problem["code"] == "ignored-kind").collect();
+    let counted = services.iter().any(|problem| problem["message"].as_str().unwrap().contains("3 objects of kind Service"));
+    assert!(counted, "one warning for all files: {services:?}");
+}
+
+#[test]
+fn source_of_ignored_objects_only_is_valid() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: cert-manager.io/v1\nkind: Certificate\n";
+    std::fs::write(directory.path().join("a.yaml"), text).unwrap();
+    let output = validate(directory.path(), &["."]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), "1 file: 0 valid pods; 0 errors, 2 warnings\n"));
+}

@@ -28,7 +28,7 @@ const STDIN: &str = "stdin";
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all manifests are valid (warnings do not count), 1 a manifest is rejected, \
+#[command(after_help = "Exit codes: 0 all manifests are valid (warnings count with --strict only), 1 a manifest is rejected, \
                         2 invalid arguments, or a path could not be read.")]
 pub(super) struct ValidateArgs {
     /// Manifest files or directories; - reads standard input
@@ -37,6 +37,9 @@ pub(super) struct ValidateArgs {
     /// Include subdirectories; each one is checked as a separate source
     #[arg(short = 'R', long)]
     recursive: bool,
+    /// Exit with 1 for warnings as well, such as those about objects that are ignored
+    #[arg(long)]
+    strict: bool,
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
@@ -104,7 +107,8 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
     if findings.files > 0 || unreadable.is_empty() {
         writeln!(err, "{}", render::summary(&findings))?;
     }
-    Ok(match (unreadable.is_empty(), findings.count(Severity::Error)) {
+    let failures = if args.strict { findings.problems.len() } else { findings.count(Severity::Error) };
+    Ok(match (unreadable.is_empty(), failures) {
         (false, _) => ExitCode::from(EXIT_UNUSABLE),
         (true, 0) => ExitCode::SUCCESS,
         (true, _) => ExitCode::from(EXIT_FAILED),

@@ -72,6 +72,7 @@ struct Summary {
     config_maps: usize,
     secrets: usize,
     claims: usize,
+    workloads: usize,
     errors: usize,
     warnings: usize,
 }
@@ -84,6 +85,7 @@ pub(super) fn json(out: &mut impl Write, findings: &Findings) -> io::Result<()> 
         config_maps: findings.config_maps,
         secrets: findings.secrets,
         claims: findings.claims,
+        workloads: findings.workloads,
         errors: findings.count(Severity::Error),
         warnings: findings.count(Severity::Warning),
     };
@@ -118,18 +120,23 @@ fn property(text: &str) -> String {
     escaped(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// `3 files: 5 pods, 1 config map; 2 errors, 1 warning`
+/// `3 files: 5 valid pods, 1 config map; 2 errors, 1 warning`
 pub(super) fn summary(findings: &Findings) -> String {
     let count = |number: usize, word: &str| match number {
         1 => format!("1 {word}"),
         _ => format!("{number} {word}s"),
     };
-    let mut objects = vec![count(findings.pods, "valid pod")];
-    for (number, word) in [(findings.config_maps, "config map"), (findings.secrets, "secret"), (findings.claims, "claim")] {
-        if number > 0 {
-            objects.push(count(number, word));
-        }
-    }
+    let found = [
+        (findings.pods, "pod"),
+        (findings.workloads, "workload"),
+        (findings.config_maps, "config map"),
+        (findings.secrets, "secret"),
+        (findings.claims, "claim"),
+    ];
+    let mut found = found.into_iter().filter(|(number, _)| *number > 0);
+    let (number, word) = found.next().unwrap_or((0, "pod"));
+    let mut objects = vec![count(number, &format!("valid {word}"))];
+    objects.extend(found.map(|(number, word)| count(number, word)));
     let (errors, warnings) = (findings.count(Severity::Error), findings.count(Severity::Warning));
     let mut verdict = vec![count(errors, "error")];
     if warnings > 0 {
@@ -185,6 +192,15 @@ mod tests {
         assert!(shown.chars().count() <= SNIPPET + 4, "{shown}");
         assert!(!text.contains('\x1b'));
         assert_eq!(shown.chars().nth(mark.find('^').unwrap()), Some('X'));
+    }
+
+    #[test]
+    fn summary_counts_what_was_found() {
+        let of =
+            |pods, workloads, config_maps| summary(&Findings { files: 1, pods, workloads, config_maps, ..Findings::default() });
+        assert_eq!(of(0, 0, 0), "1 file: 0 valid pods; 0 errors");
+        assert_eq!(of(1, 2, 1), "1 file: 1 valid pod, 2 workloads, 1 config map; 0 errors");
+        assert_eq!(of(0, 1, 2), "1 file: 1 valid workload, 2 config maps; 0 errors");
     }
 
     #[test]

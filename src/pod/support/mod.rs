@@ -12,13 +12,15 @@ mod schema_test;
 #[cfg(test)]
 mod shown;
 mod table;
+mod template;
+mod workload;
 
 pub use judge::is_safe_sysctl;
 
 use super::Pod;
 use super::admit::AdmitContext;
 use super::field::{FieldPath, Problems};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use table::SECTIONS;
@@ -88,32 +90,86 @@ pub fn fields_with_effect() -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// Every field of workloads that has an effect, with its kind before it, e.g. `Deployment.spec.replicas`: for tests that classify fields.
+#[cfg(any(test, feature = "testing"))]
+pub fn workload_fields_with_effect() -> Vec<String> {
+    let fields =
+        workload::SECTIONS.iter().flat_map(|section| section.fields.iter().copied().flatten().map(|row| (section.kind, row)));
+    let with_effect = fields.filter(|(_, (_, support))| matches!(support, Support::Honoured(_) | Support::Partly { .. }));
+    with_effect.map(|(kind, (field, _))| join(kind, field)).collect()
+}
+
 /// Reports every field that is set and not honoured. The Pod is as written: a default is not the author's request.
 pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     // A Pod that came from JSON goes back to JSON.
     let Ok(Value::Object(members)) = serde_json::to_value(pod) else { return };
-    let walk = Walk { context };
-    for (name, value) in &members {
-        // Kind and version say what the object is, not what it wants.
-        if name != "apiVersion" && name != "kind" {
-            walk.field(value, name, &FieldPath::root(name), problems);
-        }
+    Walk { tables: Tables::POD, context: Some(context) }.object(&members, problems);
+    older_service_account(pod, problems);
+}
+
+/// As [`judge`], for the template of a workload's pods.
+pub(super) fn judge_template(template: &Pod, context: &AdmitContext, problems: &mut Problems) {
+    let Ok(Value::Object(members)) = serde_json::to_value(template) else { return };
+    Walk { tables: Tables::TEMPLATE, context: Some(context) }.object(&members, problems);
+    older_service_account(template, problems);
+}
+
+/// Reports `serviceAccount` where `serviceAccountName` is not there to be reported: one warning is enough for both.
+fn older_service_account(pod: &Pod, problems: &mut Problems) {
+    let Some(spec) = &pod.spec else { return };
+    let name = spec.service_account.as_deref().filter(|name| !matches!(*name, "" | "default"));
+    if name.is_some() && spec.service_account_name.as_deref().is_none_or(str::is_empty) {
+        problems.ignored(&FieldPath::root("spec").child("serviceAccount"), judge::NO_SERVICE_ACCOUNTS);
     }
 }
 
+/// Reports every field of a workload that is set and not honoured, those of its templates excepted.
+pub(super) fn judge_workload(kind: &'static str, object: &Value, problems: &mut Problems) {
+    let Value::Object(members) = object else { return };
+    Walk { tables: workload::tables(kind), context: None }.object(members, problems);
+}
+
+/// The tables for an object.
+#[derive(Clone, Copy)]
+struct Tables {
+    /// First segment of the fields in the table, e.g. `Deployment`; empty for a Pod.
+    root: &'static str,
+    support: fn(&str) -> Option<&'static Support>,
+    /// Reports whether fields of the object at a pattern have entries of their own.
+    has_fields: fn(&str) -> bool,
+}
+
+impl Tables {
+    const POD: Self = Self { root: "", support: |pattern| TABLE.get(pattern), has_fields: table::has_fields };
+    const TEMPLATE: Self = Self { support: |pattern| template::support(pattern).or_else(|| TABLE.get(pattern)), ..Self::POD };
+}
+
 struct Walk<'a> {
-    context: &'a AdmitContext,
+    tables: Tables,
+    /// `None` where no field is honoured for some values only.
+    context: Option<&'a AdmitContext>,
 }
 
 impl Walk<'_> {
+    fn object(&self, members: &Map<String, Value>, problems: &mut Problems) {
+        for (name, value) in members {
+            // Kind and version say what the object is, not what it wants.
+            if name != "apiVersion" && name != "kind" {
+                self.field(value, &join(self.tables.root, name), &FieldPath::root(name), problems);
+            }
+        }
+    }
+
     fn field(&self, value: &Value, pattern: &str, path: &FieldPath, problems: &mut Problems) {
         if is_unset(value) {
             return;
         }
-        match TABLE.get(pattern) {
+        match (self.tables.support)(pattern) {
             Some(Support::Honoured(_)) => self.below(value, pattern, path, problems),
             Some(Support::Partly { judge, .. }) => {
-                judge(&Case { value, path, context: self.context }, problems);
+                if let Some(context) = self.context {
+                    judge(&Case { value, path, context }, problems);
+                }
                 self.below(value, pattern, path, problems);
             }
             Some(Support::Ignored { reason, silent }) => {
@@ -136,7 +192,7 @@ impl Walk<'_> {
                     self.below(item, &pattern, &path.index(index), problems);
                 }
             }
-            Value::Object(members) if table::has_fields(pattern) => {
+            Value::Object(members) if (self.tables.has_fields)(pattern) => {
                 for (name, value) in members {
                     self.field(value, &format!("{pattern}.{name}"), &path.child(name), problems);
                 }
@@ -238,7 +294,18 @@ mod tests {
     fn values_that_cannot_be_honoured_are_reported() {
         for (spec, expected) in [
             ("nodeName: other", "warning spec.nodeName: has no effect: the pod runs on the host that has its manifest, \"edge\""),
-            ("serviceAccountName: bot", "error spec.serviceAccountName: podstead has no service accounts"),
+            (
+                "serviceAccountName: bot",
+                "warning spec.serviceAccountName: has no effect: podstead has no service accounts: no token is mounted",
+            ),
+            (
+                "serviceAccount: bot",
+                "warning spec.serviceAccount: has no effect: podstead has no service accounts: no token is mounted",
+            ),
+            (
+                "serviceAccountName: bot, serviceAccount: bot",
+                "warning spec.serviceAccountName: has no effect: podstead has no service accounts: no token is mounted",
+            ),
             ("os: {name: windows}", "error spec.os.name: this host runs Linux"),
             (
                 "priorityClassName: high",

@@ -1,7 +1,7 @@
 //! The page of the documentation, made from the table and from what the tests say that they show.
 
 use super::shown::{Proof, Shown, is_below, needs_proof};
-use super::{SECTIONS, Section, Support, join};
+use super::{SECTIONS, Section, Support, join, template, workload};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,16 @@ const SUITES: &[&str] = &["images", "manifest", "node", "scenarios", "sources"];
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const PAGE: &str = "docs/reference/pod-support.md";
+const WORKLOAD_PAGE: &str = "docs/reference/workload-support.md";
+
+const WORKLOAD_HEAD: &str = "\
+# Which fields of workloads podstead honours
+
+Every field of the seven kinds that ask for pods is in one of the states of [the page about Pods](pod-support.md). The rules that the kinds follow, and
+where they differ from Kubernetes, are in [the rules for workloads](../contributing/workload-rules.md); [which kinds there are](kinds.md) is a page of
+its own. This page is generated from the tables in `src/pod/support/workload.rs` and `src/pod/support/template.rs` by
+`UPDATE=1 cargo test pod_support_page`.
+";
 
 /// The table of all fields as a page in Markdown.
 fn page(shown: &Shown) -> String {
@@ -53,6 +63,26 @@ fn page(shown: &Shown) -> String {
             page.extend(["| `", field, "` | ", state, " | ", &note, " | ", &proof, " |\n"]);
         }
     }
+    page
+}
+
+/// The tables of workloads and of pod templates as a page in Markdown.
+fn workload_page() -> String {
+    let mut page = WORKLOAD_HEAD.to_owned();
+    let mut table = |title: &str, rows: &mut dyn Iterator<Item = &(&str, Support)>| {
+        page.extend(["\n## ", title, "\n\n| field | state | note |\n|---|---|---|\n"]);
+        for (field, support) in rows {
+            let (state, note) = state(support);
+            page.extend(["| `", field, "` | ", state, " | ", &note, " |\n"]);
+        }
+    };
+    table("Every kind", &mut workload::OBJECT.iter());
+    for section in workload::SECTIONS {
+        let own = section.fields.iter().filter(|fields| fields.as_ptr() != workload::OBJECT.as_ptr());
+        table(section.kind, &mut own.copied().flatten());
+    }
+    table("Pod templates", &mut template::FIELDS.iter());
+    page.push_str("\nAll other fields of a template are supported as [those of a Pod](pod-support.md).\n");
     page
 }
 
@@ -123,13 +153,14 @@ fn module(file: &Path) -> String {
 
 #[test]
 fn the_pod_support_page_is_made_from_the_table() {
-    let path = Path::new(ROOT).join(PAGE);
-    let expected = page(&shown());
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &expected).unwrap();
+    for (page, expected) in [(PAGE, page(&shown())), (WORKLOAD_PAGE, workload_page())] {
+        let path = Path::new(ROOT).join(page);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap();
+        assert!(written == expected, "{page} is not what the table says: run UPDATE=1 cargo test pod_support_page");
     }
-    let written = std::fs::read_to_string(path).unwrap();
-    assert!(written == expected, "{PAGE} is not what the table says: run UPDATE=1 cargo test pod_support_page");
 }
 
 #[test]

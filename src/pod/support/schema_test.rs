@@ -2,7 +2,7 @@
 
 use super::{Support, TABLE};
 use crate::Pod;
-use k8s_openapi::schemars::SchemaGenerator;
+use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -28,6 +28,25 @@ fn members(root: &Value, schema: &Value, pattern: &str, fields: &mut BTreeSet<St
         match TABLE.get(&field) {
             Some(Support::Honoured(_) | Support::Partly { .. }) => members(root, member, &field, fields),
             Some(Support::Ignored { .. } | Support::Refused { .. }) | None => {}
+        }
+    }
+}
+
+/// The fields of a kind whose names begin with `root`. Below a field it descends if `is_parent`.
+pub(super) fn members_of<T: JsonSchema>(root: &str, is_parent: &dyn Fn(&str) -> bool, fields: &mut BTreeSet<String>) {
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+    let mut open = vec![(root.to_owned(), schema.clone())];
+    while let Some((pattern, member)) = open.pop() {
+        let properties = resolve(&schema, &member).get("properties").and_then(Value::as_object);
+        for (name, member) in properties.into_iter().flatten() {
+            if pattern == root && (name == "apiVersion" || name == "kind") {
+                continue;
+            }
+            let field = super::join(&pattern, name);
+            if is_parent(&field) {
+                open.push((field.clone(), member.clone()));
+            }
+            fields.insert(field);
         }
     }
 }

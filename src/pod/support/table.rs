@@ -12,8 +12,8 @@ pub(super) fn has_fields(pattern: &str) -> bool {
     PARENTS.contains(pattern)
 }
 
-const YES: Support = Honoured("");
-const WRITTEN_BY_A_SERVER: Support = ignored("set by an API server");
+pub(super) const YES: Support = Honoured("");
+pub(super) const WRITTEN_BY_A_SERVER: Support = ignored("set by an API server");
 const NOT_SCHEDULED: Support =
     ignored_unless("podstead does not schedule: the pod runs on the host that has its manifest", &["{}", "\"default-scheduler\""]);
 const NOT_WINDOWS: Support = ignored("this host runs Linux");
@@ -26,11 +26,11 @@ const APPARMOR_TYPE: Support =
 const LOCALHOST_APPARMOR: Support = Honoured("the name of a profile that is loaded on the host");
 const LOCALHOST_SECCOMP: Support = Honoured("a file below podstead's seccomp profile directory");
 
-const fn ignored(reason: &'static str) -> Support {
+pub(super) const fn ignored(reason: &'static str) -> Support {
     Ignored { reason, silent: &[] }
 }
 
-const fn ignored_unless(reason: &'static str, silent: &'static [&'static str]) -> Support {
+pub(super) const fn ignored_unless(reason: &'static str, silent: &'static [&'static str]) -> Support {
     Ignored { reason, silent }
 }
 
@@ -144,8 +144,11 @@ const SPEC: &[(&str, Support)] = &[
     ("schedulerName", NOT_SCHEDULED),
     ("schedulingGates", refused("a static pod cannot wait for a scheduler", "leave it out")),
     ("securityContext", YES),
-    ("serviceAccount", Partly { note: "`default`, which has no token", judge: judge::service_account }),
-    ("serviceAccountName", Partly { note: "`default`, which has no token", judge: judge::service_account }),
+    ("serviceAccount", Honoured("an older name of `serviceAccountName`")),
+    (
+        "serviceAccountName",
+        Partly { note: "any name; podstead has no service accounts, and no token is mounted", judge: judge::service_account },
+    ),
     ("setHostnameAsFQDN", YES),
     ("shareProcessNamespace", YES),
     ("subdomain", YES),

@@ -1,7 +1,6 @@
 //! Names, labels and annotations.
 
 use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
-use crate::admit::{AdmitContext, static_pod_name};
 use crate::cdi;
 use crate::containers::text;
 use crate::field::{FieldPath, Problems};
@@ -15,14 +14,17 @@ const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 const NAME_MAX: usize = 255;
 const UUID_LENGTH: usize = 36;
 
-/// Checks metadata that has been reduced to what an author may write.
-pub(super) fn check(metadata: &ObjectMeta, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
-    let name = text(&metadata.name);
-    let namespace = text(&metadata.namespace);
-    problems.required_text(&path.child("name"), name, dns_subdomain);
-    problems.optional_text(&path.child("namespace"), namespace, dns_label);
+/// Checks metadata of a pod that has been reduced to what an author may write. `full_name` is the pod's name on this host.
+pub(super) fn check(metadata: &ObjectMeta, full_name: &str, path: &FieldPath, problems: &mut Problems) {
+    of_object(metadata, path, problems);
     problems.optional_text(&path.child("uid"), text(&metadata.uid), uid);
-    check_length(name, namespace, text(&metadata.uid), context, &path.child("name"), problems);
+    check_length(metadata, full_name, &path.child("name"), problems);
+}
+
+/// Checks name, namespace, labels and annotations of any object.
+pub(crate) fn of_object(metadata: &ObjectMeta, path: &FieldPath, problems: &mut Problems) {
+    problems.required_text(&path.child("name"), text(&metadata.name), dns_subdomain);
+    problems.optional_text(&path.child("namespace"), text(&metadata.namespace), dns_label);
     labels(metadata.labels.as_ref(), &path.child("labels"), problems);
     annotations(metadata.annotations.as_ref(), &path.child("annotations"), problems);
 }
@@ -52,16 +54,17 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
 }
 
 /// The name with the node's suffix must be a name, too, and the pod's log directory must be one that can be made.
-fn check_length(name: &str, namespace: &str, uid: &str, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
+fn check_length(metadata: &ObjectMeta, full_name: &str, path: &FieldPath, problems: &mut Problems) {
+    let (name, namespace, uid) = (text(&metadata.name), text(&metadata.namespace), text(&metadata.uid));
     if name.is_empty() || dns_subdomain(name).is_err() {
         return;
     }
-    let full = static_pod_name(name, &context.node).len();
+    let full = full_name.len();
     // `<namespace>_<name>_<uid>`
     let rest = namespace.len() + 2 + uid.len().max(UUID_LENGTH);
     let limit = MAX_NAME.min(NAME_MAX.saturating_sub(rest));
     if full > limit {
-        let suffix = full - name.len();
+        let suffix = full.saturating_sub(name.len());
         problems.too_long(path, limit.saturating_sub(suffix), "bytes, so that node name, namespace and UID fit into one file name");
     }
 }

@@ -12,7 +12,7 @@ mod containers;
 mod dns;
 mod env;
 mod lifecycle;
-mod metadata;
+pub(super) mod metadata;
 mod mounts;
 mod names;
 mod networks;
@@ -32,12 +32,12 @@ use super::admit::{AdmitContext, metadata_path, spec_path};
 use super::field::{FieldPath, Problems};
 use names::Rule;
 
-/// Reports every rule that a defaulted Pod breaks.
-pub(super) fn pod(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
-    metadata::check(&pod.metadata, context, &metadata_path(), problems);
+/// Reports every rule that a defaulted Pod breaks. `full_name` is its name on this host.
+pub(super) fn pod(pod: &Pod, full_name: &str, context: &AdmitContext, problems: &mut Problems) {
+    metadata::check(&pod.metadata, full_name, &metadata_path(), problems);
     networks::check(pod, &metadata_path().child("annotations"), problems);
     match &pod.spec {
-        Some(spec) => spec::check(pod, spec, context, &spec_path(), problems),
+        Some(spec) => spec::check(pod, spec, full_name, context, &spec_path(), problems),
         None => problems.required(&spec_path(), ""),
     }
 }
@@ -86,14 +86,17 @@ mod testing {
     //! Tables of `(spec, problems)` for the tests of each area.
 
     use super::*;
-    use crate::{NodeName, defaults};
+    use crate::containers::text;
+    use crate::{NodeName, defaults, static_pod_name};
 
     /// `field: message` of each problem of a pod that is defaulted first.
     pub(super) fn problems_of(yaml: &str) -> Vec<String> {
         let mut pod: Pod = serde_yaml::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}"));
         defaults::apply(&mut pod);
         let mut problems = Problems::default();
-        super::pod(&pod, &AdmitContext::new(NodeName::new("edge")), &mut problems);
+        let context = AdmitContext::new(NodeName::new("edge"));
+        let full_name = static_pod_name(text(&pod.metadata.name), &context.node);
+        super::pod(&pod, &full_name, &context, &mut problems);
         problems.into_vec().into_iter().map(|problem| format!("{}: {}", problem.field, problem.message)).collect()
     }
 

@@ -3,7 +3,7 @@
 use super::names::{dns_label, dns_subdomain};
 use super::{containers, dns, pod_resources, scheduling, security, volumes};
 use crate::Pod;
-use crate::admit::{AdmitContext, static_pod_name};
+use crate::admit::AdmitContext;
 use crate::containers::{list, text};
 use crate::field::{FieldPath, Problems};
 use crate::host_files::kernel_hostname;
@@ -12,8 +12,8 @@ use k8s_openapi::api::core::v1::PodSpec;
 /// Longest name that the kernel takes.
 const MAX_KERNEL_NAME: usize = 64;
 
-/// The whole spec.
-pub(super) fn check(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
+/// The whole spec. `full_name` is the pod's name on this host.
+pub(super) fn check(pod: &Pod, spec: &PodSpec, full_name: &str, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
     volumes::check(list(&spec.volumes), &path.child("volumes"), problems);
     volumes::check_use(pod, spec, &path.child("volumes"), problems);
     containers::check(spec, path, problems);
@@ -26,7 +26,7 @@ pub(super) fn check(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &Fi
         security::check_pod(security, spec, &path.child("securityContext"), problems);
     }
     check_namespaces(spec, path, problems);
-    check_hostname(pod, spec, context, path, problems);
+    check_hostname(pod, spec, full_name, context, path, problems);
     check_references(spec, path, problems);
     check_os(spec, path, problems);
 }
@@ -55,7 +55,7 @@ fn check_namespaces(spec: &PodSpec, path: &FieldPath, problems: &mut Problems) {
     }
 }
 
-fn check_hostname(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
+fn check_hostname(pod: &Pod, spec: &PodSpec, full_name: &str, context: &AdmitContext, path: &FieldPath, problems: &mut Problems) {
     problems.optional_text(&path.child("hostname"), text(&spec.hostname), dns_label);
     problems.optional_text(&path.child("subdomain"), text(&spec.subdomain), dns_label);
     let name = text(&spec.hostname_override);
@@ -71,7 +71,7 @@ fn check_hostname(pod: &Pod, spec: &PodSpec, context: &AdmitContext, path: &Fiel
         problems.forbidden(&path.child("setHostnameAsFQDN"), "must not be true where hostnameOverride is set");
     }
     let mut named = pod.clone();
-    named.metadata.name = Some(static_pod_name(text(&pod.metadata.name), &context.node));
+    named.metadata.name = Some(full_name.to_owned());
     if let Err(error) = kernel_hostname(&named, &context.cluster_domain) {
         problems.invalid(&path.child("setHostnameAsFQDN"), true, error);
     }

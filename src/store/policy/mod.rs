@@ -11,7 +11,7 @@ mod requirements;
 pub(super) use channels::of_pod as channels_of_pod;
 pub(super) use requirements::of_pod as requirements_of_pod;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim, PodSpec, VolumeMount};
 use podstead_pod::containers::{self, ContainerKind};
 use podstead_pod::security::{
     DEFAULT_APPARMOR_PROFILE, DEFAULT_CAPABILITIES, SeccompProfile, Security, apparmor_annotation, container_security,
@@ -36,6 +36,14 @@ pub(super) fn of_claim(namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
         found.push(violation("kind", "a PersistentVolumeClaim".to_owned(), "persistentVolumes"));
     }
     found
+}
+
+/// The same for the claims that a StatefulSet makes.
+pub(super) fn of_claim_templates(templates: &[PersistentVolumeClaim], allow: &Allow) -> Vec<FieldProblem> {
+    let made = |index| {
+        violation(&format!("spec.volumeClaimTemplates[{index}]"), "a PersistentVolumeClaim".to_owned(), "persistentVolumes")
+    };
+    if allow.persistent_volumes() { Vec::new() } else { (0..templates.len()).map(made).collect() }
 }
 
 /// The same for a pod, defaulted or as written.

@@ -3,7 +3,7 @@
 
 use super::tests::{checked_by, violations};
 use podstead_config::{Config, HostFacts};
-use podstead_pod::testing::fields_with_effect;
+use podstead_pod::testing::{fields_with_effect, workload_fields_with_effect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -244,6 +244,68 @@ const WHOLE: &[(&str, &str)] = &[
     ("spec.initContainers[].restartPolicyRules", TIMING),
 ];
 
+/// Fields of workloads without their kind, each with the reason why it reaches no further than a Pod does, or the key that decides.
+const WORKLOAD: &[(&str, &str)] = &[
+    ("metadata", STRUCTURE),
+    ("metadata.annotations", "pods do not inherit them"),
+    ("metadata.labels", "pods do not inherit them"),
+    ("metadata.name", NAMES),
+    ("metadata.namespace", "`namespaces` restricts it"),
+    ("spec", STRUCTURE),
+    ("spec.activeDeadlineSeconds", TIMING),
+    ("spec.backoffLimit", TIMING),
+    ("spec.backoffLimitPerIndex", TIMING),
+    ("spec.completionMode", NAMES),
+    ("spec.completions", TIMING),
+    ("spec.concurrencyPolicy", TIMING),
+    ("spec.failedJobsHistoryLimit", TIMING),
+    ("spec.jobTemplate", TEMPLATE),
+    ("spec.managedBy", "nobody else, or refused"),
+    ("spec.manualSelector", SELECTOR),
+    ("spec.maxFailedIndexes", TIMING),
+    ("spec.minReadySeconds", TIMING),
+    ("spec.ordinals", STRUCTURE),
+    ("spec.ordinals.start", NAMES),
+    ("spec.parallelism", NUMBER),
+    ("spec.paused", TIMING),
+    ("spec.persistentVolumeClaimRetentionPolicy", CLAIMS),
+    ("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", CLAIMS),
+    ("spec.persistentVolumeClaimRetentionPolicy.whenScaled", CLAIMS),
+    ("spec.podFailurePolicy", TIMING),
+    ("spec.podManagementPolicy", TIMING),
+    ("spec.podReplacementPolicy", TIMING),
+    ("spec.progressDeadlineSeconds", TIMING),
+    ("spec.replicas", NUMBER),
+    ("spec.revisionHistoryLimit", "at most 100 are kept, whatever is written"),
+    ("spec.schedule", TIMING),
+    ("spec.selector", SELECTOR),
+    ("spec.serviceName", NAMES),
+    ("spec.startingDeadlineSeconds", TIMING),
+    ("spec.strategy", TIMING),
+    ("spec.strategy.rollingUpdate", TIMING),
+    ("spec.strategy.rollingUpdate.maxSurge", NUMBER),
+    ("spec.strategy.rollingUpdate.maxUnavailable", TIMING),
+    ("spec.strategy.type", TIMING),
+    ("spec.successPolicy", TIMING),
+    ("spec.successfulJobsHistoryLimit", TIMING),
+    ("spec.suspend", TIMING),
+    ("spec.template", TEMPLATE),
+    ("spec.timeZone", TIMING),
+    ("spec.ttlSecondsAfterFinished", TIMING),
+    ("spec.updateStrategy", TIMING),
+    ("spec.updateStrategy.rollingUpdate", TIMING),
+    ("spec.updateStrategy.rollingUpdate.maxSurge", NUMBER),
+    ("spec.updateStrategy.rollingUpdate.maxUnavailable", TIMING),
+    ("spec.updateStrategy.rollingUpdate.partition", TIMING),
+    ("spec.updateStrategy.type", TIMING),
+    ("spec.volumeClaimTemplates", CLAIMS),
+];
+
+const TEMPLATE: &str = "every sample of a Pod is refused in it";
+const SELECTOR: &str = "a pod belongs to the workload that made it";
+const NUMBER: &str = "at most 500; each pod is allowed what any pod is";
+const CLAIMS: &str = "`persistentVolumes` restricts it";
+
 /// Samples of annotations that have keys of their own beside `devices`.
 const ANNOTATIONS: &[(&str, &str)] = &[
     ("networks", "annotations: {k8s.v1.cni.cncf.io/networks: plant}"),
@@ -327,7 +389,8 @@ fn every_field_that_reaches_the_host_is_refused_unless_its_key_allows_it() {
     for (key, text) in ANNOTATIONS {
         samples.push(((*key).to_owned(), manifest("metadata.annotations", Metadata(text), "")));
     }
-    for (key, text) in samples {
+    let of_workloads = samples.iter().flat_map(|(key, text)| workloads_with(text).into_iter().map(move |text| (key.clone(), text)));
+    for (key, text) in of_workloads.chain(samples.iter().cloned()) {
         let problems: Vec<String> = checked_by("allow: {}", &text).problems.iter().map(ToString::to_string).collect();
         let names_key = |problem: &String| problem.contains(&format!("permit it with allow.{key} of the source"));
         assert!(problems.iter().any(names_key), "{key} does not refuse\n{text}{problems:#?}");
@@ -335,6 +398,68 @@ fn every_field_that_reaches_the_host_is_refused_unless_its_key_allows_it() {
     }
     let modest = manifest("", Spec("hostUsers: false"), "");
     assert_eq!(violations("{}", &modest), [""; 0]);
+}
+
+/// Templates with the content of a Pod's manifest, in each kind of workload.
+fn workloads_with(pod: &str) -> Vec<String> {
+    let (metadata, spec) = pod.split_once("metadata: {name: a").unwrap().1.split_once("}\nspec: {").unwrap();
+    let template = |policy: &str| format!("{{metadata: {{labels: {{l: l}}{metadata}}}, spec: {{{policy}{}}}", spec.trim_end());
+    let (lasting, ending) = (template(""), template("restartPolicy: Never, "));
+    let object = |version: &str, kind: &str, spec: &str| {
+        format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: w}}\nspec: {{{spec}}}\n")
+    };
+    let apps = format!("selector: {{matchLabels: {{l: l}}}}, template: {lasting}");
+    vec![
+        object("apps/v1", "Deployment", &apps),
+        object("apps/v1", "ReplicaSet", &apps),
+        object("apps/v1", "StatefulSet", &apps),
+        object("apps/v1", "DaemonSet", &apps),
+        object("v1", "ReplicationController", &format!("template: {lasting}")),
+        object("batch/v1", "Job", &format!("template: {ending}")),
+        object("batch/v1", "CronJob", &format!("schedule: '@daily', jobTemplate: {{spec: {{template: {ending}}}}}")),
+    ]
+}
+
+#[test]
+fn every_field_of_workloads_is_classified() {
+    let fields = workload_fields_with_effect();
+    let own = |field: &String| field.split_once('.').unwrap().1.to_owned();
+    let fields: BTreeSet<String> = fields.iter().map(own).collect();
+    let classified: BTreeSet<String> = WORKLOAD.iter().map(|(field, _)| (*field).to_owned()).collect();
+    assert_eq!(fields.difference(&classified).collect::<Vec<_>>(), Vec::<&String>::new(), "does it reach the host?");
+    assert_eq!(classified.difference(&fields).collect::<Vec<_>>(), Vec::<&String>::new(), "these have no effect any more");
+}
+
+#[test]
+fn workload_is_no_way_round_a_rule() {
+    let claims = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: w}\nspec: {selector: {matchLabels: {l: l}}, template: {metadata: \
+                  {labels: {l: l}}, spec: {containers: [{name: c, image: x, volumeMounts: [{name: d, mountPath: /d}]}]}}, volumeClaimTemplates: \
+                  [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}\n";
+    assert_eq!(violations("{}", claims), ["4 spec.volumeClaimTemplates[0]"]);
+    assert_eq!(violations("{persistentVolumes: true}", claims), [""; 0]);
+    let modest = manifest("", Spec("hostUsers: false"), "");
+    for text in workloads_with(&modest) {
+        assert_eq!(violations("{}", &text), [""; 0], "{text}");
+        let elsewhere = text.replace("metadata: {name: w}", "metadata: {name: w, namespace: kube-system}");
+        assert_eq!(violations("{namespaces: [default]}", &elsewhere), ["3 metadata.namespace"], "{text}");
+        let hidden = text.replace("labels: {l: l}", "namespace: other, labels: {l: l}");
+        assert_eq!(checked_by("allow: {namespaces: [default]}", &hidden).accepted[0].key.namespace, "default");
+        for rule in [
+            "require: {limits: [memory]}",
+            "require: {imageDigest: true}",
+            "require: {images: [registry.lan/]}",
+            "require: {readOnlyRootFilesystem: true}",
+            "podSecurity: {level: restricted}",
+            "allow: {images: [registry.lan/]}",
+        ] {
+            let checked = checked_by(rule, &text);
+            assert_eq!(checked.accepted, [], "{rule}\n{text}");
+            let is_in_template = |problem: &podstead_manifest::Problem| problem.field.contains(".template.spec.");
+            assert!(checked.problems.iter().any(is_in_template), "{rule}: {:#?}", checked.problems);
+        }
+        let open = checked_by("require: {userNamespace: true}", &text.replace("hostUsers: false", "hostUsers: true"));
+        assert_eq!(open.accepted, [], "{text}");
+    }
 }
 
 /// Reports whether `allow` has such a field, of any type.

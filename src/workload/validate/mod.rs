@@ -4,6 +4,7 @@ mod daemon_set;
 mod deployment;
 mod replica_set;
 mod stateful_set;
+mod workload;
 
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ pub use daemon_set::daemon_set;
 pub use deployment::deployment;
 pub use replica_set::replica_set;
 pub use stateful_set::stateful_set;
+pub use workload::workload;
 
 use crate::problem::Problems;
 use crate::selector::{is_empty, matches};
