@@ -46,6 +46,7 @@ pub use podstead_config as config;
 pub use podstead_container as container;
 pub use podstead_daemon as daemon;
 pub use podstead_dns as dns;
+pub use podstead_expand as expand;
 pub use podstead_image as image;
 pub use podstead_libgit2 as libgit2;
 pub use podstead_manifest as manifest;

@@ -5,6 +5,7 @@
 mod api_objects;
 mod api_pods;
 mod api_resources;
+mod api_workloads;
 mod commands;
 mod configuration;
 mod doctor;
