@@ -1,6 +1,5 @@
 //! Workloads: list, get, watch, `scale` and `status`; the errors for attempts to change them; and the start of a CronJob by hand.
 
-mod label_text;
 mod refusal;
 mod rows;
 mod run;

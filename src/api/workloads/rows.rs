@@ -1,8 +1,7 @@
 //! Tables of workloads in the columns of kubectl (`pkg/printers/internalversion/printers.go` of Kubernetes). **Pure**.
 
-use super::label_text;
 use crate::published_workloads::{MISSED_RUN_ANNOTATION, NEXT_RUN_ANNOTATION};
-use crate::show::{age_since, human_duration};
+use crate::show::{age_since, human_duration, labels_text, selector_text};
 use crate::table::Column;
 use jiff::Timestamp;
 use podstead_workload::object::WorkloadKind;
@@ -77,7 +76,7 @@ pub(super) fn cells(kind: WorkloadKind, object: &Value, now: Timestamp) -> Vec<V
     let (spec, status) = (&object["spec"], &object["status"]);
     let age = json!(age_since(time(&object["metadata"]["creationTimestamp"]), now));
     let ready = || json!(format!("{}/{}", number(&status["readyReplicas"]), number(&spec["replicas"])));
-    let selector = json!(label_text::selector(&spec["selector"]));
+    let selector = json!(selector_text(&spec["selector"]));
     let mut cells = vec![object["metadata"]["name"].clone()];
     match kind {
         WorkloadKind::Deployment => {
@@ -89,7 +88,7 @@ pub(super) fn cells(kind: WorkloadKind, object: &Value, now: Timestamp) -> Vec<V
             cells.extend([count(&spec["replicas"]), count(&status["replicas"]), count(&status["readyReplicas"]), age]);
             cells.extend(containers(&spec["template"]));
             let is_map = kind == WorkloadKind::ReplicationController;
-            cells.push(if is_map { json!(label_text::labels(&spec["selector"])) } else { selector });
+            cells.push(if is_map { json!(labels_text(&spec["selector"])) } else { selector });
         }
         WorkloadKind::StatefulSet => {
             cells.extend([ready(), age]);
@@ -99,7 +98,7 @@ pub(super) fn cells(kind: WorkloadKind, object: &Value, now: Timestamp) -> Vec<V
             let counts = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady"];
             cells.extend(counts.map(|field| count(&status[field])));
             cells.extend(["updatedNumberScheduled", "numberAvailable"].map(|field| count(&status[field])));
-            cells.push(json!(label_text::labels(&spec["template"]["spec"]["nodeSelector"])));
+            cells.push(json!(labels_text(&spec["template"]["spec"]["nodeSelector"])));
             cells.push(age);
             cells.extend(containers(&spec["template"]));
             cells.push(selector);
@@ -114,7 +113,7 @@ pub(super) fn cells(kind: WorkloadKind, object: &Value, now: Timestamp) -> Vec<V
             cells.push(age);
             cells.extend(next_and_missed(object, now));
             cells.extend(containers(&spec["jobTemplate"]["spec"]["template"]));
-            cells.push(json!(label_text::selector(&spec["jobTemplate"]["spec"]["selector"])));
+            cells.push(json!(selector_text(&spec["jobTemplate"]["spec"]["selector"])));
         }
     }
     cells

@@ -1,10 +1,10 @@
 //! The subresource `scale`: the number of pods in one form for all kinds that have one.
 
-use super::{Workloads, label_text};
+use super::Workloads;
 use crate::failure::ApiFailure;
 use crate::respond::{self, Answer};
 use crate::route::PodPath;
-use crate::show::age_since;
+use crate::show::{age_since, labels_text, selector_text};
 use crate::table::{self, Column, IncludeObject};
 use jiff::Timestamp;
 use podstead_workload::object::WorkloadKind;
@@ -42,13 +42,13 @@ fn of(kind: WorkloadKind, object: &Value) -> Value {
     let metadata: Map<String, Value> = kept.into_iter().map(|field| (field.to_owned(), metadata[field].clone())).collect();
     let selector = &object["spec"]["selector"];
     let selector = match kind {
-        WorkloadKind::ReplicationController => label_text::labels(selector),
+        WorkloadKind::ReplicationController => labels_text(selector),
         WorkloadKind::StatefulSet
         | WorkloadKind::DaemonSet
         | WorkloadKind::Deployment
         | WorkloadKind::ReplicaSet
         | WorkloadKind::Job
-        | WorkloadKind::CronJob => label_text::selector(selector),
+        | WorkloadKind::CronJob => selector_text(selector),
     };
     let number = |value: &Value| value.as_i64().unwrap_or_default();
     json!({

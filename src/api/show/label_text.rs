@@ -6,13 +6,13 @@ use serde_json::Value;
 const NONE: &str = "<none>";
 
 /// `a=b,c=d`, or `<none>`.
-pub(super) fn labels(labels: &Value) -> String {
+pub fn labels_text(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
     joined(labels.map(|(name, value)| (name.clone(), format!("{name}={}", value.as_str().unwrap_or_default()))).collect())
 }
 
 /// `a=b,c in (d,e),!f`, by key, or `<none>`.
-pub(super) fn selector(selector: &Value) -> String {
+pub fn selector_text(selector: &Value) -> String {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
     let equal = equal.map(|(name, value)| (name.clone(), format!("{name}={}", value.as_str().unwrap_or_default())));
     let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
@@ -51,9 +51,9 @@ mod tests {
             {"key": "a", "operator": "Exists"}, {"key": "e", "operator": "NotIn", "values": ["z"]},
         ]);
         let all = json!({"matchLabels": {"c": "1"}, "matchExpressions": expressions});
-        assert_eq!(selector(&all), "a,b in (x,y),c=1,!d,e notin (z)");
-        assert_eq!(selector(&Value::Null), "<none>");
-        assert_eq!(labels(&json!({"b": "2", "a": "1"})), "a=1,b=2");
-        assert_eq!(labels(&json!({})), "<none>");
+        assert_eq!(selector_text(&all), "a,b in (x,y),c=1,!d,e notin (z)");
+        assert_eq!(selector_text(&Value::Null), "<none>");
+        assert_eq!(labels_text(&json!({"b": "2", "a": "1"})), "a=1,b=2");
+        assert_eq!(labels_text(&json!({})), "<none>");
     }
 }
