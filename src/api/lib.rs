@@ -44,7 +44,7 @@ pub use objects::KEYS_ANNOTATION;
 pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since};
 pub use published::Published;
 pub use published_workloads::{MISSED_RUN_ANNOTATION, NEXT_RUN_ANNOTATION, PublishedWorkload};
-pub use resource::{WorkloadResource, workload_resource};
+pub use resource::{WORKLOAD_KINDS, WorkloadResource, workload_resource};
 pub use revisions::HoldRequest;
 pub use route::{OWN_GROUP, OWN_VERSION};
 pub use server::serve;

@@ -21,6 +21,17 @@ pub struct WorkloadResource {
     pub is_scalable: bool,
 }
 
+/// All kinds in the order of discovery, which is the one of `kubectl get all`.
+pub const WORKLOAD_KINDS: [WorkloadKind; 7] = [
+    WorkloadKind::ReplicationController,
+    WorkloadKind::DaemonSet,
+    WorkloadKind::Deployment,
+    WorkloadKind::ReplicaSet,
+    WorkloadKind::StatefulSet,
+    WorkloadKind::CronJob,
+    WorkloadKind::Job,
+];
+
 /// The resource of a kind.
 pub const fn workload_resource(kind: WorkloadKind) -> WorkloadResource {
     match kind {
@@ -93,7 +104,7 @@ pub const fn workload_resource(kind: WorkloadKind) -> WorkloadResource {
 impl WorkloadResource {
     /// The resources of a group; the empty one is the core group.
     pub fn of_group(group: &str) -> impl Iterator<Item = Self> {
-        WorkloadKind::ALL.into_iter().map(workload_resource).filter(move |resource| resource.group == group)
+        WORKLOAD_KINDS.into_iter().map(workload_resource).filter(move |resource| resource.group == group)
     }
 
     /// The resource of a group with this plural.
@@ -114,6 +125,7 @@ mod tests {
     #[test]
     fn names_agree_with_the_group_of_the_kind() {
         for kind in WorkloadKind::ALL {
+            assert!(WORKLOAD_KINDS.contains(&kind));
             let resource = workload_resource(kind);
             let version = if resource.group.is_empty() { "v1".to_owned() } else { format!("{}/v1", resource.group) };
             assert_eq!(version, kind.api_version());

@@ -1,7 +1,7 @@
 //! Types of objects on the command line: `deploy`, `deployments`, `deployments.apps`, `deploy,rs`, `deploy/web`. **Pure**.
 
 use super::client::Target;
-use podstead_api::{WorkloadResource, workload_resource};
+use podstead_api::{WORKLOAD_KINDS, WorkloadResource, workload_resource};
 use podstead_workload::object::WorkloadKind;
 
 /// A type of object that the daemon lists in columns.
@@ -18,17 +18,6 @@ pub(super) enum ObjectType {
     /// Workloads of a kind.
     Workload(WorkloadKind),
 }
-
-/// Workloads in the order of `kubectl get all`.
-pub(super) const WORKLOADS: [WorkloadKind; 7] = [
-    WorkloadKind::ReplicationController,
-    WorkloadKind::DaemonSet,
-    WorkloadKind::Deployment,
-    WorkloadKind::ReplicaSet,
-    WorkloadKind::StatefulSet,
-    WorkloadKind::CronJob,
-    WorkloadKind::Job,
-];
 
 /// Types besides workloads, with their names: plural, singular, short.
 const OTHERS: [(ObjectType, [&str; 3]); 4] = [
@@ -50,12 +39,12 @@ impl ObjectType {
             let names = [resource.plural, resource.singular].into_iter().chain(resource.short);
             names.into_iter().any(|name| name == word) || qualified.contains(&word)
         };
-        WORKLOADS.into_iter().find(|kind| is_meant(&workload_resource(*kind))).map(Self::Workload)
+        WORKLOAD_KINDS.into_iter().find(|kind| is_meant(&workload_resource(*kind))).map(Self::Workload)
     }
 
     /// The types that `all` means.
     pub(super) fn all() -> Vec<Self> {
-        std::iter::once(Self::Pod).chain(WORKLOADS.map(Self::Workload)).collect()
+        std::iter::once(Self::Pod).chain(WORKLOAD_KINDS.map(Self::Workload)).collect()
     }
 
     fn names(self) -> [&'static str; 3] {

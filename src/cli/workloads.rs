@@ -1,10 +1,11 @@
 //! Workloads as served by the daemon, and the pods that they own.
 
 use super::client::{Client, ClientError};
-use super::object_type::{ObjectType, WORKLOADS};
+use super::object_type::ObjectType;
 use super::pods::{self, FindPodError, ServedList, namespace_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::WORKLOAD_KINDS;
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -91,7 +92,7 @@ pub(super) async fn list(client: &Client, kind: WorkloadKind, namespace: Option<
 /// Workloads of all kinds.
 pub(super) async fn list_all(client: &Client) -> Result<Vec<Value>, ClientError> {
     let mut all = Vec::new();
-    for kind in WORKLOADS {
+    for kind in WORKLOAD_KINDS {
         all.extend(list(client, kind, None).await?);
     }
     Ok(all)

@@ -20,3 +20,4 @@ mod reference;
 mod revisions;
 mod stub;
 mod watches;
+mod workloads;
