@@ -191,7 +191,8 @@ async fn follow_all(client: &Client, args: &LogsArgs, logs: &[LogOf<'_>], color:
     let mut tasks = tokio::task::JoinSet::new();
     for (index, log) in logs.iter().enumerate() {
         let (client, target, sender) = (client.clone(), target(args, log), sender.clone());
-        let (prefix, container) = (prefix(log, index, color), log.container.clone());
+        let prefix = prefix(log, index, color);
+        let name = if args.all_pods { format!("{}/{}", name_of(log.pod), log.container) } else { log.container.clone() };
         tasks.spawn(async move {
             let follow = async {
                 let mut lines = client.get_lines(target).await?;
@@ -203,7 +204,7 @@ async fn follow_all(client: &Client, args: &LogsArgs, logs: &[LogOf<'_>], color:
                 Ok::<_, super::client::ClientError>(())
             };
             if let Err(error) = follow.await {
-                writeln!(io::stderr(), "{container}: {}", podstead_telemetry::error_chain(&error)).ok();
+                writeln!(io::stderr(), "{name}: {}", podstead_telemetry::error_chain(&error)).ok();
             }
         });
     }

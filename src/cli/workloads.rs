@@ -250,7 +250,7 @@ mod tests {
         let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z");
         let mut stopping = pod("stopping", early, "Running", Some(early));
         stopping.metadata.deletion_timestamp = stopping.metadata.creation_timestamp.clone();
-        let mut pods = vec![
+        let mut pods = [
             stopping,
             pod("ended-old", early, "Succeeded", None),
             pod("ended-new", late, "Succeeded", None),

@@ -188,9 +188,11 @@ fn changes_of_workloads_are_refused_with_the_place_to_edit() {
     assert!(
         status["message"].as_str().unwrap().starts_with(r#"replicaset "web-7d9c" belongs to deployment "web" and is managed by"#)
     );
-    let (code, status) = host.send(Method::POST, "/apis/batch/v1/namespaces/default/jobs", "{}");
-    let expected = "jobs cannot be created through the API; add a manifest to a source: manifests (/etc/podstead/manifests)";
+    let (code, status) = host.send(Method::POST, "/apis/batch/v1/namespaces/default/cronjobs", "{}");
+    let expected = "cronjobs cannot be created through the API; add a manifest to a source: manifests (/etc/podstead/manifests)";
     assert_eq!((code, &status["message"]), (405, &json!(expected)));
+    let (_, status) = host.send(Method::POST, "/apis/batch/v1/namespaces/default/jobs", "{}");
+    assert!(status["message"].as_str().unwrap().ends_with("; podstead job run NAME starts a CronJob now"), "{status}");
     assert_eq!(host.send(Method::DELETE, "/apis/apps/v1/namespaces/default/deployments/nosuch", "").0, 404);
 }
 

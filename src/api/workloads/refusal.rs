@@ -5,6 +5,7 @@ use super::Workloads;
 use crate::failure::ApiFailure;
 use crate::published_workloads::PublishedWorkload;
 use crate::route::PodPath;
+use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
 
 /// The annotation that `kubectl rollout restart` sets in the pod template.
@@ -39,7 +40,20 @@ impl Workloads {
 
     /// Error for creating a workload: names the sources.
     pub(crate) fn refuse_creation(&self) -> ApiFailure {
-        self.published.refuse_creation(self.resource().plural)
+        let refusal = self.published.refuse_creation(self.resource().plural);
+        match self.kind {
+            // `kubectl create job --from=cronjob/NAME`.
+            WorkloadKind::Job => {
+                let message = format!("{}; podstead job run NAME starts a CronJob now", refusal.message);
+                ApiFailure { message, ..refusal }
+            }
+            WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet
+            | WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::ReplicationController
+            | WorkloadKind::CronJob => refusal,
+        }
     }
 }
 
@@ -50,7 +64,7 @@ fn owner(object: &Value) -> Option<String> {
     Some(format!("{} {:?}", owner["kind"].as_str()?.to_lowercase(), owner["name"].as_str()?))
 }
 
-/// What to do instead of the requests of `kubectl rollout restart`, `pause`, `resume` and `undo`, and of `kubectl create job --from`.
+/// The edit that has the effect of `kubectl rollout restart`, `pause`, `resume` or `undo`, or of a patch of `suspend`; `None` for other requests.
 fn field_to_edit(body: &Value) -> Option<&'static str> {
     // `rollout undo` sends a JSON patch.
     let replaces_template =

@@ -69,7 +69,7 @@ impl Target {
     }
 
     /// Asks for the columns of kubectl (`Table`).
-    pub(super) fn as_table(self) -> Self {
+    pub(super) fn in_columns(self) -> Self {
         Self { as_table: true, ..self }
     }
 

@@ -123,7 +123,7 @@ mod tests {
         let metadata = json!({"name": "web", "namespace": "default"});
         let mut web =
             json!({"kind": "Deployment", "metadata": metadata, "spec": {"replicas": 2}, "status": {"conditions": [condition]}});
-        let finding = |web: &Value| judge(&[], &[web.clone()], &Evidence::default(), Timestamp::UNIX_EPOCH).remove(0);
+        let finding = |web: &Value| judge(&[], std::slice::from_ref(web), &Evidence::default(), Timestamp::UNIX_EPOCH).remove(0);
         let stalled = finding(&web);
         assert_eq!((stalled.severity, stalled.why.as_str()), (Problem, "ProgressDeadlineExceeded; 0 of 2 pods are ready"));
         assert_eq!(stalled.what, "deployment web: does not progress");

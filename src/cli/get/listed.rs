@@ -197,7 +197,7 @@ async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, c
     let NamespaceArgs { namespace, all_namespaces } = &options.namespace;
     let mut tables = Vec::new();
     for asked in asked {
-        let mut table: ServedTable = client.get(target(options, asked).as_table()).await?;
+        let mut table: ServedTable = client.get(target(options, asked).in_columns()).await?;
         keep(&mut table.rows, asked, namespace.as_deref(), |row| row.name())?;
         tables.push((asked, table));
     }
@@ -241,7 +241,7 @@ async fn follow_table(
     printer: &mut Printer,
     client: &Client,
 ) -> anyhow::Result<()> {
-    let mut events = watch(client, target(options, asked).as_table(), &table.metadata.resource_version).await?;
+    let mut events = watch(client, target(options, asked).in_columns(), &table.metadata.resource_version).await?;
     loop {
         match events.next().await? {
             WatchEvent::Changed(object) | WatchEvent::Deleted(object) => {
