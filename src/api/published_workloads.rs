@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_workload_carries_the_version_of_its_deletion() {
+    fn withdrawn_workload_has_version_of_deletion() {
         let published = PublishedWorkloads::new(100);
         published.publish(&shown(1));
         published.withdraw(&shown(1).key);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn object_without_metadata_is_published_as_it_is() {
+    fn object_without_metadata_is_published_unchanged() {
         let published = PublishedWorkloads::new(0);
         published.publish(&ShownWorkload { object: json!("odd"), ..shown(1) });
         assert_eq!(published.of_kind(WorkloadKind::Deployment).list().1[0].object(), "odd");

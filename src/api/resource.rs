@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_agree_with_the_group_of_the_kind() {
+    fn names_agree_with_group_of_kind() {
         for kind in WorkloadKind::ALL {
             assert!(WORKLOAD_KINDS.contains(&kind));
             let resource = workload_resource(kind);

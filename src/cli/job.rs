@@ -57,10 +57,11 @@ fn name(argument: &str) -> anyhow::Result<String> {
     if !argument.contains('/') {
         return Ok(argument.to_owned());
     }
-    match parse_object(argument).map_err(anyhow::Error::msg)? {
-        (ObjectType::Workload(WorkloadKind::CronJob), name) => Ok(name),
-        _ => bail!("only a CronJob can be started, such as cronjob/{}", argument.rsplit('/').next().unwrap_or_default()),
+    let (object_type, name) = parse_object(argument).map_err(anyhow::Error::msg)?;
+    if object_type != ObjectType::Workload(WorkloadKind::CronJob) {
+        bail!("only a CronJob can be started, such as cronjob/{name}");
     }
+    Ok(name)
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_are_in_the_group_of_the_type() {
+    fn collections_are_in_their_group() {
         let path = |object_type: ObjectType, namespace| format!("{:?}", object_type.collection(namespace));
         assert!(path(ObjectType::Pod, None).contains(r#""/api/v1/pods""#));
         assert!(path(ObjectType::Workload(WorkloadKind::Job), Some("x")).contains(r#""/apis/batch/v1/namespaces/x/jobs""#));

@@ -89,7 +89,7 @@ fn one_workload_says_where_it_is_managed() {
 }
 
 #[test]
-fn tables_of_workloads_have_the_columns_of_kubectl() {
+fn tables_have_the_columns_of_kubectl() {
     let host = with_workloads();
     let table = host.get_table("/apis/apps/v1/namespaces/default/deployments");
     let columns: Vec<_> = table["columnDefinitions"]
@@ -131,7 +131,7 @@ fn schedule_of_a_cron_job_is_shown() {
 }
 
 #[test]
-fn workloads_are_watched_from_the_version_of_a_list() {
+fn watch_continues_from_version_of_list() {
     let host = with_workloads();
     let watch = "/apis/apps/v1/deployments?watch=true&resourceVersion=1002&fieldSelector=metadata.namespace%3Ddefault";
     let changed = json!({"spec": {"replicas": 5}});
@@ -169,7 +169,7 @@ fn scale_is_read_only() {
 }
 
 #[test]
-fn changes_of_workloads_are_refused_with_the_place_to_edit() {
+fn changes_are_refused_with_their_place() {
     let host = with_workloads();
     let managed = "is managed by source manifests (revision rev1, web.yaml:1:1): change or remove its manifest there";
     let path = "/apis/apps/v1/namespaces/default/deployments/web";
@@ -197,7 +197,7 @@ fn changes_of_workloads_are_refused_with_the_place_to_edit() {
 }
 
 #[test]
-fn run_of_a_cron_job_needs_a_daemon_with_workloads() {
+fn cron_job_run_needs_workloads() {
     let host = with_workloads();
     let path = "/apis/podstead.dev/v1alpha1/namespaces/default/cronjobs/dump/run";
     let (code, status) = host.send(Method::POST, path, "{}");

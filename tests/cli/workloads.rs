@@ -26,7 +26,7 @@ fn with_web() -> (Host, ShownWorkload) {
 }
 
 #[test]
-fn workloads_are_listed_in_the_columns_of_kubectl() {
+fn workloads_have_the_columns_of_kubectl() {
     let (host, _) = with_web();
     let expected = "NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nweb    2/2     2            2           3h20m\n";
     for words in
@@ -48,7 +48,7 @@ fn workloads_are_listed_in_the_columns_of_kubectl() {
 }
 
 #[test]
-fn all_lists_pods_and_workloads_with_their_types() {
+fn all_lists_pods_and_workloads() {
     let (host, _) = with_web();
     let all = host.run(&["get", "all"]);
     let tables: Vec<&str> = all.split("\n\n").collect();
@@ -63,7 +63,7 @@ fn all_lists_pods_and_workloads_with_their_types() {
 }
 
 #[test]
-fn what_is_no_type_is_an_error_of_the_command_line() {
+fn unknown_types_and_names_are_refused() {
     let (host, _) = with_web();
     for (words, code, expected) in [
         (&["get", "deplyo"][..], 2, r#"unknown type "deplyo", did you mean "deploy"?; see podstead get --help"#),
@@ -124,7 +124,7 @@ fn deployment_is_described_with_its_events() {
 }
 
 #[test]
-fn pod_of_a_workload_is_chosen_and_named() {
+fn best_pod_of_workload_is_chosen() {
     let (host, _) = with_web();
     for number in 0..2 {
         let pod = desired("default", &format!("web-7d9c-{number}"), json!({}));
@@ -166,7 +166,7 @@ fn rollout_is_followed_until_it_is_complete() {
 }
 
 #[test]
-fn status_names_the_owner_and_the_workload_in_trouble() {
+fn status_names_owner_and_workload_in_trouble() {
     let (host, set) = with_web();
     assert!(host.run(&["status"]).ends_with("\n2 pods, all healthy\n2 workloads, all healthy\n"));
     let pod = host.publish_owned("web-7d9c-0", &set);

@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn requests_of_kubectl_are_answered_with_the_field() {
+    fn refusals_name_the_field_to_edit() {
         let restart = json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: "2026-01-01T00:00:00Z"}}}}});
         let undo = json!([{"op": "replace", "path": "/spec/template", "value": {}}]);
         for (body, expected) in [

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_of_a_job_depend_on_its_parallelism() {
+    fn completions_depend_on_parallelism() {
         let of = |spec: Value| {
             let times = json!({"succeeded": 1, "startTime": "2026-01-01T00:01:00Z", "completionTime": "2026-01-01T00:01:42Z"});
             let row = row(WorkloadKind::Job, spec, times);

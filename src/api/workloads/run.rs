@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_refusal_has_the_code_of_its_kind() {
+    fn refusals_have_their_codes() {
         let of = |error: RunNowError| {
             let failure = failure(&error, "dump");
             (failure.code, failure.message)

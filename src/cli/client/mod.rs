@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 /// Path of podstead's own resources.
 pub(super) const OWN: &str = "/apis/podstead.dev/v1alpha1";
 
-/// What is accepted as an answer to a request for columns.
+/// Media type of an answer in columns.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// Asks one daemon; every request has a connection of its own.

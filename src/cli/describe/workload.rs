@@ -15,7 +15,7 @@ use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What belongs to a workload.
+/// Objects that belong to a workload, and problems of its manifest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Related {
     /// Its pods.
@@ -26,7 +26,7 @@ pub(super) struct Related {
     pub(super) refused: Vec<Problem>,
 }
 
-/// Asks for it.
+/// Asks the daemon for them.
 pub(super) async fn related(
     client: &Client,
     kind: WorkloadKind,
@@ -71,7 +71,7 @@ pub(super) fn describe(kind: WorkloadKind, object: &Value, related: &Related, no
     template(&mut text, object, kind.template_path(), now);
     conditions(&mut text, &status["conditions"], now);
     if kind == WorkloadKind::Deployment {
-        replica_sets(&mut text, object, &related.replica_sets);
+        replica_sets(&mut text, &related.replica_sets);
     }
     text.finish()
 }
@@ -296,9 +296,9 @@ fn conditions(text: &mut Description, conditions: &Value, now: Timestamp) {
     }
 }
 
-/// The new ReplicaSet, and the old ones that still want pods.
-fn replica_sets(text: &mut Description, deployment: &Value, sets: &[Value]) {
-    let current = rollout::number(deployment);
+/// The new ReplicaSet, which has the highest number (W11), and the old ones that still have pods.
+fn replica_sets(text: &mut Description, sets: &[Value]) {
+    let current = sets.iter().map(rollout::number).max().unwrap_or_default();
     let (new, old): (Vec<&Value>, Vec<&Value>) = sets.iter().partition(|set| rollout::number(set) == current);
     let shown = |sets: Vec<&Value>| {
         let sets = sets.into_iter().map(|set| {

@@ -54,7 +54,7 @@ impl ServedRow {
     }
 }
 
-/// Which columns are printed, and how.
+/// Columns to print, and their form.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
     /// With the columns of `-o wide`.

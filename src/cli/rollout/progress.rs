@@ -3,7 +3,7 @@
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
 
-/// How far a rollout is.
+/// Progress of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Something is to happen still.
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn stateful_set_waits_for_revisions_above_its_partition() {
+    fn stateful_set_rolls_out_above_partition() {
         let status = |ready: i64, updated: i64, update: &str| json!({"readyReplicas": ready, "updatedReplicas": updated, "currentReplicas": 3, "currentRevision": "db-1", "updateRevision": update});
         let plain = json!({"replicas": 3});
         let of = |spec: &Value, status: Value| of(WorkloadKind::StatefulSet, spec.clone(), status).unwrap();

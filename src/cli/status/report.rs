@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn workload_that_does_not_progress_is_a_problem() {
+    fn stalled_workload_is_a_problem() {
         let mut report = report();
         report.daemon.waiting_for_sources.clear();
         report.sources.clear();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_attempt_of_a_job_is_no_problem() {
+    fn failed_attempt_of_job_is_no_problem() {
         let mut report = report();
         report.daemon.waiting_for_sources.clear();
         report.sources.clear();

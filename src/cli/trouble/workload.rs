@@ -17,7 +17,7 @@ pub(crate) struct WorkloadTrouble {
     pub(crate) name: String,
     /// A few words, such as `does not progress`.
     pub(crate) what: String,
-    /// True if it went wrong; false if it is on its way.
+    /// True if it went wrong; false if it is on its way, or runs as far as this host lets it.
     pub(crate) is_failure: bool,
     /// Since when; `None` where that is not known, or says nothing.
     pub(crate) since: Option<Timestamp>,
@@ -60,7 +60,7 @@ pub(crate) fn owner_of(pod: &Pod, workloads: &[Value]) -> Option<String> {
     Some(format!("{} {}", object["kind"].as_str().unwrap_or_default().to_lowercase(), metadata(object, "name")))
 }
 
-/// True for an attempt of a Job that has ended: whether that is a problem is the Job's verdict, not the pod's.
+/// True for an attempt of a Job that has ended: the Job's status says whether that is a problem.
 pub(crate) fn is_attempt_of_a_job(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let is_of_a_job = crate::workloads::controller_of(pod).is_some_and(|(kind, _)| kind == WorkloadKind::Job.as_str());
@@ -77,7 +77,8 @@ pub(crate) fn explain_workloads(workloads: &[Value], evidence: &Evidence) -> Vec
         | WorkloadKind::DaemonSet
         | WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController => {
-            is_of_a_manifest(object).then(|| stalled(object).or_else(|| too_few(object, evidence))).flatten()
+            let counts = is_of_a_manifest(object) && !is_for_another_host(object);
+            counts.then(|| stalled(object).or_else(|| too_few(object, evidence))).flatten()
         }
     };
     workloads.iter().filter_map(of).collect()
@@ -119,16 +120,25 @@ fn counts(object: &Value) -> (i64, i64) {
     (ready.as_i64().unwrap_or_default(), wanted.as_i64().unwrap_or_default())
 }
 
-/// A Deployment beyond its progress deadline, and a workload whose pods cannot be made.
+/// True for a workload whose node selector or affinity excludes this host (W85): its author wants no pods here.
+fn is_for_another_host(object: &Value) -> bool {
+    let is_excluded = condition(object, "ReplicaFailure", "True").is_some_and(|failure| failure["reason"] == "FailedScheduling");
+    // A StatefulSet has no conditions. Where it may have pods, it has the first one at once.
+    let has_none =
+        object["kind"] == WorkloadKind::StatefulSet.as_str() && object["status"]["replicas"].as_i64().unwrap_or_default() == 0;
+    is_excluded || has_none
+}
+
+/// A Deployment beyond its progress deadline, and a workload that asks for more pods than a host can have (W82).
 fn stalled(object: &Value) -> Option<WorkloadTrouble> {
-    let failure = condition(object, "ReplicaFailure", "True").map(|condition| (condition, "cannot create all its pods"));
-    let stalled = || condition(object, "Progressing", "False").map(|condition| (condition, "does not progress"));
-    let (condition, what) = failure.or_else(stalled)?;
+    let stalled = condition(object, "Progressing", "False").map(|condition| (condition, "does not progress", true));
+    let failure = || condition(object, "ReplicaFailure", "True").map(|condition| (condition, "cannot have all its pods", false));
+    let (condition, what, is_failure) = stalled.or_else(failure)?;
     let (ready, wanted) = counts(object);
     Some(WorkloadTrouble {
         name: shown_name(object),
         what: what.to_owned(),
-        is_failure: true,
+        is_failure,
         since: since(condition),
         causes: vec![reason(condition), format!("{ready} of {wanted} pods are ready")],
         remedy: format!("podstead describe {}", argument(object)),
@@ -235,16 +245,22 @@ mod tests {
             explained(&[object(kind, "x", spec, status)]).first().map(|trouble| (trouble.what.clone(), trouble.is_failure))
         };
         let some = |what: &str| Some((what.to_owned(), false));
-        assert_eq!(of("StatefulSet", json!({"replicas": 2}), json!({"readyReplicas": 1})), some("1 of 2 pods are ready"));
+        let status = json!({"replicas": 1, "readyReplicas": 1});
+        assert_eq!(of("StatefulSet", json!({"replicas": 2}), status), some("1 of 2 pods are ready"));
+        assert_eq!(of("StatefulSet", json!({"replicas": 2}), json!({})), None, "the host is not selected");
+        let taken = json!({"readyReplicas": 1, "conditions": condition("ReplicaFailure", "True", "HostPortTaken")});
+        assert_eq!(of("Deployment", json!({"replicas": 2}), taken), some("cannot have all its pods"));
+        let excluded = json!({"conditions": condition("ReplicaFailure", "True", "FailedScheduling")});
+        assert_eq!(of("Deployment", json!({"replicas": 2}), excluded), None, "the host is not selected");
         assert_eq!(of("StatefulSet", json!({"replicas": 0}), json!({})), None);
         assert_eq!(of("DaemonSet", json!({}), json!({"desiredNumberScheduled": 1})), some("0 of 1 pods are ready"));
         assert_eq!(of("DaemonSet", json!({}), json!({})), None, "the host is not selected");
         let set = owned(object("ReplicaSet", "web-1", json!({"replicas": 2}), json!({})), "web");
-        assert_eq!(explained(&[set]), [], "its Deployment says so");
+        assert_eq!(explained(&[set]), [], "its Deployment is explained instead");
     }
 
     #[test]
-    fn only_the_newest_job_of_a_cron_job_counts() {
+    fn newest_job_of_cron_job_counts() {
         let failed = json!({"conditions": condition("Failed", "True", "BackoffLimitExceeded")});
         let cron = object("CronJob", "dump", json!({}), json!({}));
         let old = owned(object("Job", "dump-1", json!({}), failed.clone()), "dump");
@@ -257,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_run_is_told_with_its_reason() {
+    fn missed_run_is_shown_with_its_reason() {
         let mut cron = object("CronJob", "dump", json!({}), json!({}));
         cron["metadata"]["annotations"] = json!({"podstead.dev/missed-run": "missed its deadline of 60 s"});
         let trouble = explained(&[cron]).remove(0);
