@@ -29,26 +29,28 @@ pub(super) trait Collection: Send + Sync + 'static {
     type Key: Ord + Send + 'static;
     /// An object.
     type Item: Send + Sync + 'static;
-    /// The kind, e.g. `Pod`.
-    const KIND: &'static str;
-    /// Fields that may be selected by.
-    const FIELDS: &'static [&'static str];
-    /// Columns of a table.
-    const COLUMNS: &'static [Column];
 
+    /// The API version, e.g. `v1`.
+    fn api_version(&self) -> &'static str;
+    /// The kind, e.g. `Pod`.
+    fn kind(&self) -> &'static str;
+    /// Fields that may be selected by.
+    fn fields(&self) -> &'static [&'static str];
+    /// Columns of a table.
+    fn columns(&self) -> &'static [Column];
     /// Journal with the objects.
     fn journal(&self) -> &Journal<Self::Key, Self::Item>;
     /// The namespace.
     fn namespace<'a>(&self, item: &'a Self::Item) -> &'a str;
     /// The labels.
     fn labels<'a>(&self, item: &'a Self::Item) -> Option<&'a BTreeMap<String, String>>;
-    /// The value of one of [`Collection::FIELDS`].
+    /// The value of one of [`Collection::fields`].
     fn field(&self, item: &Self::Item, name: &str) -> String;
     /// The metadata as JSON.
     fn metadata(&self, item: &Self::Item) -> Value;
     /// The object as JSON text.
     fn json(&self, item: &Self::Item) -> Bytes;
-    /// One cell for each of [`Collection::COLUMNS`].
+    /// One cell for each of [`Collection::columns`].
     fn cells(&self, item: &Self::Item, now: Timestamp) -> Vec<Value>;
 }
 
@@ -64,6 +66,7 @@ pub(super) struct Selection {
 impl Selection {
     /// From a query. `form` is `None` for plain JSON.
     pub(super) fn parse<C: Collection>(
+        collection: &C,
         namespace: Option<String>,
         query: &Query,
         form: Option<IncludeObject>,
@@ -72,7 +75,7 @@ impl Selection {
             namespace,
             labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
                 .map_err(|error| ApiFailure::bad_request(error.to_string()))?,
-            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), C::FIELDS)
+            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), collection.fields())
                 .map_err(|error| ApiFailure::bad_request(error.to_string()))?,
             form,
         })
@@ -96,9 +99,11 @@ pub(super) fn list<C: Collection>(collection: &Arc<C>, selection: &Selection, no
     let selected = items.iter().filter(|item| selection.has(&**collection, item));
     if let Some(include) = selection.form {
         let rows = selected.map(|item| row(&**collection, item, include, now)).collect();
-        return respond::json(&table::table(C::COLUMNS, rows, version));
+        return respond::json(&table::table(collection.columns(), rows, version));
     }
-    let head = format!(r#"{{"kind":"{}List","apiVersion":"v1","metadata":{{"resourceVersion":"{version}"}},"items":["#, C::KIND);
+    let (kind, api_version) = (collection.kind(), collection.api_version());
+    let head =
+        format!(r#"{{"kind":"{kind}List","apiVersion":"{api_version}","metadata":{{"resourceVersion":"{version}"}},"items":["#);
     let mut pieces = vec![Bytes::from(head)];
     for (index, item) in selected.enumerate() {
         if index > 0 {
@@ -115,7 +120,7 @@ pub(super) fn get<C: Collection>(collection: &C, item: &C::Item, form: Option<In
     match form {
         Some(include) => {
             let version = collection.journal().version();
-            respond::json(&table::table(C::COLUMNS, vec![row(collection, item, include, now)], version))
+            respond::json(&table::table(collection.columns(), vec![row(collection, item, include, now)], version))
         }
         None => respond::json_bytes(collection.json(item)),
     }
@@ -263,7 +268,7 @@ impl<C: Collection> Watcher<C> {
     fn push_event(&mut self, kind: &str, item: &C::Item, version: u64) {
         if let Some(include) = self.selection.form {
             let rows = vec![row(&*self.collection, item, include, (self.now)())];
-            self.push_line(kind, &table::table(C::COLUMNS, rows, version));
+            self.push_line(kind, &table::table(self.collection.columns(), rows, version));
         } else {
             self.pieces.push_back(Bytes::from(format!(r#"{{"type":"{kind}","object":"#)));
             self.pieces.push_back(self.collection.json(item));
@@ -280,7 +285,7 @@ impl<C: Collection> Watcher<C> {
             let rows = vec![json!({"cells": [], "object": table::partial(&metadata)})];
             table::table(&[], rows, self.version)
         } else {
-            json!({"kind": C::KIND, "apiVersion": "v1", "metadata": metadata})
+            json!({"kind": self.collection.kind(), "apiVersion": self.collection.api_version(), "metadata": metadata})
         };
         self.push_line("BOOKMARK", &object);
     }

@@ -1,6 +1,7 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
-use super::route::{OWN_GROUP, OWN_VERSION};
+use super::resource::WorkloadResource;
+use super::route::{OWN_GROUP, OWN_VERSION, WorkloadGroup};
 use serde_json::{Value, json};
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -11,6 +12,28 @@ fn resource(name: &str, singular: &str, kind: &str, namespaced: bool, verbs: &[&
     })
 }
 
+/// In the category `all`: `kubectl get all` lists it.
+fn in_all(mut resource: Value) -> Value {
+    resource["categories"] = json!(["all"]);
+    resource
+}
+
+/// The resources of workloads of a group, with their subresources.
+fn workloads(group: &str) -> Vec<Value> {
+    let mut resources = Vec::new();
+    for names in WorkloadResource::of_group(group) {
+        let kind = names.kind.as_str();
+        resources.push(in_all(resource(names.plural, names.singular, kind, true, READ, names.short.as_slice())));
+        resources.push(resource(&format!("{}/status", names.plural), "", kind, true, &["get"], &[]));
+        if names.is_scalable {
+            let mut scale = resource(&format!("{}/scale", names.plural), "", "Scale", true, &["get"], &[]);
+            (scale["group"], scale["version"]) = (json!("autoscaling"), json!("v1"));
+            resources.push(scale);
+        }
+    }
+    resources
+}
+
 /// `/api`.
 pub(super) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
@@ -18,8 +41,8 @@ pub(super) fn core_versions() -> Value {
 
 /// `/api/v1`.
 pub(super) fn core_resources() -> Value {
-    let resources = [
-        resource("pods", "pod", "Pod", true, READ, &["po"]),
+    let mut resources = vec![
+        in_all(resource("pods", "pod", "Pod", true, READ, &["po"])),
         resource("pods/log", "", "Pod", true, &["get"], &[]),
         resource("pods/exec", "", "PodExecOptions", true, &["create", "get"], &[]),
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
@@ -29,25 +52,43 @@ pub(super) fn core_resources() -> Value {
         resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, &["get", "list"], &["pvc"]),
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
     ];
+    resources.extend(workloads(""));
     json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})
 }
 
-fn own_group_versions() -> Value {
-    let version = json!({"groupVersion": format!("{OWN_GROUP}/{OWN_VERSION}"), "version": OWN_VERSION});
-    json!({"name": OWN_GROUP, "versions": [version], "preferredVersion": version})
+fn group_versions(name: &str, version: &str) -> Value {
+    let version = json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    json!({"name": name, "versions": [version], "preferredVersion": version})
+}
+
+fn group(name: &str, version: &str) -> Value {
+    let mut group = group_versions(name, version);
+    group["kind"] = json!("APIGroup");
+    group["apiVersion"] = json!("v1");
+    group
 }
 
 /// `/apis`.
 pub(super) fn groups() -> Value {
-    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [own_group_versions()]})
+    let mut groups: Vec<Value> = WorkloadGroup::ALL.iter().map(|group| group_versions(group.as_str(), "v1")).collect();
+    groups.push(group_versions(OWN_GROUP, OWN_VERSION));
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/podstead.dev`.
 pub(super) fn own_group() -> Value {
-    let mut group = own_group_versions();
-    group["kind"] = json!("APIGroup");
-    group["apiVersion"] = json!("v1");
-    group
+    group(OWN_GROUP, OWN_VERSION)
+}
+
+/// `/apis/apps`, `/apis/batch`.
+pub(super) fn workload_group(name: WorkloadGroup) -> Value {
+    group(name.as_str(), "v1")
+}
+
+/// `/apis/apps/v1`, `/apis/batch/v1`.
+pub(super) fn workload_resources(group: WorkloadGroup) -> Value {
+    let group = group.as_str();
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{group}/v1"), "resources": workloads(group)})
 }
 
 /// `/apis/podstead.dev/v1alpha1`.
@@ -56,6 +97,7 @@ pub(super) fn own_resources() -> Value {
         resource("sources", "source", "Source", false, &["get", "list"], &[]),
         resource("sources/prune", "", "Source", false, &["create"], &[]),
         resource("persistentvolumeclaims/prune", "", "PersistentVolumeClaim", true, &["create"], &[]),
+        resource("cronjobs/run", "", "CronJob", true, &["create"], &[]),
         resource("images", "image", "Image", false, &["list"], &[]),
     ];
     let group_version = format!("{OWN_GROUP}/{OWN_VERSION}");

@@ -19,8 +19,35 @@ use std::sync::Arc;
 
 /// Name of the component that all events come from.
 const COMPONENT: &str = "podstead";
-/// Namespace of events that are not about a pod, as in a cluster.
+/// Namespace of events about an object without a namespace, as in a cluster.
 const DEFAULT_NAMESPACE: &str = "default";
+
+const FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "involvedObject.apiVersion",
+    "involvedObject.fieldPath",
+    "involvedObject.kind",
+    "involvedObject.name",
+    "involvedObject.namespace",
+    "involvedObject.uid",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+];
+const COLUMNS: &[Column] = &[
+    Column::text("Last Seen", "Time since the last occurrence"),
+    Column::text("Type", "Normal or Warning"),
+    Column::text("Reason", "Machine-readable reason"),
+    Column::text("Object", "Object that the event is about"),
+    Column::text("Subobject", "Part of the object").wide(),
+    Column::text("Source", "Component that reported the event").wide(),
+    Column::text("Message", "Description of the event"),
+    Column::text("First Seen", "Time since the first occurrence").wide(),
+    Column::text("Count", "Number of occurrences").wide(),
+    Column::name().wide(),
+];
 
 /// The event log of this host.
 #[derive(Debug)]
@@ -41,6 +68,14 @@ impl Events {
                 field_path: field_path.clone(),
                 ..ObjectReference::default()
             },
+            Subject::Workload { uid, api_version, kind, namespace, name } => ObjectReference {
+                api_version: Some((*api_version).into()),
+                kind: Some((*kind).into()),
+                name: Some(name.clone()),
+                namespace: Some(namespace.clone()),
+                uid: Some(uid.clone()),
+                ..ObjectReference::default()
+            },
             Subject::Source(id) => ObjectReference {
                 api_version: Some(format!("{OWN_GROUP}/{OWN_VERSION}")),
                 kind: Some("Source".into()),
@@ -59,6 +94,7 @@ impl Events {
     fn object_metadata(&self, event: &LoggedEvent) -> ObjectMeta {
         let name = match &event.subject {
             Subject::Pod { full_name, .. } => full_name.name.as_str(),
+            Subject::Workload { name, .. } => name.as_str(),
             Subject::Source(id) => id.as_str(),
             Subject::Node => self.node.as_str(),
         };
@@ -99,33 +135,22 @@ fn type_name(kind: EventType) -> &'static str {
 impl Collection for Events {
     type Key = EventKey;
     type Item = LoggedEvent;
-    const KIND: &'static str = "Event";
-    const FIELDS: &'static [&'static str] = &[
-        "metadata.name",
-        "metadata.namespace",
-        "involvedObject.apiVersion",
-        "involvedObject.fieldPath",
-        "involvedObject.kind",
-        "involvedObject.name",
-        "involvedObject.namespace",
-        "involvedObject.uid",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ];
-    const COLUMNS: &'static [Column] = &[
-        Column::text("Last Seen", "Time since the last occurrence"),
-        Column::text("Type", "Normal or Warning"),
-        Column::text("Reason", "Machine-readable reason"),
-        Column::text("Object", "Object that the event is about"),
-        Column::text("Subobject", "Part of the object").wide(),
-        Column::text("Source", "Component that reported the event").wide(),
-        Column::text("Message", "Description of the event"),
-        Column::text("First Seen", "Time since the first occurrence").wide(),
-        Column::text("Count", "Number of occurrences").wide(),
-        Column::name().wide(),
-    ];
+
+    fn api_version(&self) -> &'static str {
+        "v1"
+    }
+
+    fn kind(&self) -> &'static str {
+        "Event"
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        FIELDS
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
 
     fn journal(&self) -> &Journal<EventKey, LoggedEvent> {
         self.log.journal()
@@ -134,6 +159,7 @@ impl Collection for Events {
     fn namespace<'a>(&self, item: &'a LoggedEvent) -> &'a str {
         match &item.subject {
             Subject::Pod { full_name, .. } => &full_name.namespace,
+            Subject::Workload { namespace, .. } => namespace,
             Subject::Source(_) | Subject::Node => DEFAULT_NAMESPACE,
         }
     }

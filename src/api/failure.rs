@@ -11,7 +11,7 @@ pub(super) struct ApiFailure {
     pub(super) reason: &'static str,
     /// For people.
     pub(super) message: String,
-    /// Kind (plural, lower case) and name of the object concerned.
+    /// Resource (plural, lower case, with the group after a dot if it has one) and name of the object concerned.
     pub(super) subject: Option<(&'static str, String)>,
 }
 
@@ -20,7 +20,7 @@ impl ApiFailure {
         Self { code, reason, message: message.into(), subject: None }
     }
 
-    /// 404 for an object: `pods "web" not found`.
+    /// 404 for an object: `pods "web" not found`, `deployments.apps "web" not found`.
     pub(super) fn not_found(kind: &'static str, name: &str) -> Self {
         let failure = Self::new(404, "NotFound", format!("{kind} {name:?} not found"));
         Self { subject: Some((kind, name.to_owned())), ..failure }
@@ -44,6 +44,11 @@ impl ApiFailure {
     /// 409: not as things are.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Self::new(409, "Conflict", message)
+    }
+
+    /// 409: there is one of that name.
+    pub(super) fn already_exists(message: impl Into<String>) -> Self {
+        Self::new(409, "AlreadyExists", message)
     }
 
     /// 410: list again.
@@ -80,7 +85,10 @@ impl ApiFailure {
     /// The `Status` object.
     pub(super) fn status_object(&self) -> Value {
         let details = match &self.subject {
-            Some((kind, name)) => json!({"kind": kind, "name": name}),
+            Some((resource, name)) => match resource.split_once('.') {
+                Some((kind, group)) => json!({"name": name, "group": group, "kind": kind}),
+                None => json!({"kind": resource, "name": name}),
+            },
             // kubectl reads details of every failure.
             None => json!({}),
         };

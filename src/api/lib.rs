@@ -1,5 +1,5 @@
-//! The local API on a unix socket, shaped as Kubernetes': pods (list, get, watch), logs, events, exec, attach, portforward; and podstead's own
-//! resources: sources, images, data of claims that are gone. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
+//! The local API on a unix socket, shaped as Kubernetes': pods and workloads (list, get, watch), logs, events, exec, attach, portforward; and
+//! podstead's own resources: sources, images, data of claims that are gone. ConfigMaps and Secrets are listed, Secrets without their data. Nothing here decides: it reads what the sync loop published and asks the services.
 //!
 //! In: requests on [`ApiSocket`]. Out: answers. The daemon spawns [`serve`] once; dropping the future closes all connections.
 //! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
@@ -20,7 +20,9 @@ mod objects;
 mod own;
 mod pods;
 pub mod published;
+mod published_workloads;
 mod request;
+mod resource;
 mod respond;
 mod revisions;
 mod route;
@@ -31,6 +33,7 @@ mod socket;
 mod sync;
 mod table;
 mod upgrade;
+mod workloads;
 
 pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 pub use exec::channels;
@@ -40,14 +43,18 @@ pub use metrics::serve_monitoring;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since};
 pub use published::Published;
+pub use published_workloads::{MISSED_RUN_ANNOTATION, NEXT_RUN_ANNOTATION, PublishedWorkload};
+pub use resource::{WORKLOAD_KINDS, WorkloadResource, workload_resource};
 pub use revisions::HoldRequest;
 pub use route::{OWN_GROUP, OWN_VERSION};
 pub use server::serve;
 pub use socket::{ApiSocket, SocketError};
 pub use sync::SyncAnswer;
+pub use workloads::JobRunAnswer;
 
 use jiff::Timestamp;
 use podstead_artifact::Wakers;
+use podstead_expand::ExpandHandle;
 use podstead_mux::ObjectView;
 use podstead_pod::NodeName;
 use podstead_runtime::{ImageService, Runtime};
@@ -85,6 +92,8 @@ pub struct Backend {
     pub wakers: Wakers,
     /// For pruning a source.
     pub source_control: Arc<dyn SourceControl>,
+    /// For starting a CronJob now; `None` where workloads are not run.
+    pub expand: Option<ExpandHandle>,
     /// Start time of the daemon.
     pub started_at: Timestamp,
     /// Status of the connection to the cluster; `None` without one.

@@ -13,6 +13,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+const FIELDS: &[&str] =
+    &["metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP"];
+const COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Ready", "Ready containers of all containers"),
+    Column::text("Status", "Status of the pod, or the reason why it does not run"),
+    Column::text("Restarts", "Number of container restarts, and time since the last one"),
+    Column::text("Age", "Time since the pod was created"),
+    Column::text("IP", "IP address of the pod").wide(),
+    Column::text("Node", "Name of this host").wide(),
+    Column::text("Nominated Node", "Always empty: podstead does not schedule pods").wide(),
+    Column::text("Readiness Gates", "Additional conditions for readiness").wide(),
+];
+
 /// Pods as published.
 #[derive(Debug)]
 pub(super) struct Pods(pub(super) Arc<Published>);
@@ -41,37 +55,39 @@ impl Pods {
 
     /// Error for creating a pod: names the sources.
     pub(super) fn refuse_creation(&self) -> ApiFailure {
-        let sources = self.0.sources();
+        self.0.refuse_creation("pods")
+    }
+}
+
+impl Published {
+    /// Error for creating objects of a kind: names the sources.
+    pub(super) fn refuse_creation(&self, plural: &str) -> ApiFailure {
+        let sources = self.sources();
         let places: Vec<_> = sources.iter().map(|source| format!("{} ({})", source.id, source.location)).collect();
         let places = if places.is_empty() { "no source is configured".to_owned() } else { places.join(", ") };
-        ApiFailure::method_not_allowed(format!("pods cannot be created through the API; add a manifest to a source: {places}"))
+        ApiFailure::method_not_allowed(format!("{plural} cannot be created through the API; add a manifest to a source: {places}"))
     }
 }
 
 impl Collection for Pods {
     type Key = PodKey;
     type Item = PublishedPod;
-    const KIND: &'static str = "Pod";
-    const FIELDS: &'static [&'static str] = &[
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "status.phase",
-        "status.podIP",
-    ];
-    const COLUMNS: &'static [Column] = &[
-        Column::name(),
-        Column::text("Ready", "Ready containers of all containers"),
-        Column::text("Status", "Status of the pod, or the reason why it does not run"),
-        Column::text("Restarts", "Number of container restarts, and time since the last one"),
-        Column::text("Age", "Time since the pod was created"),
-        Column::text("IP", "IP address of the pod").wide(),
-        Column::text("Node", "Name of this host").wide(),
-        Column::text("Nominated Node", "Always empty: podstead does not schedule pods").wide(),
-        Column::text("Readiness Gates", "Additional conditions for readiness").wide(),
-    ];
+
+    fn api_version(&self) -> &'static str {
+        "v1"
+    }
+
+    fn kind(&self) -> &'static str {
+        "Pod"
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        FIELDS
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
 
     fn journal(&self) -> &Journal<PodKey, PublishedPod> {
         self.0.pods()

@@ -1,14 +1,18 @@
-//! State that the API serves: pods with their status, and sources. The stages publish here and requests read from here, so that no
+//! State that the API serves: pods with their status, workloads, and sources. The stages publish here and requests read from here, so that no
 //! request ever waits for the sync loop, nor the sync loop for a request.
 
+use super::published_workloads::{PublishedWorkload, PublishedWorkloads};
 use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use podstead_expand::{ShownWorkload, WorkloadSink};
+use podstead_manifest::ObjectKey;
 use podstead_pod::{DesiredPod, PodFullName, PodUid, SourceId};
 use podstead_status::PodStatusSink;
 use podstead_store::{SourceStatus, SourceStatusSink};
 use podstead_telemetry::journal::Journal;
+use podstead_workload::object::WorkloadKind;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,12 +27,12 @@ pub const ORIGIN_ANNOTATION: &str = "podstead.dev/origin";
 /// Changes remembered for watchers. Versions of one pod share their spec, so that one costs about as much as a status.
 const HISTORY: usize = 512;
 
-/// Namespace and name: what the API calls a pod by. Ordered as lists are.
+/// Namespace and name: what the API calls a pod, or another object of one kind, by. Ordered as lists are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodKey {
     /// The namespace.
     pub namespace: String,
-    /// The name with the node suffix.
+    /// The name; a pod's with the node suffix.
     pub name: String,
 }
 
@@ -123,7 +127,7 @@ struct Incarnation {
     waiting: Option<(Arc<DesiredPod>, PodStatus)>,
 }
 
-/// Pods and sources as served by the API.
+/// Pods, workloads and sources as served by the API.
 ///
 /// The API knows a pod by namespace and name, the host by UID. While a pod that was removed still terminates and one of the same name
 /// was added, the old one is shown; the new one follows when the old one is withdrawn, as in a cluster.
@@ -132,6 +136,7 @@ pub struct Published {
     pods: Journal<PodKey, PublishedPod>,
     incarnations: Mutex<BTreeMap<PodKey, VecDeque<Incarnation>>>,
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
+    workloads: PublishedWorkloads,
     now: fn() -> Timestamp,
 }
 
@@ -140,7 +145,13 @@ impl Published {
     /// a watcher that comes back with an older version lists again; see [`first_version`]. `now` is the clock that dates pods
     /// whose metadata has no time of creation.
     pub fn new(start: u64, now: fn() -> Timestamp) -> Self {
-        Self { pods: Journal::new(start, HISTORY), incarnations: Mutex::default(), sources: Mutex::default(), now }
+        let workloads = PublishedWorkloads::new(start);
+        Self { pods: Journal::new(start, HISTORY), incarnations: Mutex::default(), sources: Mutex::default(), workloads, now }
+    }
+
+    /// Workloads of one kind, for listing and watching.
+    pub fn workloads(&self, kind: WorkloadKind) -> &Journal<PodKey, PublishedWorkload> {
+        self.workloads.of_kind(kind)
     }
 
     /// Pods, for listing and watching.
@@ -214,6 +225,16 @@ impl PodStatusSink for Published {
         if queue.is_empty() {
             incarnations.remove(&key);
         }
+    }
+}
+
+impl WorkloadSink for Published {
+    fn publish_workload(&self, shown: Arc<ShownWorkload>) {
+        self.workloads.publish(&shown);
+    }
+
+    fn withdraw_workload(&self, key: &ObjectKey) {
+        self.workloads.withdraw(key);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::metrics::Page;
 use super::objects::ListedKind;
+use super::resource::WorkloadResource;
+use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,10 @@ pub(super) enum Route {
     Groups,
     /// `/apis/podstead.dev`: our group.
     OwnGroup,
+    /// `/apis/apps`, `/apis/batch`: a group of workloads.
+    WorkloadGroup(WorkloadGroup),
+    /// `/apis/apps/v1`, `/apis/batch/v1`: its resources.
+    WorkloadResources(WorkloadGroup),
     /// `/api/v1`: resources of the core group.
     CoreResources,
     /// `/apis/podstead.dev/v1alpha1`: resources of our group.
@@ -36,6 +42,14 @@ pub(super) enum Route {
     PodAttach(PodPath),
     /// `portforward` of a pod.
     PodPortForward(PodPath),
+    /// Workloads of one kind, of one namespace or of all.
+    Workloads(WorkloadKind, Option<String>),
+    /// One workload; also its subresource `status`.
+    Workload(WorkloadKind, PodPath),
+    /// `scale` of a workload.
+    WorkloadScale(WorkloadKind, PodPath),
+    /// Start a CronJob now.
+    CronJobRun(PodPath),
     /// Events, of one namespace or of all.
     Events(Option<String>),
     /// ConfigMaps or Secrets, of one namespace or of all.
@@ -85,6 +99,32 @@ pub(super) struct PodPath {
     pub(super) name: String,
 }
 
+/// A group of Kubernetes whose resources are workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WorkloadGroup {
+    /// `apps`.
+    Apps,
+    /// `batch`.
+    Batch,
+}
+
+impl WorkloadGroup {
+    /// All groups, in the order of discovery.
+    pub(super) const ALL: [Self; 2] = [Self::Apps, Self::Batch];
+
+    /// Its name.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Apps => "apps",
+            Self::Batch => "batch",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.as_str() == name)
+    }
+}
+
 /// Our API group.
 pub const OWN_GROUP: &str = "podstead.dev";
 /// The version of it.
@@ -110,6 +150,9 @@ impl Route {
             ["apis", OWN_GROUP] => Some(Self::OwnGroup),
             ["api", "v1", rest @ ..] => Self::core(rest),
             ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
+            ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
+            ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
+            ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
             _ => None,
         }
     }
@@ -151,6 +194,22 @@ impl Route {
                     _ => None,
                 }
             }
+            _ => Self::workload("", segments),
+        }
+    }
+
+    /// In a group; the empty one is the core group.
+    fn workload(group: &str, segments: &[&str]) -> Option<Self> {
+        let (plural, namespace, rest) = match *segments {
+            [plural] => return Some(Self::Workloads(WorkloadResource::find(group, plural)?.kind, None)),
+            ["namespaces", namespace, plural, ref rest @ ..] => (plural, namespace.to_owned(), rest),
+            _ => return None,
+        };
+        let kind = WorkloadResource::find(group, plural)?.kind;
+        match *rest {
+            [] => Some(Self::Workloads(kind, Some(namespace))),
+            [name] | [name, "status"] => Some(Self::Workload(kind, PodPath { namespace, name: name.to_owned() })),
+            [name, "scale"] => Some(Self::WorkloadScale(kind, PodPath { namespace, name: name.to_owned() })),
             _ => None,
         }
     }
@@ -170,6 +229,9 @@ impl Route {
             ["sources", name, "sync"] => Some(Self::SourceSync(name.to_owned())),
             ["namespaces", namespace, "persistentvolumeclaims", name, "prune"] => {
                 Some(Self::ClaimPrune(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
+            ["namespaces", namespace, "cronjobs", name, "run"] => {
+                Some(Self::CronJobRun(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
@@ -216,7 +278,22 @@ mod tests {
             ),
             ("/api/v1/nodes", None),
             ("/apis/podstead.dev/v1alpha1/sources/a+b=%41&", Some(Route::Source("a+b=A&".into()))),
-            ("/apis/apps/v1", None),
+            ("/apis/apps", Some(Route::WorkloadGroup(WorkloadGroup::Apps))),
+            ("/apis/apps/v1", Some(Route::WorkloadResources(WorkloadGroup::Apps))),
+            ("/apis/batch/v1/jobs", Some(Route::Workloads(WorkloadKind::Job, None))),
+            ("/apis/batch/v1/deployments", None),
+            ("/apis/apps/v1/namespaces/x/deployments", Some(Route::Workloads(WorkloadKind::Deployment, Some("x".into())))),
+            ("/apis/apps/v1/namespaces/default/statefulsets/web-edge", Some(Route::Workload(WorkloadKind::StatefulSet, web()))),
+            ("/apis/apps/v1/namespaces/default/daemonsets/web-edge/status", Some(Route::Workload(WorkloadKind::DaemonSet, web()))),
+            (
+                "/apis/apps/v1/namespaces/default/deployments/web-edge/scale",
+                Some(Route::WorkloadScale(WorkloadKind::Deployment, web())),
+            ),
+            ("/apis/apps/v1/namespaces/default/deployments/web-edge/log", None),
+            ("/api/v1/replicationcontrollers", Some(Route::Workloads(WorkloadKind::ReplicationController, None))),
+            ("/api/v1/deployments", None),
+            ("/apis/podstead.dev/v1alpha1/namespaces/default/cronjobs/web-edge/run", Some(Route::CronJobRun(web()))),
+            ("/apis/autoscaling/v1", None),
             ("/", None),
         ];
         for (path, route) in cases {

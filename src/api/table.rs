@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(super) struct Column {
     /// Heading.
     pub(super) name: &'static str,
-    /// `string` or `integer`.
+    /// `string`, `integer` or `boolean`.
     pub(super) kind: &'static str,
     /// `name` for the column that names the object.
     pub(super) format: &'static str,
@@ -21,6 +21,11 @@ impl Column {
     /// A column of text that is always shown.
     pub(super) const fn text(name: &'static str, description: &'static str) -> Self {
         Self { name, kind: "string", format: "", description, wide: false }
+    }
+
+    /// A column of numbers that is always shown.
+    pub(super) const fn number(name: &'static str, description: &'static str) -> Self {
+        Self { kind: "integer", ..Self::text(name, description) }
     }
 
     /// The column that names the object.

@@ -14,7 +14,9 @@ mod doctor;
 mod get;
 mod history;
 mod image;
+mod job;
 mod logs;
+mod object_type;
 mod output;
 mod plan;
 mod pod_name;
@@ -24,6 +26,7 @@ mod printable;
 mod render;
 mod resume;
 mod rollback;
+mod rollout;
 mod session;
 mod source_name;
 mod status;
@@ -39,6 +42,7 @@ mod validate;
 mod version;
 mod volume;
 mod watch;
+mod workloads;
 
 use context::Context;
 
@@ -96,7 +100,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Show pods, events, sources, images and other objects
     Get(get::GetArgs),
-    /// Show the details of a pod
+    /// Show the details of a pod or a workload
     Describe(describe::DescribeArgs),
     /// Show CPU and memory usage
     Top(top::TopArgs),
@@ -108,6 +112,10 @@ enum Command {
     Attach(session::attach::AttachArgs),
     /// Forward local ports to a pod
     PortForward(port_forward::PortForwardArgs),
+    /// Start CronJobs
+    Job(job::JobArgs),
+    /// Show the progress and the revisions of a rollout
+    Rollout(rollout::RolloutArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
     /// List and delete the data of persistent volumes
@@ -163,6 +171,8 @@ pub fn main() -> ExitCode {
         Command::Exec(args) => session::exec::run(&args, &context),
         Command::Attach(args) => session::attach::run(&args, &context),
         Command::PortForward(args) => port_forward::run(&args, &context),
+        Command::Job(args) => job::run(&args, &context),
+        Command::Rollout(args) => rollout::run(&args, &context),
         Command::Image(args) => image::run(&args, &context),
         Command::Volume(args) => volume::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),
@@ -200,9 +210,13 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn is_unreachable(error: &anyhow::Error) -> bool {
     let is = |error: &client::ClientError| matches!(error, client::ClientError::Unreachable(_));
     error.chain().any(|cause| {
-        let direct = cause.downcast_ref::<client::ClientError>().is_some_and(is);
-        let nested = cause.downcast_ref::<pods::FindPodError>();
-        direct || nested.is_some_and(|error| matches!(error, pods::FindPodError::Client(error) if is(error)))
+        let direct = cause.downcast_ref::<client::ClientError>();
+        let of_pod = cause.downcast_ref::<pods::FindPodError>().and_then(|error| match error {
+            pods::FindPodError::Client(error) => Some(error),
+            pods::FindPodError::Name(_) => None,
+        });
+        let of_workload = cause.downcast_ref::<workloads::FindWorkloadError>().and_then(workloads::FindWorkloadError::client);
+        [direct, of_pod, of_workload].into_iter().flatten().any(is)
     })
 }
 

@@ -2,8 +2,9 @@
 
 use super::Context;
 use super::client::{Client, Target};
-use super::pods::{PodNamespaceArgs, find, name_of, pod_target};
+use super::pods::{PodNamespaceArgs, name_of, pod_target};
 use super::table::Style;
+use super::workloads::{choose_pod, pods_meant};
 use bytes::Bytes;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -18,8 +19,11 @@ const QUEUE: usize = 16;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// Name of the pod; the "-<node>" suffix may be omitted
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
     pod: String,
+    /// All pods of a workload, not only one
+    #[arg(long)]
+    all_pods: bool,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
     /// Name of the container; may be repeated [default: the one in the annotation kubectl.kubernetes.io/default-container, or the first one]
@@ -46,7 +50,7 @@ pub(super) struct LogsArgs {
     /// Start each line with its timestamp
     #[arg(long)]
     timestamps: bool,
-    /// Start each line with the names of pod and container [default: only for several containers]
+    /// Start each line with the names of pod and container [default: only for several pods or containers]
     #[arg(long)]
     prefix: bool,
 }
@@ -92,20 +96,34 @@ fn parse_duration(text: &str) -> Result<SignedDuration, String> {
 pub(super) fn run(args: &LogsArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     context.block_on(async {
-        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
-        let containers = containers(args, &pod)?;
-        match containers.as_slice() {
-            [container] if !args.prefix => copy(&client, target(args, &pod, container)).await?,
-            several if args.follow => follow_all(&client, args, &pod, several, context.color()).await?,
+        let namespace = args.namespace.namespace.as_deref();
+        let pods = if args.all_pods {
+            pods_meant(&client, &args.pod, namespace).await?
+        } else {
+            vec![choose_pod(&client, &args.pod, namespace).await?]
+        };
+        let mut logs = Vec::new();
+        for pod in &pods {
+            logs.extend(containers(args, pod)?.into_iter().map(|container| LogOf { pod, container }));
+        }
+        match logs.as_slice() {
+            [log] if !args.prefix => copy(&client, target(args, log)).await?,
+            several if args.follow => follow_all(&client, args, several, context.color()).await?,
             several => {
-                for (index, container) in several.iter().enumerate() {
-                    let prefix = prefix(&pod, container, index, context.color());
-                    copy_lines(&client, target(args, &pod, container), &prefix).await?;
+                for (index, log) in several.iter().enumerate() {
+                    copy_lines(&client, target(args, log), &prefix(log, index, context.color())).await?;
                 }
             }
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// One log.
+#[derive(Clone, Debug)]
+struct LogOf<'a> {
+    pod: &'a Pod,
+    container: String,
 }
 
 /// The containers that are meant; says on stderr which one was chosen of several.
@@ -135,13 +153,13 @@ fn containers(args: &LogsArgs, pod: &Pod) -> anyhow::Result<Vec<String>> {
     }
 }
 
-fn target(args: &LogsArgs, pod: &Pod, container: &str) -> Target {
+fn target(args: &LogsArgs, log: &LogOf<'_>) -> Target {
     let tail = args.tail.and_then(|tail| match tail {
         Tail::All => None,
         Tail::Lines(lines) => Some(lines),
     });
-    pod_target(pod, &["log"])
-        .with("container", container)
+    pod_target(log.pod, &["log"])
+        .with("container", &log.container)
         .with_flag("follow", args.follow)
         .with_flag("previous", args.previous)
         .with_flag("timestamps", args.timestamps)
@@ -167,13 +185,14 @@ async fn copy_lines(client: &Client, target: Target, prefix: &str) -> anyhow::Re
     Ok(())
 }
 
-/// All containers at once, whole lines as they come. One that has no log does not keep the others from being followed.
-async fn follow_all(client: &Client, args: &LogsArgs, pod: &Pod, containers: &[String], color: bool) -> anyhow::Result<()> {
+/// All logs at once, whole lines as they come. One that has no log does not keep the others from being followed.
+async fn follow_all(client: &Client, args: &LogsArgs, logs: &[LogOf<'_>], color: bool) -> anyhow::Result<()> {
     let (sender, mut received) = mpsc::channel::<Bytes>(QUEUE);
     let mut tasks = tokio::task::JoinSet::new();
-    for (index, container) in containers.iter().enumerate() {
-        let (client, target, sender) = (client.clone(), target(args, pod, container), sender.clone());
-        let (prefix, container) = (prefix(pod, container, index, color), container.clone());
+    for (index, log) in logs.iter().enumerate() {
+        let (client, target, sender) = (client.clone(), target(args, log), sender.clone());
+        let prefix = prefix(log, index, color);
+        let name = if args.all_pods { format!("{}/{}", name_of(log.pod), log.container) } else { log.container.clone() };
         tasks.spawn(async move {
             let follow = async {
                 let mut lines = client.get_lines(target).await?;
@@ -185,7 +204,7 @@ async fn follow_all(client: &Client, args: &LogsArgs, pod: &Pod, containers: &[S
                 Ok::<_, super::client::ClientError>(())
             };
             if let Err(error) = follow.await {
-                writeln!(io::stderr(), "{container}: {}", podstead_telemetry::error_chain(&error)).ok();
+                writeln!(io::stderr(), "{name}: {}", podstead_telemetry::error_chain(&error)).ok();
             }
         });
     }
@@ -202,9 +221,9 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-fn prefix(pod: &Pod, container: &str, index: usize, color: bool) -> String {
+fn prefix(log: &LogOf<'_>, index: usize, color: bool) -> String {
     const STYLES: [Style; 4] = [Style::Good, Style::Pending, Style::Bold, Style::Dim];
-    let text = format!("[{}/{container}]", name_of(pod));
+    let text = format!("[{}/{}]", name_of(log.pod), log.container);
     format!("{} ", STYLES[index % STYLES.len()].paint(&text, color))
 }
 

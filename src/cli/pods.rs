@@ -19,10 +19,10 @@ pub(super) struct NamespaceArgs {
     pub(super) all_namespaces: bool,
 }
 
-/// The namespace of the one pod that is meant.
+/// The namespace of the one object that is meant.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct PodNamespaceArgs {
-    /// Namespace of the pod; needed only if several pods have this name
+    /// Namespace of the object; needed only if several have this name
     #[arg(short, long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
 }
@@ -37,7 +37,7 @@ pub(super) struct ServedList {
 }
 
 /// `metadata` of a list.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ServedListMetadata {
     /// The version from which a watch continues.

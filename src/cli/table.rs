@@ -68,7 +68,7 @@ impl<T: Into<String>> From<T> for Cell {
 /// Lays rows out below headings; more rows may follow later (`-w`) in the same columns.
 #[derive(Debug)]
 pub(super) struct Table {
-    headings: Vec<&'static str>,
+    headings: Vec<String>,
     widths: Vec<usize>,
     headings_written: bool,
     color: bool,
@@ -76,8 +76,9 @@ pub(super) struct Table {
 
 impl Table {
     /// With these headings.
-    pub(super) fn new(headings: Vec<&'static str>, color: bool) -> Self {
-        let widths = headings.iter().map(|heading| heading.len()).collect();
+    pub(super) fn new(headings: Vec<impl Into<String>>, color: bool) -> Self {
+        let headings: Vec<String> = headings.into_iter().map(Into::into).collect();
+        let widths = headings.iter().map(|heading| width_of(heading)).collect();
         Self { headings, widths, headings_written: false, color }
     }
 
@@ -95,7 +96,7 @@ impl Table {
         }
         if !self.headings_written {
             self.headings_written = true;
-            let headings: Vec<_> = self.headings.iter().map(|heading| Cell::from(*heading)).collect();
+            let headings: Vec<_> = self.headings.iter().map(|heading| Cell::from(heading.as_str())).collect();
             self.write_row(out, &headings)?;
         }
         rows.iter().try_for_each(|row| self.write_row(out, row))

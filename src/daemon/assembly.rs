@@ -256,6 +256,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         config: config_standing,
         wakers,
         source_control: Arc::new(source_control),
+        expand: None,
         started_at,
         upstream,
         now,

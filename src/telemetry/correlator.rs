@@ -89,7 +89,7 @@ impl Correlator {
 
     fn may_tell(&mut self, subject: &Subject, now: Timestamp) -> bool {
         match subject {
-            Subject::Pod { .. } => {}
+            Subject::Pod { .. } | Subject::Workload { .. } => {}
             // Their events appear nowhere else, and few things cause them.
             Subject::Source(_) | Subject::Node => return true,
         }

@@ -148,14 +148,25 @@ impl EventRecorder for EventLog {
     }
 }
 
-/// Writes what happened to a pod into the daemon's log, which outlives the daemon. What events say about sources and the host is logged where
-/// it happens.
-fn log(subject: &Subject, kind: EventType, reason: &str, message: &str, count: u32) {
-    let Subject::Pod { uid, full_name, field_path } = subject else { return };
-    let container = field_path.as_deref().and_then(container_of);
-    match kind {
-        EventType::Normal => tracing::info!(pod = %full_name, container, pod_uid = %uid, reason, count, "{message}"),
-        EventType::Warning => tracing::warn!(pod = %full_name, container, pod_uid = %uid, reason, count, "{message}"),
+/// Writes what happened to a pod or a workload into the daemon's log, which outlives the daemon. What events say about sources and the host is
+/// logged where it happens.
+fn log(subject: &Subject, event_type: EventType, reason: &str, message: &str, count: u32) {
+    match subject {
+        Subject::Pod { uid, full_name, field_path } => {
+            let container = field_path.as_deref().and_then(container_of);
+            match event_type {
+                EventType::Normal => tracing::info!(pod = %full_name, container, pod_uid = %uid, reason, count, "{message}"),
+                EventType::Warning => tracing::warn!(pod = %full_name, container, pod_uid = %uid, reason, count, "{message}"),
+            }
+        }
+        Subject::Workload { uid: _, api_version: _, kind, namespace, name } => {
+            let workload = format!("{}/{name}", kind.to_lowercase());
+            match event_type {
+                EventType::Normal => tracing::info!(workload, namespace, reason, count, "{message}"),
+                EventType::Warning => tracing::warn!(workload, namespace, reason, count, "{message}"),
+            }
+        }
+        Subject::Source(_) | Subject::Node => {}
     }
 }
 
@@ -231,6 +242,29 @@ mod tests {
         let (version, events) = log.journal().list();
         assert_eq!(version, 1 + 25, "watchers are told no more than that");
         assert!(events.iter().any(|event| event.subject == pod("quiet")));
+    }
+
+    #[test]
+    fn event_of_a_workload_is_logged() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let writer = {
+            let lines = lines.clone();
+            move || Lines(lines.clone())
+        };
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).without_time().with_ansi(false).with_target(false).finish();
+        let web = Subject::Workload {
+            uid: "1".into(),
+            api_version: "apps/v1",
+            kind: "Deployment",
+            namespace: "default".into(),
+            name: "web".into(),
+        };
+        tracing::subscriber::with_default(subscriber, || {
+            log().record(&web, EventType::Normal, "ScalingReplicaSet", "Scaled up replica set web-7d9c to 3");
+        });
+        let written = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+        let fields = "workload=\"deployment/web\" namespace=\"default\" reason=\"ScalingReplicaSet\" count=1";
+        assert_eq!(written, format!(" INFO Scaled up replica set web-7d9c to 3 {fields}\n"));
     }
 
     #[test]

@@ -24,6 +24,19 @@ pub enum Subject {
         /// Field path of the container concerned.
         field_path: Option<String>,
     },
+    /// A workload, such as a Deployment or a Job.
+    Workload {
+        /// Its identity.
+        uid: String,
+        /// Such as `apps/v1`.
+        api_version: &'static str,
+        /// Such as `Deployment`.
+        kind: &'static str,
+        /// The namespace.
+        namespace: String,
+        /// The name.
+        name: String,
+    },
     /// A source of manifests.
     Source(SourceId),
     /// This host.

@@ -7,11 +7,14 @@ use podstead::container::{
     CgroupResources, ContainerKind, ContainerState, ContainerStatus, ObservedPod, PodNamespaces, QosClass, SandboxState,
     SandboxStatus,
 };
+use podstead::expand::{ShownWorkload, WorkloadSink};
+use podstead::manifest::ObjectKey;
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
 use podstead::settings::ConfigStanding;
 use podstead::sys::layout::Paths;
 use podstead::telemetry::EventLog;
 use podstead::volume::{NodeFiles, Volumes};
+use podstead::workload::object::WorkloadKind;
 use podstead::{artifact::Wakers, pod::Revision};
 use podstead::{
     manifest::Problem,
@@ -85,6 +88,7 @@ impl Host {
             config,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
+            expand: None,
             upstream: None,
             started_at: Timestamp::now(),
             now: Timestamp::now,
@@ -188,6 +192,25 @@ impl Host {
         id
     }
 
+    /// Publishes a workload of source `manifests`. Its `spec` has one container `main` where it says nothing else.
+    pub(crate) fn publish_workload(&self, kind: WorkloadKind, namespace: &str, name: &str, parts: Value) -> ShownWorkload {
+        let shown = workload(kind, namespace, name, parts);
+        self.published.publish_workload(Arc::new(shown.clone()));
+        shown
+    }
+
+    /// Publishes a running pod that a workload owns.
+    pub(crate) fn publish_owned(&self, short_name: &str, owner: &ShownWorkload) -> Arc<DesiredPod> {
+        let mut desired = (*desired(&owner.key.namespace, short_name, json!({}))).clone();
+        let mut pod = (*desired.pod).clone();
+        pod.metadata.owner_references = Some(vec![serde_json::from_value(reference_to(owner)).unwrap()]);
+        desired.pod = Arc::new(pod);
+        let desired = Arc::new(desired);
+        self.observe(&desired, "main", 0, running());
+        self.published_status(&desired, running_status());
+        desired
+    }
+
     /// Publishes how source `manifests` is.
     pub(crate) fn publish_source(&self, problem: Option<&str>, last_error: Option<&str>) {
         let problems = problem.into_iter().map(|message| Problem {
@@ -216,6 +239,44 @@ impl Host {
             problems: problems.collect(),
         });
     }
+}
+
+/// A workload as it would be published; `parts` has its `spec`, `status`, and what is to be merged into `metadata`.
+pub(crate) fn workload(kind: WorkloadKind, namespace: &str, name: &str, parts: Value) -> ShownWorkload {
+    let template =
+        json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]}});
+    let mut object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.as_str(),
+        "metadata": {
+            "name": name, "namespace": namespace, "uid": format!("uid-{}-{namespace}-{name}", kind.as_str()), "generation": 1,
+            "labels": {"app": name},
+            "creationTimestamp": (Timestamp::now() - jiff::SignedDuration::from_mins(200)).to_string(),
+        },
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
+        "status": {},
+    });
+    for part in ["metadata", "spec", "status"] {
+        for (field, value) in parts[part].as_object().into_iter().flatten() {
+            object[part][field] = value.clone();
+        }
+    }
+    ShownWorkload {
+        key: ObjectKey { kind: kind.as_str().into(), namespace: namespace.into(), name: name.into() },
+        source: SourceId::new("manifests"),
+        revision: Revision("rev1".into()),
+        origin: Origin { file: format!("{name}.yaml"), position: Position { line: 1, column: 1 } },
+        object,
+        schedule: None,
+    }
+}
+
+/// The owner reference of an object that a workload made.
+pub(crate) fn reference_to(owner: &ShownWorkload) -> Value {
+    json!({
+        "apiVersion": owner.object["apiVersion"], "kind": owner.key.kind, "name": owner.key.name,
+        "uid": owner.object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+    })
 }
 
 /// A pod as the mux would hand it on; `extra` is merged into its `spec`.

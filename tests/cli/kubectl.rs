@@ -1,6 +1,8 @@
 //! The real kubectl against the API, over a TCP bridge to the unix socket. Skipped where there is no kubectl.
 
-use crate::host::{Host, text};
+use crate::host::{Host, reference_to, text};
+use podstead::workload::object::WorkloadKind;
+use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -81,6 +83,55 @@ fn kubectl_lists_and_gets_as_podstead_does() {
         "{}",
         text(&deleted.stderr)
     );
+}
+
+#[test]
+fn kubectl_lists_workloads_as_podstead_does() {
+    let host = Host::start();
+    host.publish_source(None, None);
+    let counts = json!({"replicas": 2, "readyReplicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "observedGeneration": 1});
+    let revision = json!({"deployment.kubernetes.io/revision": "1"});
+    let parts = json!({"metadata": {"annotations": revision}, "spec": {"replicas": 2}, "status": counts});
+    let web = host.publish_workload(WorkloadKind::Deployment, "default", "web", parts);
+    let metadata = json!({"ownerReferences": [reference_to(&web)], "annotations": revision, "labels": {"app": "web"}});
+    let parts = json!({"metadata": metadata, "spec": {"replicas": 2}, "status": counts});
+    let set = host.publish_workload(WorkloadKind::ReplicaSet, "default", "web-7d9c", parts);
+    host.publish_owned("web-7d9c-0", &set);
+    for kind in [WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::Job, WorkloadKind::ReplicationController] {
+        host.publish_workload(kind, "default", "other", json!({"spec": {"replicas": 1, "selector": {}}}));
+    }
+    host.publish_workload(WorkloadKind::CronJob, "default", "dump", json!({"spec": {"schedule": "@daily", "suspend": false}}));
+    let Some(kubectl) = Kubectl::find(&host) else { return };
+    assert_eq!(kubectl.run(&["get", "all"]), host.run(&["get", "all"]));
+    for words in [
+        &["get", "deploy,rs,sts,ds,job,cj,rc"][..],
+        &["get", "deploy", "web"],
+        &["get", "cj", "-o", "wide"],
+        &["get", "rs/web-7d9c"],
+    ] {
+        assert_eq!(kubectl.run(words).trim_end(), host.run(words).trim_end(), "{words:?}");
+    }
+    assert_eq!(kubectl.run(&["get", "deploy,sts", "-o", "name"]), host.run(&["get", "deploy,sts", "-o", "name"]));
+    assert_eq!(kubectl.run(&["rollout", "status", "deploy/web"]), host.run(&["rollout", "status", "deploy/web"]));
+    assert!(kubectl.run(&["rollout", "history", "deploy/web"]).contains("REVISION"));
+    let described = kubectl.run(&["describe", "deployment", "web"]);
+    assert!(described.contains("NewReplicaSet:") && described.contains("web-7d9c (2/2 replicas created)"), "{described}");
+    let refused = |words: &[&str]| text(&kubectl.output(words).stderr);
+    let missing = refused(&["get", "deployment", "nosuch"]);
+    assert_eq!(missing.trim(), r#"Error from server (NotFound): deployments.apps "nosuch" not found"#);
+    let managed = r#"deployment "web" is managed by source manifests (revision rev1, web.yaml:1:1): "#;
+    for (words, what_to_do) in [
+        (&["scale", "deploy/web", "--replicas=3"][..], "edit spec.replicas of its manifest there"),
+        (
+            &["rollout", "restart", "deploy/web"],
+            "to restart its pods, add an annotation to spec.template.metadata of its manifest there",
+        ),
+        (&["rollout", "pause", "deploy/web"], "edit spec.paused of its manifest there"),
+        (&["delete", "deploy/web", "--wait=false"], "change or remove its manifest there"),
+    ] {
+        let message = refused(words);
+        assert!(message.contains(&format!("{managed}{what_to_do}")), "{words:?}: {message}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod api_objects;
 mod api_pods;
 mod api_resources;
+mod api_workloads;
 mod commands;
 mod configuration;
 mod doctor;
@@ -19,3 +20,4 @@ mod reference;
 mod revisions;
 mod stub;
 mod watches;
+mod workloads;

@@ -21,6 +21,8 @@ use super::respond::{self, Answer};
 use k8s_openapi::api::core::v1::Pod;
 use podstead_pod::SourceId;
 use podstead_sys::proc_stat::process_usage;
+use podstead_workload::object::WorkloadKind;
+use serde_json::Value;
 use usage::Snapshot;
 
 /// A page.
@@ -42,10 +44,20 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
         Page::Own => {
             let (_, published) = backend.published.pods().list();
             let pods: Vec<Pod> = published.iter().map(|pod| pod.object()).collect();
+            let kinds = WorkloadKind::ALL.into_iter();
+            let workloads = kinds.flat_map(|kind| backend.published.workloads(kind).list().1);
+            let workloads: Vec<Value> = workloads.map(|workload| workload.object()).collect();
             let process = process_usage().map_err(|error| ApiFailure::internal(format!("read /proc: {error}")))?;
             let sources = backend.published.sources();
             let contact = |id: &SourceId| backend.wakers.get(id.as_str()).and_then(|waker| waker.looks().contact);
-            let observed = own::Own { sources: &sources, contact: &contact, pods: &pods, process, started_at: backend.started_at };
+            let observed = own::Own {
+                sources: &sources,
+                contact: &contact,
+                pods: &pods,
+                workloads: &workloads,
+                process,
+                started_at: backend.started_at,
+            };
             respond::metrics(own::own(&observed))
         }
         Page::Resource => respond::metrics(resource::resource(&look(backend).await?)),

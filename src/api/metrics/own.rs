@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
 use podstead_store::SourceStatus;
 use podstead_sys::proc_stat::ProcessUsage;
+use serde_json::Value;
 
 const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Unknown"];
 
@@ -15,6 +16,8 @@ pub(super) struct Own<'a> {
     /// The last contact of a source with its place.
     pub(super) contact: &'a dyn Fn(&SourceId) -> Option<Timestamp>,
     pub(super) pods: &'a [Pod],
+    /// The objects of workloads.
+    pub(super) workloads: &'a [Value],
     pub(super) process: ProcessUsage,
     pub(super) started_at: Timestamp,
 }
@@ -34,11 +37,12 @@ fn is_running(status: &ContainerStatus) -> bool {
 
 /// The page.
 pub(super) fn own(observed: &Own<'_>) -> String {
-    let Own { sources, contact, pods, process, started_at } = observed;
+    let Own { sources, contact, pods, workloads, process, started_at } = observed;
     let mut out = Exposition::default();
     out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     sources_of(&mut out, sources, contact);
     pods_of(&mut out, pods);
+    workloads_of(&mut out, workloads);
     out.family("process_cpu_seconds_total", Kind::Counter, "CPU time used by the daemon.")
         .sample(&[], process.cpu_nanos as f64 / 1e9);
     out.family("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the daemon.")
@@ -120,5 +124,81 @@ fn pods_of(out: &mut Exposition, pods: &[Pod]) {
             let labels = [("namespace", namespace.as_str()), ("pod", &name), ("container", &status.name)];
             family.sample(&labels, f64::from(status.restart_count));
         }
+    }
+}
+
+/// Values of the label `state`, each with the fields that it may be read from: the first that an object has counts.
+type States = &'static [(&'static str, &'static [&'static str])];
+
+const OF_REPLICAS: States = &[
+    ("desired", &["/status/desiredNumberScheduled", "/spec/replicas"]),
+    ("ready", &["/status/numberReady", "/status/readyReplicas"]),
+    ("available", &["/status/numberAvailable", "/status/availableReplicas"]),
+];
+const OF_JOBS: States = &[
+    ("active", &["/status/active"]),
+    ("ready", &["/status/ready"]),
+    ("succeeded", &["/status/succeeded"]),
+    ("failed", &["/status/failed"]),
+];
+
+fn workloads_of(out: &mut Exposition, workloads: &[Value]) {
+    let help = "Number of pods of a workload: desired, ready, available; of a Job: active, ready, succeeded, failed.";
+    let mut family = out.family("podstead_workload_replicas", Kind::Gauge, help);
+    for workload in workloads {
+        let text = |path: &str| workload.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        let states = match kind {
+            "Job" => OF_JOBS,
+            // The pods of a CronJob are those of its Jobs.
+            "CronJob" => &[],
+            _ => OF_REPLICAS,
+        };
+        for (state, paths) in states {
+            let count = paths.iter().find_map(|path| workload.pointer(path)?.as_i64()).unwrap_or_default();
+            family.sample(&[("kind", kind), ("namespace", namespace), ("name", name), ("state", state)], count as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pods_of_workloads_are_counted_by_state() {
+        let metadata = json!({"name": "x", "namespace": "default"});
+        let workloads = [
+            json!({"kind": "Deployment", "metadata": metadata, "spec": {"replicas": 3}, "status": {"readyReplicas": 2}}),
+            json!({"kind": "DaemonSet", "metadata": metadata, "spec": {}, "status": {"desiredNumberScheduled": 1, "numberReady": 1}}),
+            json!({"kind": "Job", "metadata": metadata, "spec": {}, "status": {"active": 1, "ready": 1, "failed": 4}}),
+            json!({"kind": "CronJob", "metadata": metadata, "spec": {}, "status": {}}),
+        ];
+        let mut out = Exposition::default();
+        workloads_of(&mut out, &workloads);
+        let text = out.finish();
+        let samples: Vec<(&str, &str, &str)> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| {
+                let (labels, count) = line.rsplit_once(' ')?;
+                let quoted: Vec<&str> = labels.split('"').collect();
+                Some((*quoted.get(1)?, *quoted.get(7)?, count))
+            })
+            .collect();
+        let expected = [
+            ("Deployment", "desired", "3"),
+            ("Deployment", "ready", "2"),
+            ("Deployment", "available", "0"),
+            ("DaemonSet", "desired", "1"),
+            ("DaemonSet", "ready", "1"),
+            ("DaemonSet", "available", "0"),
+            ("Job", "active", "1"),
+            ("Job", "ready", "1"),
+            ("Job", "succeeded", "0"),
+            ("Job", "failed", "4"),
+        ];
+        assert_eq!(samples, expected);
     }
 }

@@ -108,10 +108,14 @@ fn observed() -> (SourceStatus, Pod, Snapshot) {
 fn page() -> String {
     let (source, pod, snapshot) = observed();
     let process = ProcessUsage::default();
+    let deployment = serde_json::json!({
+        "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 1}, "status": {},
+    });
     let observed = Own {
         sources: &[source],
         contact: &|_| Some(Timestamp::UNIX_EPOCH),
         pods: &[pod],
+        workloads: &[deployment],
         process,
         started_at: Timestamp::UNIX_EPOCH,
     };

@@ -21,6 +21,9 @@ use tokio::net::UnixStream;
 /// Path of podstead's own resources.
 pub(super) const OWN: &str = "/apis/podstead.dev/v1alpha1";
 
+/// Media type of an answer in columns.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
 /// Asks one daemon; every request has a connection of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
@@ -32,6 +35,7 @@ pub(super) struct Client {
 pub(super) struct Target {
     path: String,
     query: Vec<(String, String)>,
+    as_table: bool,
 }
 
 impl Target {
@@ -42,7 +46,7 @@ impl Target {
             path.push('/');
             path.push_str(&encode_segment(segment));
         }
-        Self { path, query: Vec::new() }
+        Self { path, query: Vec::new(), as_table: false }
     }
 
     /// Adds a parameter.
@@ -62,6 +66,11 @@ impl Target {
     /// Adds a flag if it is set.
     pub(super) fn with_flag(self, name: &str, set: bool) -> Self {
         if set { self.with(name, "true") } else { self }
+    }
+
+    /// Asks for the columns of kubectl (`Table`).
+    pub(super) fn in_columns(self) -> Self {
+        Self { as_table: true, ..self }
     }
 
     fn uri(&self) -> String {
@@ -96,6 +105,9 @@ impl Client {
         // Ends with the response's body, or with the sender.
         tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(target.uri()).header(header::HOST, "podstead");
+        if target.as_table {
+            request = request.header(header::ACCEPT, TABLE);
+        }
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }

@@ -1,23 +1,28 @@
 //! `podstead describe`.
 
 mod container;
+mod events;
 mod networks;
+mod workload;
 mod writer;
 
 use super::Context;
 use super::client::{Client, ClientError, OWN, Target};
-use super::get::{seen_column, type_cell};
-use super::pods::{PodNamespaceArgs, ServedList, annotation, collection, find, name_of, namespace_of};
-use super::table::{Cell, Table};
+use super::object_type::{ObjectType, parse_object};
+use super::pods::{PodNamespaceArgs, annotation, find, name_of, namespace_of};
+use super::workloads::{self, metadata};
+use anyhow::bail;
 use clap::{Args, Subcommand};
+use events::{Involved, events_of, write_events};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, KeyToPath, Pod, PodSpec, PodStatus, Volume};
+use k8s_openapi::api::core::v1::{KeyToPath, Pod, PodSpec, PodStatus, Volume};
 use podstead_api::SourceObject;
 use podstead_api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use podstead_api::show::{PodRow, age_since};
 use podstead_manifest::{ObjectKey, Problem};
 use podstead_pod::Severity;
 use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
+use podstead_workload::object::WorkloadKind;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,9 +30,15 @@ use writer::Description;
 
 /// Arguments.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct DescribeArgs {
     #[command(subcommand)]
-    kind: DescribeKind,
+    kind: Option<DescribeKind>,
+    /// Object, such as pod/web or deploy/web
+    #[arg(value_name = "TYPE/NAME", required = true)]
+    object: Option<String>,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,46 +51,110 @@ enum DescribeKind {
         #[command(flatten)]
         namespace: PodNamespaceArgs,
     },
+    /// Show the details of a Deployment
+    #[command(visible_aliases = ["deployments", "deploy"])]
+    Deployment(NamedArgs),
+    /// Show the details of a ReplicaSet
+    #[command(name = "replicaset", visible_aliases = ["replicasets", "rs"])]
+    ReplicaSet(NamedArgs),
+    /// Show the details of a StatefulSet
+    #[command(name = "statefulset", visible_aliases = ["statefulsets", "sts"])]
+    StatefulSet(NamedArgs),
+    /// Show the details of a DaemonSet
+    #[command(name = "daemonset", visible_aliases = ["daemonsets", "ds"])]
+    DaemonSet(NamedArgs),
+    /// Show the details of a Job
+    #[command(visible_alias = "jobs")]
+    Job(NamedArgs),
+    /// Show the details of a CronJob, with its next run and the reason of a missed one
+    #[command(name = "cronjob", visible_aliases = ["cronjobs", "cj"])]
+    CronJob(NamedArgs),
+    /// Show the details of a ReplicationController
+    #[command(name = "replicationcontroller", visible_aliases = ["replicationcontrollers", "rc"])]
+    ReplicationController(NamedArgs),
+}
+
+/// The workload that is meant.
+#[derive(Debug, Args)]
+struct NamedArgs {
+    /// Name of the object
+    name: String,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
+}
+
+impl DescribeArgs {
+    /// Type, name and namespace. The error is a sentence.
+    fn asked(&self) -> Result<(ObjectType, String, Option<&str>), String> {
+        let workload = |kind: WorkloadKind, args: &'_ NamedArgs| (ObjectType::Workload(kind), args.name.clone());
+        let (asked, namespace) = match &self.kind {
+            Some(DescribeKind::Pod { name, namespace }) => ((ObjectType::Pod, name.clone()), namespace),
+            Some(DescribeKind::Deployment(args)) => (workload(WorkloadKind::Deployment, args), &args.namespace),
+            Some(DescribeKind::ReplicaSet(args)) => (workload(WorkloadKind::ReplicaSet, args), &args.namespace),
+            Some(DescribeKind::StatefulSet(args)) => (workload(WorkloadKind::StatefulSet, args), &args.namespace),
+            Some(DescribeKind::DaemonSet(args)) => (workload(WorkloadKind::DaemonSet, args), &args.namespace),
+            Some(DescribeKind::Job(args)) => (workload(WorkloadKind::Job, args), &args.namespace),
+            Some(DescribeKind::CronJob(args)) => (workload(WorkloadKind::CronJob, args), &args.namespace),
+            Some(DescribeKind::ReplicationController(args)) => {
+                (workload(WorkloadKind::ReplicationController, args), &args.namespace)
+            }
+            None => (parse_object(self.object.as_deref().unwrap_or_default())?, &self.namespace),
+        };
+        Ok((asked.0, asked.1, namespace.namespace.as_deref()))
+    }
 }
 
 pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let (object_type, name, namespace) = args.asked().map_err(anyhow::Error::msg)?;
     let client = context.client()?;
     context.block_on(async {
-        match &args.kind {
-            DescribeKind::Pod { name, namespace } => {
-                let pod = find(&client, name, namespace.namespace.as_deref()).await?;
-                let events = events_of(&client, &pod).await?;
-                let refused = refused_edits(&client, &pod).await?;
-                let now = Timestamp::now();
-                let mut out = io::stdout().lock();
-                out.write_all(describe(&pod, &refused, now).as_bytes())?;
-                write_events(&mut out, &events, now, context.color())?;
+        match object_type {
+            ObjectType::Pod => run_pod(&client, &name, namespace, context.color()).await?,
+            ObjectType::Workload(kind) => run_workload(&client, kind, &name, namespace, context.color()).await?,
+            ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+                bail!("only pods and workloads can be described; see podstead get {} -o yaml", object_type.qualified_plural())
             }
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn events_of(client: &Client, pod: &Pod) -> Result<Vec<Event>, ClientError> {
+async fn run_pod(client: &Client, name: &str, namespace: Option<&str>, color: bool) -> anyhow::Result<()> {
+    let pod = find(client, name, namespace).await?;
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-    let fields = format!("involvedObject.kind=Pod,involvedObject.name={},involvedObject.uid={uid}", name_of(pod));
-    let list: ServedList = client.get(collection("events", Some(namespace_of(pod))).with("fieldSelector", &fields)).await?;
-    let typed: Result<Vec<Event>, _> = list.items.into_iter().map(serde_json::from_value).collect();
-    let mut events = typed.map_err(|source| ClientError::NotUnderstood { source })?;
-    events.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
-    Ok(events)
+    let involved = Involved { kind: "Pod", namespace: namespace_of(&pod), name: name_of(&pod), uid };
+    let events = events_of(client, involved).await?;
+    let problems = problems_of(client, annotation(&pod, SOURCE_ANNOTATION)).await?;
+    let refused: Vec<Problem> = problems.into_iter().filter(|problem| is_refused_edit(problem, &pod)).collect();
+    let now = Timestamp::now();
+    let mut out = io::stdout().lock();
+    out.write_all(describe(&pod, &refused, now).as_bytes())?;
+    Ok(write_events(&mut out, &events, now, color)?)
 }
 
-/// The faults of the pod's definition in the revision that its source last fetched: the pod runs as it was before that edit.
-async fn refused_edits(client: &Client, pod: &Pod) -> Result<Vec<Problem>, ClientError> {
-    let Some(source) = annotation(pod, SOURCE_ANNOTATION) else { return Ok(Vec::new()) };
-    let source = match client.get::<SourceObject>(Target::new(OWN, &["sources", source])).await {
-        Ok(source) => source,
+async fn run_workload(client: &Client, kind: WorkloadKind, name: &str, namespace: Option<&str>, color: bool) -> anyhow::Result<()> {
+    let object = workloads::find(client, kind, name, namespace).await?;
+    let [namespace, name, uid] = ["namespace", "name", "uid"].map(|field| metadata(&object, field));
+    let events = events_of(client, Involved { kind: kind.as_str(), namespace, name, uid }).await?;
+    let is_this = |key: &ObjectKey| key.kind == kind.as_str() && key.namespace == namespace && key.name == name;
+    let problems = problems_of(client, workloads::annotation(&object, SOURCE_ANNOTATION)).await?.into_iter();
+    let is_refused = |problem: &Problem| problem.severity == Severity::Error && problem.object.as_ref().is_some_and(is_this);
+    let related = workload::related(client, kind, &object, problems.filter(is_refused).collect()).await?;
+    let now = Timestamp::now();
+    let mut out = io::stdout().lock();
+    out.write_all(workload::describe(kind, &object, &related, now).as_bytes())?;
+    Ok(write_events(&mut out, &events, now, color)?)
+}
+
+/// The problems of the revision that a source last fetched: an object whose edit is refused runs as it was before that edit.
+async fn problems_of(client: &Client, source: Option<&str>) -> Result<Vec<Problem>, ClientError> {
+    let Some(source) = source else { return Ok(Vec::new()) };
+    match client.get::<SourceObject>(Target::new(OWN, &["sources", source])).await {
+        Ok(source) => Ok(source.status.problems),
         // The source may have left the configuration meanwhile.
-        Err(ClientError::Refused { code: 404, .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    Ok(source.status.problems.into_iter().filter(|problem| is_refused_edit(problem, pod)).collect())
+        Err(ClientError::Refused { code: 404, .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn is_refused_edit(problem: &Problem, pod: &Pod) -> bool {
@@ -90,25 +165,6 @@ fn is_refused_edit(problem: &Problem, pod: &Pod) -> bool {
             && name_of(pod).strip_suffix(node).and_then(|name| name.strip_suffix('-')) == Some(key.name.as_str())
     };
     problem.severity == Severity::Error && problem.object.as_ref().is_some_and(is_this)
-}
-
-fn write_events(out: &mut impl Write, events: &[Event], now: Timestamp, color: bool) -> io::Result<()> {
-    if events.is_empty() {
-        return writeln!(out, "Events:              <none>");
-    }
-    writeln!(out, "Events:")?;
-    let rows: Vec<Vec<Cell>> = events
-        .iter()
-        .map(|event| {
-            vec![
-                format!("  {}", seen_column(event, now)).into(),
-                type_cell(event),
-                event.reason.as_deref().unwrap_or_default().into(),
-                event.message.as_deref().unwrap_or_default().into(),
-            ]
-        })
-        .collect();
-    Table::new(vec!["  AGE", "TYPE", "REASON", "MESSAGE"], color).write(out, &rows)
 }
 
 /// Everything but the events.
@@ -129,6 +185,7 @@ fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
     for problem in refused {
         text.field("Rejected Edit", &problem.to_string());
     }
+    workload::controlled_by(&mut text, pod);
     if let Some(created) = pod.metadata.creation_timestamp.as_ref() {
         text.field("Created", &format!("{} ({} ago)", created.0, age_since(Some(created.0), now)));
     }
@@ -162,11 +219,15 @@ fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
     text.finish()
 }
 
+/// Annotations that are shown in their own fields.
+const fn own_annotations() -> [&'static str; 4] {
+    [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION, ANNOTATION_NETWORK_STATUS]
+}
+
 /// Annotations that are not shown in their own fields.
 fn foreign_annotations(pod: &Pod) -> BTreeMap<String, String> {
-    let own = [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION, ANNOTATION_NETWORK_STATUS];
     let all = pod.metadata.annotations.iter().flatten();
-    all.filter(|(key, _)| !own.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone())).collect()
+    all.filter(|(key, _)| !own_annotations().contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 fn conditions(text: &mut Description, status: &PodStatus, now: Timestamp) {

@@ -4,11 +4,13 @@ use super::super::client::{Client, ClientError, OWN, Target};
 use super::super::context::Context;
 use super::super::pods::{ServedList, list};
 use super::super::trouble::{Evidence, gather};
+use super::super::workloads::list_all;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::{DaemonObject, SourceObject};
 use podstead_config::Config;
 use podstead_sys::layout::Paths;
 use podstead_sys::mounts::{MountEntry, mounts};
+use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +65,7 @@ pub(super) struct Answers {
     pub(super) daemon: DaemonObject,
     pub(super) sources: Vec<SourceObject>,
     pub(super) pods: Vec<Pod>,
+    pub(super) workloads: Vec<Value>,
     pub(super) evidence: Evidence,
 }
 
@@ -115,8 +118,9 @@ async fn ask(client: &Client) -> anyhow::Result<Answers> {
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let sources = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
     let pods = list(client, None).await?;
-    let evidence = gather(client, &pods).await;
-    Ok(Answers { daemon, sources, pods, evidence })
+    let workloads = list_all(client).await?;
+    let evidence = gather(client, &pods, &workloads).await;
+    Ok(Answers { daemon, sources, pods, workloads, evidence })
 }
 
 fn silence(error: &anyhow::Error) -> Silence {

@@ -80,6 +80,7 @@ mod tests {
             daemon: serde_json::from_value(daemon).unwrap(),
             sources: vec![serde_json::from_value(source).unwrap()],
             pods: Vec::new(),
+            workloads: Vec::new(),
             evidence: crate::trouble::Evidence::default(),
         }
     }

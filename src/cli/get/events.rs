@@ -2,10 +2,13 @@
 
 use super::OutputArgs;
 use crate::client::{Client, ClientError};
+use crate::object_type::{ObjectType, parse_object};
 use crate::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::pods::{NamespaceArgs, ServedList, collection, find, name_of, namespace_of};
 use crate::table::{Cell, Style, Table};
 use crate::watch::{WatchEvent, watch};
+use crate::workloads;
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -19,9 +22,9 @@ use std::process::ExitCode;
 pub(crate) struct EventsArgs {
     #[command(flatten)]
     namespace: NamespaceArgs,
-    /// Only events of this pod
-    #[arg(long = "for", value_name = "POD")]
-    pod: Option<String>,
+    /// Only events of this pod, or of a workload such as deploy/web
+    #[arg(long = "for", value_name = "POD|TYPE/NAME")]
+    object: Option<String>,
     /// Only events of this type
     #[arg(long, value_name = "TYPE", value_parser = ["Normal", "Warning"])]
     r#type: Option<String>,
@@ -35,10 +38,10 @@ pub(crate) struct EventsArgs {
 pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let mut namespace = args.namespace.namespace.clone();
     let mut fields = Vec::new();
-    if let Some(name) = &args.pod {
-        let pod = find(client, name, namespace.as_deref()).await?;
-        namespace = Some(namespace_of(&pod).to_owned());
-        fields.push(format!("involvedObject.kind=Pod,involvedObject.name={}", name_of(&pod)));
+    if let Some(argument) = &args.object {
+        let (kind, found_namespace, name) = involved(client, argument, namespace.as_deref()).await?;
+        namespace = Some(found_namespace);
+        fields.push(format!("involvedObject.kind={kind},involvedObject.name={name}"));
     }
     fields.extend(args.r#type.iter().map(|kind| format!("type={kind}")));
     let target = || collection("events", namespace.as_deref()).with("fieldSelector", &fields.join(","));
@@ -68,6 +71,27 @@ pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyh
         say_nothing_found(namespace.as_deref())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Kind, namespace and name of the object that is meant.
+async fn involved(client: &Client, argument: &str, namespace: Option<&str>) -> anyhow::Result<(&'static str, String, String)> {
+    let (object_type, name) = match argument.contains('/') {
+        true => parse_object(argument).map_err(anyhow::Error::msg)?,
+        false => (ObjectType::Pod, argument.to_owned()),
+    };
+    match object_type {
+        ObjectType::Pod => {
+            let pod = find(client, &name, namespace).await?;
+            Ok(("Pod", namespace_of(&pod).to_owned(), name_of(&pod).to_owned()))
+        }
+        ObjectType::Workload(kind) => {
+            let workload = workloads::find(client, kind, &name, namespace).await?;
+            Ok((kind.as_str(), workloads::metadata(&workload, "namespace").to_owned(), name))
+        }
+        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+            bail!("there are no events of {}", object_type.qualified_plural())
+        }
+    }
 }
 
 fn last_seen(event: &Value) -> Option<Timestamp> {

@@ -3,8 +3,10 @@
 mod claims;
 mod events;
 mod images;
+mod listed;
 mod objects;
 mod pods;
+mod server_table;
 mod sources;
 
 pub(super) use claims::{ClaimsArgs, ServedClaim, ask as ask_claims, run as list_claims};
@@ -14,16 +16,22 @@ pub(super) use pods::style_of;
 pub(super) use sources::short_revision;
 
 use super::Context;
+use super::object_type::ObjectType;
 use super::output::OutputFormat;
 use clap::{Args, Subcommand};
+use listed::TypeArgs;
 use objects::Plural;
+use podstead_workload::object::WorkloadKind;
 use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct GetArgs {
     #[command(subcommand)]
-    kind: Kind,
+    kind: Option<Kind>,
+    #[command(flatten)]
+    objects: listed::ObjectsArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -31,6 +39,29 @@ enum Kind {
     /// Pods of this host
     #[command(visible_aliases = ["pod", "po"])]
     Pods(pods::PodsArgs),
+    /// Pods and workloads
+    All(listed::ListOptions),
+    /// Deployments
+    #[command(visible_aliases = ["deployment", "deploy"])]
+    Deployments(TypeArgs),
+    /// ReplicaSets, also those of Deployments
+    #[command(name = "replicasets", visible_aliases = ["replicaset", "rs"])]
+    ReplicaSets(TypeArgs),
+    /// StatefulSets
+    #[command(name = "statefulsets", visible_aliases = ["statefulset", "sts"])]
+    StatefulSets(TypeArgs),
+    /// DaemonSets
+    #[command(name = "daemonsets", visible_aliases = ["daemonset", "ds"])]
+    DaemonSets(TypeArgs),
+    /// Jobs, also those of CronJobs
+    #[command(visible_alias = "job")]
+    Jobs(TypeArgs),
+    /// CronJobs; with -o wide also the next run, and why the last one was missed
+    #[command(name = "cronjobs", visible_aliases = ["cronjob", "cj"])]
+    CronJobs(TypeArgs),
+    /// ReplicationControllers
+    #[command(name = "replicationcontrollers", visible_aliases = ["replicationcontroller", "rc"])]
+    ReplicationControllers(TypeArgs),
     /// Recent events
     #[command(visible_aliases = ["event", "ev"])]
     Events(events::EventsArgs),
@@ -64,15 +95,26 @@ struct OutputArgs {
 
 pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
+    let color = context.color();
     context.block_on(async {
+        let workloads = async |args, kind| listed::run_type(args, ObjectType::Workload(kind), &client, color).await;
         match &args.kind {
-            Kind::Pods(args) => pods::run(args, &client, context.color()).await,
-            Kind::Events(args) => events::run(args, &client, context.color()).await,
-            Kind::Sources(args) => sources::run(args, &client, context.color()).await,
-            Kind::ConfigMaps(args) => objects::run(args, Plural::ConfigMaps, &client, context.color()).await,
-            Kind::Secrets(args) => objects::run(args, Plural::Secrets, &client, context.color()).await,
-            Kind::PersistentVolumeClaims(args) => claims::run(args, &client, context.color()).await,
-            Kind::Images(args) => images::run(args, &client, context.color()).await,
+            None => listed::run_objects(&args.objects, &client, color).await,
+            Some(Kind::All(options)) => listed::run_all(options, &client, color).await,
+            Some(Kind::Deployments(args)) => workloads(args, WorkloadKind::Deployment).await,
+            Some(Kind::ReplicaSets(args)) => workloads(args, WorkloadKind::ReplicaSet).await,
+            Some(Kind::StatefulSets(args)) => workloads(args, WorkloadKind::StatefulSet).await,
+            Some(Kind::DaemonSets(args)) => workloads(args, WorkloadKind::DaemonSet).await,
+            Some(Kind::Jobs(args)) => workloads(args, WorkloadKind::Job).await,
+            Some(Kind::CronJobs(args)) => workloads(args, WorkloadKind::CronJob).await,
+            Some(Kind::ReplicationControllers(args)) => workloads(args, WorkloadKind::ReplicationController).await,
+            Some(Kind::Pods(args)) => pods::run(args, &client, color).await,
+            Some(Kind::Events(args)) => events::run(args, &client, color).await,
+            Some(Kind::Sources(args)) => sources::run(args, &client, color).await,
+            Some(Kind::ConfigMaps(args)) => objects::run(args, Plural::ConfigMaps, &client, color).await,
+            Some(Kind::Secrets(args)) => objects::run(args, Plural::Secrets, &client, color).await,
+            Some(Kind::PersistentVolumeClaims(args)) => claims::run(args, &client, color).await,
+            Some(Kind::Images(args)) => images::run(args, &client, color).await,
         }
     })
 }

@@ -7,7 +7,8 @@ mod ports;
 
 use super::Context;
 use super::client::{Client, Target};
-use super::pods::{PodNamespaceArgs, find, name_of, pod_target};
+use super::pods::{PodNamespaceArgs, name_of, pod_target};
+use super::workloads::choose_pod;
 use clap::Args;
 use ports::{ForwardedPort, PortPair};
 use std::io::{self, Write};
@@ -32,7 +33,7 @@ pub(super) struct PortForwardArgs {
     address: Vec<ListenAddress>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// Name of the pod; the "-<node>" suffix may be omitted
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
     pod: String,
     /// Local port and port of the pod (number or name); 80: the same local port; :80: any free local port
     #[arg(required = true, value_name = "[LOCAL:]REMOTE")]
@@ -61,7 +62,7 @@ impl FromStr for ListenAddress {
 pub(super) fn run(args: &PortForwardArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     context.block_on(async {
-        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let pod = choose_pod(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Unknown");
         if phase != "Running" {
             anyhow::bail!("unable to forward port because pod {} is not running. Current status={phase}", name_of(&pod));

@@ -2,7 +2,8 @@
 
 use super::Streams;
 use crate::Context;
-use crate::pods::{PodNamespaceArgs, find, pod_target};
+use crate::pods::{PodNamespaceArgs, pod_target};
+use crate::workloads::choose_pod;
 use clap::Args;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use std::io::{self, Write};
@@ -22,14 +23,14 @@ pub(crate) struct AttachArgs {
     container: Option<String>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// Name of the pod; the "-<node>" suffix may be omitted
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
     pod: String,
 }
 
 pub(crate) fn run(args: &AttachArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     context.block_on(async {
-        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let pod = choose_pod(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
         let container = container(&pod, args.container.as_deref());
         let has = |field: fn(&Container) -> Option<bool>| container.is_some_and(|container| field(container) == Some(true));
         let stdin = args.stdin && has(|container| container.stdin);

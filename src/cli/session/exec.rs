@@ -2,7 +2,8 @@
 
 use super::{Streams, terminal};
 use crate::Context;
-use crate::pods::{PodNamespaceArgs, find, pod_target};
+use crate::pods::{PodNamespaceArgs, pod_target};
+use crate::workloads::choose_pod;
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ pub(crate) struct ExecArgs {
     container: Option<String>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// Name of the pod; the "-<node>" suffix may be omitted
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
     pod: String,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &ExecArgs, context: &Context) -> anyhow::Result<ExitCode
     let client = context.client()?;
     let tty = args.tty && terminal_wanted(args.stdin)?;
     context.block_on(async {
-        let pod = find(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let pod = choose_pod(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
         let mut target = pod_target(&pod, &["exec"])
             .with_some("container", args.container.as_ref())
             .with_flag("stdin", args.stdin)

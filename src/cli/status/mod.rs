@@ -6,6 +6,7 @@ mod upstream;
 use super::client::{Client, OWN, Target};
 use super::pods::{ServedList, list};
 use super::trouble::gather;
+use super::workloads::list_all;
 use super::{Context, EXIT_FAILED};
 use clap::Args;
 use jiff::Timestamp;
@@ -34,6 +35,7 @@ async fn ask(client: &Client) -> anyhow::Result<Report> {
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
     let pods = list(client, None).await?;
-    let evidence = gather(client, &pods).await;
-    Ok(Report { daemon, sources, pods, evidence })
+    let workloads = list_all(client).await?;
+    let evidence = gather(client, &pods, &workloads).await;
+    Ok(Report { daemon, sources, pods, workloads, evidence })
 }

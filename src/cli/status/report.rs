@@ -4,7 +4,7 @@ use super::upstream;
 use crate::get::{short_revision, style_of};
 use crate::pods::shown_name;
 use crate::table::Style;
-use crate::trouble::{Evidence, explain};
+use crate::trouble::{Evidence, WorkloadTrouble, explain, explain_workloads, is_attempt_of_a_job, is_of_a_manifest, owner_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::show::{PodRow, age_since};
@@ -12,6 +12,7 @@ use podstead_api::{DaemonObject, SourceObject, refused_objects};
 use podstead_pod::Severity;
 use podstead_status::UpstreamStatus;
 use podstead_telemetry::counted;
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Problems shown per source; the rest is counted.
@@ -23,6 +24,7 @@ pub(super) struct Report {
     pub(super) daemon: DaemonObject,
     pub(super) sources: Vec<SourceObject>,
     pub(super) pods: Vec<Pod>,
+    pub(super) workloads: Vec<Value>,
     pub(super) evidence: Evidence,
 }
 
@@ -36,7 +38,8 @@ impl Report {
             && configured
             && upstream
             && self.daemon.waiting_for_sources.is_empty()
-            && self.pods.iter().all(|pod| PodRow::of(pod).is_well())
+            && self.pods.iter().all(|pod| is_well(pod, &PodRow::of(pod)))
+            && explain_workloads(&self.workloads, &self.evidence).is_empty()
     }
 
     /// The whole screen.
@@ -76,12 +79,13 @@ impl Report {
             upstream::write(text, upstream, now, color)?;
         }
         writeln!(text)?;
-        self.write_pods(text, now, color)
+        self.write_pods(text, now, color)?;
+        self.write_workloads(text, now, color)
     }
 
     fn write_pods(&self, text: &mut String, now: Timestamp, color: bool) -> std::fmt::Result {
         let rows: Vec<(&Pod, PodRow)> = self.pods.iter().map(|pod| (pod, PodRow::of(pod))).collect();
-        let unwell: Vec<_> = rows.iter().filter(|(_, row)| !row.is_well()).collect();
+        let unwell: Vec<_> = rows.iter().filter(|(pod, row)| !is_well(pod, row)).collect();
         let well = rows.len() - unwell.len();
         let refused: usize = self.sources.iter().map(|source| refused_objects(&source.status.problems)).sum();
         match (rows.len(), unwell.len()) {
@@ -101,10 +105,11 @@ impl Report {
         for (pod, row) in unwell {
             let trouble = explain(pod, row, &self.evidence, now);
             let name = shown_name(pod);
+            let owner = owner_of(pod, &self.workloads).map(|owner| format!(" ({owner})")).unwrap_or_default();
             let since = trouble.since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
             let restarts = usize::try_from(row.restarts).ok().filter(|restarts| *restarts > 0);
             let restarts = restarts.map(|restarts| format!(", {}", counted(restarts, "restart"))).unwrap_or_default();
-            writeln!(text, "  {name}: {}{since}{restarts}", style_of(row).paint(&row.status, color))?;
+            writeln!(text, "  {name}{owner}: {}{since}{restarts}", style_of(row).paint(&row.status, color))?;
             for cause in &trouble.causes {
                 writeln!(text, "      {cause}")?;
             }
@@ -114,6 +119,34 @@ impl Report {
         }
         Ok(())
     }
+
+    /// Nothing on a host without workloads.
+    fn write_workloads(&self, text: &mut String, now: Timestamp, color: bool) -> std::fmt::Result {
+        let all = self.workloads.iter().filter(|workload| is_of_a_manifest(workload)).count();
+        let troubles = explain_workloads(&self.workloads, &self.evidence);
+        match (all, troubles.len()) {
+            (0, 0) => return Ok(()),
+            (all, 0) => writeln!(text, "{}, {}", counted(all, "workload"), Style::Good.paint("all healthy", color))?,
+            (all, some) => {
+                writeln!(text, "{}, {}", counted(all, "workload"), Style::Bad.paint(&format!("{some} unhealthy"), color))?
+            }
+        }
+        for WorkloadTrouble { name, what, is_failure, since, causes, remedy } in troubles {
+            let since = since.map(|since| format!(" for {}", age_since(Some(since), now))).unwrap_or_default();
+            let style = if is_failure { Style::Bad } else { Style::Pending };
+            writeln!(text, "  {name}: {}{since}", style.paint(&what, color))?;
+            for cause in causes {
+                writeln!(text, "      {cause}")?;
+            }
+            writeln!(text, "      -> {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An attempt of a Job that failed is the Job's matter.
+fn is_well(pod: &Pod, row: &PodRow) -> bool {
+    row.is_well() || is_attempt_of_a_job(pod)
 }
 
 fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color: bool) -> std::fmt::Result {
@@ -225,7 +258,7 @@ mod tests {
         .map(|mut parts| {
             let pods = serde_json::from_value(parts.remove(2)).unwrap();
             let sources = serde_json::from_value(parts.remove(1)).unwrap();
-            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods, evidence: Evidence::default() }
+            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods, workloads: Vec::new(), evidence: Evidence::default() }
         })
         .unwrap()
     }
@@ -246,5 +279,42 @@ mod tests {
         report.sources[0].status.problems.clear();
         assert!(report.is_well());
         assert!(report.text(Timestamp::UNIX_EPOCH, false).ends_with("\n\n1 pod, all healthy\n"));
+    }
+
+    #[test]
+    fn stalled_workload_is_a_problem() {
+        let mut report = report();
+        report.daemon.waiting_for_sources.clear();
+        report.sources.clear();
+        report.pods.remove(0);
+        report.workloads = vec![json!({
+            "kind": "Deployment", "metadata": {"name": "web", "namespace": "default", "uid": "1"}, "spec": {"replicas": 1},
+            "status": {"readyReplicas": 1},
+        })];
+        assert!(report.is_well());
+        let now = "2026-01-01T01:00:00Z".parse().unwrap();
+        assert!(report.text(now, false).ends_with("1 pod, all healthy\n1 workload, all healthy\n"));
+        report.workloads[0]["status"]["conditions"] = json!([{
+            "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "ReplicaSet has timed out",
+            "lastTransitionTime": "2026-01-01T00:50:00Z",
+        }]);
+        assert!(!report.is_well());
+        let expected = "1 workload, 1 unhealthy\n  deployment web: does not progress for 10m\n      \
+                        ProgressDeadlineExceeded: ReplicaSet has timed out\n      1 of 1 pods are ready\n      -> podstead describe deployment/web\n";
+        assert!(report.text(now, false).ends_with(expected), "{}", report.text(now, false));
+    }
+
+    #[test]
+    fn failed_attempt_of_job_is_no_problem() {
+        let mut report = report();
+        report.daemon.waiting_for_sources.clear();
+        report.sources.clear();
+        let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "dump", "uid": "2", "controller": true});
+        let attempt = json!({
+            "metadata": {"name": "dump-0", "namespace": "default", "ownerReferences": [owner]}, "spec": {"containers": []},
+            "status": {"phase": "Failed"},
+        });
+        report.pods = vec![serde_json::from_value(attempt).unwrap()];
+        assert!(report.is_well());
     }
 }

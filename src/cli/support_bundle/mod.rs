@@ -48,6 +48,7 @@ const OWN_COMMANDS: &[(&str, &[&str])] = &[
     ("doctor.txt", &["doctor"]),
     ("config-check.txt", &["config", "check"]),
     ("pods.txt", &["get", "pods", "--output", "wide"]),
+    ("workloads.txt", &["get", "deploy,rs,sts,ds,job,cj,rc", "--output", "wide"]),
     ("events.txt", &["get", "events"]),
     ("sources.yaml", &["get", "sources", "--output", "yaml"]),
     ("images.txt", &["image", "ls", "--output", "wide"]),

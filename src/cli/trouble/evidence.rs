@@ -1,11 +1,13 @@
 //! Information about unhealthy pods besides their status.
 
 use super::explain::{culprit, last_ending};
+use super::workload::explain_workloads;
 use crate::client::{Client, ClientError};
 use crate::pods::{ServedList, collection, pod_target};
 use crate::printable::printable;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use podstead_api::show::PodRow;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Logs that are looked into; each is a request.
@@ -22,7 +24,7 @@ const MAX_LINE: usize = 160;
 pub(crate) struct Evidence {
     /// The last line that the last run of a container wrote, by the container's ID.
     last_words: BTreeMap<String, String>,
-    /// Warnings about pods, the newest last.
+    /// Warnings about pods and workloads, the newest last.
     warnings: Vec<Event>,
 }
 
@@ -44,13 +46,19 @@ impl Evidence {
         let uid = pod.metadata.uid.as_deref();
         self.warnings.iter().rev().find(|event| event.involved_object.uid.as_deref() == uid && which(event))
     }
+
+    /// The message of the newest warning about the object with this UID.
+    pub(super) fn warning_about(&self, uid: &str) -> Option<String> {
+        let about = self.warnings.iter().rev().find(|event| event.involved_object.uid.as_deref() == Some(uid));
+        about.and_then(|event| event.message.clone())
+    }
 }
 
-/// Asks for what helps to understand the pods among `pods` that are not well. What cannot be had is missing: this is to help with
+/// Asks for what helps to understand the pods and the workloads that are not well. What cannot be had is missing: this is to help with
 /// another trouble, not to be one.
-pub(crate) async fn gather(client: &Client, pods: &[Pod]) -> Evidence {
+pub(crate) async fn gather(client: &Client, pods: &[Pod], workloads: &[Value]) -> Evidence {
     let unwell: Vec<&Pod> = pods.iter().filter(|pod| !PodRow::of(pod).is_well()).collect();
-    if unwell.is_empty() {
+    if unwell.is_empty() && explain_workloads(workloads, &Evidence::default()).is_empty() {
         return Evidence::default();
     }
     let warnings = warnings(client).await.unwrap_or_default();
@@ -71,7 +79,7 @@ fn ended_run(container: &ContainerStatus) -> Option<&str> {
 }
 
 async fn warnings(client: &Client) -> Result<Vec<Event>, ClientError> {
-    let target = collection("events", None).with("fieldSelector", "type=Warning,involvedObject.kind=Pod");
+    let target = collection("events", None).with("fieldSelector", "type=Warning");
     let list: ServedList = client.get(target).await?;
     let events: Result<_, _> = list.items.into_iter().map(serde_json::from_value).collect();
     events.map_err(|source| ClientError::NotUnderstood { source })

@@ -15,7 +15,7 @@ const NODE_NAMESPACE: &str = "default";
 pub fn event_name(event: &LoggedEvent, node: &NodeName) -> (String, String) {
     let (namespace, subject) = match &event.subject {
         Subject::Pod { full_name, .. } => (full_name.namespace.as_str(), full_name.name.as_str()),
-        Subject::Source(_) | Subject::Node => (NODE_NAMESPACE, node.as_str()),
+        Subject::Workload { .. } | Subject::Source(_) | Subject::Node => (NODE_NAMESPACE, node.as_str()),
     };
     (namespace.to_owned(), format!("{subject}.{:x}", event.serial))
 }
@@ -34,7 +34,10 @@ pub fn event_object(event: &LoggedEvent, node: &NodeRef, name: &NodeName, pod_ha
             }
             (involved, event.message.clone())
         }
-        // The cluster knows no sources.
+        // The cluster knows neither workloads of this host nor sources.
+        Subject::Workload { uid: _, api_version: _, kind, namespace, name } => {
+            (involved_node(node), format!("{} {namespace}/{name}: {}", kind.to_lowercase(), event.message))
+        }
         Subject::Source(id) => (involved_node(node), format!("source {id}: {}", event.message)),
         Subject::Node => (involved_node(node), event.message.clone()),
     };

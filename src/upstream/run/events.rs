@@ -150,7 +150,7 @@ impl Poster<'_> {
                 let pod = self.links.published.pods().get(&PodKey::from(full_name))?;
                 Some(content_hash(&pod.desired.pod).to_owned())
             }
-            Subject::Source(_) | Subject::Node => None,
+            Subject::Workload { .. } | Subject::Source(_) | Subject::Node => None,
         }
     }
 }

@@ -1,0 +1,199 @@
+//! Workloads as they were published: a journal for each kind.
+
+use super::published::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use bytes::Bytes;
+use podstead_expand::{ShownSchedule, ShownWorkload};
+use podstead_manifest::ObjectKey;
+use podstead_pod::{Origin, Revision, SourceId};
+use podstead_telemetry::journal::Journal;
+use podstead_workload::object::WorkloadKind;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Annotation of a CronJob with the time of its next run.
+pub const NEXT_RUN_ANNOTATION: &str = "podstead.dev/next-run";
+/// Annotation of a CronJob with the reason for which its last due run did not start.
+pub const MISSED_RUN_ANNOTATION: &str = "podstead.dev/missed-run";
+
+/// Changes of one kind that are remembered for watchers.
+const HISTORY: usize = 256;
+
+/// One version of one workload.
+#[derive(Debug)]
+pub struct PublishedWorkload {
+    /// Namespace and name.
+    pub key: PodKey,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The source that it comes from.
+    pub source: SourceId,
+    /// The revision that its content was read from.
+    pub revision: Revision,
+    /// Where it is written; where its owner is written if it has one.
+    pub origin: Origin,
+    /// The `resourceVersion`.
+    pub version: u64,
+    // As text: a tree of values would need several times the memory, and there are many versions.
+    json: Bytes,
+}
+
+impl PublishedWorkload {
+    fn new(shown: &ShownWorkload, version: u64) -> Self {
+        let json = encode(shown, version);
+        let labels = shown.object["metadata"]["labels"].as_object().into_iter().flatten();
+        let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        Self {
+            key: key_of(&shown.key),
+            labels: labels.collect(),
+            source: shown.source.clone(),
+            revision: shown.revision.clone(),
+            origin: shown.origin.clone(),
+            version,
+            json,
+        }
+    }
+
+    /// Its last state, as it is deleted.
+    fn with_version(&self, version: u64) -> Self {
+        let mut object = self.object();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".into(), json!(version.to_string()));
+        }
+        Self {
+            key: self.key.clone(),
+            labels: self.labels.clone(),
+            source: self.source.clone(),
+            revision: self.revision.clone(),
+            origin: self.origin.clone(),
+            version,
+            json: Bytes::from(object.to_string()),
+        }
+    }
+
+    /// The object as JSON text.
+    pub fn json(&self) -> Bytes {
+        self.json.clone()
+    }
+
+    /// The object.
+    pub fn object(&self) -> Value {
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+}
+
+fn key_of(key: &ObjectKey) -> PodKey {
+    PodKey { namespace: key.namespace.clone(), name: key.name.clone() }
+}
+
+/// The object with its version and where it is managed.
+fn encode(shown: &ShownWorkload, version: u64) -> Bytes {
+    let ShownWorkload { key: _, source, revision, origin, object, schedule } = shown;
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".into(), json!(version.to_string()));
+        let mut annotations = match metadata.remove("annotations") {
+            Some(Value::Object(annotations)) => annotations,
+            Some(_) | None => Map::new(),
+        };
+        annotations.insert(SOURCE_ANNOTATION.into(), json!(source.as_str()));
+        annotations.insert(REVISION_ANNOTATION.into(), json!(revision.to_string()));
+        annotations.insert(ORIGIN_ANNOTATION.into(), json!(origin.to_string()));
+        if let Some(ShownSchedule { next, missed }) = schedule {
+            annotations.extend(next.map(|next| (NEXT_RUN_ANNOTATION.into(), json!(next.to_string()))));
+            annotations.extend(missed.as_ref().map(|missed| (MISSED_RUN_ANNOTATION.into(), json!(missed))));
+        }
+        metadata.insert("annotations".into(), Value::Object(annotations));
+    }
+    Bytes::from(object.to_string())
+}
+
+/// The workloads of all kinds.
+#[derive(Debug)]
+pub(super) struct PublishedWorkloads {
+    /// One for each kind, so that Jobs that come and go do not push the changes of Deployments out of the history.
+    journals: [Journal<PodKey, PublishedWorkload>; WorkloadKind::ALL.len()],
+}
+
+impl PublishedWorkloads {
+    /// Nothing is published yet. Versions start after `start`.
+    pub(super) fn new(start: u64) -> Self {
+        Self { journals: WorkloadKind::ALL.map(|_| Journal::new(start, HISTORY)) }
+    }
+
+    /// Those of one kind.
+    pub(super) fn of_kind(&self, kind: WorkloadKind) -> &Journal<PodKey, PublishedWorkload> {
+        &self.journals[kind as usize]
+    }
+
+    /// Replaces what is shown of a workload. Another kind of object is left out.
+    pub(super) fn publish(&self, shown: &ShownWorkload) {
+        let Some(kind) = WorkloadKind::named(&shown.key.kind) else { return };
+        self.of_kind(kind).update(key_of(&shown.key), |before, version| {
+            let same = before.is_some_and(|before| before.json == encode(shown, before.version));
+            (!same).then(|| PublishedWorkload::new(shown, version))
+        });
+    }
+
+    /// The workload is gone.
+    pub(super) fn withdraw(&self, key: &ObjectKey) {
+        if let Some(kind) = WorkloadKind::named(&key.kind) {
+            self.of_kind(kind).remove(&key_of(key), PublishedWorkload::with_version);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podstead_pod::Position;
+    use podstead_telemetry::journal::ChangeKind;
+
+    fn shown(replicas: u32) -> ShownWorkload {
+        let key = ObjectKey { kind: "Deployment".into(), namespace: "default".into(), name: "web".into() };
+        let metadata = json!({"name": "web", "namespace": "default", "labels": {"app": "web"}, "annotations": {"a": "b"}});
+        ShownWorkload {
+            key,
+            source: SourceId::new("fleet"),
+            revision: Revision("abc".into()),
+            origin: Origin { file: "web.yaml".into(), position: Position { line: 3, column: 1 } },
+            object: json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": replicas}}),
+            schedule: None,
+        }
+    }
+
+    #[test]
+    fn publishing_the_same_changes_no_version() {
+        let published = PublishedWorkloads::new(100);
+        for replicas in [1, 1, 2] {
+            published.publish(&shown(replicas));
+        }
+        let journal = published.of_kind(WorkloadKind::Deployment);
+        assert_eq!(journal.version(), 102);
+        let object = journal.list().1[0].object();
+        assert_eq!(object["metadata"]["resourceVersion"], "102");
+        let expected = json!({
+            "a": "b", "podstead.dev/source": "fleet", "podstead.dev/revision": "abc", "podstead.dev/origin": "web.yaml:3:1",
+        });
+        assert_eq!(object["metadata"]["annotations"], expected);
+        assert_eq!(published.of_kind(WorkloadKind::Job).version(), 100, "each kind has versions of its own");
+    }
+
+    #[test]
+    fn withdrawn_workload_has_version_of_deletion() {
+        let published = PublishedWorkloads::new(100);
+        published.publish(&shown(1));
+        published.withdraw(&shown(1).key);
+        let changes = published.of_kind(WorkloadKind::Deployment).since(101).unwrap();
+        assert_eq!((changes[0].kind, changes[0].value.version), (ChangeKind::Deleted, 102));
+        assert_eq!(changes[0].value.object()["metadata"]["resourceVersion"], "102");
+    }
+
+    #[test]
+    fn object_without_metadata_is_published_unchanged() {
+        let published = PublishedWorkloads::new(0);
+        published.publish(&ShownWorkload { object: json!("odd"), ..shown(1) });
+        assert_eq!(published.of_kind(WorkloadKind::Deployment).list().1[0].object(), "odd");
+        published.withdraw(&shown(1).key);
+        assert!(published.of_kind(WorkloadKind::Deployment).is_empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! Types of objects on the command line: `deploy`, `deployments`, `deployments.apps`, `deploy,rs`, `deploy/web`. **Pure**.
+
+use super::client::Target;
+use podstead_api::{WORKLOAD_KINDS, WorkloadResource, workload_resource};
+use podstead_workload::object::WorkloadKind;
+
+/// A type of object that the daemon lists in columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ObjectType {
+    /// Pods.
+    Pod,
+    /// ConfigMaps.
+    ConfigMap,
+    /// Secrets.
+    Secret,
+    /// PersistentVolumeClaims.
+    PersistentVolumeClaim,
+    /// Workloads of a kind.
+    Workload(WorkloadKind),
+}
+
+/// Types besides workloads, with their names: plural, singular, short.
+const OTHERS: [(ObjectType, [&str; 3]); 4] = [
+    (ObjectType::Pod, ["pods", "pod", "po"]),
+    (ObjectType::ConfigMap, ["configmaps", "configmap", "cm"]),
+    (ObjectType::Secret, ["secrets", "secret", "secret"]),
+    (ObjectType::PersistentVolumeClaim, ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"]),
+];
+
+impl ObjectType {
+    /// The type that a word means, in upper or lower case; the group may follow after a dot.
+    pub(super) fn named(word: &str) -> Option<Self> {
+        let word = word.to_lowercase();
+        if let Some((found, _)) = OTHERS.iter().find(|(_, names)| names.contains(&word.as_str())) {
+            return Some(*found);
+        }
+        let is_meant = |resource: &WorkloadResource| {
+            let qualified = [resource.plural, resource.singular].map(|name| format!("{name}.{}", resource.group));
+            let names = [resource.plural, resource.singular].into_iter().chain(resource.short);
+            names.into_iter().any(|name| name == word) || qualified.contains(&word)
+        };
+        WORKLOAD_KINDS.into_iter().find(|kind| is_meant(&workload_resource(*kind))).map(Self::Workload)
+    }
+
+    /// The types that `all` means.
+    pub(super) fn all() -> Vec<Self> {
+        std::iter::once(Self::Pod).chain(WORKLOAD_KINDS.map(Self::Workload)).collect()
+    }
+
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Workload(kind) => {
+                let resource = workload_resource(kind);
+                [resource.plural, resource.singular, resource.short.unwrap_or(resource.plural)]
+            }
+            Self::Pod => OTHERS[0].1,
+            Self::ConfigMap => OTHERS[1].1,
+            Self::Secret => OTHERS[2].1,
+            Self::PersistentVolumeClaim => OTHERS[3].1,
+        }
+    }
+
+    /// The word before the name with `-o name`, such as `deployment.apps`.
+    pub(super) fn qualified_singular(self) -> String {
+        match self {
+            Self::Workload(kind) => workload_resource(kind).qualified_singular(),
+            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim => self.names()[1].to_owned(),
+        }
+    }
+
+    /// The type in messages, such as `deployments.apps`.
+    pub(super) fn qualified_plural(self) -> &'static str {
+        match self {
+            Self::Workload(kind) => workload_resource(kind).qualified,
+            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim => self.names()[0],
+        }
+    }
+
+    /// The path of its objects in a namespace or in all.
+    pub(super) fn collection(self, namespace: Option<&str>) -> Target {
+        let group = match self {
+            Self::Workload(kind) => workload_resource(kind).group,
+            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim => "",
+        };
+        let base = if group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group}/v1") };
+        match namespace {
+            Some(namespace) => Target::new(&base, &["namespaces", namespace, self.names()[0]]),
+            None => Target::new(&base, &[self.names()[0]]),
+        }
+    }
+}
+
+/// Reads `deploy,rs` or `all`. The error names the word.
+pub(super) fn parse_types(text: &str) -> Result<Vec<ObjectType>, String> {
+    let mut types = Vec::new();
+    for word in text.split(',') {
+        let found = match word {
+            "all" => ObjectType::all(),
+            _ => vec![ObjectType::named(word).ok_or_else(|| unknown(word))?],
+        };
+        types.extend(found.into_iter().filter(|found| !types.contains(found)).collect::<Vec<_>>());
+    }
+    Ok(types)
+}
+
+/// Reads `deploy/web`. The error is a sentence.
+pub(super) fn parse_object(text: &str) -> Result<(ObjectType, String), String> {
+    match text.split_once('/') {
+        Some((_, name)) if name.is_empty() || name.contains('/') => Err(format!("expected TYPE/NAME, not {text:?}")),
+        Some((word, name)) => Ok((ObjectType::named(word).ok_or_else(|| unknown(word))?, name.to_owned())),
+        None => Err(format!("expected TYPE/NAME, not {text:?}")),
+    }
+}
+
+fn unknown(word: &str) -> String {
+    let all = [ObjectType::ConfigMap, ObjectType::Secret, ObjectType::PersistentVolumeClaim].into_iter().chain(ObjectType::all());
+    let names = all.flat_map(ObjectType::names).chain(["events", "sources", "images", "all"]);
+    let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let near = near.filter(|(distance, _)| *distance <= 2.min(word.len() / 2)).min();
+    match near {
+        Some((_, name)) => format!("unknown type {word:?}, did you mean {name:?}?"),
+        None => format!("unknown type {word:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_named_as_for_kubectl() {
+        let deployment = ObjectType::Workload(WorkloadKind::Deployment);
+        for word in ["deploy", "deployment", "deployments", "deployments.apps", "deployment.apps", "Deployment"] {
+            assert_eq!(ObjectType::named(word), Some(deployment), "{word}");
+        }
+        assert_eq!(ObjectType::named("job.batch"), Some(ObjectType::Workload(WorkloadKind::Job)));
+        assert_eq!(ObjectType::named("deploy.batch"), None);
+        assert_eq!(ObjectType::named("po"), Some(ObjectType::Pod));
+        assert_eq!(ObjectType::named("services"), None);
+    }
+
+    #[test]
+    fn lists_of_types_are_read_once_each() {
+        let sets = ObjectType::Workload(WorkloadKind::ReplicaSet);
+        assert_eq!(parse_types("rs,po,rs").unwrap(), [sets, ObjectType::Pod]);
+        assert_eq!(parse_types("all").unwrap().len(), 8);
+        assert_eq!(parse_types("all,cm").unwrap().len(), 9);
+        assert_eq!(parse_types("deplyo").unwrap_err(), r#"unknown type "deplyo", did you mean "deploy"?"#);
+        assert_eq!(parse_types("rs,").unwrap_err(), r#"unknown type """#);
+    }
+
+    #[test]
+    fn object_is_a_type_and_a_name() {
+        assert_eq!(parse_object("po/web").unwrap(), (ObjectType::Pod, "web".to_owned()));
+        assert!(parse_object("web").is_err() && parse_object("po/").is_err() && parse_object("po/a/b").is_err());
+    }
+
+    #[test]
+    fn collections_are_in_their_group() {
+        let path = |object_type: ObjectType, namespace| format!("{:?}", object_type.collection(namespace));
+        assert!(path(ObjectType::Pod, None).contains(r#""/api/v1/pods""#));
+        assert!(path(ObjectType::Workload(WorkloadKind::Job), Some("x")).contains(r#""/apis/batch/v1/namespaces/x/jobs""#));
+    }
+}

@@ -1,0 +1,284 @@
+//! Workloads as served by the daemon, and the pods that they own.
+
+use super::client::{Client, ClientError};
+use super::object_type::ObjectType;
+use super::pods::{self, FindPodError, ServedList, namespace_of};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use podstead_api::WORKLOAD_KINDS;
+use podstead_workload::object::WorkloadKind;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+/// Errors of finding a workload by name, or a pod of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FindWorkloadError {
+    /// The daemon did not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// No workload is called so.
+    #[error("{kind} {name:?} not found{}{}", in_namespace(.namespace.as_deref()), .suggestion.as_ref().map(|near| format!(", did you mean {near:?}?")).unwrap_or_default())]
+    NotFound {
+        /// The resource, such as `deployments.apps`.
+        kind: &'static str,
+        /// As given.
+        name: String,
+        /// As given.
+        namespace: Option<String>,
+        /// The name of one that is close.
+        suggestion: Option<String>,
+    },
+    /// Several workloads are called so.
+    #[error("{kind} {name:?} exists in several namespaces: {}; choose one with -n", namespaces.join(", "))]
+    Ambiguous {
+        /// The resource.
+        kind: &'static str,
+        /// As given.
+        name: String,
+        /// The namespaces with one.
+        namespaces: Vec<String>,
+    },
+    /// It has no pods.
+    #[error("{object} has no pods; podstead describe {object} shows why")]
+    NoPods {
+        /// `deployment.apps/web`.
+        object: String,
+    },
+    /// The type has no pods.
+    #[error("{0} have no logs and no containers; name a pod, or a workload such as deploy/web")]
+    NoWorkload(&'static str),
+    /// The argument is no pod and no `TYPE/NAME`.
+    #[error("{0}")]
+    BadReference(String),
+}
+
+impl FindWorkloadError {
+    /// The error of the request, if it is one.
+    pub(super) fn client(&self) -> Option<&ClientError> {
+        match self {
+            Self::Client(error) => Some(error),
+            Self::NotFound { .. } | Self::Ambiguous { .. } | Self::NoPods { .. } | Self::NoWorkload(_) | Self::BadReference(_) => {
+                None
+            }
+        }
+    }
+}
+
+fn in_namespace(namespace: Option<&str>) -> String {
+    namespace.map(|namespace| format!(" in namespace {namespace:?}")).unwrap_or_default()
+}
+
+/// A field of `metadata` that is a text.
+pub(super) fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The value of an annotation.
+pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object["metadata"]["annotations"][name].as_str()
+}
+
+/// Workloads of a kind, of a namespace or of all. None where the daemon is older than workloads.
+pub(super) async fn list(client: &Client, kind: WorkloadKind, namespace: Option<&str>) -> Result<Vec<Value>, ClientError> {
+    match client.get::<ServedList>(ObjectType::Workload(kind).collection(namespace)).await {
+        Ok(list) => Ok(list.items),
+        Err(ClientError::Refused { code: 404, .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Workloads of all kinds.
+pub(super) async fn list_all(client: &Client) -> Result<Vec<Value>, ClientError> {
+    let mut all = Vec::new();
+    for kind in WORKLOAD_KINDS {
+        all.extend(list(client, kind, None).await?);
+    }
+    Ok(all)
+}
+
+/// The workload that a name on the command line means.
+pub(super) async fn find(
+    client: &Client,
+    kind: WorkloadKind,
+    name: &str,
+    namespace: Option<&str>,
+) -> Result<Value, FindWorkloadError> {
+    let mut items = list(client, kind, namespace).await?;
+    only(&mut items, kind, name, namespace)
+}
+
+/// Takes the one with this name.
+fn only(items: &mut Vec<Value>, kind: WorkloadKind, name: &str, namespace: Option<&str>) -> Result<Value, FindWorkloadError> {
+    let resource = ObjectType::Workload(kind).qualified_plural();
+    let suggestion = nearest(items.iter().map(|item| metadata(item, "name")), name);
+    items.retain(|item| metadata(item, "name") == name);
+    match (items.pop(), items.as_slice()) {
+        (Some(item), []) => Ok(item),
+        (None, _) => {
+            let (name, namespace) = (name.to_owned(), namespace.map(str::to_owned));
+            Err(FindWorkloadError::NotFound { kind: resource, name, namespace, suggestion })
+        }
+        (Some(last), others) => {
+            let namespaces = others.iter().chain([&last]).map(|item| metadata(item, "namespace").to_owned()).collect();
+            Err(FindWorkloadError::Ambiguous { kind: resource, name: name.to_owned(), namespaces })
+        }
+    }
+}
+
+/// The name that is closest to a misspelt one.
+pub(super) fn nearest<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Option<String> {
+    let distances = names.map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate));
+    let near = distances.filter(|(distance, _)| *distance <= 2.min(name.len() / 2)).min();
+    near.map(|(_, candidate)| candidate.to_owned())
+}
+
+/// True if the object with this UID is the controller of the object.
+pub(super) fn is_controlled_by(object: &Value, uid: &str) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.into_iter().flatten().any(|owner| owner["controller"] == true && owner["uid"] == uid)
+}
+
+/// Kind and name of the workload that made a pod, such as `ReplicaSet/web-7d9c8f4b5`.
+pub(super) fn controller_of(pod: &Pod) -> Option<(&str, &str)> {
+    let owners = pod.metadata.owner_references.iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+    Some((&owner.kind, &owner.name))
+}
+
+/// The pods of a workload, those of its ReplicaSets or Jobs included.
+pub(super) async fn pods_of(client: &Client, kind: WorkloadKind, workload: &Value) -> Result<Vec<Pod>, ClientError> {
+    let namespace = Some(metadata(workload, "namespace"));
+    let uid = metadata(workload, "uid");
+    let between = match kind {
+        WorkloadKind::Deployment => Some(WorkloadKind::ReplicaSet),
+        WorkloadKind::CronJob => Some(WorkloadKind::Job),
+        WorkloadKind::StatefulSet
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::ReplicaSet
+        | WorkloadKind::ReplicationController
+        | WorkloadKind::Job => None,
+    };
+    let mut owners: BTreeSet<String> = [uid.to_owned()].into();
+    if let Some(between) = between {
+        let made = list(client, between, namespace).await?;
+        owners.extend(made.iter().filter(|object| is_controlled_by(object, uid)).map(|object| metadata(object, "uid").to_owned()));
+    }
+    let is_owned = |pod: &Pod| {
+        let references = pod.metadata.owner_references.iter().flatten();
+        references.into_iter().any(|owner| owner.controller == Some(true) && owners.contains(&owner.uid))
+    };
+    Ok(pods::list(client, namespace).await?.into_iter().filter(is_owned).collect())
+}
+
+/// The pods that an argument means: one for a pod, the best first for a workload (`deploy/web`).
+pub(super) async fn pods_meant(client: &Client, argument: &str, namespace: Option<&str>) -> Result<Vec<Pod>, FindWorkloadError> {
+    if !argument.contains('/') {
+        return Ok(vec![one_pod(client, argument, namespace).await?]);
+    }
+    let (object_type, name) = super::object_type::parse_object(argument).map_err(FindWorkloadError::BadReference)?;
+    let kind = match object_type {
+        ObjectType::Pod => return Ok(vec![one_pod(client, &name, namespace).await?]),
+        ObjectType::Workload(kind) => kind,
+        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+            return Err(FindWorkloadError::NoWorkload(object_type.qualified_plural()));
+        }
+    };
+    let workload = find(client, kind, &name, namespace).await?;
+    let mut pods = pods_of(client, kind, &workload).await?;
+    if pods.is_empty() {
+        return Err(FindWorkloadError::NoPods { object: format!("{}/{name}", object_type.qualified_singular()) });
+    }
+    pods.sort_by_cached_key(rank);
+    Ok(pods)
+}
+
+async fn one_pod(client: &Client, name: &str, namespace: Option<&str>) -> Result<Pod, FindWorkloadError> {
+    pods::find(client, name, namespace).await.map_err(|error| match error {
+        FindPodError::Client(error) => FindWorkloadError::Client(error),
+        FindPodError::Name(error) => FindWorkloadError::BadReference(error.to_string()),
+    })
+}
+
+/// The pod that an argument means. Of several pods of a workload it is the best one, which is named on stderr.
+pub(super) async fn choose_pod(client: &Client, argument: &str, namespace: Option<&str>) -> anyhow::Result<Pod> {
+    let mut pods = pods_meant(client, argument, namespace).await?;
+    let pod = pods.remove(0);
+    if !pods.is_empty() {
+        writeln!(io::stderr(), "Found {} pods, using pod/{}", pods.len() + 1, pods::name_of(&pod))?;
+    }
+    Ok(pod)
+}
+
+/// Sorts the best pod first: running before waiting, ready before not ready, of ready ones the one that is ready for longest (the order of
+/// kubectl), of others the newest. A pod that is being stopped comes after those that stay, one that has ended after those that run.
+fn rank(pod: &Pod) -> (bool, u8, bool, i64, Reverse<Timestamp>, String) {
+    let status = pod.status.as_ref();
+    let phase = match status.and_then(|status| status.phase.as_deref()) {
+        Some("Running") => 0,
+        Some("Unknown") => 1,
+        Some("Pending") => 2,
+        Some(_) | None => 3,
+    };
+    let ready = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = ready.into_iter().find(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let since = ready.and_then(|ready| ready.last_transition_time.as_ref()).map_or(0, |time| time.0.as_second());
+    let created = pod.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
+    let is_stopping = pod.metadata.deletion_timestamp.is_some();
+    let name = format!("{}/{}", namespace_of(pod), pods::name_of(pod));
+    (is_stopping, phase, ready.is_none(), since, Reverse(created), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(name: &str, created: &str, phase: &str, ready_since: Option<&str>) -> Pod {
+        let conditions: Vec<Value> =
+            ready_since.map(|since| json!({"type": "Ready", "status": "True", "lastTransitionTime": since})).into_iter().collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "creationTimestamp": created},
+            "status": {"phase": phase, "conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn ready_pod_comes_before_others() {
+        let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z");
+        let mut stopping = pod("stopping", early, "Running", Some(early));
+        stopping.metadata.deletion_timestamp = stopping.metadata.creation_timestamp.clone();
+        let mut pods = [
+            stopping,
+            pod("ended-old", early, "Succeeded", None),
+            pod("ended-new", late, "Succeeded", None),
+            pod("pending", early, "Pending", None),
+            pod("running", early, "Running", None),
+            pod("ready-late", early, "Running", Some(late)),
+            pod("ready-early", early, "Running", Some(early)),
+        ];
+        pods.sort_by_cached_key(rank);
+        let names: Vec<&str> = pods.iter().map(pods::name_of).collect();
+        assert_eq!(names, ["ready-early", "ready-late", "running", "pending", "ended-new", "ended-old", "stopping"]);
+    }
+
+    #[test]
+    fn name_must_mean_one_workload() {
+        let item = |namespace: &str, name: &str| json!({"metadata": {"name": name, "namespace": namespace}});
+        let find = |name: &str, namespace: Option<&str>| {
+            let mut items = vec![item("default", "web"), item("shop", "web"), item("shop", "api")];
+            items.retain(|item| namespace.is_none_or(|namespace| metadata(item, "namespace") == namespace));
+            only(&mut items, WorkloadKind::Deployment, name, namespace)
+                .map(|item| metadata(&item, "namespace").to_owned())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(find("api", None).unwrap(), "shop");
+        assert_eq!(find("web", Some("shop")).unwrap(), "shop");
+        let several = r#"deployments.apps "web" exists in several namespaces: default, shop; choose one with -n"#;
+        assert_eq!(find("web", None).unwrap_err(), several);
+        assert_eq!(find("wbe", None).unwrap_err(), r#"deployments.apps "wbe" not found, did you mean "web"?"#);
+        assert_eq!(find("x", Some("shop")).unwrap_err(), r#"deployments.apps "x" not found in namespace "shop""#);
+    }
+}
