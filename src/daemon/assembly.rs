@@ -160,7 +160,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         observations,
         clocks,
         images: Arc::new(StoreImages { images: images.clone(), objects: objects.clone() }),
-        sink: Arc::new(workloads::Unshown),
+        sink: published.clone(),
         events: events.clone(),
     };
     let host = workloads::host(&config, &config.labels);
@@ -256,7 +256,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         config: config_standing,
         wakers,
         source_control: Arc::new(source_control),
-        expand: None,
+        expand: Some(expand),
         started_at,
         upstream,
         now,

@@ -73,10 +73,3 @@ impl TemplateImages for StoreImages {
         self.images.ensure(image, policy, &secrets).await.map(drop).map_err(|error| error_chain(&error).to_string())
     }
 }
-
-#[derive(Debug)]
-pub(super) struct Unshown;
-impl podstead_expand::WorkloadSink for Unshown {
-    fn publish_workload(&self, _: Arc<podstead_expand::ShownWorkload>) {}
-    fn withdraw_workload(&self, _: &podstead_manifest::ObjectKey) {}
-}

@@ -218,13 +218,21 @@ impl ExpandTask {
     }
 
     fn record(&self, event: &EventOf) {
-        let EventOf { key, uid: _, event: WorkloadEvent { event_type, reason, message } } = event;
+        let EventOf { key, uid, event: WorkloadEvent { event_type, reason, message } } = event;
         let kind = match event_type {
             WorkloadEventType::Normal => EventType::Normal,
             WorkloadEventType::Warning => EventType::Warning,
         };
         tracing::info!(kind = key.kind, namespace = key.namespace, name = key.name, reason, "{message}");
-        self.links.events.record(&Subject::Node, kind, reason, message);
+        let Some(of) = WorkloadKind::named(&key.kind) else { return };
+        let subject = Subject::Workload {
+            uid: uid.clone(),
+            api_version: of.api_version(),
+            kind: of.as_str(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        self.links.events.record(&subject, kind, reason, message);
     }
 
     fn report(&mut self, conflicts: Vec<Conflict>) {

@@ -41,7 +41,7 @@ impl Shown {
             namespace: metadata.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
             name: metadata.name.clone().unwrap_or_default(),
         };
-        let mut object = workload.to_json();
+        let mut object = workload.clone().with_defaults().to_json();
         object["metadata"]["namespace"] = json!(key.namespace);
         if object["metadata"].get("generation").is_none() {
             object["metadata"]["generation"] = json!(1);

@@ -20,14 +20,23 @@ pub fn event_name(event: &LoggedEvent, node: &NodeName) -> (String, String) {
     (namespace.to_owned(), format!("{subject}.{:x}", event.serial))
 }
 
-/// The event to create. `pod_hash` is the content hash of the pod that it is about, while there is one.
-pub fn event_object(event: &LoggedEvent, node: &NodeRef, name: &NodeName, pod_hash: Option<&str>) -> Value {
+/// The mirror of a pod, as events name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorRef {
+    /// Its name.
+    pub name: String,
+    /// The content hash of the pod, which the cluster takes for its UID.
+    pub hash: String,
+}
+
+/// The event to create. `mirror` is that of the pod that it is about, while there is one.
+pub fn event_object(event: &LoggedEvent, node: &NodeRef, name: &NodeName, mirror: Option<&MirrorRef>) -> Value {
     let (namespace, event_name) = event_name(event, name);
     let (involved, message) = match &event.subject {
         Subject::Pod { uid, full_name, field_path } => {
             let mut involved = json!({
-                "apiVersion": "v1", "kind": "Pod", "name": full_name.name, "namespace": full_name.namespace,
-                "uid": pod_hash.unwrap_or(uid.as_str()),
+                "apiVersion": "v1", "kind": "Pod", "name": mirror.map_or(&full_name.name, |mirror| &mirror.name),
+                "namespace": full_name.namespace, "uid": mirror.map_or(uid.as_str(), |mirror| &mirror.hash),
             });
             if let Some(path) = field_path {
                 involved["fieldPath"] = path.clone().into();
@@ -98,7 +107,8 @@ mod tests {
         let full_name = PodFullName { name: "web-edge".into(), namespace: "shop".into() };
         let subject = Subject::Pod { uid: PodUid::new("local"), full_name, field_path: Some("spec.containers{c}".into()) };
         let node = NodeRef { name: "edge".into(), uid: "n1".into() };
-        let object = event_object(&event(subject), &node, &NodeName::new("edge"), Some("h1"));
+        let mirror = MirrorRef { name: "web-edge".into(), hash: "h1".into() };
+        let object = event_object(&event(subject), &node, &NodeName::new("edge"), Some(&mirror));
         assert_eq!(object["metadata"], json!({"name": "web-edge.ff", "namespace": "shop"}));
         assert_eq!((&object["involvedObject"]["uid"], &object["count"]), (&json!("h1"), &json!(2)));
         assert_eq!(object["lastTimestamp"], "1970-01-01T00:00:05Z");

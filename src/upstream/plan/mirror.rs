@@ -34,6 +34,15 @@ pub enum Detail {
     Plain,
 }
 
+/// The name of the mirror of a pod. Names of pods that a workload made are the same on many hosts, and get the name of the host only here; all
+/// others have it.
+pub fn mirror_name(pod: &Pod, full_name: &PodFullName, node: &str) -> PodFullName {
+    match pod.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty()) {
+        true => PodFullName { name: format!("{}-{}", full_name.name, node.to_lowercase()), ..full_name.clone() },
+        false => full_name.clone(),
+    }
+}
+
 /// The object to create for a pod of this host. It has no status: that follows by a patch.
 pub fn mirror_of(pod: &Pod, full_name: &PodFullName, node: &NodeRef, detail: Detail) -> Pod {
     let mut omitted = Vec::new();
@@ -225,6 +234,17 @@ mod tests {
         let full_name = PodFullName { name: "web-edge".into(), namespace: "default".into() };
         let node = NodeRef { name: "edge".into(), uid: "node-1".into() };
         serde_json::to_value(mirror_of(&pod, &full_name, &node, detail)).unwrap()
+    }
+
+    #[test]
+    fn only_pods_of_workloads_get_node_name() {
+        let full_name = |name: &str| PodFullName { name: name.into(), namespace: "shop".into() };
+        let of_manifest = Pod::default();
+        assert_eq!(mirror_name(&of_manifest, &full_name("web-edge"), "Edge"), full_name("web-edge"));
+        let owner = OwnerReference { kind: "StatefulSet".into(), ..OwnerReference::default() };
+        let metadata = ObjectMeta { owner_references: Some(vec![owner]), ..ObjectMeta::default() };
+        let of_workload = Pod { metadata, ..Pod::default() };
+        assert_eq!(mirror_name(&of_workload, &full_name("db-0"), "Edge"), full_name("db-0-edge"));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::pace::Pace;
 use super::{Links, Standing};
 use crate::cluster::{ApiError, ApiRequest, Verb};
-use crate::plan::mirror::content_hash;
+use crate::plan::event::MirrorRef;
+use crate::plan::mirror::{content_hash, mirror_name};
 use crate::plan::{NodeRef, event};
 use podstead_api::published::PodKey;
 use podstead_telemetry::event_log::LoggedEvent;
@@ -122,7 +123,7 @@ impl Poster<'_> {
             &logged,
             node,
             &self.links.node_name(),
-            self.hash(&logged.subject).as_deref(),
+            self.mirror(&logged.subject).as_ref(),
         ));
         let (first, otherwise) = if self.posted.contains(&serial) { (patch, create) } else { (create, patch) };
         let answer = match self.links.cluster.send(first).await {
@@ -144,11 +145,12 @@ impl Poster<'_> {
         Ok(())
     }
 
-    fn hash(&self, subject: &Subject) -> Option<String> {
+    fn mirror(&self, subject: &Subject) -> Option<MirrorRef> {
         match subject {
             Subject::Pod { full_name, .. } => {
                 let pod = self.links.published.pods().get(&PodKey::from(full_name))?;
-                Some(content_hash(&pod.desired.pod).to_owned())
+                let name = mirror_name(&pod.desired.pod, full_name, &self.links.settings.name).name;
+                Some(MirrorRef { name, hash: content_hash(&pod.desired.pod).to_owned() })
             }
             Subject::Workload { .. } | Subject::Source(_) | Subject::Node => None,
         }

@@ -20,7 +20,7 @@ use super::watch::{MAX_PODS, MAX_STATUSES, Observation};
 use super::{Links, Standing};
 use crate::cluster::ApiError;
 use crate::plan::NodeRef;
-use crate::plan::mirror::Detail;
+use crate::plan::mirror::{Detail, mirror_name};
 use crate::plan::status_patch::stored_form;
 use crate::plan::step::{Observed, Plan, Step, Wanted, plan};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -152,19 +152,24 @@ impl<'a> Mirrors<'a> {
             self.version = Some(version);
             let gone: Vec<_> =
                 self.entries.iter().filter(|(_, entry)| entry.wanted.is_some()).map(|(name, _)| name.clone()).collect();
-            let present: BTreeSet<_> = pods.iter().map(|pod| pod.desired.full_name.clone()).collect();
+            let present: BTreeSet<_> = pods.iter().map(|pod| self.name_of(pod)).collect();
             gone.iter().filter(|name| !present.contains(name)).for_each(|name| self.want(name, None));
-            pods.into_iter().for_each(|pod| self.want(&pod.desired.full_name.clone(), Some(pod)));
+            pods.into_iter().for_each(|pod| self.want(&self.name_of(&pod), Some(pod)));
             return;
         };
         for change in changes {
             self.version = Some(change.version);
-            let name = change.value.desired.full_name.clone();
+            let name = self.name_of(&change.value);
             match change.kind {
                 ChangeKind::Added | ChangeKind::Modified => self.want(&name, Some(change.value)),
                 ChangeKind::Deleted => self.want(&name, None),
             }
         }
+    }
+
+    /// The name of the mirror of a pod.
+    fn name_of(&self, pod: &PublishedPod) -> PodFullName {
+        mirror_name(&pod.desired.pod, &pod.desired.full_name, &self.links.settings.name)
     }
 
     fn want(&mut self, name: &PodFullName, pod: Option<Arc<PublishedPod>>) {
@@ -313,7 +318,7 @@ impl<'a> Mirrors<'a> {
             stored_form(serde_json::to_value(&pod.status).unwrap_or_default())
         });
         let wanted = entry.wanted.as_ref().zip(status.as_ref()).map(|(pod, status)| Wanted {
-            full_name: &pod.desired.full_name,
+            full_name: name,
             pod: &pod.desired.pod,
             status,
             detail: entry.detail,
@@ -426,7 +431,8 @@ impl<'a> Mirrors<'a> {
         if entry.problem.as_ref() != Some(&problem) {
             tracing::warn!(pod = %name, "{problem}");
             if let Some(pod) = &entry.wanted {
-                let subject = Subject::Pod { uid: pod.desired.uid.clone(), full_name: name.clone(), field_path: None };
+                let subject =
+                    Subject::Pod { uid: pod.desired.uid.clone(), full_name: pod.desired.full_name.clone(), field_path: None };
                 self.links.events.record(&subject, EventType::Warning, "FailedMirror", &problem);
             }
         }
