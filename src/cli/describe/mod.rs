@@ -30,13 +30,13 @@ use writer::Description;
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
 pub(super) struct DescribeArgs {
     #[command(subcommand)]
     kind: Option<DescribeKind>,
     /// Object, such as pod/web or deploy/web
-    #[arg(value_name = "TYPE/NAME", required = true)]
-    object: Option<String>,
+    #[arg(value_name = "TYPE/NAME", required = true, value_parser = parse_object)]
+    object: Option<(ObjectType, String)>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
 }
@@ -84,8 +84,8 @@ struct NamedArgs {
 }
 
 impl DescribeArgs {
-    /// Type, name and namespace. The error is a sentence.
-    fn asked(&self) -> Result<(ObjectType, String, Option<&str>), String> {
+    /// Type, name and namespace; `None` without arguments, which clap does not let happen.
+    fn asked(&self) -> Option<(ObjectType, String, Option<&str>)> {
         let workload = |kind: WorkloadKind, args: &'_ NamedArgs| (ObjectType::Workload(kind), args.name.clone());
         let (asked, namespace) = match &self.kind {
             Some(DescribeKind::Pod { name, namespace }) => ((ObjectType::Pod, name.clone()), namespace),
@@ -98,14 +98,14 @@ impl DescribeArgs {
             Some(DescribeKind::ReplicationController(args)) => {
                 (workload(WorkloadKind::ReplicationController, args), &args.namespace)
             }
-            None => (parse_object(self.object.as_deref().unwrap_or_default())?, &self.namespace),
+            None => (self.object.clone()?, &self.namespace),
         };
-        Ok((asked.0, asked.1, namespace.namespace.as_deref()))
+        Some((asked.0, asked.1, namespace.namespace.as_deref()))
     }
 }
 
 pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let (object_type, name, namespace) = args.asked().map_err(anyhow::Error::msg)?;
+    let Some((object_type, name, namespace)) = args.asked() else { bail!("name an object, such as deploy/web") };
     let client = context.client()?;
     context.block_on(async {
         match object_type {

@@ -25,7 +25,7 @@ fn judge(pods: &[Pod], workloads: &[Value], evidence: &Evidence, now: Timestamp)
     for pod in pods {
         let row = PodRow::of(pod);
         let name = shown_name(pod);
-        if row.is_well() || is_attempt_of_a_job(pod) {
+        if row.is_well() || is_attempt_of_a_job(pod, workloads) {
             if row.restarts >= MANY_RESTARTS {
                 let last = row.last_restart.map(|at| format!(", last {} ago", age_since(Some(at), now))).unwrap_or_default();
                 let what = format!("pod {name} was restarted {} times{last}", row.restarts);

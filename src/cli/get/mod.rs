@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 /// Arguments.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
 pub(super) struct GetArgs {
     #[command(subcommand)]
     kind: Option<Kind>,

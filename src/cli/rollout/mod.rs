@@ -41,8 +41,8 @@ enum Action {
 #[derive(Debug, Args)]
 struct StatusArgs {
     /// Deployment, StatefulSet or DaemonSet, such as deploy/web
-    #[arg(value_name = "TYPE/NAME")]
-    object: String,
+    #[arg(value_name = "TYPE/NAME", value_parser = parse_object)]
+    object: (ObjectType, String),
     #[command(flatten)]
     namespace: PodNamespaceArgs,
     /// Wait until the rollout is complete
@@ -56,8 +56,8 @@ struct StatusArgs {
 #[derive(Debug, Args)]
 struct HistoryArgs {
     /// Deployment, such as deploy/web
-    #[arg(value_name = "TYPE/NAME")]
-    object: String,
+    #[arg(value_name = "TYPE/NAME", value_parser = parse_object)]
+    object: (ObjectType, String),
     #[command(flatten)]
     namespace: PodNamespaceArgs,
 }
@@ -72,12 +72,12 @@ pub(super) fn run(args: &RolloutArgs, context: &Context) -> anyhow::Result<ExitC
     })
 }
 
-/// Kind and name of the argument.
-fn workload(argument: &str) -> anyhow::Result<(WorkloadKind, String)> {
-    match parse_object(argument).map_err(anyhow::Error::msg)? {
-        (ObjectType::Workload(kind), name) => Ok((kind, name)),
-        (ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim, _) => {
-            bail!("{argument} is not rolled out: name a Deployment, StatefulSet or DaemonSet")
+/// The kind of the argument.
+fn kind_of(object_type: ObjectType) -> anyhow::Result<WorkloadKind> {
+    match object_type {
+        ObjectType::Workload(kind) => Ok(kind),
+        ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+            bail!("{} are not rolled out: name a Deployment, StatefulSet or DaemonSet", object_type.qualified_plural())
         }
     }
 }
@@ -91,11 +91,13 @@ async fn status(args: &StatusArgs, client: &Client) -> anyhow::Result<ExitCode> 
 }
 
 async fn wait(args: &StatusArgs, client: &Client) -> anyhow::Result<ExitCode> {
-    let (kind, name) = workload(&args.object)?;
-    let namespace = metadata(&find(client, kind, &name, args.namespace.namespace.as_deref()).await?, "namespace").to_owned();
+    let (object_type, name) = &args.object;
+    let kind = kind_of(*object_type)?;
+    let removed = || anyhow!("{}/{name} was removed", object_type.qualified_singular());
+    let namespace = metadata(&find(client, kind, name, args.namespace.namespace.as_deref()).await?, "namespace").to_owned();
     let target = ObjectType::Workload(kind).collection(Some(&namespace)).with("fieldSelector", &format!("metadata.name={name}"));
     let list: ServedList = client.get(target.clone()).await?;
-    let mut present = list.items.into_iter().next().ok_or_else(|| anyhow!("{} was removed", args.object))?;
+    let mut present = list.items.into_iter().next().ok_or_else(removed)?;
     let mut events = watch(client, target, &list.metadata.resource_version).await?;
     let mut last = String::new();
     loop {
@@ -112,16 +114,17 @@ async fn wait(args: &StatusArgs, client: &Client) -> anyhow::Result<ExitCode> {
         }
         present = match events.next().await? {
             WatchEvent::Changed(object) => object,
-            WatchEvent::Deleted(_) => bail!("{} was removed", args.object),
+            WatchEvent::Deleted(_) => return Err(removed()),
         };
     }
 }
 
 async fn history(args: &HistoryArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let (WorkloadKind::Deployment, name) = workload(&args.object)? else {
-        bail!("only Deployments list their revisions; podstead history lists those of a source")
-    };
-    let deployment = find(client, WorkloadKind::Deployment, &name, args.namespace.namespace.as_deref()).await?;
+    let (object_type, name) = &args.object;
+    if kind_of(*object_type)? != WorkloadKind::Deployment {
+        bail!("only Deployments list their revisions; podstead history lists those of a source");
+    }
+    let deployment = find(client, WorkloadKind::Deployment, name, args.namespace.namespace.as_deref()).await?;
     let sets = list(client, WorkloadKind::ReplicaSet, Some(metadata(&deployment, "namespace"))).await?;
     let mut revisions: Vec<&Value> = sets.iter().filter(|set| is_controlled_by(set, metadata(&deployment, "uid"))).collect();
     revisions.sort_by_key(|set| number(set));

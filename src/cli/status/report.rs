@@ -38,8 +38,13 @@ impl Report {
             && configured
             && upstream
             && self.daemon.waiting_for_sources.is_empty()
-            && self.pods.iter().all(|pod| is_well(pod, &PodRow::of(pod)))
+            && self.pods.iter().all(|pod| self.has_no_trouble(pod, &PodRow::of(pod)))
             && explain_workloads(&self.workloads, &self.evidence).is_empty()
+    }
+
+    /// True for a pod that is healthy, and for a failed attempt of a Job, which is the Job's matter.
+    fn has_no_trouble(&self, pod: &Pod, row: &PodRow) -> bool {
+        row.is_well() || is_attempt_of_a_job(pod, &self.workloads)
     }
 
     /// The whole screen.
@@ -85,7 +90,7 @@ impl Report {
 
     fn write_pods(&self, text: &mut String, now: Timestamp, color: bool) -> std::fmt::Result {
         let rows: Vec<(&Pod, PodRow)> = self.pods.iter().map(|pod| (pod, PodRow::of(pod))).collect();
-        let unwell: Vec<_> = rows.iter().filter(|(pod, row)| !is_well(pod, row)).collect();
+        let unwell: Vec<_> = rows.iter().filter(|(pod, row)| !self.has_no_trouble(pod, row)).collect();
         let well = rows.len() - unwell.len();
         let refused: usize = self.sources.iter().map(|source| refused_objects(&source.status.problems)).sum();
         match (rows.len(), unwell.len()) {
@@ -142,11 +147,6 @@ impl Report {
         }
         Ok(())
     }
-}
-
-/// An attempt of a Job that failed is the Job's matter.
-fn is_well(pod: &Pod, row: &PodRow) -> bool {
-    row.is_well() || is_attempt_of_a_job(pod)
 }
 
 fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color: bool) -> std::fmt::Result {
@@ -315,6 +315,8 @@ mod tests {
             "status": {"phase": "Failed"},
         });
         report.pods = vec![serde_json::from_value(attempt).unwrap()];
+        assert!(!report.is_well(), "no Job of this host made it");
+        report.workloads = vec![json!({"kind": "Job", "metadata": {"name": "dump", "namespace": "default", "uid": "2"}})];
         assert!(report.is_well());
     }
 }

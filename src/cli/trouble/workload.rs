@@ -47,12 +47,16 @@ pub(crate) fn is_of_a_manifest(object: &Value) -> bool {
     !owners.into_iter().flatten().any(|owner| owner["controller"] == true)
 }
 
-/// The workload of a manifest that a pod belongs to, such as `deployment web`; `None` for a plain pod.
-pub(crate) fn owner_of(pod: &Pod, workloads: &[Value]) -> Option<String> {
+/// The workload that made a pod. A reference alone says nothing: manifests that were exported from a cluster have some, too.
+fn controller<'a>(pod: &Pod, workloads: &'a [Value]) -> Option<&'a Value> {
     let owners = pod.metadata.owner_references.iter().flatten();
     let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-    let with_uid = |uid: &str| workloads.iter().find(|object| metadata(object, "uid") == uid);
-    let Some(mut object) = with_uid(&owner.uid) else { return Some(format!("{} {}", owner.kind.to_lowercase(), owner.name)) };
+    workloads.iter().find(|object| metadata(object, "uid") == owner.uid)
+}
+
+/// The workload of a manifest that a pod belongs to, such as `deployment web`; `None` for a plain pod.
+pub(crate) fn owner_of(pod: &Pod, workloads: &[Value]) -> Option<String> {
+    let mut object = controller(pod, workloads)?;
     // A ReplicaSet of a Deployment, a Job of a CronJob: not deeper.
     if let Some(above) = workloads.iter().find(|above| is_controlled_by(object, metadata(above, "uid"))) {
         object = above;
@@ -61,10 +65,10 @@ pub(crate) fn owner_of(pod: &Pod, workloads: &[Value]) -> Option<String> {
 }
 
 /// True for an attempt of a Job that has ended: the Job's status says whether that is a problem.
-pub(crate) fn is_attempt_of_a_job(pod: &Pod) -> bool {
+pub(crate) fn is_attempt_of_a_job(pod: &Pod, workloads: &[Value]) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    let is_of_a_job = crate::workloads::controller_of(pod).is_some_and(|(kind, _)| kind == WorkloadKind::Job.as_str());
-    is_of_a_job && matches!(phase, Some("Failed" | "Succeeded"))
+    let is_of_a_job = || controller(pod, workloads).is_some_and(|owner| owner["kind"] == WorkloadKind::Job.as_str());
+    matches!(phase, Some("Failed" | "Succeeded")) && is_of_a_job()
 }
 
 /// Explains which workloads are not as they should be.
@@ -291,9 +295,20 @@ mod tests {
         let set = owned(object("ReplicaSet", "web-1", json!({}), json!({})), "web");
         let all = [web, set];
         assert_eq!(owner_of(&pod("ReplicaSet", "web-1", "Running"), &all).as_deref(), Some("deployment web"));
-        assert_eq!(owner_of(&pod("ReplicaSet", "web-1", "Running"), &[]).as_deref(), Some("replicaset web-1"));
+        assert_eq!(owner_of(&pod("ReplicaSet", "web-1", "Running"), &[]), None, "exported from a cluster");
         assert_eq!(owner_of(&Pod::default(), &all), None);
-        assert!(is_attempt_of_a_job(&pod("Job", "dump", "Failed")));
-        assert!(!is_attempt_of_a_job(&pod("Job", "dump", "Running")) && !is_attempt_of_a_job(&pod("ReplicaSet", "x", "Failed")));
+    }
+
+    #[test]
+    fn only_ended_pods_of_jobs_are_attempts() {
+        let pod = |uid: &str, phase: &str| -> Pod {
+            let owner = json!({"apiVersion": "v1", "kind": "Job", "name": uid, "uid": uid, "controller": true});
+            serde_json::from_value(json!({"metadata": {"ownerReferences": [owner]}, "status": {"phase": phase}})).unwrap()
+        };
+        let all = [object("Job", "dump", json!({}), json!({})), object("ReplicaSet", "web", json!({}), json!({}))];
+        assert!(is_attempt_of_a_job(&pod("dump", "Failed"), &all));
+        assert!(!is_attempt_of_a_job(&pod("dump", "Running"), &all));
+        assert!(!is_attempt_of_a_job(&pod("web", "Failed"), &all));
+        assert!(!is_attempt_of_a_job(&pod("dump", "Failed"), &[]), "exported from a cluster");
     }
 }

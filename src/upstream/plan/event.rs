@@ -120,5 +120,15 @@ mod tests {
         let object = event_object(&event(Subject::Source(SourceId::new("fleet"))), &node, &NodeName::new("edge"), None);
         assert_eq!(object["involvedObject"], json!({"apiVersion": "v1", "kind": "Node", "name": "edge", "uid": "edge"}));
         assert_eq!(object["message"], "source fleet: back-off");
+        let web = Subject::Workload {
+            uid: "1".into(),
+            api_version: "apps/v1",
+            kind: "Deployment",
+            namespace: "shop".into(),
+            name: "web".into(),
+        };
+        let object = event_object(&event(web), &node, &NodeName::new("edge"), None);
+        assert_eq!(object["metadata"], json!({"name": "edge.ff", "namespace": "default"}));
+        assert_eq!(object["message"], "deployment shop/web: back-off");
     }
 }
