@@ -46,7 +46,9 @@ mod validate;
 #[cfg(test)]
 mod property_test;
 
-pub use admit::{AdmitContext, Admitted, admit, judge_template, judge_workload, remove_stamped_annotations, static_pod_name};
+pub use admit::{
+    AdmitContext, Admitted, admit, judge_labels, judge_template, judge_workload, remove_stamped_annotations, static_pod_name,
+};
 pub use desired::{DesiredPod, Revision};
 pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
