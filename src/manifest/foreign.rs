@@ -303,6 +303,72 @@ impl Ignored {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::path::Path;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/kinds.md");
+
+    const HEAD: &str = "\
+# Which kinds of objects podstead reads
+
+Manifests that were made for a cluster hold more than pods. podstead reads these kinds:
+
+| kind | apiVersion | page |
+|---|---|---|
+| Pod | `v1` | [fields of a Pod](pod-support.md) |
+| Deployment, ReplicaSet, StatefulSet, DaemonSet | `apps/v1` | [fields of workloads](workload-support.md) |
+| Job, CronJob | `batch/v1` | [fields of workloads](workload-support.md) |
+| ReplicationController | `v1` | [fields of workloads](workload-support.md) |
+| ConfigMap, Secret | `v1` | [ConfigMaps and Secrets](objects.md) |
+| PersistentVolumeClaim | `v1` | [volumes](volumes.md) |
+| Patch | `podstead.dev/v1alpha1` | [one repository, many hosts](many-hosts.md) |
+| List, and lists of one kind, such as DeploymentList | of their items; `v1` for List | |
+
+Older versions, such as `extensions/v1beta1`, are rejected with the version to write.
+
+All other kinds are ignored or refused. In both cases everything else in the file is used, and an object of such a kind is not taken for one that
+podstead manages.
+
+* **Ignored**: the pods do the same on this host without the object. `podstead validate`, `podstead render` and the daemon report one warning for each
+  kind in a source, with the number of objects. The exit code is 0, and 1 with `--strict`. A source of which all objects are ignored is valid and has
+  no pods.
+* **Refused**: an error. The object protects something or brings pods, so that leaving it out would not be what its author wants.
+
+A kind that is in none of these tables is ignored if the group in its apiVersion has a dot (`cert-manager.io`). Otherwise it is rejected as a spelling
+mistake, and the objects that its file had before stay.
+
+This page is generated from the table in `src/manifest/foreign.rs` by `UPDATE=1 cargo test -p podstead-manifest kinds_page`.
+";
+
+    fn page() -> String {
+        let mut page = HEAD.to_owned();
+        let is_ignored = |row: &&Row| matches!(row.answer, I(_));
+        page.push_str("\n## Ignored\n\n| kind | group | reason |\n|---|---|---|\n");
+        for Row { group, kind, answer } in TABLE.iter().filter(is_ignored) {
+            let I(why) = answer else { continue };
+            page.push_str(&format!("| {kind} | {} | {why} |\n", group_cell(group)));
+        }
+        page.push_str("| a Kustomization that only lists resources | `kustomize.config.k8s.io` | the files of a directory are read without it |\n");
+        page.push_str("| any other | a group with a dot | nothing here reads objects of the group |\n");
+        page.push_str("\n## Refused\n\n| kind | group | reason | instead |\n|---|---|---|---|\n");
+        for Row { group, kind, answer } in TABLE {
+            let R(why, instead) = answer else { continue };
+            page.push_str(&format!("| {kind} | {} | {why} | {instead} |\n", group_cell(group)));
+        }
+        page
+    }
+
+    fn group_cell(group: &str) -> String {
+        if group.is_empty() { "core".to_owned() } else { format!("`{group}`") }
+    }
+
+    #[test]
+    fn kinds_page_is_made_from_the_table() {
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(PAGE, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(Path::new(PAGE)).unwrap_or_default();
+        assert!(written == page(), "docs/reference/kinds.md is not what the table says: UPDATE=1 writes it");
+    }
 
     #[test]
     fn rows_are_unique_and_shadow_no_own_kind() {

@@ -97,6 +97,13 @@ pub fn judge_workload(kind: &'static str, object: &Value, metadata: &ObjectMeta)
     problems.into_vec()
 }
 
+/// Lists all problems of the labels and annotations of an object that has no name of its own.
+pub fn judge_labels(metadata: &ObjectMeta) -> Vec<FieldProblem> {
+    let mut problems = Problems::default();
+    validate::metadata::of_labels(metadata, &metadata_path(), &mut problems);
+    problems.into_vec()
+}
+
 /// Removes the annotations that podstead itself sets on pods (kubelet rule A19).
 pub fn remove_stamped_annotations(metadata: &mut ObjectMeta) {
     if let Some(annotations) = &mut metadata.annotations {

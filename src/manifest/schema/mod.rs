@@ -1,4 +1,4 @@
-//! Fields and types of Pod, ConfigMap and Secret: a table made from k8s-openapi's schema, the walk that
+//! Fields and types of the kinds that podstead reads: a table made from k8s-openapi's schema, the walk that
 //! holds a document against it, and the hints for what does not fit.
 
 mod check;

@@ -29,6 +29,7 @@ const REPLICAS: Support = Honoured("1 if omitted; at most 500. A template with a
 const SELECTOR: Support = Honoured("must match the labels of the template; pods belong to the object that made them");
 const TEMPLATE: Support = Honoured("as a Pod without a name, see below");
 const HISTORY: Support = Honoured("10 if omitted; at most 100 are kept");
+const NAMED_BY_CRON_JOB: Support = ignored("Jobs are named after their CronJob and belong to it");
 const NUMBER: Support = Honoured("a number or a percentage");
 const LIVING: Support = Honoured("may be edited, which does not start the Job again");
 
@@ -138,6 +139,23 @@ const CRON_JOB: &[(&str, Support)] = &[
     ("spec.concurrencyPolicy", Honoured("`Allow` if omitted, `Forbid`, `Replace`")),
     ("spec.failedJobsHistoryLimit", Honoured("1 if omitted")),
     ("spec.jobTemplate", Honoured("runs keep the template of their start")),
+    ("spec.jobTemplate.metadata", YES),
+    ("spec.jobTemplate.metadata.annotations", YES),
+    ("spec.jobTemplate.metadata.creationTimestamp", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.deletionGracePeriodSeconds", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.deletionTimestamp", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.finalizers", NAMED_BY_CRON_JOB),
+    ("spec.jobTemplate.metadata.generateName", NAMED_BY_CRON_JOB),
+    ("spec.jobTemplate.metadata.generation", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.labels", YES),
+    ("spec.jobTemplate.metadata.managedFields", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.name", NAMED_BY_CRON_JOB),
+    ("spec.jobTemplate.metadata.namespace", NAMED_BY_CRON_JOB),
+    ("spec.jobTemplate.metadata.ownerReferences", NAMED_BY_CRON_JOB),
+    ("spec.jobTemplate.metadata.resourceVersion", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.selfLink", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.metadata.uid", WRITTEN_BY_A_SERVER),
+    ("spec.jobTemplate.spec", Honoured("the fields of a Job's `spec`, without a selector")),
     ("spec.schedule", Honoured("five fields, or `@daily` and the like, or `@every` with a duration")),
     ("spec.startingDeadlineSeconds", YES),
     ("spec.successfulJobsHistoryLimit", Honoured("3 if omitted")),

@@ -25,6 +25,11 @@ pub(super) fn check(metadata: &ObjectMeta, full_name: &str, path: &FieldPath, pr
 pub(crate) fn of_object(metadata: &ObjectMeta, path: &FieldPath, problems: &mut Problems) {
     problems.required_text(&path.child("name"), text(&metadata.name), dns_subdomain);
     problems.optional_text(&path.child("namespace"), text(&metadata.namespace), dns_label);
+    of_labels(metadata, path, problems);
+}
+
+/// Checks labels and annotations of any object.
+pub(crate) fn of_labels(metadata: &ObjectMeta, path: &FieldPath, problems: &mut Problems) {
     labels(metadata.labels.as_ref(), &path.child("labels"), problems);
     annotations(metadata.annotations.as_ref(), &path.child("annotations"), problems);
 }

@@ -10,11 +10,13 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, PodTemplateS
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podstead_pod::objects::admit_claim;
 use podstead_pod::{
-    AdmitContext, DEFAULT_NAMESPACE, FieldProblem, Severity, code, judge_template, judge_workload, remove_stamped_annotations,
+    AdmitContext, DEFAULT_NAMESPACE, FieldProblem, Severity, code, judge_labels, judge_template, judge_workload,
+    remove_stamped_annotations,
 };
 use podstead_workload::object::Workload;
 use podstead_workload::problem::{Code, Problem};
 use podstead_workload::{exclusive, template, validate};
+use std::collections::HashSet;
 
 /// Letters of a hash in the names of pods (W10).
 const HASH: &str = "bbbbbbbbbb";
@@ -26,6 +28,7 @@ pub(super) fn admit(mut workload: Workload, context: &AdmitContext) -> (Option<W
     let mut problems = judge_workload(workload.kind().as_str(), &workload.to_json(), workload.metadata());
     problems.extend(validate::workload(&workload.clone().with_defaults(), jiff::tz::db()).into_iter().map(refused));
     problems.extend(of_template(&workload, context));
+    problems.extend(of_job_template(&workload));
     problems.extend(of_claims(&workload));
     problems.extend(exclusive_pods(&workload));
     problems.extend(shared_claims(&workload));
@@ -107,10 +110,11 @@ impl Made {
         }
         let set_name = set.metadata.name.as_deref().unwrap_or_default();
         let volumes = spec.volumes.get_or_insert_default();
+        let mut present: HashSet<String> = volumes.iter().map(|volume| volume.name.clone()).collect();
         made.written_volumes = volumes.len();
         for (index, claim) in workload.claim_templates().iter().enumerate() {
             let name = claim.metadata.name.clone().unwrap_or_default();
-            if name.is_empty() || volumes.iter().any(|volume| volume.name == name) {
+            if name.is_empty() || !present.insert(name.clone()) {
                 continue;
             }
             let claim_name = format!("{name}-{set_name}-0");
@@ -152,6 +156,17 @@ fn longest_pod_name(workload: &Workload) -> String {
         Workload::CronJob(_) => format!("{RUN}-0"),
     };
     template::name(owner, &parts)
+}
+
+/// Problems of the labels and annotations that a CronJob gives its Jobs.
+fn of_job_template(workload: &Workload) -> Vec<FieldProblem> {
+    let Workload::CronJob(cron_job) = workload else { return Vec::new() };
+    let Some(metadata) = cron_job.spec.as_ref().and_then(|spec| spec.job_template.metadata.as_ref()) else { return Vec::new() };
+    let mut problems = judge_labels(metadata);
+    for problem in &mut problems {
+        problem.field = format!("spec.jobTemplate.{}", problem.field);
+    }
+    problems
 }
 
 /// Problems of the templates of claims, judged as claims.

@@ -1,8 +1,9 @@
 //! Workloads as a file gives them, checked on the host `edge`.
 
-use crate::{AcceptedObject, CheckContext, Checked, check};
+use crate::{AcceptedObject, CheckContext, Checked, UndeltaStore, check};
+use podstead_artifact::Artifact;
 use podstead_manifest::PatchesByObject;
-use podstead_pod::{AdmitContext, NodeName, Severity};
+use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
 use podstead_workload::object::Workload;
 
 fn checked(text: &str) -> Checked {
@@ -262,4 +263,65 @@ fn unread_kinds_leave_the_file_clear() {
     let checked = checked(&text);
     assert_eq!((checked.accepted.len(), checked.broken.len(), checked.ignored.len()), (1, 0, 1));
     assert_eq!(checked.problems.len(), 1);
+}
+
+#[test]
+fn labels_of_jobs_are_checked() {
+    let text = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c}\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    metadata:\n      \
+                name: x\n      labels: {'a b': c}\n    spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}\n";
+    let found = told(text);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("8 warning[ignored-field] spec.jobTemplate.metadata.name: has no effect"), "{found:?}");
+    assert!(found[1].starts_with("9 error[invalid-value] spec.jobTemplate.metadata.labels[a b]"), "{found:?}");
+}
+
+/// The set after each revision of a source; a revision is the texts of its files.
+fn sets(revisions: &[&[(&str, &str)]]) -> Vec<crate::Set> {
+    let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
+    let revision = Revision(String::new());
+    let mut store = UndeltaStore::default();
+    let mut sets = Vec::new();
+    for files in revisions {
+        let files = files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().to_vec().into())));
+        let artifact = Artifact { revision: revision.clone(), place: None, commit: None, files: files.collect() };
+        store = store.apply(&artifact, &|file, bytes, patches| check(file, bytes, &context, patches));
+        sets.push(store.set(&SourceId::new("s"), &revision));
+    }
+    sets
+}
+
+#[test]
+fn broken_edit_keeps_the_last_good_workload() {
+    let broken = DEPLOYMENT.replace("  selector", "  replicas: -1\n  selector");
+    let sets = sets(&[&[("a.yaml", DEPLOYMENT)], &[("a.yaml", &broken)], &[]]);
+    assert_eq!(sets[0].workloads, sets[1].workloads);
+    assert_eq!((sets[1].workloads.len(), sets[1].problems.len()), (1, 1));
+    assert!(sets[2].workloads.is_empty());
+}
+
+#[test]
+fn refused_kind_keeps_no_old_object() {
+    let policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\n";
+    let with_policy = format!("{DEPLOYMENT}---\n{policy}");
+    let sets = sets(&[&[("a.yaml", &with_policy)], &[("a.yaml", policy)]]);
+    assert_eq!((sets[0].workloads.len(), sets[0].problems.len()), (1, 1));
+    assert_eq!((sets[1].workloads.len(), sets[1].problems.len()), (0, 1), "the Deployment is gone from the file");
+}
+
+#[test]
+fn slip_in_a_kind_keeps_the_old_object() {
+    let slip = DEPLOYMENT.replace("kind: Deployment", "kind: Deploymnt");
+    let sets = sets(&[&[("a.yaml", DEPLOYMENT)], &[("a.yaml", &slip)]]);
+    assert_eq!((sets[1].workloads.len(), sets[1].problems.len()), (1, 1));
+}
+
+#[test]
+fn ignored_objects_are_counted_over_all_files() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let two = format!("{service}---\n{service}");
+    let sets = sets(&[&[("b.yaml", service), ("a.yaml", &two)], &[("b.yaml", service)], &[("b.yaml", DEPLOYMENT)]]);
+    let told = |set: &crate::Set| set.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let words = "kind: ignored: 3 objects of kind Service: podstead does not implement Services yet";
+    assert!(told(&sets[0])[0].starts_with(&format!("a.yaml:2:7: warning[ignored-kind]: {words}")), "{:?}", told(&sets[0]));
+    assert_eq!((told(&sets[0]).len(), told(&sets[1]).len(), told(&sets[2]).len()), (1, 1, 0));
 }
