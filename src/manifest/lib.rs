@@ -13,6 +13,7 @@ mod decode;
 mod documents;
 mod encoding;
 mod fault;
+pub mod kustomize;
 mod label_selector;
 mod lines;
 mod locate;

@@ -10,6 +10,7 @@ mod scalar;
 mod syntax;
 mod write;
 
+pub(super) use scalar::plain;
 pub use write::to_yaml;
 
 use super::Limits;
