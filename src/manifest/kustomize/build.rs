@@ -59,7 +59,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             let fault = Fault::at(CODE, target.at, "a component is built as a part of a kustomization only").field("kind");
             return Err(fault.hint("name it in components of a kustomization, and build that"));
         }
-        let mut built = Accumulator { resources: Vec::new(), config: Config::default() };
+        let mut built = Accumulator { resources: Vec::new(), config: Config::empty() };
         self.chain.push(directory.to_owned());
         self.accumulate(&target, &mut built)?;
         for resource in &mut built.resources {
@@ -105,6 +105,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         let text = self.texts.text(index);
         let (file, base) = (text.path.clone(), text.base);
         let node = self.texts.plain(&text.bytes, Place::File(base))?;
+        super::reader::repeated(&node, "", &mut self.warnings);
         let kustomization = kustomization::read(&node, node.at.unwrap_or(base))?;
         for (name, at, instead) in &kustomization.deprecated {
             self.warnings.push(Fault::at("deprecated", *at, "is deprecated").field(*name).hint(format!("use {instead}")));
@@ -118,13 +119,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         for resource in resources {
             self.resource(target, resource, built)?;
         }
-        for path in configurations {
-            let index = self.file(target, path)?;
-            let text = self.texts.text(index);
-            let node = self.texts.plain(&text.bytes, Place::File(text.base))?;
-            let base = text.base;
-            built.config.merge(&Config::read(&node, base)?, base)?;
-        }
+        self.configure(target, configurations, &mut built.config)?;
         for (generators, kind) in
             [(&target.kustomization.config_maps, Generated::ConfigMap), (&target.kustomization.secrets, Generated::Secret)]
         {
@@ -137,6 +132,23 @@ impl<'t, 'f> Builder<'t, 'f> {
             self.nested(&directory, origin, component.at, Kind::Component, built)?;
         }
         self.transform(target, built)
+    }
+
+    /// Adds the fields that upstream knows, and those of `configurations`, in upstream's steps.
+    fn configure(&mut self, target: &Target, configurations: &[Text], config: &mut Config) -> Result<(), Fault> {
+        let mut known = Config::default();
+        if !configurations.is_empty() {
+            let mut more = Config::empty();
+            for path in configurations {
+                let index = self.file(target, path)?;
+                let text = self.texts.text(index);
+                let base = text.base;
+                let node = self.texts.plain(&text.bytes, Place::File(base))?;
+                more.merge(&Config::read(&node, base)?, base)?;
+            }
+            known.merge(&more, target.at)?;
+        }
+        config.merge(&known, target.at)
     }
 
     fn resource(&mut self, target: &Target, path: &Text, built: &mut Accumulator) -> Result<(), Fault> {
@@ -189,7 +201,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         if kind == Kind::Component {
             self.accumulate(&target, built)?;
         } else {
-            let mut nested = Accumulator { resources: Vec::new(), config: Config::default() };
+            let mut nested = Accumulator { resources: Vec::new(), config: Config::empty() };
             self.accumulate(&target, &mut nested)?;
             for resource in nested.resources {
                 resources::append(&mut built.resources, resource).map_err(|fault| Fault { at: Some(at), ..fault })?;

@@ -178,7 +178,8 @@ pub(super) fn merge(known: &mut Vec<FieldSpec>, more: &[FieldSpec], at: u32) -> 
 }
 
 impl Config {
-    fn empty() -> Self {
+    /// No fields at all.
+    pub(super) fn empty() -> Self {
         Self {
             name_prefix: Vec::new(),
             name_suffix: Vec::new(),
@@ -211,6 +212,20 @@ impl Config {
             }
         }
         self.name_references.sort_by_cached_key(|reference| super::sort::order_of(&reference.gvk));
+        // The order counts: a field for some kinds, which now comes first, takes the place of one for all kinds in the next merge.
+        for specs in [
+            &mut self.name_prefix,
+            &mut self.name_suffix,
+            &mut self.namespace,
+            &mut self.common_labels,
+            &mut self.labels,
+            &mut self.template_labels,
+            &mut self.common_annotations,
+            &mut self.images,
+            &mut self.replicas,
+        ] {
+            specs.sort_by_cached_key(|spec| super::sort::order_of(&spec.gvk));
+        }
         Ok(())
     }
 

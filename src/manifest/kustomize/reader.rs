@@ -18,6 +18,25 @@ impl Text {
     }
 }
 
+/// Warnings of fields that are written twice.
+pub(super) fn repeated(node: &Node, path: &str, faults: &mut Vec<Fault>) {
+    match &node.value {
+        Value::Map(entries) => {
+            for entry in entries {
+                let path = join(path, &entry.key);
+                if let (Some(_), Some(at)) = (entry.duplicate_of, entry.key_at) {
+                    faults.push(Fault::at(code::DUPLICATE_KEY, at, "the field is repeated: only the last one counts").field(&*path));
+                }
+                repeated(&entry.value, &path, faults);
+            }
+        }
+        Value::List(items) => {
+            items.iter().enumerate().for_each(|(index, item)| repeated(item, &format!("{path}[{index}]"), faults));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => {}
+    }
+}
+
 /// Strings by name, sorted.
 pub(super) type Pairs = Vec<(String, Text)>;
 
@@ -75,9 +94,8 @@ impl<'n> Item<'n> {
                     Some(_) | None => fault,
                 });
             };
-            if entry.duplicate_of.is_some() || entries.iter().any(|(other, _)| *other == name) {
-                return Err(Fault::at(code::DUPLICATE_KEY, at, "the field is repeated").field(path));
-            }
+            // The last one counts, as upstream has it.
+            entries.retain(|(other, _)| *other != name);
             entries.push((name, entry));
         }
         Ok(Fields { path: self.path.clone(), at: self.at, entries })
@@ -122,9 +140,7 @@ impl<'n> Item<'n> {
         for entry in entries {
             let at = entry.value.at.or(entry.key_at).unwrap_or(self.at);
             let item = Item { node: &entry.value, path: join(&self.path, &entry.key), at };
-            if entry.duplicate_of.is_some() {
-                return Err(Fault::at(code::DUPLICATE_KEY, at, "the field is repeated").field(item.path));
-            }
+            pairs.retain(|(key, _): &(String, Text)| *key != entry.key);
             let text = if item.node.value == Value::Null { Text { text: String::new(), at } } else { item.string()? };
             pairs.push((entry.key.clone(), text));
         }

@@ -259,22 +259,4 @@ impl Resource {
             Some(_) | None => self.tree.set("kind", Tree::scalar(at, super::tree::Scalar::plain(kind))),
         }
     }
-
-    /// Reports whether names were changed in the same way.
-    pub(super) fn same_affixes(&self, other: &Resource, allow_empty: bool) -> bool {
-        let same = |key: &str| {
-            let (own, theirs) = (self.words_of_annotation(key), other.words_of_annotation(key));
-            if allow_empty && (own.is_empty() || theirs.is_empty()) {
-                return true;
-            }
-            same_ending(&own, &theirs)
-        };
-        same(PREFIXES) && same(SUFFIXES)
-    }
-}
-
-/// Reports whether the shorter list is the end of the longer one.
-fn same_ending(one: &[&str], other: &[&str]) -> bool {
-    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    !short.is_empty() && long.ends_with(short) || short.is_empty() && long.is_empty()
 }

@@ -6,7 +6,7 @@ use crate::fault::{Fault, code, quoted};
 use crate::lines::Lines;
 use crate::node::{Entry, Node, Value as Plain};
 use crate::{Problem, encoding, yaml};
-use podstead_pod::{Origin, Position, Severity};
+use podstead_pod::{Position, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Field, Scalar, Tag, Tree, Value, tag_of};
@@ -93,13 +93,6 @@ impl<'f> Texts<'f> {
     fn holder(&self, at: u32) -> Option<&Text> {
         let index = self.texts.partition_point(|text| text.base <= at).checked_sub(1)?;
         self.texts.get(index).filter(|_| at > 0)
-    }
-
-    /// File and position of an offset.
-    pub(super) fn origin(&self, at: u32) -> Option<Origin> {
-        let text = self.holder(at)?;
-        let position = Lines::new(&text.bytes).position(at - text.base);
-        Some(Origin { file: text.path.clone(), position })
     }
 
     /// Positions of many offsets, with the index of their file.
