@@ -70,9 +70,8 @@ impl<'t, 'f> Builder<'t, 'f> {
             }
         }
         name_reference::fix(&mut built.resources, &built.config)?;
-        let is_local = |resource: &Resource| {
-            resource.annotation("config.kubernetes.io/local-config").is_some_and(|text| text != "false")
-        };
+        let is_local =
+            |resource: &Resource| resource.annotation("config.kubernetes.io/local-config").is_some_and(|text| text != "false");
         built.resources.retain(|resource| !is_local(resource));
         sort::sort(&mut built.resources, target.kustomization.sort.as_ref());
         origin::finish(&mut built.resources, self.metadata);
@@ -219,14 +218,13 @@ impl<'t, 'f> Builder<'t, 'f> {
         }
         if paths::is_remote(&path.text) {
             let fault = Fault::at(CODE, path.at, format!("{} is on the network", quoted(&path.text)));
-            return Err(fault.hint("podstead builds only from the files of its source: vendor it, or make the repository a source of its own"));
+            return Err(fault
+                .hint("podstead builds only from the files of its source: vendor it, or make the repository a source of its own"));
         }
         paths::join(&target.directory, &path.text).map_err(|fault| match fault {
             PathFault::Absolute => Fault::at(CODE, path.at, format!("{} is absolute", quoted(&path.text)))
                 .hint("write paths from the directory of the kustomization"),
-            PathFault::LeavesTheSource => {
-                Fault::at(CODE, path.at, format!("{} is outside of the source", quoted(&path.text)))
-            }
+            PathFault::LeavesTheSource => Fault::at(CODE, path.at, format!("{} is outside of the source", quoted(&path.text))),
         })
     }
 
@@ -235,7 +233,9 @@ impl<'t, 'f> Builder<'t, 'f> {
         let joined = self.path(target, path)?;
         if !paths::is_in(&joined, &target.directory) {
             let message = format!("{} is not in the directory of the kustomization or below", quoted(&path.text));
-            return Err(Fault::at(CODE, path.at, message).hint("move the file, or give its directory a kustomization and list that"));
+            return Err(
+                Fault::at(CODE, path.at, message).hint("move the file, or give its directory a kustomization and list that")
+            );
         }
         let missing = || Fault::at(CODE, path.at, format!("there is no file {}", quoted(&joined)));
         self.texts.read(&joined, path.at)?.ok_or_else(missing)

@@ -201,9 +201,11 @@ impl Emitter {
         self.indicator("\"", true, false);
         let mut spaces = false;
         let characters: Vec<char> = text.chars().collect();
+        // go-yaml looks for the mark at the beginning of the text, whichever character it writes.
+        let has_mark = text.starts_with('\u{feff}');
         for (index, character) in characters.iter().copied().enumerate() {
             let (first, last) = (index == 0, index + 1 == characters.len());
-            if !is_printable(character) || is_break(character) || matches!(character, '"' | '\\') {
+            if has_mark || !is_printable(character) || is_break(character) || matches!(character, '"' | '\\') {
                 escape(character).chars().for_each(|character| self.put(character));
                 spaces = false;
             } else if character == ' ' {
@@ -416,14 +418,15 @@ pub(super) fn number(text: &str) -> String {
 
 /// Go's `strconv.FormatFloat(float, 'g', -1, 64)`, of what JSON carried: whole numbers that fit 64 bits are integers there.
 fn go_float(float: f64) -> String {
-    if float.fract() == 0.0 && (-9_223_372_036_854_775_808.0..18_446_744_073_709_551_615.0).contains(&float) {
-        return format!("{float:.0}");
+    let digits = format!("{float}");
+    if digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok() {
+        return digits;
     }
     let scientific = format!("{float:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if (-4..6).contains(&exponent) {
-        return format!("{float}");
+        return digits;
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())

@@ -111,7 +111,8 @@ pub(super) fn generate(
 
 fn put_metadata(resource: &mut Resource, field: &str, pairs: &Pairs) {
     if let (false, Some(metadata)) = (pairs.is_empty(), resource.tree.get_mut("metadata")) {
-        let field_of = |(key, text): &(String, Text)| Field { key: key.clone(), at: text.at, value: Tree::string(text.at, &*text.text) };
+        let field_of =
+            |(key, text): &(String, Text)| Field { key: key.clone(), at: text.at, value: Tree::string(text.at, &*text.text) };
         let at = metadata.at;
         metadata.set(field, Tree { at, value: Value::Map(pairs.iter().map(field_of).collect()) });
     }
@@ -153,9 +154,10 @@ fn data_of(generator: &Generator, read: ReadFile<'_>) -> Result<Data, Fault> {
         }
     }
     for literal in &generator.literals {
-        let (key, value) = literal.text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-            Fault::at(CODE, literal.at, format!("{} is not key=value", quoted(&literal.text))).field("literals")
-        })?;
+        let (key, value) =
+            literal.text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+                Fault::at(CODE, literal.at, format!("{} is not key=value", quoted(&literal.text))).field("literals")
+            })?;
         put(key.to_owned(), without_quotes(value).as_bytes().to_vec(), literal.at, literal.at)?;
     }
     for source in &generator.files {

@@ -43,9 +43,9 @@ impl Gvk {
 
     pub(super) fn is_cluster_scoped(&self) -> bool {
         let Self { group, version, kind } = self;
-        CLUSTER_SCOPED.iter().any(|(of, versions, kinds)| {
-            of == group && versions.contains(&version.as_str()) && kinds.contains(&kind.as_str())
-        })
+        CLUSTER_SCOPED
+            .iter()
+            .any(|(of, versions, kinds)| of == group && versions.contains(&version.as_str()) && kinds.contains(&kind.as_str()))
     }
 
     /// `Kind.version.group`.

@@ -301,7 +301,9 @@ fn kind(fields: &Fields<'_>) -> Result<Kind, Fault> {
         _ => return Err(fields.fault("kind", "the kind must be Kustomization or Component")),
     };
     if !version.is_empty() && version.text != wanted {
-        return Err(fields.fault("apiVersion", format!("unknown version {}", quoted(&version.text))).hint(format!("write {wanted}")));
+        return Err(fields
+            .fault("apiVersion", format!("unknown version {}", quoted(&version.text)))
+            .hint(format!("write {wanted}")));
     }
     Ok(kind)
 }
@@ -331,8 +333,7 @@ fn patch(item: &Item<'_>) -> Result<Patch, Fault> {
 }
 
 fn selector(item: &Item<'_>) -> Result<Selector, Fault> {
-    let fields =
-        item.fields(&["group", "version", "kind", "name", "namespace", "annotationSelector", "labelSelector"])?;
+    let fields = item.fields(&["group", "version", "kind", "name", "namespace", "annotationSelector", "labelSelector"])?;
     let text = |name: &str| fields.string(name);
     Selector::new(
         item.at,
@@ -396,10 +397,13 @@ fn sort_options(item: &Item<'_>) -> Result<SortOptions, Fault> {
     let fields = item.fields(&["order", "legacySortOptions"])?;
     let legacy = fields.get("legacySortOptions").map(|item| item.fields(&["orderFirst", "orderLast"])).transpose()?;
     let texts = |texts: Vec<Text>| texts.into_iter().map(|text| text.text).collect();
-    let legacy = legacy.map(|legacy| Ok((texts(legacy.strings("orderFirst")?), texts(legacy.strings("orderLast")?)))).transpose()?;
+    let legacy =
+        legacy.map(|legacy| Ok((texts(legacy.strings("orderFirst")?), texts(legacy.strings("orderLast")?)))).transpose()?;
     match (fields.string("order")?.text.as_str(), legacy) {
         ("fifo", None) => Ok(SortOptions::Fifo),
-        ("fifo", Some(_)) => Err(fields.fault("legacySortOptions", "it has no meaning with the order fifo").hint("write order: legacy")),
+        ("fifo", Some(_)) => {
+            Err(fields.fault("legacySortOptions", "it has no meaning with the order fifo").hint("write order: legacy"))
+        }
         ("legacy", orders) => Ok(SortOptions::Legacy(orders)),
         _ => Err(fields.fault("order", "the order must be fifo or legacy")),
     }

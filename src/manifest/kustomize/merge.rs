@@ -97,9 +97,8 @@ impl Arena {
             Content::Scalar(scalar) => Value::Scalar(scalar.clone()),
             Content::List(items) => Value::List(items.iter().map(|item| self.export(*item, left)).collect::<Result<_, _>>()?),
             Content::Map(fields) => {
-                let field = |(key, at, id): &(String, u32, Id)| {
-                    Ok(Field { key: key.clone(), at: *at, value: self.export(*id, left)? })
-                };
+                let field =
+                    |(key, at, id): &(String, u32, Id)| Ok(Field { key: key.clone(), at: *at, value: self.export(*id, left)? });
                 Value::Map(fields.iter().map(field).collect::<Result<_, _>>()?)
             }
         };
@@ -241,7 +240,8 @@ impl Arena {
         for name in names {
             let values = sources.map(|source| source.and_then(|source| self.field(source, &name)));
             let link = shape.and_then(|shape| shape.field(&name));
-            let key_at = patch.and_then(|patch| self.fields(patch).iter().find(|(key, ..)| *key == name)).map_or(0, |(_, at, _)| *at);
+            let key_at =
+                patch.and_then(|patch| self.fields(patch).iter().find(|(key, ..)| *key == name)).map_or(0, |(_, at, _)| *at);
             match self.walk(values, link).map_err(|fault| within(fault, &name))? {
                 Merged::Null(value) => self.set_field(merged, &name, key_at, value),
                 Merged::Node(value) if !self.is_null(value) => self.set_field(merged, &name, key_at, value),
@@ -279,7 +279,9 @@ impl Arena {
             for item in self.items(source) {
                 let values: Vec<String> = match keys.is_empty() {
                     true => vec![self.text(*item).to_owned()],
-                    false => keys.iter().map(|key| self.field(*item, key).map_or("", |value| self.text_of(value)).to_owned()).collect(),
+                    false => {
+                        keys.iter().map(|key| self.field(*item, key).map_or("", |value| self.text_of(value)).to_owned()).collect()
+                    }
                 };
                 if !lookups.contains(&values) {
                     lookups.push(values);
@@ -315,7 +317,11 @@ impl Arena {
             let merged = self.walk(elements, shape)?;
             last = lookup.clone();
             let element = match merged {
-                Merged::Node(id) if !self.is_null(id) && !matches!(&self.nodes[id].content, Content::Map(fields) if fields.is_empty()) => id,
+                Merged::Node(id)
+                    if !self.is_null(id) && !matches!(&self.nodes[id].content, Content::Map(fields) if fields.is_empty()) =>
+                {
+                    id
+                }
                 Merged::Gone | Merged::Node(_) | Merged::Null(_) => {
                     self.set_element(dest, None, &lookup);
                     continue;
@@ -355,7 +361,8 @@ impl Arena {
 
     /// Replaces or removes the elements that have these values; adds the element when there is none.
     fn set_element(&mut self, list: Id, element: Option<Id>, lookup: &Lookup) {
-        let is_mapping = lookup.keys.first().is_some_and(|key| !key.is_empty()) && lookup.values.first().is_some_and(|value| !value.is_empty());
+        let is_mapping =
+            lookup.keys.first().is_some_and(|key| !key.is_empty()) && lookup.values.first().is_some_and(|value| !value.is_empty());
         let mut content = Vec::new();
         let mut found = false;
         for item in self.items(list).to_vec() {

@@ -64,15 +64,13 @@ static POD_TEMPLATE_SPEC: Shape = Shape::Object(&[Link("metadata", &METADATA), L
 static POD_TEMPLATE: Shape = Shape::Object(&[Link("metadata", &METADATA), Link("template", &POD_TEMPLATE_SPEC)]);
 static WITH_TEMPLATE: Shape = Shape::Object(&[Link("template", &POD_TEMPLATE_SPEC)]);
 /// A workload, and a Job as part of a CronJob.
-static WORKLOAD: Shape =
-    Shape::Object(&[Link("metadata", &METADATA), Link("spec", &WITH_TEMPLATE), Link("status", &CONDITIONS)]);
+static WORKLOAD: Shape = Shape::Object(&[Link("metadata", &METADATA), Link("spec", &WITH_TEMPLATE), Link("status", &CONDITIONS)]);
 static JOB_TEMPLATE: Shape = Shape::Object(&[Link("metadata", &METADATA), Link("spec", &WITH_TEMPLATE)]);
 static CRON_JOB_SPEC: Shape = Shape::Object(&[Link("jobTemplate", &JOB_TEMPLATE)]);
 static CRON_JOB: Shape = Shape::Object(&[Link("metadata", &METADATA), Link("spec", &CRON_JOB_SPEC)]);
 static SERVICE_PORTS: Shape = list(&["port", "protocol"]);
 static SERVICE_SPEC: Shape = Shape::Object(&[Link("ports", &SERVICE_PORTS)]);
-static SERVICE: Shape =
-    Shape::Object(&[Link("metadata", &METADATA), Link("spec", &SERVICE_SPEC), Link("status", &CONDITIONS)]);
+static SERVICE: Shape = Shape::Object(&[Link("metadata", &METADATA), Link("spec", &SERVICE_SPEC), Link("status", &CONDITIONS)]);
 static SERVICE_ACCOUNT: Shape = Shape::Object(&[Link("metadata", &METADATA), Link("secrets", &BY_NAME)]);
 static NODE_SPEC: Shape = Shape::Object(&[Link("podCIDRs", &SCALARS)]);
 static NODE_STATUS: Shape = Shape::Object(&[Link("addresses", &BY_TYPE), Link("conditions", &BY_TYPE)]);
@@ -111,11 +109,7 @@ static KINDS: &[(&[&str], &[&str], &Shape)] = &[
     ),
     (&["apps/v1"], &["ControllerRevision"], &WITH_METADATA),
     (&["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"], &["CustomResourceDefinition"], &WITH_METADATA),
-    (
-        &["autoscaling/v1", "autoscaling/v2beta1", "autoscaling/v2beta2"],
-        &["HorizontalPodAutoscaler"],
-        &WITH_METADATA,
-    ),
+    (&["autoscaling/v1", "autoscaling/v2beta1", "autoscaling/v2beta2"], &["HorizontalPodAutoscaler"], &WITH_METADATA),
     (&["autoscaling/v1"], &["Scale"], &WITH_METADATA),
     (&["certificates.k8s.io/v1", "certificates.k8s.io/v1beta1"], &["CertificateSigningRequest"], &WITH_METADATA),
     (&["coordination.k8s.io/v1", "coordination.k8s.io/v1beta1"], &["Lease"], &WITH_METADATA),
@@ -133,11 +127,7 @@ static KINDS: &[(&[&str], &[&str], &Shape)] = &[
         &WITH_METADATA,
     ),
     (&["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"], &["PriorityClass"], &WITH_METADATA),
-    (
-        &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"],
-        &["CSIDriver", "StorageClass", "VolumeAttachment"],
-        &WITH_METADATA,
-    ),
+    (&["storage.k8s.io/v1", "storage.k8s.io/v1beta1"], &["CSIDriver", "StorageClass", "VolumeAttachment"], &WITH_METADATA),
     (&["storage.k8s.io/v1beta1"], &["CSIStorageCapacity"], &WITH_METADATA),
 ];
 

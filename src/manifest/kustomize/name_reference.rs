@@ -151,9 +151,8 @@ impl Referrer<'_> {
             found.retain(|candidate| candidate.same_affixes(self, false));
         }
         let Some(first) = found.first() else { return Ok(None) };
-        let same = |other: &&Candidate| {
-            other.id.name == first.id.name && (!with_namespace || other.id.namespace == first.id.namespace)
-        };
+        let same =
+            |other: &&Candidate| other.id.name == first.id.name && (!with_namespace || other.id.namespace == first.id.namespace);
         if found.iter().all(same) {
             return Ok(Some(first));
         }

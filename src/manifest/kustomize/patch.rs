@@ -59,7 +59,9 @@ pub(super) fn apply(
                 }
                 (Some(target), _) => {
                     let message = "a patch of several documents cannot have a target: each document names its own object";
-                    Err(Fault::at(CODE, target.at, message).field("target").hint("remove the target, or write one patch for each document"))
+                    Err(Fault::at(CODE, target.at, message)
+                        .field("target")
+                        .hint("remove the target, or write one patch for each document"))
                 }
                 (None, patches) => patches.iter().try_for_each(|patch| merge_by_id(resources, patch, limits, false)),
             }
@@ -100,7 +102,11 @@ pub(super) fn apply_legacy_json(
 }
 
 /// Applies the objects of `patchesStrategicMerge`.
-pub(super) fn apply_legacy_strategic(resources: &mut Vec<Resource>, patches: &[Resource], limits: &BuildLimits) -> Result<(), Fault> {
+pub(super) fn apply_legacy_strategic(
+    resources: &mut Vec<Resource>,
+    patches: &[Resource],
+    limits: &BuildLimits,
+) -> Result<(), Fault> {
     patches.iter().try_for_each(|patch| merge_by_id(resources, patch, limits, true))
 }
 
@@ -292,11 +298,7 @@ fn from_node(node: Node, at: u32) -> Tree {
         Plain::String(text) | Plain::Unsupported(text) => Value::Scalar(Scalar::string(text)),
         Plain::List(items) => Value::List(items.into_iter().map(|item| from_node(item, at)).collect()),
         Plain::Map(entries) => {
-            let field = |entry: Entry| Field {
-                key: entry.key,
-                at: entry.key_at.unwrap_or(at),
-                value: from_node(entry.value, at),
-            };
+            let field = |entry: Entry| Field { key: entry.key, at: entry.key_at.unwrap_or(at), value: from_node(entry.value, at) };
             Value::Map(entries.into_iter().map(field).collect())
         }
     };

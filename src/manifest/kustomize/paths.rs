@@ -66,7 +66,9 @@ mod tests {
 
     #[test]
     fn addresses_of_the_network_are_known() {
-        for path in ["https://x.org/a.yaml", "github.com/o/r//p?ref=v1", "git@github.com:o/r", "ssh://git@h/r", "h.org/o/r//p?ref=main"] {
+        for path in
+            ["https://x.org/a.yaml", "github.com/o/r//p?ref=v1", "git@github.com:o/r", "ssh://git@h/r", "h.org/o/r//p?ref=main"]
+        {
             assert!(is_remote(path), "{path}");
         }
         for path in ["a.yaml", "../base", "github/com", "./a//b"] {

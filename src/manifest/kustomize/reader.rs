@@ -25,7 +25,8 @@ pub(super) fn repeated(node: &Node, path: &str, faults: &mut Vec<Fault>) {
             for entry in entries {
                 let path = join(path, &entry.key);
                 if let (Some(_), Some(at)) = (entry.duplicate_of, entry.key_at) {
-                    faults.push(Fault::at(code::DUPLICATE_KEY, at, "the field is repeated: only the last one counts").field(&*path));
+                    faults
+                        .push(Fault::at(code::DUPLICATE_KEY, at, "the field is repeated: only the last one counts").field(&*path));
                 }
                 repeated(&entry.value, &path, faults);
             }

@@ -41,7 +41,8 @@ fn ids(resource: &Resource) -> Vec<Id> {
 
 fn source_value(resources: &[Resource], source: &SourceField) -> Result<Tree, Fault> {
     let fail = |message: String| Fault::at(CODE, source.at, message).field("source");
-    let wanted = Id { gvk: source.gvk.clone(), name: source.name.clone(), namespace: source.namespace.clone(), cluster_scoped: false };
+    let wanted =
+        Id { gvk: source.gvk.clone(), name: source.name.clone(), namespace: source.namespace.clone(), cluster_scoped: false };
     let selects = |id: &Id| {
         (source.name.is_empty() || source.name == id.name)
             && (source.namespace.is_empty() || wanted.same_namespace(id))

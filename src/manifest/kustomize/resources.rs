@@ -44,7 +44,7 @@ pub(super) fn resources_of(trees: Vec<Tree>, limits: &BuildLimits) -> Result<Vec
     Ok(resources)
 }
 
-/// Refuses what is no object: each has a kind and, unless it is a list, a name; lists have no empty items.
+/// Refuses what is no object: each has a kind and, unless it is a list, a name.
 fn check(tree: &Tree) -> Result<(), Fault> {
     let at = tree.at;
     if !matches!(tree.value, Value::Map(_)) {
@@ -56,23 +56,12 @@ fn check(tree: &Tree) -> Result<(), Fault> {
         let fault = Fault::at(code::MISSING_FIELD, at, "is required").field("kind");
         return Err(fault.hint("a file that resources or patches name must hold objects of Kubernetes only"));
     }
-    let name = tree.get("metadata").and_then(|metadata| metadata.get("name")).filter(|name| !name.is_empty()).map_or("", Tree::text);
+    let name =
+        tree.get("metadata").and_then(|metadata| metadata.get("name")).filter(|name| !name.is_empty()).map_or("", Tree::text);
     if name.is_empty() && !kind.ends_with("List") {
         return Err(Fault::at(code::MISSING_FIELD, at, "is required").field("metadata.name"));
     }
-    match empty_item(tree) {
-        Some(at) => Err(Fault::at(CODE, if at > 0 { at } else { tree.at }, "a list has an empty item").hint("remove it")),
-        None => Ok(()),
-    }
-}
-
-/// Place of an empty item of a list.
-fn empty_item(tree: &Tree) -> Option<u32> {
-    match &tree.value {
-        Value::Scalar(_) => None,
-        Value::List(items) => items.iter().find_map(|item| if item.is_null() { Some(item.at) } else { empty_item(item) }),
-        Value::Map(fields) => fields.iter().find_map(|field| empty_item(&field.value)),
-    }
+    Ok(())
 }
 
 /// Adds an object, whose identity must be new.

@@ -48,9 +48,7 @@ fn find<'t, 'p>(tree: &'t mut Tree, path: &'p [String]) -> Option<(&'t mut Tree,
             },
             Err(_) => match step.strip_prefix('[').and_then(|step| step.strip_suffix(']')?.split_once('=')) {
                 Some((key, value)) => match &mut found.value {
-                    Value::List(items) => {
-                        items.iter_mut().find(|item| item.get(key).is_some_and(|field| field.text() == value))?
-                    }
+                    Value::List(items) => items.iter_mut().find(|item| item.get(key).is_some_and(|field| field.text() == value))?,
                     Value::Scalar(_) | Value::Map(_) => return None,
                 },
                 None => found.get_mut(step)?,

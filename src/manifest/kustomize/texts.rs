@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Field, Scalar, Tag, Tree, Value, tag_of};
 
+/// Reads a document that begins at a byte and in a line.
+type Load = fn(&str, usize, u32, &crate::Limits) -> Result<Node, Fault>;
+
 /// One file.
 #[derive(Debug)]
 pub(super) struct Text {
@@ -166,7 +169,7 @@ impl<'f> Texts<'f> {
     pub(super) fn documents(&self, bytes: &[u8], place: Place) -> Result<Vec<Tree>, Fault> {
         let mut trees = Vec::new();
         let whole = std::str::from_utf8(bytes).unwrap_or_default();
-        for (node, text, start) in self.nodes(bytes, place)? {
+        for (node, text, start) in self.nodes(bytes, place, yaml::load_kyaml)? {
             let reader = Reader { texts: self, place, whole, text, start };
             let tree = reader.tree(node)?;
             if !tree.is_null() {
@@ -176,9 +179,8 @@ impl<'f> Texts<'f> {
         Ok(trees)
     }
 
-    /// The documents of a text with the semantics of sigs.k8s.io/yaml, as a kustomization and a JSON patch have them; offsets are those
-    /// of the text that was given.
-    fn nodes<'t>(&self, bytes: &'t [u8], place: Place) -> Result<Vec<(Node, &'t str, usize)>, Fault> {
+    /// The documents of a text with their texts; offsets are those of the whole text.
+    fn nodes<'t>(&self, bytes: &'t [u8], place: Place, read: Load) -> Result<Vec<(Node, &'t str, usize)>, Fault> {
         let limits = &self.limits.manifest;
         let whole = std::str::from_utf8(bytes).unwrap_or_default();
         let placed = |fault: Fault| Fault { at: Some(self.offset(place, whole, fault.at.unwrap_or_default())), ..fault };
@@ -192,15 +194,16 @@ impl<'f> Texts<'f> {
             let text = encoding::check_document(document.bytes, document.start)?;
             documents::check_density(document, limits.max_nodes)?;
             let line = 1 + bytes[..document.start].iter().filter(|byte| **byte == b'\n').count() as u32;
-            Ok((yaml::load(text, document.start, line, limits)?, text, document.start))
+            Ok((read(text, document.start, line, limits)?, text, document.start))
         };
         documents.iter().map(|document| load(document).map_err(placed)).collect()
     }
 
-    /// The only document of a text with the semantics of sigs.k8s.io/yaml; further documents are not read, as upstream has it.
+    /// The first document of a text with the semantics of sigs.k8s.io/yaml, as a kustomization and a JSON patch have them; further
+    /// documents are not read, as upstream has it.
     pub(super) fn plain(&self, bytes: &[u8], place: Place) -> Result<Node, Fault> {
         let whole = std::str::from_utf8(bytes).unwrap_or_default();
-        let mut nodes = self.nodes(bytes, place)?;
+        let mut nodes = self.nodes(bytes, place, yaml::load)?;
         let nothing = Node { at: None, value: Plain::Null };
         let node = if nodes.is_empty() { nothing } else { nodes.swap_remove(0).0 };
         Ok(self.moved(node, place, whole))
@@ -271,9 +274,7 @@ impl Reader<'_, '_> {
                 Value::Scalar(Scalar { text, tag, styled })
             }
             Plain::List(items) => Value::List(items.into_iter().map(|item| self.tree(item)).collect::<Result<_, _>>()?),
-            Plain::Map(entries) => {
-                Value::Map(entries.into_iter().map(|entry| self.field(entry)).collect::<Result<_, _>>()?)
-            }
+            Plain::Map(entries) => Value::Map(entries.into_iter().map(|entry| self.field(entry)).collect::<Result<_, _>>()?),
             Plain::Unsupported(what) => return Err(Fault::at(code::UNSUPPORTED_YAML, at, format!("{what} is not supported"))),
         };
         Ok(Tree { at, value })
@@ -284,13 +285,7 @@ impl Reader<'_, '_> {
         if entry.duplicate_of.is_some() {
             return Err(Fault::at(code::DUPLICATE_KEY, at, format!("the key {} is repeated", quoted(&entry.key))));
         }
-        let word = self.written(entry.key_at).map(|(_, word)| word.trim_end_matches(':'));
-        // `on:` is a string to kyaml.
-        let key = match (entry.key.as_str(), word) {
-            ("true" | "false", Some(word)) if plain_matches(word, &entry.key) => word.to_owned(),
-            _ => entry.key,
-        };
-        Ok(Field { key, at, value: self.tree(entry.value)? })
+        Ok(Field { key: entry.key, at, value: self.tree(entry.value)? })
     }
 }
 

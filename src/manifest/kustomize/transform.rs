@@ -206,7 +206,10 @@ fn walk_containers(tree: &mut Tree, image: &Image, matcher: &Regex) -> Result<()
             if !matches!(field.key.as_str(), "containers" | "initContainers") {
                 return Ok(());
             }
-            containers.iter_mut().filter_map(|container| container.get_mut("image")).try_for_each(|field| set_image(field, image, matcher))
+            containers
+                .iter_mut()
+                .filter_map(|container| container.get_mut("image"))
+                .try_for_each(|field| set_image(field, image, matcher))
         }),
     }
 }
