@@ -164,7 +164,14 @@ impl Arena {
                         scalar.tag = Tag::String;
                     }
                 }
-                self.nodes[field] = self.nodes[value].clone();
+                // What is written again has the place where it was written first.
+                let same = match (&self.nodes[field].content, &self.nodes[value].content) {
+                    (Content::Scalar(old), Content::Scalar(new)) => old == new,
+                    _ => false,
+                };
+                if !same {
+                    self.nodes[field] = self.nodes[value].clone();
+                }
             }
             None => {
                 if let Content::Map(fields) = &mut self.nodes[id].content {

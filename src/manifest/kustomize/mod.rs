@@ -16,6 +16,7 @@
 mod build;
 mod built;
 mod config;
+mod decode;
 mod emit;
 mod field_path;
 mod generate;

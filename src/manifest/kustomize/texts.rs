@@ -250,6 +250,16 @@ impl Reader<'_, '_> {
         Some((rest.chars().next()?, &rest[..end]))
     }
 
+    /// Reports whether a key stands behind a brace or a comma.
+    fn is_in_flow(&self, key_at: Option<u32>) -> bool {
+        let before = key_at.and_then(|at| self.text.get(..(at as usize).checked_sub(self.start)?));
+        before.is_some_and(|before| {
+            let text = before.trim_end();
+            // A comma at the end of a line may belong to a text.
+            text.ends_with('{') || text.ends_with(',') && !before[text.len()..].contains('\n')
+        })
+    }
+
     fn tree(&self, node: Node) -> Result<Tree, Fault> {
         let at = self.at(node.at);
         let written = self.written(node.at);
@@ -285,7 +295,14 @@ impl Reader<'_, '_> {
         if entry.duplicate_of.is_some() {
             return Err(Fault::at(code::DUPLICATE_KEY, at, format!("the key {} is repeated", quoted(&entry.key))));
         }
-        Ok(Field { key: entry.key, at, value: self.tree(entry.value)? })
+        let mut value = self.tree(entry.value)?;
+        if self.is_in_flow(entry.key_at)
+            && matches!(&value.value, Value::Scalar(Scalar { tag: Tag::Null, text, .. }) if text.is_empty())
+        {
+            // kyaml prints nothing in braces as an empty string, and reads that again.
+            value.value = Value::Scalar(Scalar::string(""));
+        }
+        Ok(Field { key: entry.key, at, value })
     }
 }
 
