@@ -103,7 +103,7 @@ impl<'f> Texts<'f> {
         let mut lines: BTreeMap<usize, Lines<'_>> = BTreeMap::new();
         let nowhere = Position { line: 1, column: 1 };
         let mut place = |at: u32| {
-            let index = self.texts.partition_point(|text| text.base <= at).checked_sub(1).unwrap_or_default();
+            let index = self.texts.partition_point(|text| text.base <= at).saturating_sub(1);
             let Some(text) = self.texts.get(index).filter(|_| at > 0) else { return (index, nowhere) };
             let lines = lines.entry(index).or_insert_with(|| Lines::new(&text.bytes));
             (index, lines.position(at - text.base))
