@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::generate::{self, Kind as Generated};
-use super::kustomization::{self, FILE_NAMES, Generator, Kind, Kustomization, Patch, ReplacementField};
+use super::kustomization::{self, FILE_NAMES, Generator, Kind, Kustomization, Patch, Replacement, ReplacementField};
 use super::origin::{self, BuildMetadata, Maker};
 use super::patch::{self, PatchText};
 use super::paths::{self, PathFault};
@@ -44,11 +44,13 @@ pub(super) struct Builder<'t, 'f> {
     /// Directories from the one that is built down to the current one.
     chain: Vec<String>,
     objects: usize,
+    /// Objects that transformers looked at, each of them counted.
+    visits: usize,
 }
 
 impl<'t, 'f> Builder<'t, 'f> {
     pub(super) fn new(texts: &'t mut Texts<'f>, limits: &'f BuildLimits) -> Self {
-        Self { texts, limits, warnings: Vec::new(), metadata: BuildMetadata::default(), chain: Vec::new(), objects: 0 }
+        Self { texts, limits, warnings: Vec::new(), metadata: BuildMetadata::default(), chain: Vec::new(), objects: 0, visits: 0 }
     }
 
     /// The objects of a directory, in order.
@@ -175,6 +177,16 @@ impl<'t, 'f> Builder<'t, 'f> {
         if self.objects > self.limits.max_objects {
             let message = format!("the build has more than {} objects", self.limits.max_objects);
             return Err(Fault::at(code::TOO_COMPLEX, at, message));
+        }
+        Ok(())
+    }
+
+    /// Counts a transformer that looks at these objects.
+    fn visit(&mut self, resources: &[Resource], at: u32) -> Result<(), Fault> {
+        self.visits = self.visits.saturating_add(resources.len());
+        if self.visits > self.limits.max_visits {
+            let fault = Fault::at(code::TOO_COMPLEX, at, "there are too many changes of too many objects");
+            return Err(fault.hint("use fewer patches, images, labels, replicas and replacements, or build fewer objects"));
         }
         Ok(())
     }
@@ -311,6 +323,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         if !kustomization.strategic_patches.is_empty() {
             let mut patches = Vec::new();
             for text in &kustomization.strategic_patches {
+                self.visit(resources, text.at)?;
                 let trees = match patch::is_inline(text, self.texts) {
                     Some(trees) => trees,
                     None => {
@@ -324,6 +337,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             done(resources, "PatchStrategicMergeTransformer");
         }
         for patch in &kustomization.patches {
+            self.visit(resources, patch.at)?;
             let text = self.patch_text(target, patch)?;
             patch::apply(resources, patch, &text, self.texts, self.limits)?;
             done(resources, "PatchTransformer");
@@ -342,6 +356,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         }
         self.labels(target, resources, config, &done)?;
         for patch in &kustomization.json_patches {
+            self.visit(resources, patch.at)?;
             let text = self.patch_text(target, patch)?;
             let Some(selector) = &patch.target else {
                 return Err(Fault::at(CODE, patch.at, "a JSON patch must have a target").field("patchesJson6902"));
@@ -350,10 +365,12 @@ impl<'t, 'f> Builder<'t, 'f> {
             done(resources, "PatchJson6902Transformer");
         }
         for replica in &kustomization.replicas {
+            self.visit(resources, replica.at)?;
             transform::replicas(resources, replica, &config.replicas)?;
             done(resources, "ReplicaCountTransformer");
         }
         for image in &kustomization.images {
+            self.visit(resources, image.at)?;
             transform::images(resources, image, &config.images)?;
             done(resources, "ImageTagTransformer");
         }
@@ -367,7 +384,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 
     fn labels(
-        &self,
+        &mut self,
         target: &Target,
         resources: &mut Vec<Resource>,
         config: &Config,
@@ -375,6 +392,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     ) -> Result<(), Fault> {
         let kustomization = &target.kustomization;
         for label in &kustomization.labels {
+            self.visit(resources, target.at)?;
             let fields = transform::label_fields(label, config, target.at)?;
             transform::pairs(resources, &label.pairs, &fields)?;
             done(resources, "LabelTransformer");
@@ -393,7 +411,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     fn replace(&mut self, target: &Target, field: &ReplacementField, resources: &mut [Resource]) -> Result<(), Fault> {
         let max_nodes = self.limits.manifest.max_nodes as usize;
         let path = match field {
-            ReplacementField::Inline(replacement) => return replacement::apply(resources, replacement, max_nodes),
+            ReplacementField::Inline(replacement) => return self.replace_one(replacement, resources, max_nodes),
             ReplacementField::Path(path) => path,
         };
         let index = self.file(target, path)?;
@@ -410,9 +428,16 @@ impl<'t, 'f> Builder<'t, 'f> {
             }
         };
         for item in &items {
-            replacement::apply(resources, &kustomization::replacement(item)?, max_nodes)?;
+            self.replace_one(&kustomization::replacement(item)?, resources, max_nodes)?;
         }
         Ok(())
+    }
+
+    fn replace_one(&mut self, replacement: &Replacement, resources: &mut [Resource], max_nodes: usize) -> Result<(), Fault> {
+        for _ in 0..=replacement.targets.len() {
+            self.visit(resources, replacement.at)?;
+        }
+        replacement::apply(resources, replacement, max_nodes)
     }
 }
 

@@ -165,11 +165,8 @@ impl Arena {
                     }
                 }
                 // What is written again has the place where it was written first.
-                let same = match (&self.nodes[field].content, &self.nodes[value].content) {
-                    (Content::Scalar(old), Content::Scalar(new)) => old == new,
-                    _ => false,
-                };
-                if !same {
+                let contents = (&self.nodes[field].content, &self.nodes[value].content);
+                if !matches!(contents, (Content::Scalar(old), Content::Scalar(new)) if old == new) {
                     self.nodes[field] = self.nodes[value].clone();
                 }
             }

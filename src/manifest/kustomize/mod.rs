@@ -92,11 +92,20 @@ pub struct BuildLimits {
     pub max_objects: usize,
     /// Kustomizations inside of each other.
     pub max_depth: usize,
+    /// Objects that patches and other transformers look at, each time counted.
+    pub max_visits: usize,
 }
 
 impl Default for BuildLimits {
     fn default() -> Self {
-        Self { manifest: Limits::default(), max_files: 5000, max_bytes: 64 << 20, max_objects: 5000, max_depth: 32 }
+        Self {
+            manifest: Limits::default(),
+            max_files: 5000,
+            max_bytes: 64 << 20,
+            max_objects: 5000,
+            max_depth: 32,
+            max_visits: 2_000_000,
+        }
     }
 }
 

@@ -74,10 +74,8 @@ impl<'n> Item<'n> {
             Value::Unsupported(what) => what.clone(),
         };
         let fault = Fault::at(code::WRONG_TYPE, self.at, format!("expected {wanted}, found {found}")).field(self.path.clone());
-        match (&self.node.value, wanted) {
-            (Value::Bool(_) | Value::Number(_), "a string") => fault.hint("put quotes around it"),
-            _ => fault,
-        }
+        let needs_quotes = wanted == "a string" && matches!(&self.node.value, Value::Bool(_) | Value::Number(_));
+        if needs_quotes { fault.hint("put quotes around it") } else { fault }
     }
 
     /// The fields of a mapping; only those in `known` may be there.
@@ -103,24 +101,18 @@ impl<'n> Item<'n> {
     }
 
     pub(super) fn string(&self) -> Result<Text, Fault> {
-        match &self.node.value {
-            Value::String(text) => Ok(Text { text: text.clone(), at: self.at }),
-            _ => Err(self.wrong("a string")),
-        }
+        let Value::String(text) = &self.node.value else { return Err(self.wrong("a string")) };
+        Ok(Text { text: text.clone(), at: self.at })
     }
 
     pub(super) fn bool(&self) -> Result<bool, Fault> {
-        match &self.node.value {
-            Value::Bool(value) => Ok(*value),
-            _ => Err(self.wrong("true or false")),
-        }
+        let Value::Bool(value) = &self.node.value else { return Err(self.wrong("true or false")) };
+        Ok(*value)
     }
 
     pub(super) fn integer(&self) -> Result<i64, Fault> {
-        match &self.node.value {
-            Value::Number(number) => number.as_i64().ok_or_else(|| self.wrong("an integer")),
-            _ => Err(self.wrong("an integer")),
-        }
+        let Value::Number(number) = &self.node.value else { return Err(self.wrong("an integer")) };
+        number.as_i64().ok_or_else(|| self.wrong("an integer"))
     }
 
     /// The items of a list.

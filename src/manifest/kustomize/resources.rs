@@ -80,7 +80,7 @@ pub(super) fn append(resources: &mut Vec<Resource>, resource: Resource) -> Resul
 }
 
 /// A quick look before identities are made.
-pub(super) fn same_text(one: &Resource, other: &Resource) -> bool {
+fn same_text(one: &Resource, other: &Resource) -> bool {
     one.name() == other.name() && one.kind() == other.kind()
 }
 

@@ -127,7 +127,7 @@ impl<'f> Texts<'f> {
     /// The place of a string for [`Texts::documents`]: a literal block scalar keeps its lines.
     pub(super) fn place_of_string(&self, at: u32, length: usize) -> Place {
         // Each value of a block is found by counting its lines.
-        const LONGEST_BLOCK: usize = 32 << 10;
+        const LONGEST_BLOCK: usize = 8 << 10;
         if length > LONGEST_BLOCK {
             return Place::String(at);
         }

@@ -7,21 +7,20 @@ use super::id::{Gvk, Id};
 use super::kustomization::{Image, Label, Replica};
 use super::reader::{Pairs, Text};
 use super::resource::{PREFIXES, Resource, SUFFIXES};
-use super::resources::same_text;
 use super::select;
 use super::tree::{Scalar, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
 use regex_lite::Regex;
+use std::collections::HashSet;
 
 /// Sets the namespace of all objects that have one, and of fields that name it.
 pub(super) fn namespace(resources: &mut [Resource], namespace: &Text, config: &Config) -> Result<(), Fault> {
-    for index in 0..resources.len() {
-        let resource = &mut resources[index];
+    let mut seen = HashSet::new();
+    for resource in resources {
         resource.store_id();
         set_namespace(&mut resource.tree, namespace, &config.namespace)?;
         let id = resource.id();
-        let own = &resources[index];
-        if resources.iter().filter(|other| same_text(other, own) && other.id().same(&id)).count() > 1 {
+        if !seen.insert((id.gvk.text(), id.name.clone(), id.effective_namespace().to_owned())) {
             let message = format!("in namespace {} there would be two objects {}", quoted(&namespace.text), id.text());
             return Err(Fault::at(CODE, namespace.at, message).field("namespace"));
         }

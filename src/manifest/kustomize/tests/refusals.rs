@@ -149,6 +149,9 @@ fn builds_stay_within_their_limits() {
     fails(BuildLimits { max_objects: 1, ..BuildLimits::default() }, "more than 1 objects");
     fails(BuildLimits { max_files: 2, ..BuildLimits::default() }, "reads more than 2 files");
     fails(BuildLimits { max_bytes: 100, ..BuildLimits::default() }, "reads more than 100 bytes");
+    let labelled = files(&[("kustomization.yaml", "resources: [r.yaml]\nimages: [{name: a}, {name: b}]\n"), ("r.yaml", &two)]);
+    let built = build(&labelled, "", &BuildLimits { max_visits: 3, ..BuildLimits::default() });
+    assert!(built.problems[0].message.contains("too many changes of too many objects"), "{:?}", built.problems);
     fails(BuildLimits { max_depth: 1, ..BuildLimits::default() }, "more than 1 kustomizations are nested");
 }
 
