@@ -24,7 +24,7 @@ pub(super) fn resources_of(trees: Vec<Tree>, limits: &BuildLimits) -> Result<Vec
         }
         let is_list = tree.get("kind").is_some_and(|kind| kind.text().ends_with("List"));
         let at = tree.at;
-        match tree.remove("items").filter(|_| is_list) {
+        match if is_list { tree.remove("items") } else { None } {
             None => resources.push(Resource::new(tree)),
             Some(Tree { value: Value::List(items), .. }) => {
                 for item in items {

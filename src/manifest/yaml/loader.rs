@@ -111,7 +111,12 @@ impl<'a> Loader<'a> {
             (Language::Yaml, false, None) => scalar::plain(text),
             (Language::Kyaml, false, None) => match scalar::plain(text) {
                 Value::Bool(_) => Value::String(text.to_owned()),
-                other => other,
+                value @ (Value::Null
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::List(_)
+                | Value::Map(_)
+                | Value::Unsupported(_)) => value,
             },
             (Language::Yaml | Language::Kyaml, _, Some(tag)) => tagged(tag, text),
         };

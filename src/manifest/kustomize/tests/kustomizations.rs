@@ -488,3 +488,9 @@ spec:
 "#;
     assert_eq!(output_of(kustomization, resources), expected);
 }
+
+#[test]
+fn items_of_other_kinds_stay() {
+    let resources = "apiVersion: example.com/v1\nitems:\n- a\nkind: Foo\nmetadata:\n  name: f\n";
+    assert_eq!(output_of("", resources), resources);
+}
