@@ -15,6 +15,7 @@ mod encoding;
 mod fault;
 mod foreign;
 mod kind;
+pub mod kustomize;
 mod label_selector;
 mod lines;
 mod locate;

@@ -7,11 +7,11 @@ use std::fmt;
 
 /// A way to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pointer(Vec<String>);
+pub(crate) struct Pointer(Vec<String>);
 
 impl Pointer {
     /// Reads `/spec/containers/0`; `~1` is `/` and `~0` is `~`. The whole document has no pointer here.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let Some(steps) = text.strip_prefix('/') else { return Err("a path must start with /, e.g. /spec/containers/0/image") };
         let step = |step: &str| {
             let escapes_are_whole = step.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
@@ -33,15 +33,15 @@ impl fmt::Display for Pointer {
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Operation {
-    pub(super) at: u32,
-    pub(super) change: Change,
-    pub(super) path: Pointer,
+pub(crate) struct Operation {
+    pub(crate) at: u32,
+    pub(crate) change: Change,
+    pub(crate) path: Pointer,
 }
 
 /// Change of an operation at its path.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     Add(Node),
     Remove,
     Replace(Node),
@@ -52,7 +52,7 @@ pub(super) enum Change {
 
 impl Change {
     /// Reports whether it may add more than the patch itself contains.
-    pub(super) fn may_grow(&self) -> bool {
+    pub(crate) fn may_grow(&self) -> bool {
         match self {
             Self::Copy { .. } => true,
             Self::Add(_) | Self::Remove | Self::Replace(_) | Self::Move { .. } | Self::Test(_) => false,
@@ -61,7 +61,7 @@ impl Change {
 }
 
 /// Applies one operation.
-pub(super) fn apply(root: &mut Node, operation: Operation) -> Result<(), Fault> {
+pub(crate) fn apply(root: &mut Node, operation: Operation) -> Result<(), Fault> {
     let Operation { at, change, path } = operation;
     let fail = |message: String| Fault::at(CODE, at, message);
     match change {
@@ -160,7 +160,7 @@ fn remove(root: &mut Node, path: &Pointer) -> Result<Node, String> {
 }
 
 /// Returns the operand that an operation needs.
-pub(super) fn needs(op: &str) -> Option<Needs> {
+pub(crate) fn needs(op: &str) -> Option<Needs> {
     match op {
         "add" | "replace" | "test" => Some(Needs::Value),
         "remove" => Some(Needs::Nothing),
@@ -171,7 +171,7 @@ pub(super) fn needs(op: &str) -> Option<Needs> {
 
 /// Operand of an operation in addition to its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(crate) enum Needs {
     Nothing,
     Value,
     From,
@@ -181,6 +181,6 @@ pub(super) enum Needs {
 pub(super) const OPERATIONS: &str = "add, remove, replace, move, copy or test";
 
 /// The fault of a word that is no operation.
-pub(super) fn unknown_operation(op: &str, at: u32) -> Fault {
+pub(crate) fn unknown_operation(op: &str, at: u32) -> Fault {
     Fault::at(code::INVALID_VALUE, at, format!("{} is not an operation", quoted(op))).hint(format!("write {OPERATIONS}"))
 }

@@ -4,13 +4,13 @@
 //! wrong with a patch is reported at its own place.
 
 mod directive;
-mod json;
+pub(super) mod json;
 mod list;
 mod merge_keys;
 mod read;
 mod strategic;
 mod target;
-mod tree;
+pub(super) mod tree;
 
 pub(super) use read::read;
 pub use target::Target;

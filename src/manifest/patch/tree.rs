@@ -86,7 +86,7 @@ fn same_number(one: &Number, other: &Number) -> bool {
 }
 
 /// Reports whether a tree stays within these numbers of values and keys, and of levels.
-pub(super) fn fits(node: &Node, max_nodes: u32, max_depth: u32) -> bool {
+pub(crate) fn fits(node: &Node, max_nodes: u32, max_depth: u32) -> bool {
     fn count(node: &Node, left: &mut u32, depth: u32) -> Option<()> {
         *left = left.checked_sub(1)?;
         match &node.value {

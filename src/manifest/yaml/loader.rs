@@ -13,6 +13,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Yaml,
+    /// As kyaml reads objects: of the words for booleans, only `true` and `false` are no strings.
+    Kyaml,
     /// Strings are always quoted, and `<<` is a key like any other.
     Json,
 }
@@ -105,9 +107,18 @@ impl<'a> Loader<'a> {
     fn borrowed(&mut self, text: &str) -> Node {
         let found = self.place.borrowed(text);
         let value = match (self.language, found.quoted, found.tag) {
-            (Language::Json, _, _) | (Language::Yaml, true, None) => Value::String(text.to_owned()),
+            (Language::Json, _, _) | (Language::Yaml | Language::Kyaml, true, None) => Value::String(text.to_owned()),
             (Language::Yaml, false, None) => scalar::plain(text),
-            (Language::Yaml, _, Some(tag)) => tagged(tag, text),
+            (Language::Kyaml, false, None) => match scalar::plain(text) {
+                Value::Bool(_) => Value::String(text.to_owned()),
+                value @ (Value::Null
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::List(_)
+                | Value::Map(_)
+                | Value::Unsupported(_)) => value,
+            },
+            (Language::Yaml | Language::Kyaml, _, Some(tag)) => tagged(tag, text),
         };
         Node { at: self.in_file(found.at), value }
     }
@@ -116,8 +127,8 @@ impl<'a> Loader<'a> {
         let at = self.place.owned(&text);
         let tag = if self.place.has_tags() { at.and_then(|at| self.place.tag_before(at)) } else { None };
         let value = match (self.language, tag) {
-            (Language::Yaml, Some(tag)) => tagged(tag, &text),
-            (Language::Yaml | Language::Json, _) => Value::String(text),
+            (Language::Yaml | Language::Kyaml, Some(tag)) => tagged(tag, &text),
+            (Language::Yaml | Language::Kyaml | Language::Json, _) => Value::String(text),
         };
         Node { at: self.in_file(at), value }
     }
@@ -258,7 +269,7 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
         let Node { at, value } = Seed::new(self.loader).deserialize(deserializer)?;
         let found = match value {
             Value::String(name) => {
-                let merge = name == "<<" && self.loader.language == Language::Yaml && !self.loader.is_quoted(at);
+                let merge = name == "<<" && self.loader.language != Language::Json && !self.loader.is_quoted(at);
                 return Ok(Key { name, at, merge });
             }
             Value::Bool(key) => return Ok(Key { name: key.to_string(), at, merge: false }),

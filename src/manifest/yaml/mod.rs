@@ -10,6 +10,7 @@ mod scalar;
 mod syntax;
 mod write;
 
+pub(super) use scalar::plain;
 pub use write::to_yaml;
 
 use super::Limits;
@@ -20,8 +21,17 @@ use serde::de::DeserializeSeed;
 
 /// Loads a document that begins at byte `start` of its file, in line `line`. An empty one is [`Value::Null`].
 pub(super) fn load(text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
+    load_as(loader::Language::Yaml, text, start, line, limits)
+}
+
+/// As [`load`], with the semantics of kyaml, which reads the objects of a kustomization.
+pub(super) fn load_kyaml(text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
+    load_as(loader::Language::Kyaml, text, start, line, limits)
+}
+
+fn load_as(language: loader::Language, text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
     if !text.trim_start().starts_with('{') {
-        return load_yaml(text, start, line, limits);
+        return load_yaml(language, text, start, line, limits);
     }
     let json_fault = match load_json(text, start, limits) {
         Ok(node) => return Ok(node),
@@ -29,7 +39,7 @@ pub(super) fn load(text: &str, start: usize, line: u32, limits: &Limits) -> Resu
         Err(fault) => fault,
     };
     let quoted_key_follows = text.trim_start()[1..].trim_start().starts_with('"');
-    match load_yaml(text, start, line, limits) {
+    match load_yaml(language, text, start, line, limits) {
         Ok(node) => Ok(node),
         Err(_) if quoted_key_follows => Err(json_fault),
         Err(fault) => Err(fault),
@@ -45,8 +55,8 @@ fn load_json(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
     }
 }
 
-fn load_yaml(text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
-    let mut loader = Loader::new(text, start, limits, loader::Language::Yaml);
+fn load_yaml(language: loader::Language, text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
+    let mut loader = Loader::new(text, start, limits, language);
     let mut documents = serde_yaml::Deserializer::from_str(text);
     let mut first = None;
     // The text was cut at document markers, so there is one document; a second can only come of what follows a `...` line.

@@ -4,7 +4,7 @@ use crate::node::Value;
 use serde_json::Number;
 
 /// Returns the value of an unquoted scalar.
-pub(super) fn plain(text: &str) -> Value {
+pub(crate) fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => return Value::Bool(true),

@@ -1,0 +1,478 @@
+//! The build of a directory: its resources, then its generators, its components, and its transformers, in upstream's order.
+
+use super::config::Config;
+use super::generate::{self, Kind as Generated};
+use super::kustomization::{self, FILE_NAMES, Generator, Kind, Kustomization, Patch, Replacement, ReplacementField};
+use super::origin::{self, BuildMetadata, Maker};
+use super::patch::{self, PatchText};
+use super::paths::{self, PathFault};
+use super::reader::{Item, Text};
+use super::resource::Resource;
+use super::resources::{self, resources_of};
+use super::texts::{Place, Texts};
+use super::transform::{self, Affix};
+use super::{BuildLimits, CODE, name_reference, replacement, sort};
+use crate::fault::{Fault, code, quoted};
+use crate::node::Value;
+
+/// Objects and the fields that transformers know, on the way up.
+#[derive(Debug)]
+struct Accumulator {
+    resources: Vec<Resource>,
+    config: Config,
+}
+
+/// A kustomization and where it is.
+struct Target {
+    kustomization: Kustomization,
+    /// Its directory.
+    directory: String,
+    /// Path of its file.
+    file: String,
+    /// Place of its file.
+    at: u32,
+    /// Path of the directory, seen from the directory that is built.
+    origin: String,
+}
+
+/// Builds one directory.
+pub(super) struct Builder<'t, 'f> {
+    pub(super) texts: &'t mut Texts<'f>,
+    pub(super) limits: &'f BuildLimits,
+    pub(super) warnings: Vec<Fault>,
+    metadata: BuildMetadata,
+    /// Directories from the one that is built down to the current one.
+    chain: Vec<String>,
+    objects: usize,
+    /// Objects that transformers looked at, each of them counted.
+    visits: usize,
+}
+
+impl<'t, 'f> Builder<'t, 'f> {
+    pub(super) fn new(texts: &'t mut Texts<'f>, limits: &'f BuildLimits) -> Self {
+        Self { texts, limits, warnings: Vec::new(), metadata: BuildMetadata::default(), chain: Vec::new(), objects: 0, visits: 0 }
+    }
+
+    /// The objects of a directory, in order.
+    pub(super) fn build(&mut self, directory: &str) -> Result<Vec<Resource>, Fault> {
+        let target = self.load(directory, String::new(), None)?;
+        self.metadata = metadata_of(&target.kustomization)?;
+        if target.kustomization.kind == Kind::Component {
+            let fault = Fault::at(CODE, target.at, "a component is built as a part of a kustomization only").field("kind");
+            return Err(fault.hint("name it in components of a kustomization, and build that"));
+        }
+        let mut built = Accumulator { resources: Vec::new(), config: Config::empty() };
+        self.chain.push(directory.to_owned());
+        self.accumulate(&target, &mut built)?;
+        for resource in &mut built.resources {
+            if resource.is_enabled(super::resource::NEEDS_HASH) {
+                let name = format!("{}-{}", resource.name(), generate::hash(resource));
+                resource.store_id();
+                resource.set_name(&name);
+            }
+        }
+        name_reference::fix(&mut built.resources, &built.config)?;
+        let is_local =
+            |resource: &Resource| resource.annotation("config.kubernetes.io/local-config").is_some_and(|text| text != "false");
+        built.resources.retain(|resource| !is_local(resource));
+        sort::sort(&mut built.resources, target.kustomization.sort.as_ref());
+        origin::finish(&mut built.resources, self.metadata);
+        Ok(built.resources)
+    }
+
+    /// Reads the kustomization of a directory. `named` is the place that names it.
+    fn load(&mut self, directory: &str, origin: String, named: Option<u32>) -> Result<Target, Fault> {
+        let at = named.unwrap_or_default();
+        let mut found = Vec::new();
+        for name in FILE_NAMES {
+            let path = paths::join(directory, name).unwrap_or_default();
+            if let Some(index) = self.texts.read(&path, at)? {
+                found.push(index);
+            }
+        }
+        let fault = |message: String| match named {
+            Some(at) => Fault::at(CODE, at, message),
+            None => Fault::of_file(CODE, message),
+        };
+        let shown = if directory.is_empty() { "." } else { directory };
+        let index = match found[..] {
+            [one] => one,
+            [] => return Err(fault(format!("the directory {} has no kustomization.yaml", quoted(shown)))),
+            [..] => {
+                let message = format!("the directory {} has several kustomization files", quoted(shown));
+                return Err(fault(message).hint(format!("keep one of {}", FILE_NAMES.join(", "))));
+            }
+        };
+        let text = self.texts.text(index);
+        let (file, base) = (text.path.clone(), text.base);
+        let node = self.texts.plain(&text.bytes, Place::File(base))?;
+        super::reader::repeated(&node, "", &mut self.warnings);
+        let kustomization = kustomization::read(&node, node.at.unwrap_or(base))?;
+        for (name, at, instead) in &kustomization.deprecated {
+            self.warnings.push(Fault::at("deprecated", *at, "is deprecated").field(*name).hint(format!("use {instead}")));
+        }
+        Ok(Target { kustomization, directory: directory.to_owned(), file, at: base, origin })
+    }
+
+    /// Adds a kustomization to what was built so far: nothing, or for a component what it is a part of.
+    fn accumulate(&mut self, target: &Target, built: &mut Accumulator) -> Result<(), Fault> {
+        let Kustomization { resources, components, configurations, .. } = &target.kustomization;
+        for resource in resources {
+            self.resource(target, resource, built)?;
+        }
+        self.configure(target, configurations, &mut built.config)?;
+        for (generators, kind) in
+            [(&target.kustomization.config_maps, Generated::ConfigMap), (&target.kustomization.secrets, Generated::Secret)]
+        {
+            for generator in generators {
+                self.generate(target, generator, kind, built)?;
+            }
+        }
+        for component in components {
+            let (directory, origin) = self.directory(target, component)?;
+            self.nested(&directory, origin, component.at, Kind::Component, built)?;
+        }
+        self.transform(target, built)
+    }
+
+    /// Adds the fields that upstream knows, and those of `configurations`, in upstream's steps.
+    fn configure(&mut self, target: &Target, configurations: &[Text], config: &mut Config) -> Result<(), Fault> {
+        let mut known = Config::default();
+        if !configurations.is_empty() {
+            let mut more = Config::empty();
+            for path in configurations {
+                let index = self.file(target, path)?;
+                let text = self.texts.text(index);
+                let base = text.base;
+                let node = self.texts.plain(&text.bytes, Place::File(base))?;
+                more.merge(&Config::read(&node, base)?, base)?;
+            }
+            known.merge(&more, target.at)?;
+        }
+        config.merge(&known, target.at)
+    }
+
+    fn resource(&mut self, target: &Target, path: &Text, built: &mut Accumulator) -> Result<(), Fault> {
+        let joined = self.path(target, path)?;
+        if self.texts.is_directory(&joined) {
+            let (directory, origin) = self.directory(target, path)?;
+            return self.nested(&directory, origin, path.at, Kind::Kustomization, built);
+        }
+        let index = self.file(target, path)?;
+        let trees = self.texts.trees(index)?;
+        for mut resource in resources_of(trees, self.limits)? {
+            if self.metadata.is_any() {
+                let path = clean(&format!("{}/{}", target.origin, path.text));
+                origin::note_file(&mut resource, &path);
+            }
+            self.count(resource.tree.at)?;
+            resources::append(&mut built.resources, resource)?;
+        }
+        Ok(())
+    }
+
+    /// Counts an object.
+    fn count(&mut self, at: u32) -> Result<(), Fault> {
+        self.objects += 1;
+        if self.objects > self.limits.max_objects {
+            let message = format!("the build has more than {} objects", self.limits.max_objects);
+            return Err(Fault::at(code::TOO_COMPLEX, at, message));
+        }
+        Ok(())
+    }
+
+    /// Counts a transformer that looks at these objects.
+    fn visit(&mut self, resources: &[Resource], at: u32) -> Result<(), Fault> {
+        self.visits = self.visits.saturating_add(resources.len());
+        if self.visits > self.limits.max_visits {
+            let fault = Fault::at(code::TOO_COMPLEX, at, "there are too many changes of too many objects");
+            return Err(fault.hint("use fewer patches, images, labels, replicas and replacements, or build fewer objects"));
+        }
+        Ok(())
+    }
+
+    /// Builds another directory, and adds its objects.
+    fn nested(&mut self, directory: &str, origin: String, at: u32, kind: Kind, built: &mut Accumulator) -> Result<(), Fault> {
+        if self.chain.len() >= self.limits.max_depth {
+            let message = format!("more than {} kustomizations are nested", self.limits.max_depth);
+            return Err(Fault::at(code::TOO_COMPLEX, at, message));
+        }
+        let target = self.load(directory, origin, Some(at))?;
+        match (kind, target.kustomization.kind) {
+            (Kind::Component, Kind::Kustomization) => {
+                let fault = Fault::at(CODE, at, format!("{} is not a component", quoted(directory)));
+                return Err(fault.hint("list it under resources, or write kind: Component in it"));
+            }
+            (Kind::Kustomization, Kind::Component) => {
+                return Err(Fault::at(CODE, at, format!("{} is a component", quoted(directory))).hint("list it under components"));
+            }
+            (Kind::Component, Kind::Component) | (Kind::Kustomization, Kind::Kustomization) => {}
+        }
+        self.chain.push(directory.to_owned());
+        if kind == Kind::Component {
+            self.accumulate(&target, built)?;
+        } else {
+            let mut nested = Accumulator { resources: Vec::new(), config: Config::empty() };
+            self.accumulate(&target, &mut nested)?;
+            for resource in nested.resources {
+                resources::append(&mut built.resources, resource).map_err(|fault| Fault { at: Some(at), ..fault })?;
+            }
+            built.config.merge(&nested.config, at)?;
+        }
+        self.chain.pop();
+        Ok(())
+    }
+
+    /// A path of a kustomization as a path of the source.
+    fn path(&self, target: &Target, path: &Text) -> Result<String, Fault> {
+        if path.is_empty() {
+            return Err(Fault::at(CODE, path.at, "the path is empty"));
+        }
+        if paths::is_remote(&path.text) {
+            let fault = Fault::at(CODE, path.at, format!("{} is on the network", quoted(&path.text)));
+            return Err(fault
+                .hint("podstead builds only from the files of its source: vendor it, or make the repository a source of its own"));
+        }
+        paths::join(&target.directory, &path.text).map_err(|fault| match fault {
+            PathFault::Absolute => Fault::at(CODE, path.at, format!("{} is absolute", quoted(&path.text)))
+                .hint("write paths from the directory of the kustomization"),
+            PathFault::LeavesTheSource => Fault::at(CODE, path.at, format!("{} is outside of the source", quoted(&path.text))),
+        })
+    }
+
+    /// A file of a kustomization, which must be in its directory or below, as upstream has it.
+    fn file(&mut self, target: &Target, path: &Text) -> Result<usize, Fault> {
+        let joined = self.path(target, path)?;
+        if !paths::is_in(&joined, &target.directory) {
+            let message = format!("{} is not in the directory of the kustomization or below", quoted(&path.text));
+            return Err(
+                Fault::at(CODE, path.at, message).hint("move the file, or give its directory a kustomization and list that")
+            );
+        }
+        let missing = || Fault::at(CODE, path.at, format!("there is no file {}", quoted(&joined)));
+        self.texts.read(&joined, path.at)?.ok_or_else(missing)
+    }
+
+    /// A directory that a kustomization names, and its path for origins.
+    fn directory(&self, target: &Target, path: &Text) -> Result<(String, String), Fault> {
+        let joined = self.path(target, path)?;
+        if !self.texts.is_directory(&joined) {
+            return Err(Fault::at(CODE, path.at, format!("there is no directory {}", quoted(&joined))));
+        }
+        if let Some(visited) = self.chain.iter().position(|visited| paths::is_in(visited, &joined)) {
+            let shown = |path: &String| if path.is_empty() { ".".to_owned() } else { path.clone() };
+            let chain: Vec<String> = self.chain[visited..].iter().chain([&joined]).map(shown).collect();
+            let message = format!("the kustomizations form a cycle: {}", chain.join(" -> "));
+            return Err(Fault::at(CODE, path.at, message).hint("a kustomization cannot include one that it is in"));
+        }
+        // Above the directory that is built, the path begins with `..`.
+        let origin = clean(&format!("{}/{}", target.origin, path.text));
+        Ok((joined, origin))
+    }
+
+    fn generate(&mut self, target: &Target, generator: &Generator, kind: Generated, built: &mut Accumulator) -> Result<(), Fault> {
+        let global = target.kustomization.generator_options.as_ref();
+        let mut read = |path: &Text| {
+            let index = self.file(target, path)?;
+            let text = self.texts.text(index);
+            Ok((text.bytes.clone(), text.base))
+        };
+        let mut resource = generate::generate(generator, kind, global, &mut read)?;
+        if self.metadata.is_any() {
+            let file = origin_of_file(target);
+            let kind = match kind {
+                Generated::ConfigMap => "ConfigMapGenerator",
+                Generated::Secret => "SecretGenerator",
+            };
+            origin::note_generator(&mut resource, &Maker { file: &file, kind });
+        }
+        self.count(generator.at)?;
+        resources::absorb(&mut built.resources, resource)
+    }
+
+    /// The text of a patch.
+    fn patch_text(&mut self, target: &Target, patch: &Patch) -> Result<PatchText, Fault> {
+        let inline = patch.patch.text.trim();
+        match (inline.is_empty(), patch.path.is_empty()) {
+            (true, true) => Err(Fault::at(CODE, patch.at, "a patch has a path or a patch")),
+            (false, false) => Err(Fault::at(CODE, patch.at, "a patch has a path or a patch, not both")),
+            (true, false) => {
+                let index = self.file(target, &patch.path)?;
+                let text = self.texts.text(index);
+                Ok(PatchText { bytes: text.bytes.clone(), place: Place::File(text.base), at: patch.at })
+            }
+            (false, true) => {
+                let text = &patch.patch;
+                let place = self.texts.place_of_string(text.at, text.text.len());
+                Ok(PatchText { bytes: text.text.clone().into_bytes(), place, at: patch.at })
+            }
+        }
+    }
+
+    fn transform(&mut self, target: &Target, built: &mut Accumulator) -> Result<(), Fault> {
+        let file = origin_of_file(target);
+        let is_noted = self.metadata.is_any();
+        let done = |resources: &mut Vec<Resource>, kind: &'static str| {
+            if is_noted {
+                origin::note_transformer(resources, &Maker { file: &file, kind });
+            }
+            resources.retain(|resource| !resource.tree.is_empty());
+        };
+        let kustomization = &target.kustomization;
+        let Accumulator { resources, config } = built;
+        if !kustomization.strategic_patches.is_empty() {
+            let mut patches = Vec::new();
+            for text in &kustomization.strategic_patches {
+                self.visit(resources, text.at)?;
+                let trees = match patch::is_inline(text, self.texts) {
+                    Some(trees) => trees,
+                    None => {
+                        let index = self.file(target, text)?;
+                        self.texts.trees(index)?
+                    }
+                };
+                patches.extend(resources_of(trees, self.limits)?);
+            }
+            patch::apply_legacy_strategic(resources, &patches, self.limits)?;
+            done(resources, "PatchStrategicMergeTransformer");
+        }
+        for patch in &kustomization.patches {
+            self.visit(resources, patch.at)?;
+            let text = self.patch_text(target, patch)?;
+            patch::apply(resources, patch, &text, self.texts, self.limits)?;
+            done(resources, "PatchTransformer");
+        }
+        if !kustomization.namespace.is_empty() {
+            transform::namespace(resources, &kustomization.namespace, config)?;
+            done(resources, "NamespaceTransformer");
+        }
+        if !kustomization.name_prefix.is_empty() {
+            transform::affix(resources, &kustomization.name_prefix, Affix::Prefix, &config.name_prefix)?;
+            done(resources, "PrefixTransformer");
+        }
+        if !kustomization.name_suffix.is_empty() {
+            transform::affix(resources, &kustomization.name_suffix, Affix::Suffix, &config.name_suffix)?;
+            done(resources, "SuffixTransformer");
+        }
+        self.labels(target, resources, config, &done)?;
+        for patch in &kustomization.json_patches {
+            self.visit(resources, patch.at)?;
+            let text = self.patch_text(target, patch)?;
+            let Some(selector) = &patch.target else {
+                return Err(Fault::at(CODE, patch.at, "a JSON patch must have a target").field("patchesJson6902"));
+            };
+            patch::apply_legacy_json(resources, selector, &text, self.texts, self.limits)?;
+            done(resources, "PatchJson6902Transformer");
+        }
+        for replica in &kustomization.replicas {
+            self.visit(resources, replica.at)?;
+            transform::replicas(resources, replica, &config.replicas)?;
+            done(resources, "ReplicaCountTransformer");
+        }
+        for image in &kustomization.images {
+            self.visit(resources, image.at)?;
+            transform::images(resources, image, &config.images)?;
+            done(resources, "ImageTagTransformer");
+        }
+        if !kustomization.replacements.is_empty() {
+            for field in &kustomization.replacements {
+                self.replace(target, field, resources)?;
+            }
+            done(resources, "ReplacementTransformer");
+        }
+        Ok(())
+    }
+
+    fn labels(
+        &mut self,
+        target: &Target,
+        resources: &mut Vec<Resource>,
+        config: &Config,
+        done: &impl Fn(&mut Vec<Resource>, &'static str),
+    ) -> Result<(), Fault> {
+        let kustomization = &target.kustomization;
+        for label in &kustomization.labels {
+            self.visit(resources, target.at)?;
+            let fields = transform::label_fields(label, config, target.at)?;
+            transform::pairs(resources, &label.pairs, &fields)?;
+            done(resources, "LabelTransformer");
+        }
+        if !kustomization.labels.is_empty() || !kustomization.common_labels.is_empty() {
+            transform::pairs(resources, &kustomization.common_labels, &config.common_labels)?;
+            done(resources, "LabelTransformer");
+        }
+        if !kustomization.common_annotations.is_empty() {
+            transform::pairs(resources, &kustomization.common_annotations, &config.common_annotations)?;
+            done(resources, "AnnotationsTransformer");
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, target: &Target, field: &ReplacementField, resources: &mut [Resource]) -> Result<(), Fault> {
+        let max_nodes = self.limits.manifest.max_nodes as usize;
+        let path = match field {
+            ReplacementField::Inline(replacement) => return self.replace_one(replacement, resources, max_nodes),
+            ReplacementField::Path(path) => path,
+        };
+        let index = self.file(target, path)?;
+        let text = self.texts.text(index);
+        let base = text.base;
+        let node = self.texts.plain(&text.bytes, Place::File(base))?;
+        let item = Item { node: &node, path: String::new(), at: node.at.unwrap_or(base) };
+        let items = match &node.value {
+            Value::List(_) => item.list()?,
+            Value::Map(_) => vec![item],
+            Value::Null => Vec::new(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unsupported(_) => {
+                return Err(item.fault("expected a replacement or a list of them"));
+            }
+        };
+        for item in &items {
+            self.replace_one(&kustomization::replacement(item)?, resources, max_nodes)?;
+        }
+        Ok(())
+    }
+
+    fn replace_one(&mut self, replacement: &Replacement, resources: &mut [Resource], max_nodes: usize) -> Result<(), Fault> {
+        for _ in 0..=replacement.targets.len() {
+            self.visit(resources, replacement.at)?;
+        }
+        replacement::apply(resources, replacement, max_nodes)
+    }
+}
+
+fn metadata_of(kustomization: &Kustomization) -> Result<BuildMetadata, Fault> {
+    let mut metadata = BuildMetadata::default();
+    for word in &kustomization.build_metadata {
+        match word.text.as_str() {
+            "originAnnotations" => metadata.origins = true,
+            "transformerAnnotations" => metadata.transformations = true,
+            "managedByLabel" => metadata.managed_by = true,
+            _ => {
+                let fault = Fault::at(CODE, word.at, format!("unknown option {}", quoted(&word.text))).field("buildMetadata");
+                return Err(fault.hint("it must be originAnnotations, transformerAnnotations or managedByLabel"));
+            }
+        }
+    }
+    Ok(metadata)
+}
+
+/// Path of the kustomization file for origins.
+fn origin_of_file(target: &Target) -> String {
+    clean(&format!("{}/{}", target.origin, paths::file_name(&target.file)))
+}
+
+/// A path without `.` and, but for its beginning, `..`.
+fn clean(path: &str) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if steps.last().is_some_and(|last| *last != "..") => {
+                steps.pop();
+            }
+            step => steps.push(step),
+        }
+    }
+    steps.join("/")
+}

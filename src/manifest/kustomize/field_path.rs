@@ -1,0 +1,128 @@
+//! Fields of an object by the path of a field specification, e.g. `spec/template/spec/containers[]/image`.
+
+use super::CODE;
+use super::config::FieldSpec;
+use super::id::Gvk;
+use super::tree::{Scalar, Tree, Value};
+use crate::fault::Fault;
+
+/// What a missing field is made as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Make {
+    Nothing,
+    Scalar,
+    Map,
+}
+
+/// Calls `set` for each field that a specification is about. Lists on the way are walked item by item; `at` is the place of what is made.
+pub(super) fn visit(
+    tree: &mut Tree,
+    spec: &FieldSpec,
+    make: Make,
+    at: u32,
+    set: &mut dyn FnMut(&mut Tree) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    if !Gvk::of(tree).is_selected(&spec.gvk) {
+        return Ok(());
+    }
+    let steps = split(&spec.path, '/');
+    let make = if spec.create { make } else { Make::Nothing };
+    walk(tree, &steps, make, at, set).map_err(|fault| {
+        let field = if fault.field.is_empty() { spec.path.replace('/', ".") } else { fault.field.clone() };
+        fault.field(field)
+    })
+}
+
+fn walk(
+    tree: &mut Tree,
+    steps: &[String],
+    make: Make,
+    at: u32,
+    set: &mut dyn FnMut(&mut Tree) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let Some((step, rest)) = steps.split_first() else { return set(tree) };
+    if tree.is_null() {
+        return Ok(());
+    }
+    match &mut tree.value {
+        Value::List(items) => items.iter_mut().try_for_each(|item| walk(item, steps, make, at, set)),
+        Value::Map(_) => {
+            let (name, is_list) = step.strip_suffix("[]").map_or((step.as_str(), false), |name| (name, true));
+            let made = match (is_list, make, rest.is_empty()) {
+                (true, _, _) | (_, Make::Nothing, _) => None,
+                (false, Make::Scalar, true) => Some(Tree::scalar(at, Scalar::plain(""))),
+                (false, Make::Scalar | Make::Map, _) => Some(Tree::map(at)),
+            };
+            match (tree.get_mut(name), made) {
+                (None, None) => return Ok(()),
+                (None, Some(made)) => tree.set(name, made),
+                // A list that is null becomes an empty one, and what is null is made.
+                (Some(field), None) if is_list && field.is_null() => field.value = Value::List(Vec::new()),
+                (Some(field), Some(made)) if field.is_null() => *field = made,
+                (Some(_), _) => {}
+            }
+            match tree.get_mut(name) {
+                Some(field) => walk(field, rest, make, at, set),
+                None => Ok(()),
+            }
+        }
+        Value::Scalar(_) => {
+            let message = format!("expected a mapping or a list with the field {step}, found a single value");
+            Err(Fault::at(CODE, tree.at, message))
+        }
+    }
+}
+
+/// The steps of a path; a delimiter behind a backslash belongs to its step.
+pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    let path = path.strip_prefix(delimiter).unwrap_or(path);
+    for part in path.split(delimiter) {
+        match steps.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(delimiter);
+                last.push_str(part);
+            }
+            Some(_) | None => steps.push(part.to_owned()),
+        }
+    }
+    steps
+}
+
+/// As [`split`]; a step in brackets may contain the delimiter, and one without `=` is a plain name.
+pub(super) fn split_brackets(path: &str, delimiter: char) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut parts = split(path, delimiter).into_iter();
+    while let Some(part) = parts.next() {
+        if !part.starts_with('[') || part.ends_with(']') {
+            steps.push(part);
+            continue;
+        }
+        let mut whole = part;
+        for part in parts.by_ref() {
+            whole.push(delimiter);
+            whole.push_str(&part);
+            if part.ends_with(']') {
+                break;
+            }
+        }
+        steps.push(if whole.contains('=') { whole } else { whole.trim_matches(['[', ']']).to_owned() });
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_as_upstream_splits_them() {
+        assert_eq!(split("/spec/a", '/'), ["spec", "a"]);
+        assert_eq!(split(r"metadata/annotations/a.b\/c", '/'), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split_brackets("spec.x.[name=a.b].c", '.'), ["spec", "x", "[name=a.b]", "c"]);
+        assert_eq!(split_brackets("metadata.annotations.[a.b/c]", '.'), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split_brackets(r"metadata.annotations.a\.b", '.'), ["metadata", "annotations", "a.b"]);
+        assert_eq!(split_brackets("a.[x]", '.'), ["a", "[x]"]);
+    }
+}

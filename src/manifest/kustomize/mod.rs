@@ -1,0 +1,120 @@
+//! Directories with a `kustomization.yaml`, built as `kubectl kustomize` of Kubernetes 1.36 builds them (kustomize 5.8.1). **Pure**.
+//!
+//! In: a view of the files of one source ([`Files`]) and a directory of it. Out: [`Build`]: the objects in order, each as a tree whose
+//! values know file and line, the problems, and the files that were read. Nothing outside of the view is read, and nothing is run:
+//! remote resources, charts and plugins are refused.
+//!
+//! The contract for callers:
+//! - The view names files by their path from the root of the source, with `/`. It follows symbolic links or not as its source does; a
+//!   path that leaves the root is refused here.
+//! - A directory is built when [`is_kustomization`] holds for the name of one of its files. What the build has read
+//!   ([`Build::read`]) must not be read as manifests of their own, and what it has asked for in vain ([`Build::missing`]) matters, too,
+//!   when a source decides whether it has changed.
+//! - A build has objects, or problems with severity error. It is never a part of the whole.
+//! - [`BuiltObject::decode`] makes of an object what [`crate::decode`] makes of one in a file.
+
+mod build;
+mod built;
+mod config;
+mod decode;
+mod emit;
+mod field_path;
+mod generate;
+mod id;
+mod kustomization;
+mod merge;
+mod merge_keys;
+mod name_reference;
+mod name_reference_table;
+mod origin;
+mod patch;
+mod paths;
+mod reader;
+mod replacement;
+mod resource;
+mod resources;
+mod select;
+mod sort;
+mod structured;
+mod texts;
+mod time;
+mod transform;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use built::{Build, BuiltObject};
+
+use super::Limits;
+use std::collections::BTreeMap;
+
+/// Class of the problems of a kustomization.
+pub(super) const CODE: &str = "kustomization";
+
+/// The files of a source, read-only.
+pub trait Files {
+    /// Content of a file; `None` when there is no file at the path. The error is a message for the user.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String>;
+
+    /// Reports whether there is a directory at a path; the empty path is the root.
+    fn is_directory(&self, path: &str) -> bool;
+}
+
+/// Files by path.
+impl Files for BTreeMap<String, Vec<u8>> {
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.get(path).cloned())
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        if path.is_empty() {
+            return true;
+        }
+        let prefix = format!("{path}/");
+        self.range(prefix.clone()..).next().is_some_and(|(known, _)| known.starts_with(&prefix))
+    }
+}
+
+/// Limits of a build. The defaults fit any repository that a person writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildLimits {
+    /// Limits of each file, and of each object after its patches.
+    pub manifest: Limits,
+    /// Files that are read.
+    pub max_files: usize,
+    /// Bytes of all files together.
+    pub max_bytes: usize,
+    /// Objects, those that patches remove included.
+    pub max_objects: usize,
+    /// Kustomizations inside of each other.
+    pub max_depth: usize,
+    /// Objects that patches and other transformers look at, each time counted.
+    pub max_visits: usize,
+}
+
+impl Default for BuildLimits {
+    fn default() -> Self {
+        Self {
+            manifest: Limits::default(),
+            max_files: 5000,
+            max_bytes: 64 << 20,
+            max_objects: 5000,
+            max_depth: 32,
+            max_visits: 2_000_000,
+        }
+    }
+}
+
+/// Reports whether a file of that name makes its directory one that is built.
+pub fn is_kustomization(file_name: &str) -> bool {
+    kustomization::FILE_NAMES.contains(&file_name)
+}
+
+/// Builds a directory; the empty path is the root of the source.
+pub fn build(files: &dyn Files, directory: &str, limits: &BuildLimits) -> Build {
+    built::build(files, directory, limits)
+}

@@ -1,0 +1,296 @@
+use super::*;
+
+#[test]
+fn values_are_copied_to_selected_elements() {
+    let kustomization = r#"replacements:
+- source: {kind: ConfigMap, name: src, fieldPath: data.host}
+  targets:
+  - select: {kind: Pod}
+    fieldPaths: ["spec.containers.[name=a].env.[name=HOST].value", spec.hostname]
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: src}
+data: {host: example.com, image: "web:v9", port: "8080"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  hostname: h
+  containers:
+  - {name: a, image: "a:1", env: [{name: HOST, value: x}], ports: [{containerPort: 1}]}
+  - {name: b, image: "b:1"}
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  host: example.com
+  image: web:v9
+  port: "8080"
+kind: ConfigMap
+metadata:
+  name: src
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+spec:
+  containers:
+  - env:
+    - name: HOST
+      value: example.com
+    image: a:1
+    name: a
+    ports:
+    - containerPort: 1
+  - image: b:1
+    name: b
+  hostname: example.com
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn delimiters_take_and_set_parts() {
+    let kustomization = r#"replacements:
+- source: {kind: ConfigMap, name: src, fieldPath: data.image, options: {delimiter: ":", index: 1}}
+  targets:
+  - select: {kind: Pod}
+    fieldPaths: ["spec.containers.*.image"]
+    options: {delimiter: ":", index: 1}
+- source: {kind: ConfigMap, name: src, fieldPath: data.host}
+  targets:
+  - select: {name: p}
+    fieldPaths: [spec.hostname]
+    options: {delimiter: ".", index: -1}
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: src}
+data: {host: example.com, image: "web:v9", port: "8080"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  hostname: h
+  containers:
+  - {name: a, image: "a:1", env: [{name: HOST, value: x}], ports: [{containerPort: 1}]}
+  - {name: b, image: "b:1"}
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  host: example.com
+  image: web:v9
+  port: "8080"
+kind: ConfigMap
+metadata:
+  name: src
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+spec:
+  containers:
+  - env:
+    - name: HOST
+      value: x
+    image: a:v9
+    name: a
+    ports:
+    - containerPort: 1
+  - image: b:v9
+    name: b
+  hostname: example.com.h
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn missing_fields_are_made_with_create() {
+    let kustomization = r#"replacements:
+- source: {kind: Pod, name: p}
+  targets:
+  - select: {kind: ConfigMap}
+    fieldPaths: ["metadata.annotations.[example.com/pod]", data.new]
+    options: {create: true}
+- source: {kind: ConfigMap, name: src, fieldPath: data.port}
+  targets:
+  - select: {kind: Pod}
+    fieldPaths: ["spec.containers.[name=c].args.0", spec.made]
+    options: {create: true}
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: src}
+data: {host: example.com, image: "web:v9", port: "8080"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  hostname: h
+  containers:
+  - {name: a, image: "a:1", env: [{name: HOST, value: x}], ports: [{containerPort: 1}]}
+  - {name: b, image: "b:1"}
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  host: example.com
+  image: web:v9
+  new: p
+  port: "8080"
+kind: ConfigMap
+metadata:
+  annotations:
+    example.com/pod: p
+  name: src
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+spec:
+  containers:
+  - env:
+    - name: HOST
+      value: x
+    image: a:1
+    name: a
+    ports:
+    - containerPort: 1
+  - image: b:1
+    name: b
+  - args:
+    - 8080
+    name: c
+  hostname: h
+  made: 8080
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn types_of_targets_stay() {
+    let kustomization = r#"replacements:
+- source: {kind: ConfigMap, name: src, fieldPath: data.port}
+  targets:
+  - select: {kind: Pod}
+    fieldPaths: [spec.containers.0.ports.0.containerPort, spec.hostname]
+- source: {kind: Pod, name: p, fieldPath: "spec.containers.[name=a].ports"}
+  targets:
+  - select: {kind: ConfigMap}
+    fieldPaths: [metadata.ports]
+    options: {create: true}
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: src}
+data: {host: example.com, image: "web:v9", port: "8080"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  hostname: h
+  containers:
+  - {name: a, image: "a:1", env: [{name: HOST, value: x}], ports: [{containerPort: 1}]}
+  - {name: b, image: "b:1"}
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  host: example.com
+  image: web:v9
+  port: "8080"
+kind: ConfigMap
+metadata:
+  name: src
+  ports:
+  - containerPort: 8080
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+spec:
+  containers:
+  - env:
+    - name: HOST
+      value: x
+    image: a:1
+    name: a
+    ports:
+    - containerPort: 8080
+  - image: b:1
+    name: b
+  hostname: "8080"
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn rejected_objects_stay() {
+    let kustomization = r#"namePrefix: x-
+replacements:
+- source: {kind: ConfigMap, name: src, fieldPath: data.host}
+  targets:
+  - select: {version: v1}
+    reject: [{kind: ConfigMap}, {name: q}]
+    fieldPaths: [metadata.annotations.host]
+    options: {create: true}
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: src}
+data: {host: example.com, image: "web:v9", port: "8080"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  hostname: h
+  containers:
+  - {name: a, image: "a:1", env: [{name: HOST, value: x}], ports: [{containerPort: 1}]}
+  - {name: b, image: "b:1"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: q}
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  host: example.com
+  image: web:v9
+  port: "8080"
+kind: ConfigMap
+metadata:
+  name: x-src
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  annotations:
+    host: example.com
+  name: x-p
+spec:
+  containers:
+  - env:
+    - name: HOST
+      value: x
+    image: a:1
+    name: a
+    ports:
+    - containerPort: 1
+  - image: b:1
+    name: b
+  hostname: h
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: x-q
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
