@@ -1,6 +1,6 @@
 //! Abilities of this kernel and rights of this process: facts that pure code takes as an argument.
 
-use crate::cgroup::{CgroupError, CgroupVersion, Hierarchies};
+use crate::cgroup::{CgroupVersion, Hierarchies};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -54,18 +54,14 @@ pub enum KernelError {
         #[source]
         source: io::Error,
     },
-    /// No usable cgroup hierarchy.
-    #[error("detect cgroups")]
-    Cgroup(#[source] CgroupError),
 }
 
 const CAP_SYS_RESOURCE: u32 = 24;
 
 impl KernelFacts {
     /// Looks at `/proc` and `/sys`. The rights are those of the calling process.
-    pub fn probe() -> Result<Self, KernelError> {
+    pub fn probe(hierarchies: &Hierarchies) -> Result<Self, KernelError> {
         let status = read("/proc/self/status")?;
-        let hierarchies = Hierarchies::detect().map_err(KernelError::Cgroup)?;
         let capabilities = mask(&status, "CapBnd:") & mask(&status, "CapPrm:");
         let floor =
             if capabilities & (1 << CAP_SYS_RESOURCE) != 0 { None } else { read("/proc/self/oom_score_adj")?.trim().parse().ok() };
@@ -195,7 +191,7 @@ mod tests {
 
     #[test]
     fn this_kernel_can_be_probed() {
-        let facts = KernelFacts::probe().unwrap();
+        let facts = KernelFacts::probe(&Hierarchies::detect().unwrap()).unwrap();
         assert_ne!(facts.capabilities & 1, 0, "tests run as root");
     }
 }

@@ -239,7 +239,7 @@ impl PodShim {
     /// The host's cgroups; found at first need.
     pub(super) fn cgroups(&mut self) -> Option<&Cgroups> {
         if self.cgroups.is_none() {
-            match Cgroups::detect(&self.config.cgroup_slice) {
+            match self.config.cgroups() {
                 Ok(found) => self.cgroups = Some(found),
                 Err(error) => complain("detect cgroups", &error),
             }

@@ -11,7 +11,6 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -113,12 +112,12 @@ impl HelperJob {
             }
             None => (Stdio::null(), Stdio::null(), Stdio::null()),
         };
+        // In `/`, where the shim is.
         let child = Command::new(OWN_BINARY)
             .arg("helper")
             .args(arguments)
             .arg(far.as_raw_fd().to_string())
             .env_clear()
-            .current_dir(Path::new("/"))
             .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr)

@@ -15,10 +15,10 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
-use podstead_container::cgroup::{CgroupError, Cgroups};
+use podstead_container::cgroup::CgroupError;
 use podstead_container::protocol::ShimConfig;
 use podstead_sys::namespaces::{self, Namespace, NamespaceError};
-use podstead_sys::process::{Fork, close_others_on_exec, exit_at_once, fork, ignore_signal};
+use podstead_sys::process::{Fork, close_others, exit_at_once, fork, ignore_signal};
 use podstead_sys::self_exec;
 use podstead_sys::user_namespace::{self, UserNamespaceError};
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -84,14 +84,16 @@ pub(super) enum LaunchError {
 /// Becomes the shim of the pod that `config` describes. Returns in the process that was started when the shim is ready, and in the shim
 /// when it has ended.
 pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
-    // A kernel that cannot do it is older than what libcontainer needs; nothing is lost by going on to the error that says so.
     // The daemon's parent may have left descriptors open; a shim outlives them all.
-    close_others_on_exec();
+    close_others();
+    let _root_is_there = std::env::set_current_dir("/");
+    // The daemon has done it, if it could. A kernel that cannot is older than what libcontainer needs; nothing is lost by going on to the error that
+    // says so.
     let _protection = self_exec::run_from_read_only_mount();
     let text = fs::read(config).map_err(|source| LaunchError::ReadConfig(config.to_owned(), source))?;
     let config: ShimConfig =
         serde_json::from_slice(&text).map_err(|source| LaunchError::DecodeConfig(config.to_owned(), source))?;
-    let cgroups = Cgroups::detect(&config.cgroup_slice).map_err(LaunchError::Cgroup)?;
+    let cgroups = config.cgroups().map_err(LaunchError::Cgroup)?;
     cgroups.attach(&cgroups.shim(&config.spec.uid), 0).map_err(LaunchError::Cgroup)?;
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
 
@@ -184,7 +186,6 @@ fn prepare(config: &ShimConfig, first_half: &mut UnixStream) -> Result<Prepared,
     prctl::set_name(c"podstead-shim").map_err(|source| LaunchError::Attribute("set process name", source))?;
     // Without CAP_SYS_RESOURCE it may not be lowered.
     let _not_allowed = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
-    let _root_is_there = std::env::set_current_dir("/");
     // Nothing but a request, SIGTERM or SIGKILL ends a shim.
     [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE].into_iter().for_each(ignore_signal);
     let mut mask = SigSet::empty();

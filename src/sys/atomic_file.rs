@@ -3,13 +3,43 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Replaces `path` with `content`. After a power cut the file is the old one or the new one, never a mix.
 /// The directory must exist; the file gets `mode`. A temporary file `.<name>.tmp` may be left by a crash and is overwritten next time.
 pub fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    replace(path, content, mode)?;
-    sync_parent(path)
+    stage(path, content, mode)?.put()
+}
+
+/// As [`write_durable`], in a directory that is made as by [`make_directories`]: what can be read at `path` has durable names.
+pub fn write_durable_with_directories(path: &Path, content: &[u8], mode: u32, directory_mode: u32) -> io::Result<()> {
+    let directory = path.parent().ok_or_else(no_name)?;
+    DirBuilder::new().recursive(true).mode(directory_mode).create(directory)?;
+    let staged = stage(path, content, mode)?;
+    sync_names(directory)?;
+    staged.put()
+}
+
+/// Content on disk that is to replace a file, and is not seen yet.
+#[derive(Debug)]
+#[must_use]
+pub struct Staged {
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+/// Begins a [`write_durable`]. What has to be durable before the file is replaced is synced best between the two steps: a journaling file system has
+/// committed it together with the content, and each commit is a wait for the disk.
+pub fn stage(path: &Path, content: &[u8], mode: u32) -> io::Result<Staged> {
+    Ok(Staged { temporary: write_temporary(path, content, mode, true)?, path: path.to_owned() })
+}
+
+impl Staged {
+    /// Replaces the file, durably.
+    pub fn put(self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.path)?;
+        sync_parent(&self.path)
+    }
 }
 
 /// As [`write_durable`], but atomic only: for files that need not survive a power cut (under the run directory).
@@ -28,10 +58,12 @@ pub fn remove_durable(path: &Path) -> io::Result<()> {
 
 /// Makes entries of the directory that holds `path` durable.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+/// Makes the entries of a directory durable.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 /// Makes a directory and those that lead to it, and all their names durable, whoever made them: what is written into it durably is only as
@@ -39,23 +71,27 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 /// ancestor on the same file system: for directories that hold nothing durable yet. Those that are missing get `mode`.
 pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(directory)?;
+    sync_names(directory)
+}
+
+/// Makes the names durable that lead to a directory on its file system.
+fn sync_names(directory: &Path) -> io::Result<()> {
     let device = fs::metadata(directory)?.dev();
     for parent in directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
         if fs::metadata(parent)?.dev() != device {
             break;
         }
-        File::open(parent)?.sync_all()?;
+        sync_directory(parent)?;
     }
     Ok(())
 }
 
-fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let temporary = write_temporary(path, content, mode, true)?;
-    fs::rename(temporary, path)
+fn no_name() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "path has no file name")
 }
 
-fn write_temporary(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Result<std::path::PathBuf> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "path has no file name"))?;
+fn write_temporary(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(no_name)?;
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(name);
     temporary_name.push(".tmp");
@@ -109,6 +145,30 @@ mod tests {
         }
         fs::write(root.path().join("file"), "x").unwrap();
         make_directories(&root.path().join("file/below"), 0o750).unwrap_err();
+    }
+
+    #[test]
+    fn file_is_written_with_its_directories() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b/record.json");
+        for content in ["one", "two"] {
+            write_durable_with_directories(&path, content.as_bytes(), 0o600, 0o750).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(fs::metadata(root.path().join("a")).unwrap().permissions().mode() & 0o777, 0o750);
+        assert_eq!(fs::read_dir(root.path().join("a/b")).unwrap().count(), 1, "no temporary file is left");
+        write_durable_with_directories(Path::new("/"), b"x", 0o600, 0o750).unwrap_err();
+    }
+
+    #[test]
+    fn staged_content_is_not_seen_before_put() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("record.json");
+        write_durable(&path, b"one", 0o600).unwrap();
+        let staged = stage(&path, b"two", 0o600).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        staged.put().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
     }
 
     #[test]

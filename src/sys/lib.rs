@@ -3,6 +3,7 @@
 pub mod atomic_file;
 pub mod beneath;
 pub mod boot;
+pub mod cgroup_moves;
 pub mod descriptor_passing;
 pub mod disk_usage;
 pub mod file_lease;

@@ -117,6 +117,12 @@ pub fn inherited_descriptor(number: i32) -> nix::Result<std::os::fd::OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Closes every descriptor above standard error: those that a parent left open. To be called first of all, when this process has opened none itself.
+pub fn close_others() {
+    // SAFETY: no pointers, and nothing in this process owns a descriptor yet. Kernels before 5.9 cannot do it.
+    let _old_kernel = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
+}
+
 /// Makes every descriptor above standard error close when a program is executed.
 pub fn close_others_on_exec() {
     // SAFETY: no pointers. On kernels before 5.11 it fails, and descriptors are close-on-exec by their making.

@@ -11,7 +11,9 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 use nix::unistd::execveat;
 use std::convert::Infallible;
 use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 /// Result, if the caller still runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,14 +36,33 @@ pub fn run_from_read_only_mount() -> Protection {
     }
 }
 
+/// A program on a read-only mount of its own: started through it, it needs not execute itself again.
+#[derive(Debug)]
+pub struct ReadOnlyBinary {
+    tree: OwnedFd,
+}
+
+impl ReadOnlyBinary {
+    /// Clones the mount of `binary`, as the file is now.
+    pub fn open(binary: &Path) -> nix::Result<Self> {
+        let tree = mount_tree::clone_mount(AT_FDCWD, binary, mount_tree::Submounts::Leave)?;
+        mount_tree::set_read_only(&tree)?;
+        Ok(Self { tree })
+    }
+
+    /// The path by which children of this process execute it while `self` lives.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.tree.as_raw_fd()).into()
+    }
+}
+
 fn is_read_only() -> nix::Result<bool> {
     let binary = open(OWN_BINARY, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     Ok(fstatvfs(&binary)?.flags().contains(FsFlags::ST_RDONLY))
 }
 
 fn execute_read_only() -> nix::Result<Infallible> {
-    let tree = mount_tree::clone_mount(AT_FDCWD, OWN_BINARY, mount_tree::Submounts::Leave)?;
-    mount_tree::set_read_only(&tree)?;
+    let ReadOnlyBinary { tree } = ReadOnlyBinary::open(Path::new(OWN_BINARY))?;
     let words = |words: Vec<std::ffi::OsString>| -> nix::Result<Vec<CString>> {
         words.into_iter().map(|word| CString::new(word.into_vec()).map_err(|_| Errno::EINVAL)).collect()
     };

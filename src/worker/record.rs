@@ -120,15 +120,16 @@ impl PodRecord {
     /// Writes it durably, making the pod's directory where needed.
     pub fn write(&self, paths: &Paths) -> Result<(), RecordError> {
         let path = paths.pod_record(&self.desired.uid);
-        self.write_to(&path, &paths.pod(&self.desired.uid)).map_err(|source| RecordError::Write { path, source })
+        self.write_to(&path).map_err(|source| RecordError::Write { path, source })
     }
 
-    fn write_to(&self, path: &Path, directory: &Path) -> io::Result<()> {
+    fn write_to(&self, path: &Path) -> io::Result<()> {
+        let bytes = serde_json::to_vec(self)?;
         // A record that is there was written after the names that lead to it were durable.
-        if !path.try_exists()? {
-            atomic_file::make_directories(directory, 0o755)?;
+        match path.try_exists()? {
+            true => atomic_file::write_durable(path, &bytes, 0o600),
+            false => atomic_file::write_durable_with_directories(path, &bytes, 0o600, 0o755),
         }
-        atomic_file::write_durable(path, &serde_json::to_vec(self)?, 0o600)
     }
 
     fn read(path: &Path) -> Result<Option<Self>, RecordError> {

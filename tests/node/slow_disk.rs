@@ -89,3 +89,34 @@ fn a_program_is_executed_after_its_container_is_recorded_however_long_that_takes
     assert!(record.is_some() && program.is_some() && record < program, "{log}");
     assert!(synced >= 2, "an end and an intent, each with its directory: {log}");
 }
+
+#[test]
+fn names_that_lead_to_records_outlive_a_power_cut() {
+    let host = TestHost::start();
+    let pod = |image: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - {{name: main, image: '{image}', command: [sleep, '1000000']}}\n"
+        )
+    };
+    host.write_manifest("web.yaml", &pod("localhost/busybox:1"));
+    host.wait_running("web");
+    let strace = Strace::attach(host.daemon_pid(), &["-e", "trace=fsync,/^rename"], host.path("strace.log"));
+    host.write_manifest("other.yaml", &pod("localhost/busybox:1").replace("name: web", "name: other"));
+    let uid = host.wait_running("other").uid();
+    let log = strace.log();
+    let position = |what: &str| {
+        log.lines()
+            .position(|line| line.contains(what) && !line.contains("resumed"))
+            .unwrap_or_else(|| panic!("no {what} in {log}"))
+    };
+    let synced = |below: &str| position(&format!("<{}>", host.path(below).display()));
+    let replaced = position("/.last-good.json.tmp\", ");
+    assert!(synced("state/sources/manifests/revisions") < replaced, "the name of what is replaced comes first: {log}");
+    assert!(replaced < synced("state/sources/manifests"), "{log}");
+    let recorded = position("/.pod.json.tmp\", ");
+    for directory in ["state", "state/pods"] {
+        assert!(synced(directory) < recorded, "a record that is there has durable names: {log}");
+    }
+    // It leads to `containers`, too.
+    synced(&format!("state/pods/{uid}"));
+}

@@ -2,10 +2,11 @@
 
 use super::CgroupError;
 use podstead_sys::mounts::{MountEntry, mounts};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Version of the interface that has the controllers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CgroupVersion {
     /// One hierarchy per controller; a v2 hierarchy without controllers may be mounted beside them (hybrid).
     V1,
@@ -14,7 +15,7 @@ pub enum CgroupVersion {
 }
 
 /// A mounted v1 hierarchy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
     /// Its controllers; `name=systemd` for one that only groups.
     pub(super) controllers: Vec<String>,
@@ -23,7 +24,7 @@ pub(super) struct Hierarchy {
 }
 
 /// All mounted hierarchies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hierarchies {
     version: CgroupVersion,
     v1: Vec<Hierarchy>,

@@ -41,6 +41,11 @@ impl Cgroups {
         self.hierarchies.version()
     }
 
+    /// The hierarchies that it is in.
+    pub fn hierarchies(&self) -> &Hierarchies {
+        &self.hierarchies
+    }
+
     /// The group of a pod.
     pub fn pod(&self, qos: QosClass, uid: &PodUid) -> PathBuf {
         self.tier(qos).join(format!("pod{uid}"))

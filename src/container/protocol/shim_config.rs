@@ -1,6 +1,7 @@
 //! Configuration of a shim, read once at its start: a file in the pod's run directory.
 
 use crate::SandboxSpec;
+use crate::cgroup::{CgroupError, Cgroups, Hierarchies};
 use jiff::Timestamp;
 use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct ShimConfig {
     pub cgroup: PathBuf,
     /// Name of the top of the cgroup tree that it is in.
     pub cgroup_slice: String,
+    /// The hierarchies of cgroups in which the daemon made the pod's. `None` from a daemon that did not write them.
+    #[serde(default)]
+    pub hierarchies: Option<Hierarchies>,
     /// Limits for the rotation of log files.
     #[serde(default)]
     pub log_limits: LogLimits,
@@ -50,6 +54,16 @@ impl ShimConfig {
     /// The layout that the roots make.
     pub fn paths(&self) -> Paths {
         Paths { state: self.state.clone(), run: self.run.clone(), logs: self.logs.clone() }
+    }
+
+    /// The hierarchies of cgroups. They are looked for only if the daemon did not write them: a host may have thousands of mounts to look through.
+    pub fn hierarchies(&self) -> Result<Hierarchies, CgroupError> {
+        self.hierarchies.clone().map_or_else(Hierarchies::detect, Ok)
+    }
+
+    /// The tree of cgroups that the pod's are in.
+    pub fn cgroups(&self) -> Result<Cgroups, CgroupError> {
+        Ok(Cgroups::new(self.hierarchies()?, &self.cgroup_slice))
     }
 }
 

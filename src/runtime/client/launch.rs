@@ -8,9 +8,10 @@ use podstead_container::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello,
 use podstead_container::record::{Durability, SandboxRecord};
 use podstead_container::{PodLifecycleEvent, PodLifecycleEventKind, SandboxSpec, SandboxState, SandboxStatus};
 use podstead_pod::{PodFullName, PodUid};
-use podstead_sys::atomic_file;
 use podstead_sys::atomic_file::write_atomic;
+use podstead_sys::cgroup_moves;
 use podstead_sys::namespaces::Namespace;
+use podstead_sys::self_exec::ReadOnlyBinary;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
         blocking("record sandbox", move || {
             let path = inner.paths().sandbox_record(&status.spec.uid);
             let record = SandboxRecord::new(status, inner.boot_id.clone(), cgroup);
+            // With it, the name of the directory beside it: records that the shim writes durably in that are only as durable as its name.
             record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
         })
     };
@@ -68,6 +70,11 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
     if std::fs::symlink_metadata(paths.pod_run(&uid)).is_ok() {
         teardown::sweep(inner, &uid)?;
     }
+    let cgroup =
+        inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("create the pod's cgroup", &error))?;
+    inner.cgroups.create_shim(&uid).map_err(|error| failed("create the shim's cgroup", &error))?;
+    // The shim moves into its cgroup first of all. Not earlier than here: making a cgroup would wait for it.
+    cgroup_moves::prepare_in_background();
     for (directory, mode) in [(paths.container_records(&uid), 0o750), (paths.pod_run(&uid), 0o700)] {
         DirBuilder::new()
             .recursive(true)
@@ -75,12 +82,6 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
             .create(&directory)
             .map_err(|error| failed(&format!("create {}", directory.display()), &error))?;
     }
-    // Records that the shim writes durably in it are only as durable as its name.
-    let records = paths.container_records(&uid);
-    atomic_file::sync_parent(&records).map_err(|error| failed(&format!("sync {}", records.display()), &error))?;
-    let cgroup =
-        inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("create the pod's cgroup", &error))?;
-    inner.cgroups.create_shim(&uid).map_err(|error| failed("create the shim's cgroup", &error))?;
     let config = ShimConfig {
         state: paths.state.clone(),
         run: paths.run.clone(),
@@ -89,6 +90,7 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
         created_at,
         cgroup: cgroup.clone(),
         cgroup_slice: inner.options.cgroup_slice.clone(),
+        hierarchies: Some(inner.cgroups.hierarchies().clone()),
         log_limits: inner.options.log_limits,
         helper_timeout_secs: HELPER_TIMEOUT_SECS,
     };
@@ -101,13 +103,17 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
 /// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
 async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(), RuntimeError> {
     let operation = "start the shim";
-    let child = Command::new(binary)
+    // Where the kernel cannot make it, the shim tries it itself and executes itself a second time.
+    let read_only = ReadOnlyBinary::open(binary);
+    let program = read_only.as_ref().map_or_else(|_| binary.to_owned(), ReadOnlyBinary::path);
+    // No working directory is set: for that, the standard library would have to copy this process to start another. The shim goes to `/` itself.
+    let child = Command::new(program)
+        .arg0(binary)
         .arg("pod")
         .arg(config)
         // Shown in lists of processes and cgroups.
         .arg(pod.to_string())
         .env_clear()
-        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -34,8 +34,8 @@ use podstead_container::{
 use podstead_pod::resources::QosClass;
 use podstead_pod::{ContainerId, PodUid};
 use podstead_settings::IdRange;
-use podstead_sys::boot;
 use podstead_sys::layout::Paths;
+use podstead_sys::{boot, cgroup_moves};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -187,6 +187,8 @@ impl Runtime for ShimRuntime {
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus, StartError> {
         let connection =
             self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
+        // The helper moves the container's first process in some milliseconds.
+        cgroup_moves::prepare_in_background();
         match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {
             Ok(Answer::Container(status)) => {
                 link_logs(&self.inner, &spec.pod, vec![(*status).clone()]).await;

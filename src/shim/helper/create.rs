@@ -14,7 +14,6 @@ use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::syscall::syscall::SyscallType;
 use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount};
-use podstead_container::cgroup::Hierarchies;
 use podstead_container::kernel::{self, KernelFacts};
 use podstead_container::oci::dev::dev_volume;
 use podstead_container::oci::{SandboxView, oci_spec, parse_profile};
@@ -202,6 +201,7 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Res
         }
         SeccompProfile::RuntimeDefault | SeccompProfile::Unconfined => None,
     };
+    let hierarchies = config.hierarchies().attempt("detect cgroups")?;
     Ok(SandboxView {
         namespaces,
         net: pin(Namespace::Net, !namespaces.host_network),
@@ -213,10 +213,8 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Res
         dev_shm: Some(if namespaces.host_ipc { HOSTS_SHARED_MEMORY.into() } else { paths.shared_memory(uid) }),
         binds: Vec::new(),
         rootfs: stage.rootfs.clone(),
-        facts: KernelFacts::probe().attempt("probe kernel features")?,
-        huge_page_sizes: Hierarchies::detect()
-            .and_then(|hierarchies| hierarchies.huge_page_sizes_below(&config.cgroup))
-            .attempt("list huge page sizes")?,
+        facts: KernelFacts::probe(&hierarchies).attempt("probe kernel features")?,
+        huge_page_sizes: hierarchies.huge_page_sizes_below(&config.cgroup).attempt("list huge page sizes")?,
         host_devices: match spec.security.privileged {
             true => kernel::host_devices().attempt("list devices")?,
             false => Vec::new(),

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A start reads the first file alone. It is replaced atomically, so that a crash leaves the state before or the state after; the file
-//! that it replaces is linked into `revisions` before, so that history costs no writing. A file is a line of JSON with version and hash,
+//! that it replaces is linked into `revisions` before, so that history costs no writing. An accept waits for the disk twice: for the new file, with
+//! which the link is committed, and for its name. A file is a line of JSON with version and hash,
 //! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
 //! sealed in it with this host's key; directory and files are root's alone.
 
@@ -38,6 +39,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "last-good.json";
+
+/// Root's alone.
+const FILE_MODE: u32 = 0o600;
 
 /// The directory of earlier revisions.
 const REVISIONS: &str = "revisions";
@@ -225,7 +229,7 @@ impl LastGood {
 
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         make_directory(&self.directory)?;
-        atomic_file::write_durable(&self.path(), bytes, 0o600)
+        atomic_file::write_durable(&self.path(), bytes, FILE_MODE)
     }
 
     /// Renames a record that cannot be used to `last-good.json.corrupt-<n>`; returns the new path.

@@ -1,6 +1,6 @@
 //! Replacing the set in force while keeping earlier ones.
 
-use super::{LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
+use super::{FILE_MODE, LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
 use podstead_sys::atomic_file;
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,8 +62,8 @@ impl LastGood {
     pub(super) fn take_step(&self, step: Step, bytes: &[u8]) -> io::Result<()> {
         match step {
             Step::Archive(number) => self.archive(number),
-            Step::Replace => self.replace(bytes),
-            Step::Prune(number) => atomic_file::remove_durable(&self.revision_path(number)),
+            Step::Replace => self.replace_archived(bytes),
+            Step::Prune(number) => self.prune(number),
         }
     }
 
@@ -91,18 +91,38 @@ impl LastGood {
         Ok(found)
     }
 
+    /// Puts the new state in force when the names of the earlier revisions are durable.
+    fn replace_archived(&self, bytes: &[u8]) -> io::Result<()> {
+        make_directory(&self.directory)?;
+        let staged = atomic_file::stage(&self.path(), bytes, FILE_MODE)?;
+        match atomic_file::sync_directory(&self.directory.join(REVISIONS)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        staged.put()
+    }
+
+    /// Not durably: a revision that a power cut brings back is removed by the next step of this kind.
+    fn prune(&self, number: u64) -> io::Result<()> {
+        match fs::remove_file(self.revision_path(number)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Durable with the next [`Step::Replace`].
     fn archive(&self, number: u64) -> io::Result<()> {
         let target = self.revision_path(number);
         make_directory(&self.directory.join(REVISIONS))?;
         match fs::hard_link(self.path(), &target) {
-            Ok(()) => atomic_file::sync_parent(&target),
+            Ok(()) => Ok(()),
             // A crash came after it the last time; a set of this number is always the same one.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             // The file in force was removed by somebody; there is nothing to keep.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // No file system that a state directory should lie on is without links; but it works.
             Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => {
-                atomic_file::write_durable(&target, &fs::read(self.path())?, 0o600)
+                atomic_file::write_durable(&target, &fs::read(self.path())?, FILE_MODE)
             }
             Err(error) => Err(error),
         }
