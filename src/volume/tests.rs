@@ -2,6 +2,7 @@
 
 use super::*;
 use podstead_container::Propagation;
+use podstead_container::cgroup::Hierarchies;
 use podstead_container::kernel::KernelFacts;
 use podstead_pod::{Origin, Pod, PodFullName, Position, Revision, SourceId};
 use podstead_sys::layout::Paths;
@@ -150,7 +151,7 @@ fn memory_is_limited_by_the_volume_and_by_the_pod_and_can_be_resized() {
         let swap =
             |place: &Path| mounts().unwrap().into_iter().rfind(|mount| mount.point == place).unwrap().options.contains("noswap");
         let place = store.empty_dir(&unlimited, "v");
-        assert_eq!(swap(&place), KernelFacts::probe().unwrap().release >= (6, 4));
+        assert_eq!(swap(&place), KernelFacts::probe(&Hierarchies::detect().unwrap()).unwrap().release >= (6, 4));
         // A volume of a version that did not ask for it is resized too.
         rustix::mount::unmount(&place, rustix::mount::UnmountFlags::empty()).unwrap();
         mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=1m").unwrap();
