@@ -303,3 +303,36 @@ fn plan_shows_the_end_of_a_rollout() {
     assert!(names(&first).iter().all(|name| rollout.contains(&format!("- remove pod default/{name}"))), "{rollout}");
     assert_eq!(uids(&wait_ready(&host, 2, "one")), uids(&first), "nothing was changed");
 }
+
+#[test]
+fn operator_starts_cron_job_and_follows_deployment() {
+    let host = TestHost::start();
+    host.write_manifest("tick.yaml", &CRON_JOB.replace("'* * * * *'", "'0 0 1 1 *'"));
+    host.write_manifest("web.yaml", &deployment(2, "one", ""));
+    let job = eventually("the run", || {
+        let output = host.cli(&["job", "run", "tick"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() { Ok(text) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    });
+    let job = job.trim().strip_prefix("job.batch/").and_then(|job| job.strip_suffix(" created")).unwrap().to_owned();
+    eventually("the Job to complete", || {
+        let jobs = host.cli_ok(&["get", "jobs"]);
+        let is_complete = jobs.lines().any(|line| line.starts_with(&job) && line.contains("Complete"));
+        if is_complete { Ok(()) } else { Err(jobs) }
+    });
+    assert_eq!(host.cli_ok(&["logs", &format!("job/{job}")]), "tick\n");
+    assert!(!host.cli(&["job", "run", "none"]).status.success());
+    let deployments = eventually("the Deployment", || {
+        let deployments = host.cli_ok(&["get", "deploy"]);
+        if deployments.contains("2/2") { Ok(deployments) } else { Err(deployments) }
+    });
+    assert!(deployments.starts_with("NAME"), "{deployments}");
+    assert!(host.cli_ok(&["rollout", "status", "deploy/web"]).contains("successfully rolled out"));
+    assert_eq!(host.cli_ok(&["logs", "deploy/web"]), "one\n");
+    let described = host.cli_ok(&["describe", "deploy/web"]);
+    assert!(described.contains("ScalingReplicaSet") && described.contains("2 desired"), "{described}");
+    let all = host.cli_ok(&["get", "all"]);
+    for kind in ["deployment.apps/web", "replicaset.apps/web-", "cronjob.batch/tick", "job.batch/tick-", "pod/web-"] {
+        assert!(all.contains(kind), "{all}");
+    }
+}

@@ -132,6 +132,50 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("host", "RestartNeeded", "Warning", "changed configuration fields take effect when the daemon is restarted"),
 ];
 
+/// Events of workloads: kinds, reason, type and meaning.
+const WORKLOAD_EVENTS: &[(&str, &str, &str, &str)] = &[
+    ("job", "BackoffLimitExceeded", "Warning", "the Job failed: more attempts failed than `backoffLimit` allows"),
+    (
+        "deployment, replicaset, statefulset",
+        "ClaimInUse",
+        "Warning",
+        "one pod only can mount the claim; the others are not created",
+    ),
+    ("cronjob", "ClockNotCredible", "Warning", "the clock shows a time before podstead was built; nothing starts"),
+    ("cronjob", "ClockWentBack", "Warning", "the clock was set back; the schedule goes on from the new time"),
+    ("job", "Completed", "Normal", "the Job is complete"),
+    ("job", "DeadlineExceeded", "Warning", "the Job failed: it was active for longer than `activeDeadlineSeconds`"),
+    ("all, cronjob", "FailedCreate", "Warning", "a pod is invalid, or a source has a Job of the name of a run"),
+    ("job", "FailedIndexes", "Warning", "the Job failed: all indexes are done and some failed"),
+    ("all but job", "FailedScheduling", "Warning", "node selector or affinity do not match this host"),
+    (
+        "deployment, replicaset, statefulset",
+        "HostPortTaken",
+        "Warning",
+        "one pod only can use the host port; the others are not created",
+    ),
+    ("cronjob", "JobAlreadyActive", "Normal", "the policy is Forbid and a Job is active"),
+    ("job", "MaxFailedIndexesExceeded", "Warning", "the Job failed: more indexes failed than `maxFailedIndexes` allows"),
+    ("job", "MemoryLost", "Warning", "the Job failed: what it did before is not known any more, so it does not run again"),
+    ("cronjob", "MissSchedule", "Warning", "a run was missed: it is later than `startingDeadlineSeconds` allows"),
+    ("job", "PodFailurePolicy", "Warning", "the Job failed by a rule of its `podFailurePolicy`"),
+    ("job", "Resumed", "Normal", "`suspend` was removed"),
+    ("cronjob", "SawCompletedJob", "Normal", "a Job of it ended"),
+    ("deployment", "ScalingReplicaSet", "Normal", "a revision has another number of pods"),
+    ("all but deployment and job", "SuccessfulCreate", "Normal", "a pod, or a Job of a CronJob, was created"),
+    ("all but deployment and job", "SuccessfulDelete", "Normal", "a pod, or a Job of a CronJob, was removed"),
+    ("job", "Suspended", "Normal", "`suspend` was set; the pods are stopped"),
+    ("cronjob", "TooManyMissedTimes", "Warning", "over 100 runs were missed; the latest one counts"),
+    ("cronjob", "UnknownTimeZone", "Warning", "the zone is not in the time zone database of this host"),
+    ("cronjob", "UnparseableSchedule", "Warning", "this version cannot read the schedule"),
+    (
+        "deployment, statefulset, daemonset",
+        "WaitingForImages",
+        "Warning",
+        "pods are replaced when the images of the new ones are present",
+    ),
+];
+
 /// By what a file that records events can be told from others.
 const RECORDING: &[&str] =
     &["EventType::Normal", "EventType::Warning", "tell_once(", "told.good(", "told.trouble(", "tell_standing(", "self.warn("];
@@ -205,7 +249,7 @@ fn reasons_of_statuses() -> Vec<(String, String, String)> {
 fn page() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("\n## Events\n\n| object | reason | type | meaning |\n|---|---|---|---|\n");
-    for (about, reason, kind, when) in EVENTS {
+    for (about, reason, kind, when) in EVENTS.iter().chain(WORKLOAD_EVENTS) {
         page.push_str(&format!("| {about} | `{reason}` | {kind} | {} |\n", cell(when)));
     }
     page.push_str("\n## Pod status\n\n| field | reason | meaning |\n|---|---|---|\n");
@@ -221,6 +265,25 @@ fn page() -> String {
         page.push_str(&format!("| {place} | `{reason}` | {} |\n", cell(meaning.trim().trim_end_matches('.'))));
     }
     page
+}
+
+/// Reasons that are written where an event of a workload is made, and those of enums that are events.
+fn reasons_of_workloads() -> BTreeSet<String> {
+    let mut reasons = BTreeSet::new();
+    for source in sources() {
+        let made = ["WorkloadEvent::normal(", "WorkloadEvent::warning("].into_iter().flat_map(|maker| source.split(maker).skip(1));
+        let written = made.filter_map(|after| after.trim_start().strip_prefix('"')?.split('"').next());
+        reasons.extend(written.map(str::to_owned));
+    }
+    for (file, function) in
+        [("cron/event.rs", "fn reason(&self)"), ("job/verdict.rs", "impl FailureReason"), ("failure.rs", "pub fn failure(")]
+    {
+        let text = std::fs::read_to_string(root().join("src/workload").join(file)).unwrap();
+        let (_, after) = text.split_once(function).unwrap_or_else(|| panic!("{file} has no {function}"));
+        let body = after.split("\n    }\n").next().unwrap();
+        reasons.extend(words(body).map(str::to_owned));
+    }
+    reasons
 }
 
 #[test]
@@ -239,7 +302,12 @@ fn every_event_that_is_recorded_is_in_the_table_and_no_other() {
         });
         recorded.extend(constants.map(|(_, value, _)| value.clone()));
     }
-    let known: BTreeSet<String> = EVENTS.iter().map(|(_, reason, _, _)| (*reason).to_owned()).collect();
-    assert_eq!(known.len(), EVENTS.len(), "a reason is in the table twice");
+    recorded.extend(reasons_of_workloads());
+    let reasons = |table: &[(&str, &str, &str, &str)]| -> BTreeSet<String> {
+        let reasons: BTreeSet<String> = table.iter().map(|(_, reason, _, _)| (*reason).to_owned()).collect();
+        assert_eq!(reasons.len(), table.len(), "a reason is in a table twice");
+        reasons
+    };
+    let known: BTreeSet<String> = reasons(EVENTS).union(&reasons(WORKLOAD_EVENTS)).cloned().collect();
     assert_eq!(recorded, known, "left: words in files that record events; right: the table");
 }
