@@ -237,3 +237,122 @@ fn conditions(status: &PodStatus) -> Vec<PodCondition> {
     }
     conditions
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+    use podstead_pod::{Origin, PodFullName, Position, Revision, SourceId};
+    use serde_json::json;
+
+    #[derive(Debug, Default)]
+    struct Next(Mutex<Vec<String>>);
+
+    impl PodStatusSink for Next {
+        fn publish(&self, desired: &Arc<DesiredPod>, _: PodStatus) {
+            self.0.lock().unwrap().push(format!("publish {}", desired.uid));
+        }
+
+        fn withdraw(&self, uid: &PodUid) {
+            self.0.lock().unwrap().push(format!("withdraw {uid}"));
+        }
+    }
+
+    fn desired(uid: &str, owner: Option<&str>) -> Arc<DesiredPod> {
+        let metadata = ObjectMeta {
+            annotations: owner.map(|owner| [(WORKLOAD_ANNOTATION.to_owned(), owner.to_owned())].into()),
+            owner_references: owner.map(|_| vec![OwnerReference::default()]),
+            ..ObjectMeta::default()
+        };
+        Arc::new(DesiredPod {
+            uid: PodUid::new(uid),
+            full_name: PodFullName { name: format!("{uid}-0"), namespace: "shop".into() },
+            source: SourceId::new("apps"),
+            revision: Revision("1".into()),
+            origin: Origin { file: "a.yaml".into(), position: Position { line: 1, column: 1 } },
+            pod: Arc::new(Pod { metadata, ..Pod::default() }),
+        })
+    }
+
+    fn status(ready: bool, restarts: i32, last_reason: &str) -> PodStatus {
+        serde_json::from_value(json!({
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+            "containerStatuses": [{"name": "a", "image": "b", "imageID": "c", "ready": ready, "restartCount": restarts,
+                "lastState": {"terminated": {"exitCode": 255, "reason": last_reason}}}],
+        }))
+        .unwrap()
+    }
+
+    fn observations(known: &[&str]) -> (Observations, Arc<Next>) {
+        let next = Arc::new(Next::default());
+        let known = known.iter().map(|uid| PodUid::new(*uid));
+        (Observations::new(next.clone(), Clocks::system(), known), next)
+    }
+
+    fn seen(observations: &Observations) -> Option<(ObjectKey, ObservedPod)> {
+        observations.take().into_values().find_map(|sight| match sight {
+            Sight::Seen { owner, pod } => Some((owner, pod)),
+            Sight::Gone => None,
+        })
+    }
+
+    #[tokio::test]
+    async fn only_pods_of_workloads_are_kept_and_all_are_handed_on() {
+        let (observations, next) = observations(&[]);
+        observations.publish(&desired("plain", None), status(true, 0, ""));
+        assert!(observations.take().is_empty());
+        observations.publish(&desired("web", Some("Deployment/web")), status(true, 0, ""));
+        observations.changed().await;
+        let (owner, pod) = seen(&observations).unwrap();
+        assert_eq!((owner.kind.as_str(), owner.namespace.as_str(), owner.name.as_str()), ("Deployment", "shop", "web"));
+        assert!(pod.ready_since.is_some());
+        assert_eq!(next.0.lock().unwrap().len(), 2);
+    }
+
+    /// W98.
+    #[test]
+    fn same_status_is_no_news() {
+        let (observations, _) = observations(&[]);
+        let web = desired("web", Some("Deployment/web"));
+        observations.publish(&web, status(true, 0, ""));
+        let (_, first) = seen(&observations).unwrap();
+        observations.publish(&web, status(true, 0, ""));
+        assert!(observations.take().is_empty());
+        observations.publish(&web, status(false, 0, ""));
+        assert_eq!(seen(&observations).unwrap().1.ready_since, None);
+        observations.publish(&web, status(true, 0, ""));
+        assert!(seen(&observations).unwrap().1.ready_since >= first.ready_since);
+    }
+
+    #[test]
+    fn pod_that_nobody_published_can_go() {
+        let (observations, next) = observations(&["old"]);
+        observations.withdraw(&PodUid::new("old"));
+        assert_eq!(observations.take().into_values().collect::<Vec<_>>(), [Sight::Gone]);
+        observations.withdraw(&PodUid::new("other"));
+        assert!(observations.take().is_empty());
+        assert_eq!(next.0.lock().unwrap().len(), 2);
+    }
+
+    /// W53.
+    #[test]
+    fn restart_after_power_cut_does_not_count() {
+        let (observations, _) = observations(&[]);
+        let job = desired("job", Some("Job/dump"));
+        observations.publish(&job, status(false, 2, "ContainerStatusUnknown"));
+        assert_eq!(seen(&observations).unwrap().1.restarts, 1);
+        observations.publish(&job, status(false, 2, "Error"));
+        assert_eq!(seen(&observations).unwrap().1.restarts, 2);
+    }
+
+    #[test]
+    fn time_from_a_wrong_clock_is_not_believed() {
+        let wall: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let now = Moment::after_boot(Duration::from_secs(100));
+        let at = |text: &str| moment_of(Some(text.parse().unwrap()), now, wall);
+        assert_eq!(at("2025-12-31T23:59:50Z"), Moment::after_boot(Duration::from_secs(90)));
+        assert_eq!(at("1970-01-01T00:00:00Z"), Moment::default());
+        assert_eq!(at("2030-01-01T00:00:00Z"), now);
+    }
+}

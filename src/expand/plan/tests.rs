@@ -4,6 +4,7 @@ use super::*;
 use jiff::Timestamp;
 use podstead_pod::{NodeName, Origin, Position, Revision};
 use podstead_store::SetWorkload;
+use podstead_workload::cron;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::time::Duration;
