@@ -20,6 +20,21 @@ pub struct Memory {
     pub source: SourceId,
     /// The memory of its kind.
     pub kind: KindMemory,
+    /// Restarts of a Job's containers that followed power cuts, by pod and container.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost_restarts: LostRestarts,
+}
+
+/// Restarts that followed power cuts, by pod and container.
+pub(crate) type LostRestarts = BTreeMap<String, LostRestart>;
+
+/// Restarts of one container that do not count (W53).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRestart {
+    /// The number of restarts of the container at the last of them, so that it is counted once.
+    pub at: u32,
+    /// Their number.
+    pub number: u32,
 }
 
 /// Memory of a workload, by kind.

@@ -219,6 +219,7 @@ mod tests {
     use podstead_pod::SourceId;
     use podstead_workload::job::memory::JobMemory;
     use podstead_workload::moment::Moment;
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     fn key(name: &str) -> ObjectKey {
@@ -232,7 +233,11 @@ mod tests {
         let run = serde_json::json!({"template": {}, "fixed": {"completion_mode": null, "pod_failure_policy": null,
             "success_policy": null, "backoff_limit_per_index": null, "annotation": null}});
         let job: JobMemory = serde_json::from_value(serde_json::json!({"run": run, "stage": "Clearing"})).unwrap();
-        Memory { source: SourceId::new("apps"), kind: KindMemory::Job { identity: identity.unwrap(), job: Box::new(job) } }
+        Memory {
+            source: SourceId::new("apps"),
+            kind: KindMemory::Job { identity: identity.unwrap(), job: Box::new(job) },
+            lost_restarts: BTreeMap::new(),
+        }
     }
 
     fn paths(root: &Path) -> Paths {

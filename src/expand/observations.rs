@@ -22,6 +22,8 @@ use tokio::time::Instant;
 /// which is no object of its own here.
 pub const WORKLOAD_ANNOTATION: &str = "podstead.dev/workload";
 
+/// The reason of a container whose end nobody saw.
+const UNKNOWN: &str = "ContainerStatusUnknown";
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
@@ -66,6 +68,15 @@ impl Clocks {
     }
 }
 
+/// A container that ran when the host lost power, and was restarted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostContainer {
+    /// Its name.
+    pub container: String,
+    /// Its number of restarts, this one included.
+    pub restarts: u32,
+}
+
 /// A pod of a workload, observed or gone.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
@@ -73,8 +84,10 @@ pub enum Sight {
     Seen {
         /// The workload.
         owner: ObjectKey,
-        /// The pod.
+        /// The pod, with all restarts of its containers.
         pod: ObservedPod,
+        /// Containers whose last restart followed a power cut.
+        lost: Vec<LostContainer>,
     },
     /// Nothing of it is left.
     Gone,
@@ -92,7 +105,7 @@ pub struct Observations {
 #[derive(Debug, Default)]
 struct State {
     /// The newest of each pod, to compare the next one with.
-    last: BTreeMap<PodUid, ObservedPod>,
+    last: BTreeMap<PodUid, (ObservedPod, Vec<LostContainer>)>,
     /// Pods of records that no worker has published yet.
     unpublished: BTreeSet<PodUid>,
     /// Not taken yet.
@@ -127,11 +140,13 @@ impl PodStatusSink for Observations {
         if let Some(owner) = owner(&desired.pod, &desired.full_name.namespace) {
             let mut state = self.lock();
             let before = state.last.get(&desired.uid);
-            let pod = observed(&desired.pod, &desired.full_name.name, &status, before, self.clocks.moment(), Timestamp::now());
-            if before != Some(&pod) {
+            let (name, known) = (&desired.full_name.name, before.map(|(pod, _)| pod));
+            let pod = observed(&desired.pod, name, &status, known, self.clocks.moment(), Timestamp::now());
+            let lost = lost(&status);
+            if before.is_none_or(|before| (&before.0, &before.1) != (&pod, &lost)) {
                 state.unpublished.remove(&desired.uid);
-                state.last.insert(desired.uid.clone(), pod.clone());
-                state.pending.insert(desired.uid.clone(), Sight::Seen { owner, pod });
+                state.last.insert(desired.uid.clone(), (pod.clone(), lost.clone()));
+                state.pending.insert(desired.uid.clone(), Sight::Seen { owner, pod, lost });
                 self.changed.notify_one();
             }
         }
@@ -196,14 +211,22 @@ fn statuses(status: &PodStatus) -> impl Iterator<Item = (bool, &ContainerStatus)
     init.chain(status.container_statuses.iter().flatten().map(|container| (false, container)))
 }
 
-/// Restarts, of which the last does not count if it followed a power cut (W53).
 fn restarts(status: &PodStatus) -> u32 {
-    let of = |container: &ContainerStatus| {
+    statuses(status).map(|(_, container)| restarts_of(container)).fold(0, u32::saturating_add)
+}
+
+fn restarts_of(container: &ContainerStatus) -> u32 {
+    u32::try_from(container.restart_count).unwrap_or(0)
+}
+
+/// Containers whose last restart followed a power cut.
+fn lost(status: &PodStatus) -> Vec<LostContainer> {
+    let was_lost = |container: &ContainerStatus| {
         let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
-        let was_lost = last.is_some_and(|last| last.reason.as_deref() == Some("ContainerStatusUnknown"));
-        u32::try_from(container.restart_count).unwrap_or(0).saturating_sub(u32::from(was_lost))
+        last.is_some_and(|last| last.reason.as_deref() == Some(UNKNOWN)) && container.restart_count > 0
     };
-    statuses(status).map(|(_, container)| of(container)).fold(0, u32::saturating_add)
+    let lost = statuses(status).map(|(_, container)| container).filter(|container| was_lost(container));
+    lost.map(|container| LostContainer { container: container.name.clone(), restarts: restarts_of(container) }).collect()
 }
 
 fn ends(status: &PodStatus) -> Vec<ContainerEnd> {
@@ -231,7 +254,7 @@ fn conditions(status: &PodStatus) -> Vec<PodCondition> {
     let mut conditions: Vec<PodCondition> =
         others.map(|condition| PodCondition { kind: condition.type_.clone(), status: condition.status.clone() }).collect();
     // A host that lost power disrupted the pod, as a node that is gone does upstream (W53).
-    let was_lost = ends(status).iter().any(|end| end.reason == "ContainerStatusUnknown");
+    let was_lost = ends(status).iter().any(|end| end.reason == UNKNOWN);
     if was_lost && conditions.iter().all(|condition| condition.kind != DISRUPTION_TARGET) {
         conditions.push(PodCondition { kind: DISRUPTION_TARGET.to_owned(), status: "True".to_owned() });
     }
@@ -292,7 +315,7 @@ mod tests {
 
     fn seen(observations: &Observations) -> Option<(ObjectKey, ObservedPod)> {
         observations.take().into_values().find_map(|sight| match sight {
-            Sight::Seen { owner, pod } => Some((owner, pod)),
+            Sight::Seen { owner, pod, lost: _ } => Some((owner, pod)),
             Sight::Gone => None,
         })
     }
@@ -337,13 +360,17 @@ mod tests {
 
     /// W53.
     #[test]
-    fn restart_after_power_cut_does_not_count() {
+    fn restart_after_power_cut_is_told_apart() {
         let (observations, _) = observations(&[]);
         let job = desired("job", Some("Job/dump"));
+        let lost = |observations: &Observations| match observations.take().into_values().next() {
+            Some(Sight::Seen { lost, .. }) => lost,
+            other => panic!("{other:?}"),
+        };
         observations.publish(&job, status(false, 2, "ContainerStatusUnknown"));
-        assert_eq!(seen(&observations).unwrap().1.restarts, 1);
-        observations.publish(&job, status(false, 2, "Error"));
-        assert_eq!(seen(&observations).unwrap().1.restarts, 2);
+        assert_eq!(lost(&observations), [LostContainer { container: "a".into(), restarts: 2 }]);
+        observations.publish(&job, status(false, 3, "Error"));
+        assert_eq!(lost(&observations), []);
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Preview {
 
     fn see(&mut self, uid: PodUid, owner: ObjectKey, pod: ObservedPod) {
         self.pods.insert(uid.clone(), (owner.clone(), pod.clone()));
-        self.expander.observe(uid, Sight::Seen { owner, pod });
+        self.expander.observe(uid, Sight::Seen { owner, pod, lost: Vec::new() });
     }
 
     /// A pod that has been ready since the boot, so that no time has to pass before it counts as available.

@@ -173,7 +173,7 @@ impl ExpandTask {
         let not_found = || RunNowError::NotFound(key.name.clone());
         let (workload, memory) = self.expander.cron_job(&key).ok_or_else(not_found)?;
         let Workload::CronJob(object) = workload else { return Err(not_found()) };
-        let Some(Memory { source: _, kind: KindMemory::CronJob { identity, cron } }) = memory else { return Err(not_found()) };
+        let Some(Memory { kind: KindMemory::CronJob { identity, cron }, .. }) = memory else { return Err(not_found()) };
         let (cron, job) = cron::run_now(object, Some(cron), Timestamp::now(), &fresh_uid).map_err(RunNowError::Exists)?;
         let memory = KindMemory::CronJob { identity: identity.clone(), cron };
         self.expander.start_run(&key, memory);

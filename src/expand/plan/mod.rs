@@ -13,9 +13,9 @@ mod show;
 mod tests;
 mod unit;
 
-use crate::memory::{KindMemory, Memories, Memory};
+use crate::memory::{KindMemory, LostRestart, LostRestarts, Memories, Memory};
 use crate::memory_file::Change;
-use crate::observations::{Sight, WORKLOAD_ANNOTATION};
+use crate::observations::{LostContainer, Sight, WORKLOAD_ANNOTATION};
 use crate::shown::ShownWorkload;
 use evaluate::{Decision, Situation, evaluate};
 pub use interface::{Conflict, EventOf, Expansion, KnownPod, Now, Warm};
@@ -47,6 +47,7 @@ const ROUNDS: usize = 16;
 struct Existing {
     owner: ObjectKey,
     pod: ObservedPod,
+    lost: Vec<LostContainer>,
     /// A worker of this daemon published it.
     is_observed: bool,
 }
@@ -116,7 +117,7 @@ impl Expander {
             if !expander.unclaimed.contains_key(&owner) {
                 expander.lost.insert(owner.clone());
             }
-            expander.insert(uid, Existing { owner, pod, is_observed: false });
+            expander.insert(uid, Existing { owner, pod, lost: Vec::new(), is_observed: false });
         }
         expander
     }
@@ -161,9 +162,9 @@ impl Expander {
     /// Records what was observed of a pod.
     pub fn observe(&mut self, uid: PodUid, sight: Sight) {
         match sight {
-            Sight::Seen { owner, pod } => {
+            Sight::Seen { owner, pod, lost } => {
                 self.marked.insert(owner.clone());
-                self.insert(uid, Existing { owner, pod, is_observed: true });
+                self.insert(uid, Existing { owner, pod, lost, is_observed: true });
             }
             Sight::Gone => {
                 if let Some(gone) = self.existing.remove(&uid) {
@@ -354,6 +355,27 @@ impl Expander {
         pods
     }
 
+    /// Restarts of a Job's containers that followed power cuts: those that are remembered and those that were observed since.
+    fn lost_restarts(&self, key: &ObjectKey, known: Option<&Memory>) -> LostRestarts {
+        let mut lost = LostRestarts::new();
+        if key.kind != WorkloadKind::Job.as_str() {
+            return lost;
+        }
+        let existing = self.by_owner.get(key).into_iter().flatten().filter_map(|uid| self.existing.get(uid));
+        for Existing { pod, lost: containers, .. } in existing {
+            let prefix = format!("{}/", pod.name);
+            let of_pod = known.into_iter().flat_map(|memory| &memory.lost_restarts).filter(|(name, _)| name.starts_with(&prefix));
+            lost.extend(of_pod.map(|(name, restart)| (name.clone(), *restart)));
+            for LostContainer { container, restarts } in containers {
+                let restart = lost.entry(format!("{prefix}{container}")).or_default();
+                if *restarts > restart.at {
+                    *restart = LostRestart { at: *restarts, number: restart.number + 1 };
+                }
+            }
+        }
+        lost
+    }
+
     fn has_pods(&self, key: &ObjectKey) -> bool {
         self.by_owner.get(key).is_some_and(|pods| !pods.is_empty())
     }
@@ -370,8 +392,8 @@ impl Expander {
             Some(Unit::Withdrawn) => return self.finish(key, expansion),
             None => return,
         }
-        let Some(decision) = self.decide(key, now) else { return };
-        self.accept(key, decision, now, expansion);
+        let Some((decision, lost_restarts)) = self.decide(key, now) else { return };
+        self.accept(key, decision, lost_restarts, now, expansion);
     }
 
     /// Forgets a withdrawn workload once nothing of it is left (W18).
@@ -386,9 +408,16 @@ impl Expander {
         self.mark_parents(key);
     }
 
-    fn decide(&self, key: &ObjectKey, now: &Now<'_>) -> Option<Decision> {
+    fn decide(&self, key: &ObjectKey, now: &Now<'_>) -> Option<(Decision, LostRestarts)> {
         let live = self.units.get(key).and_then(Unit::live)?;
-        let pods = self.pods_of(key);
+        let mut pods = self.pods_of(key);
+        let lost_restarts = self.lost_restarts(key, live.memory.as_ref());
+        for (name, restart) in &lost_restarts {
+            let pod = name.split_once('/').and_then(|(pod, _)| pods.get_mut(pod));
+            if let Some(pod) = pod {
+                pod.restarts = pod.restarts.saturating_sub(restart.number);
+            }
+        }
         let (observed, sources_ready) = (self.are_observed(key), self.sources_ready());
         let own_rank = rank_of(key);
         let runs = self.runs_of(key);
@@ -417,15 +446,22 @@ impl Expander {
             zones: now.zones,
         };
         let memory = live.started_by_hand.as_ref().or(live.memory.as_ref().map(|memory| &memory.kind));
-        Some(evaluate(&live.wanted.workload, memory, &situation))
+        Some((evaluate(&live.wanted.workload, memory, &situation), lost_restarts))
     }
 
     /// Makes a decision the present one.
-    fn accept(&mut self, key: &ObjectKey, decision: Decision, now: &Now<'_>, expansion: &mut Expansion) {
+    fn accept(
+        &mut self,
+        key: &ObjectKey,
+        decision: Decision,
+        lost_restarts: LostRestarts,
+        now: &Now<'_>,
+        expansion: &mut Expansion,
+    ) {
         let Decision { memory, pods, claims, jobs, shown, events, warm, wake, wake_wall } = decision;
         let Some(Unit::Wanted(live)) = self.units.get_mut(key) else { return };
         let wanted = live.wanted.clone();
-        let memory = Memory { source: wanted.source.clone(), kind: memory };
+        let memory = Memory { source: wanted.source.clone(), kind: memory, lost_restarts };
         let uid = shown.first().and_then(|shown| shown.object["metadata"]["uid"].as_str()).unwrap_or_default().to_owned();
         let is_kept = live.memory.as_ref().is_some_and(|known| known.is_kept_as(&memory));
         let boot = memory.boot().filter(|boot| live.memory.as_ref().and_then(Memory::boot) != Some(*boot));

@@ -225,7 +225,7 @@ impl Bench {
 
     fn see(&mut self, uid: PodUid, owner: ObjectKey, pod: ObservedPod) {
         self.pods.insert(uid.clone(), (owner.clone(), pod.clone()));
-        self.expander.observe(uid, Sight::Seen { owner, pod });
+        self.expander.observe(uid, Sight::Seen { owner, pod, lost: Vec::new() });
     }
 
     /// Changes what is observed of all pods.
@@ -484,6 +484,35 @@ fn finished_job_does_not_run_again_after_restart() {
         bench.plan();
         assert_eq!(bench.names(), ["dump-0"], "its pod is kept for the log");
     }
+}
+
+/// W53, TJ8 with OnFailure: nine power cuts are no failure, and a container that fails nine times is.
+#[test]
+fn restarts_after_power_cuts_fail_no_job() {
+    let on_failure = || {
+        let Workload::Job(mut object) = job("dump") else { panic!() };
+        object.spec.as_mut().unwrap().template.spec.as_mut().unwrap().restart_policy = Some("OnFailure".into());
+        Workload::Job(object)
+    };
+    let run = |is_power_cut: bool| {
+        let mut bench = Bench::new(&["a"]);
+        bench.expander.apply(set("a", &[on_failure()]));
+        bench.plan();
+        for restarts in 1..=9 {
+            bench.restart(&["a"]);
+            bench.expander.apply(set("a", &[on_failure()]));
+            for (uid, (owner, mut pod)) in bench.pods.clone() {
+                (pod.phase, pod.restarts) = (Phase::Running, restarts);
+                let container = LostContainer { container: "main".into(), restarts };
+                let lost = is_power_cut.then_some(container).into_iter().collect();
+                bench.expander.observe(uid, Sight::Seen { owner, pod, lost });
+            }
+            bench.plan();
+        }
+        bench.events.contains(&"BackoffLimitExceeded".to_owned()) || bench.names().is_empty()
+    };
+    assert!(!run(true));
+    assert!(run(false));
 }
 
 /// W97.
