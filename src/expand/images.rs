@@ -65,9 +65,11 @@ impl Warming {
         }
     }
 
-    /// Forgets a pull that is done.
-    pub(crate) fn finish(&mut self, key: &ObjectKey) {
-        self.running.remove(key);
+    /// Ends the pull of a workload that needs no images any more, or has them.
+    pub(crate) fn stop(&mut self, key: &ObjectKey) {
+        if let Some((_, task)) = self.running.remove(key) {
+            task.abort();
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Preview {
         self.expander.apply(set);
         for _ in 0..MAX_STEPS {
             let expansion = self.plan();
-            if expansion.sets.is_empty() && expansion.warm.is_empty() {
+            if expansion.sets.is_empty() && expansion.warm.values().all(Option::is_none) {
                 break;
             }
             changed.extend(expansion.sets.iter().map(|set| set.source.clone()));
@@ -101,7 +101,7 @@ impl Preview {
     }
 
     fn follow(&mut self, expansion: Expansion) {
-        for warm in expansion.warm {
+        for warm in expansion.warm.into_values().flatten() {
             self.expander.images_arrived(&warm.key, warm.images.into_iter().map(|(image, _)| image));
         }
         self.sets.extend(expansion.sets.into_iter().map(|set| (set.source.clone(), set)));

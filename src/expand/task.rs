@@ -137,8 +137,7 @@ impl ExpandTask {
     fn warmed(&mut self, warmed: Warmed) {
         match warmed {
             Warmed::Present(key, images) => {
-                self.warming.finish(&key);
-                self.failed_pulls.remove(&key);
+                self.stop_warming(&key);
                 self.expander.images_arrived(&key, images);
             }
             Warmed::Failed(key, reason) => {
@@ -151,6 +150,11 @@ impl ExpandTask {
                 }
             }
         }
+    }
+
+    fn stop_warming(&mut self, key: &ObjectKey) {
+        self.warming.stop(key);
+        self.failed_pulls.remove(key);
     }
 
     fn answer(&mut self, request: Request) {
@@ -197,6 +201,7 @@ impl ExpandTask {
         }
         for key in withdrawn {
             self.uids.remove(&key);
+            self.stop_warming(&key);
             self.links.sink.withdraw_workload(&key);
         }
         for shown in shown {
@@ -207,7 +212,12 @@ impl ExpandTask {
         }
         events.iter().for_each(|event| self.record(event));
         self.report(conflicts);
-        warm.into_iter().for_each(|warm| self.warming.start(warm));
+        for (key, warm) in warm {
+            match warm {
+                Some(warm) => self.warming.start(warm),
+                None => self.stop_warming(&key),
+            }
+        }
         self.wake = wake;
         match self.timer.set(wake_wall) {
             Ok(None) => {}

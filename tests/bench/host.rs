@@ -21,6 +21,7 @@ mod peers;
 mod probes;
 #[path = "../node/support/mod.rs"]
 mod support;
+mod workloads;
 
 fn main() {
     // `cargo test --benches` calls it too, without --bench.
@@ -28,7 +29,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 7] = [
+    let parts: [(&str, fn()); 8] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -36,6 +37,7 @@ fn main() {
         ("probes", probes::many_pods_with_probes),
         ("git", git::push_to_running),
         ("network", network::of_pods),
+        ("workloads", workloads::replicas_of_one_deployment),
     ];
     // `make bench PARTS=idle` runs one of them.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();

@@ -11,6 +11,7 @@ use podstead_store::Set;
 use podstead_workload::cron;
 use podstead_workload::event::WorkloadEvent;
 use podstead_workload::moment::Moment;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,8 +104,8 @@ pub struct Expansion {
     pub events: Vec<EventOf>,
     /// All workloads that are not used because another source has one of their name.
     pub conflicts: Vec<Conflict>,
-    /// Images to pull.
-    pub warm: Vec<Warm>,
+    /// Images that workloads that were evaluated need; `None` for one that needs none.
+    pub warm: BTreeMap<ObjectKey, Option<Warm>>,
     /// The next look on the clock that never jumps.
     pub wake: Option<Moment>,
     /// The next look on the wall clock.

@@ -476,17 +476,18 @@ impl Expander {
         live.memory = Some(memory);
         live.started_by_hand = None;
         (live.wake, live.wake_wall) = (wake, wake_wall);
-        if let Some(template) = &warm {
+        let warm = warm.map(|template| {
             let spec = template.spec.as_ref();
             let secrets = spec.and_then(|spec| spec.image_pull_secrets.as_ref()).into_iter().flatten();
-            let images = unit::images(template).into_iter().filter(|(image, _)| !live.images.contains(image));
-            expansion.warm.push(Warm {
+            let images = unit::images(&template).into_iter().filter(|(image, _)| !live.images.contains(image));
+            Warm {
                 key: key.clone(),
                 source: wanted.source.clone(),
                 pull_secrets: secrets.map(|secret| secret.name.clone()).collect(),
                 images: images.collect(),
-            });
-        }
+            }
+        });
+        expansion.warm.insert(key.clone(), warm);
         self.lost.remove(key);
         let of = |event| EventOf { key: key.clone(), uid: uid.clone(), event };
         expansion.events.extend(events.into_iter().map(of));

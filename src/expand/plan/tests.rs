@@ -166,10 +166,11 @@ impl Bench {
         loop {
             let expansion = self.plan_once();
             self.follow(&expansion);
-            if !self.has_images || expansion.warm.is_empty() {
+            let wanted: Vec<Warm> = expansion.warm.values().flatten().cloned().collect();
+            if !self.has_images || wanted.is_empty() {
                 return expansion;
             }
-            for warm in &expansion.warm {
+            for warm in wanted {
                 let images: Vec<String> = warm.images.iter().map(|(image, _)| image.clone()).collect();
                 self.expander.images_arrived(&warm.key, images);
             }
@@ -194,7 +195,7 @@ impl Bench {
     fn follow(&mut self, expansion: &Expansion) {
         self.write(&expansion.changes);
         self.events.extend(expansion.events.iter().map(|event| event.event.reason.to_owned()));
-        self.warm.clone_from(&expansion.warm);
+        self.warm = expansion.warm.values().flatten().cloned().collect();
         for set in &expansion.sets {
             let names = set.pods.values().map(|pod| pod.pod.metadata.name.clone().unwrap()).collect();
             self.sent.insert(set.source.clone(), names);
