@@ -268,7 +268,8 @@ impl Expander {
 
     /// Makes the unit of a key that of the first source that has it (W93).
     fn choose(&mut self, key: &ObjectKey) {
-        let winner = self.sharing.order().find_map(|source| {
+        let incumbent = self.incumbent(key).into_iter();
+        let winner = incumbent.chain(self.sharing.order()).find_map(|source| {
             let set = self.sets.get(source)?;
             let found = set.workloads.get(key)?;
             Some(Wanted {
@@ -288,6 +289,26 @@ impl Expander {
         }
     }
 
+    /// Among restricted sources, what is there stays: the source of the workload, if none that is unrestricted has it.
+    fn incumbent(&self, key: &ObjectKey) -> Option<&SourceId> {
+        let live = self.units.get(key).and_then(Unit::live)?;
+        let source = &live.wanted.source;
+        let has = |source: &&SourceId| self.sets.get(*source).is_some_and(|set| set.workloads.contains_key(key));
+        let is_claimed = self.sharing.order().filter(has).any(|source| !self.sharing.is_restricted(source));
+        (self.sharing.is_restricted(source) && !is_claimed).then_some(source)
+    }
+
+    /// Reports whether a workload of `claimant` goes on from what `known` left. Nothing of another source reaches a restricted one; a source
+    /// that is not configured any more may have been renamed.
+    fn inherits(&self, claimant: &SourceId, known: &SourceId) -> bool {
+        let is_configured = self.sharing.rank(known) != usize::MAX;
+        claimant == known
+            || match is_configured {
+                true => !self.sharing.are_apart(claimant, known),
+                false => !self.sharing.is_restricted(claimant),
+            }
+    }
+
     /// A workload that an earlier source had before the restart is left for that source until it delivers.
     fn is_reserved(&self, key: &ObjectKey, claimant: &SourceId) -> bool {
         let known = self.unclaimed.get(key).map(|memory| &memory.source);
@@ -297,6 +318,10 @@ impl Expander {
     fn want(&mut self, key: &ObjectKey, wanted: Wanted) {
         self.marked.insert(key.clone());
         self.unsent.insert(wanted.source.clone());
+        let known = self.units.get(key).and_then(Unit::live).map(|live| &live.wanted.source);
+        if known.is_some_and(|known| !self.inherits(&wanted.source, known)) {
+            self.withdraw(key);
+        }
         match self.units.get_mut(key) {
             Some(Unit::Wanted(live)) => {
                 self.unsent.insert(live.wanted.source.clone());
@@ -306,7 +331,7 @@ impl Expander {
                 live.wanted = wanted;
             }
             Some(Unit::Withdrawn) | None => {
-                let memory = self.unclaimed.remove(key);
+                let memory = self.unclaimed.remove(key).filter(|memory| self.inherits(&wanted.source, &memory.source));
                 self.units.insert(key.clone(), Unit::Wanted(Box::new(Live::new(wanted, memory))));
             }
         }

@@ -29,10 +29,11 @@ pub(super) fn source(name: &str) -> SourceId {
     SourceId::new(name)
 }
 
+/// Sources whose names begin with `r` are restricted.
 fn sharing(sources: &[&str]) -> Sharing {
     let source = |name: &&str| podstead_pod::sharing::SharingSource {
         id: source(name),
-        is_restricted: false,
+        is_restricted: name.starts_with('r'),
         own_namespace: None,
         shares: Vec::new(),
     };
@@ -432,6 +433,36 @@ fn workload_waits_for_its_source_after_restart() {
     bench.expander.apply(set("a", &[deployment("web", 1, "web:a")]));
     bench.plan();
     assert_eq!(bench.names(), before);
+}
+
+/// Restricted sources: what is there stays, and nothing of one source is the memory of another one.
+#[test]
+fn restricted_source_takes_nothing_over() {
+    let mut bench = Bench::new(&["r1", "r2"]);
+    bench.expander.apply(set("r1", &[]));
+    bench.expander.apply(set("r2", &[deployment("web", 1, "web:2")]));
+    bench.settle();
+    let uid = |bench: &Bench| match &bench.disk[&key("Deployment", "web")] {
+        Memory { kind: KindMemory::Deployment(memory), source, .. } => (source.clone(), memory.identity.uid.clone()),
+        other => panic!("{other:?}"),
+    };
+    let before = uid(&bench);
+    bench.expander.apply(set("r1", &[deployment("web", 1, "web:1")]));
+    bench.settle();
+    assert_eq!(uid(&bench), before);
+    bench.expander.apply(set("r2", &[]));
+    bench.settle();
+    assert_eq!(uid(&bench).0, source("r1"));
+    assert_ne!(uid(&bench).1, before.1);
+    assert_eq!((bench.sent[&source("r1")].len(), bench.pods.len()), (1, 1));
+    // Nor through the memory on disk.
+    bench.restart(&["r2"]);
+    bench.expander.apply(set("r2", &[deployment("web", 1, "web:1")]));
+    bench.change(|_| {});
+    bench.settle();
+    let KindMemory::Deployment(memory) = &bench.disk[&key("Deployment", "web")].kind else { panic!() };
+    assert_eq!(memory.revisions.iter().count(), 1);
+    assert_eq!(bench.pods.len(), 1);
 }
 
 /// TX2.
