@@ -22,6 +22,7 @@
 //! * [`manifest`] turns bytes into strict, typed objects with positions; [`pod`] knows everything about a Pod that can be
 //!   known without a host: defaults, validation, identity, hashes, environment, resource formulas.
 //! * [`workload`] decides what Deployments, StatefulSets, DaemonSets, Jobs and CronJobs want; sources do not deliver them yet.
+//! * [`service`] decides about Services: addresses, ports, endpoints, what packet rules need. Sources do not deliver them yet.
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.
 //! * [`mux`] compares each SET with what it knew and emits the operations of the kubelet's `PodConfig`.
 //! * [`sync`] is the loop: it owns the pod workers and feeds them.
@@ -56,6 +57,8 @@ pub use podstead_outbound as outbound;
 pub use podstead_pod as pod;
 pub use podstead_probe as probe;
 pub use podstead_runtime as runtime;
+pub use podstead_service as service;
+pub use podstead_service as service;
 pub use podstead_settings as settings;
 pub use podstead_shim as shim;
 pub use podstead_source as source;

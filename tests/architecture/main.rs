@@ -50,6 +50,7 @@ const PURE: &[&str] = &[
     "probe/spec",
     "worker/queue",
     "worker/phase",
+    "service",
     "workload",
     "worker/backoff",
     "worker/plan",
