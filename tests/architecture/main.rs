@@ -25,6 +25,7 @@ const PURE: &[&str] = &[
     "settings",
     "status",
     "sys/netlink/expressions",
+    "sys/netlink/maps",
     "sys/netlink/message",
     "sys/netlink/nftables",
     "sys/netlink/rtnetlink",
