@@ -41,6 +41,8 @@ const PURE: &[&str] = &[
     "network/builtin/ranges",
     "network/builtin/rules",
     "network/builtin/ruleset",
+    "network/builtin/services/elements",
+    "network/builtin/services/table",
     "upstream/plan",
     "probe/action/request",
     "probe/health",

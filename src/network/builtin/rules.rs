@@ -3,9 +3,11 @@
 use super::names::Names;
 use super::record::ThrownSwitches;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
+use super::services::{self, ServiceRanges, ServiceRules};
 use super::tracked::{self, Leads, moved_ports};
 use super::{firewalld, firewalls};
 use podstead_pod::PodUid;
+use podstead_service::frontends::{Chain, Frontend, Frontends, difference};
 use podstead_settings::AddressRange;
 use podstead_sys::netlink::accepting::{self, Accepted};
 use podstead_sys::netlink::nftables::{self, BaseChain};
@@ -31,13 +33,24 @@ pub(super) struct Rules {
     socket: Option<NetlinkSocket>,
     switches: Switches,
     pods: PodsRules,
+    services: ServiceRules,
+    /// Chains of Services that the table has: those that were ever needed since it was made.
+    chains: BTreeSet<Chain>,
     /// The table in the kernel is the one that is described here.
     is_made: bool,
 }
 
 impl Rules {
     pub(super) fn new(names: Names) -> Self {
-        Self { names, socket: None, switches: Switches::default(), pods: PodsRules::new(), is_made: false }
+        Self {
+            names,
+            socket: None,
+            switches: Switches::default(),
+            pods: PodsRules::new(),
+            services: ServiceRules::default(),
+            chains: BTreeSet::new(),
+            is_made: false,
+        }
     }
 
     /// Address of the socket that changes come through; 0 before the first one.
@@ -73,7 +86,7 @@ impl Rules {
     /// Recreates the whole table, in one transaction.
     pub(super) fn make(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
-        let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, rules.pods.values());
+        let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, &rules.services, rules.pods.values());
         let mut result = self.commit(&whole(self));
         // A kernel without nft_socket.
         if self.switches.sees_listeners && result.as_ref().is_err_and(|error| error.errno() == Some(libc::ENOENT)) {
@@ -86,6 +99,7 @@ impl Rules {
             }
         }
         self.is_made = result.is_ok();
+        self.chains = self.services.frontends.chains().into_iter().collect();
         result
     }
 
@@ -118,6 +132,30 @@ impl Rules {
         self.make()
     }
 
+    /// Ranges of the addresses of Services.
+    pub(super) fn service_ranges(&self) -> ServiceRanges {
+        self.services.ranges
+    }
+
+    /// Makes the table serve these frontends: by the elements that differ, in one transaction, or else the whole table anew (R7). Returns the UDP
+    /// frontends behind which something else is than before.
+    pub(super) fn serve(&mut self, ranges: ServiceRanges, frontends: Frontends) -> Result<BTreeSet<Frontend>, NetlinkError> {
+        let before = std::mem::replace(&mut self.services, ServiceRules { ranges, frontends });
+        let moved = before.frontends.moved_udp(&self.services.frontends);
+        let change = difference(&before.frontends, &self.services.frontends);
+        if self.is_made && before.ranges == ranges {
+            if change.is_empty() {
+                return Ok(moved);
+            }
+            if !ranges.is_empty() && self.commit(&services::change(&self.names, &change, &self.chains)).is_ok() {
+                self.chains.extend(change.chains);
+                return Ok(moved);
+            }
+        }
+        self.make()?;
+        Ok(moved)
+    }
+
     /// Removes the table, and what chains of others accept of pods. What guards the host stays, without pods.
     pub(super) fn end(&mut self, guards: Switches) -> Result<(), NetlinkError> {
         let chains = match self.base_chains() {
@@ -136,7 +174,7 @@ impl Rules {
         }
         self.commit(&ruleset::nothing(&self.names))?;
         if guards.guards_ipv4 || guards.guards_ipv6 {
-            self.commit(&ruleset::whole(&self.names, guards, std::iter::empty()))?;
+            self.commit(&ruleset::whole(&self.names, guards, &ServiceRules::default(), std::iter::empty()))?;
         }
         Ok(())
     }
@@ -215,7 +253,8 @@ impl Rules {
     /// Returns true if the table is in the kernel, with all its chains.
     pub(super) fn is_there(&self) -> Result<bool, NetlinkError> {
         const BASE_CHAINS: usize = 5;
-        let wanted = BASE_CHAINS + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
+        let wanted =
+            BASE_CHAINS + self.services.base_chains() + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
         let own = self.base_chains()?.iter().filter(|chain| self.is_own(chain)).count();
         // The diagnosis of the host knows of no bridge.
         Ok(own >= wanted)

@@ -94,7 +94,9 @@ impl Frontends {
                 }
                 let elsewhere = list.iter().filter(|endpoint| endpoint.is_elsewhere);
                 next.elsewhere.extend(elsewhere.map(|endpoint| Socket::of(endpoint.socket, protocol)));
-                next.frontends.insert(frontend, Backing { endpoints: arranged, affinity: service.affinity, source_ranges });
+                // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
+                let affinity = service.affinity.filter(|_| family == Family::V4);
+                next.frontends.insert(frontend, Backing { endpoints: arranged, affinity, source_ranges });
             }
         }
         (next, too_many)

@@ -228,6 +228,11 @@ impl<'a> Batch<'a> {
                 body.be32(7, bytes(value));
             }
             body.be32(10, id);
+            // Names are listed as empty, and the listing cannot be loaded again, unless their byte order is written beside the set as `nft` does:
+            // NFTNL_UDATA_SET_KEYBYTEORDER, that of this machine.
+            if key == [Datatype::Interface] {
+                body.bytes(13, &[&[0, 4][..], &1_u32.to_ne_bytes()].concat());
+            }
         });
     }
 
