@@ -149,11 +149,20 @@ impl Rules {
             }
             if !ranges.is_empty() && self.commit(&services::change(&self.names, &change, &self.chains)).is_ok() {
                 self.chains.extend(change.chains);
+                self.end_bonds(&before.frontends);
                 return Ok(moved);
             }
         }
         self.make()?;
         Ok(moved)
+    }
+
+    /// Ends bonds to endpoints that are gone. Without success they expire, as their clients do not reach anybody.
+    fn end_bonds(&mut self, before: &Frontends) {
+        let Some(socket) = &mut self.socket else { return };
+        if let Err(error) = services::bonds::end(socket, &self.names, before, &self.services.frontends) {
+            tracing::warn!(error = %podstead_telemetry::error_chain(&error), "clients of Services with affinity stay bound to endpoints that are gone");
+        }
     }
 
     /// Removes the table, and what chains of others accept of pods. What guards the host stays, without pods.

@@ -338,7 +338,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches, services: &S
         });
     }
 
-    add_passing_rules(batch, &pod, switches);
+    add_passing_rules(batch, &pod, switches, services);
 }
 
 /// Destinations are rewritten: what one address of the host has goes before what all have.
@@ -362,7 +362,7 @@ fn add_port_rules(batch: &mut Batch<'_>, family: &Family) {
     });
 }
 
-fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches) {
+fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches, services: &ServiceRules) {
     // Between pods, isolation counts even for what is established: an annotation takes effect at once.
     for family in &FAMILIES {
         batch.add_rule("passing", |rule| {
@@ -390,6 +390,7 @@ fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches) {
         rule.has_state(ESTABLISHED_OR_RELATED);
         rule.verdict(Verdict::Accept);
     });
+    services.add_passing_rules(batch, pod);
     batch.add_rule("passing", |rule| {
         rule.is(Meta::InputGroup, pod);
         rule.verdict(Verdict::Accept);

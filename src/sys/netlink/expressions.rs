@@ -158,6 +158,8 @@ pub struct Update {
 
 /// Bits of `ct state`.
 pub const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
+/// Bit of `ct state`: no packet of a connection that is tracked, and none that begins one.
+pub const INVALID: u32 = 1;
 /// Bit of `ct status`: the destination was rewritten.
 pub const DESTINATION_NAT: u32 = 1 << 5;
 

@@ -3,6 +3,7 @@
 //! In: frontends of `podstead_service`, through [`super::rules::Rules::serve`]. Out: parts of the transaction that makes the whole table, and
 //! transactions of elements (R1). The table has nothing of Services before they have a range.
 
+pub(super) mod bonds;
 pub(super) mod datagrams;
 mod elements;
 pub(super) mod route;
@@ -89,6 +90,13 @@ impl ServiceRules {
     pub(super) fn add_node_port_rules(&self, batch: &mut Batch<'_>) {
         if !self.ranges.is_empty() {
             table::add_node_port_rules(batch);
+        }
+    }
+
+    /// Rules for packets that are passed on, after those of connections that go on.
+    pub(super) fn add_passing_rules(&self, batch: &mut Batch<'_>, pod: &[u8]) {
+        if !self.ranges.is_empty() {
+            table::add_passing_rules(batch, pod);
         }
     }
 

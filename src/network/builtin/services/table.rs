@@ -5,8 +5,8 @@ use super::elements::name;
 use podstead_service::frontends::Chain;
 use podstead_service::range::{Family, Subnet};
 use podstead_sys::netlink::expressions::{
-    DESTINATION_NAT, DESTINATION_PORT, Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE, Meta, Original,
-    REGISTER, Refusal, Rule, Update, Verdict,
+    DESTINATION_NAT, DESTINATION_PORT, Field, INVALID, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE, Meta,
+    Original, REGISTER, Refusal, Rule, Update, Verdict,
 };
 use podstead_sys::netlink::maps::{Elements, MapSpec, Part, Values};
 use podstead_sys::netlink::nftables::{Batch, Hook, IPV4, IPV6};
@@ -256,6 +256,17 @@ pub(super) fn add_outgoing_rules(batch: &mut Batch<'_>) {
             rule.masquerade();
         });
     }
+}
+
+/// Drops what pods send late in a connection that is not tracked any more: with a source that was not rewritten, the other end would answer it with
+/// a reset of a good connection (S22).
+pub(super) fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8]) {
+    batch.add_rule("passing", |rule| {
+        rule.is(Meta::InputGroup, pod);
+        rule.has_state(INVALID);
+        rule.count();
+        rule.verdict(Verdict::Drop);
+    });
 }
 
 /// Refuses what is still for an address of the range after destinations were rewritten (S19).

@@ -193,7 +193,7 @@ fn number(said: &str) -> usize {
     said.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// T1, T3, T21.
+/// S18, S21.
 #[test]
 fn pods_reach_every_endpoint_and_themselves() {
     let mut host = Host::with_pods(4);
@@ -213,7 +213,7 @@ fn pods_reach_every_endpoint_and_themselves() {
     }
 }
 
-/// T2.
+/// S21, R5.
 #[test]
 fn host_reaches_services_without_default_route() {
     let mut host = Host::with_pods(2);
@@ -222,9 +222,11 @@ fn host_reaches_services_without_default_route() {
     assert_eq!(host.machine.run("ip route show default"), "");
     let said = host.machine.get(&format!("{WEB}:80")).unwrap();
     assert!(said.ends_with(" 169.254.0.1"), "{said}");
+    let said = host.machine.get(&format!("[{WEB6}]:80")).unwrap();
+    assert!(said.ends_with(" fd70:6f64:7374::1"), "{said}");
 }
 
-/// T5, T6.
+/// S19.
 #[test]
 fn what_nobody_serves_is_refused_at_once() {
     let mut host = Host::with_pods(2);
@@ -248,7 +250,7 @@ fn what_nobody_serves_is_refused_at_once() {
     assert_eq!(refused, ErrorKind::ConnectionRefused);
 }
 
-/// T11.
+/// R1.
 #[test]
 fn ports_lead_to_their_targets_after_an_edit() {
     let mut host = Host::with_pods(2);
@@ -268,7 +270,7 @@ fn ports_lead_to_their_targets_after_an_edit() {
     assert_eq!(host.pod(2).get(&format!("{WEB}:80")), Err(ErrorKind::ConnectionRefused));
 }
 
-/// T12, with as many changes as the time of some connections allows.
+/// R2, with as many changes as the time of some connections allows.
 #[test]
 fn no_connection_is_lost_while_endpoints_change() {
     let mut host = Host::with_pods(4);
@@ -289,7 +291,7 @@ fn no_connection_is_lost_while_endpoints_change() {
     assert!(changes > sets.len(), "{changes} changes");
 }
 
-/// T14, T16.
+/// S20.
 #[test]
 fn client_stays_with_its_endpoint() {
     let mut host = Host::with_pods(4);
@@ -301,10 +303,31 @@ fn client_stays_with_its_endpoint() {
     for to in [format!("{WEB}:80"), "169.254.0.1:30080".to_owned()] {
         let met: BTreeSet<usize> = (0..50).map(|_| number(&host.pod(4).get(&to).unwrap())).collect();
         assert_eq!(met.len(), 1, "{to}");
+        let bound = *met.first().unwrap();
+        let others: Vec<usize> = [1, 2, 3].into_iter().filter(|number| *number != bound).collect();
+        host.serve(&sticky, &others);
+        assert!(others.contains(&number(&host.pod(4).get(&to).unwrap())), "the bond ended with its endpoint");
+        host.serve(&sticky, &[1, 2, 3]);
     }
 }
 
-/// T18 without 127.0.0.1.
+/// S20: bonds to endpoints that stay go on.
+#[test]
+fn other_clients_keep_their_endpoint() {
+    let mut host = Host::with_pods(5);
+    host.answer(8080);
+    let sticky = [service(&format!("clusterIP: {WEB}, sessionAffinity: ClientIP, ports: [{{port: 80, targetPort: 8080}}]"))];
+    let to = format!("{WEB}:80");
+    host.serve(&sticky, &[1]);
+    assert_eq!(number(&host.pod(4).get(&to).unwrap()), 1);
+    host.serve(&sticky, &[1, 2, 3]);
+    host.serve(&sticky, &[1, 2]);
+    for _ in 0..30 {
+        assert_eq!(number(&host.pod(4).get(&to).unwrap()), 1);
+    }
+}
+
+/// S10, S21.
 #[test]
 fn node_port_answers_on_addresses_of_the_host() {
     let mut host = Host::with_pods(2);
@@ -320,13 +343,13 @@ fn node_port_answers_on_addresses_of_the_host() {
     assert_eq!(lan.get("192.0.2.1:30080").as_deref(), Ok("1 192.0.2.9"));
     assert_eq!(host.pod(2).get("169.254.0.1:30080").map(|said| number(&said)), Ok(1));
     assert_eq!(host.machine.get("192.0.2.1:30080").map(|said| number(&said)), Ok(1));
-    // T4: from outside, addresses of Services lead nowhere.
+    // From outside, addresses of Services lead nowhere.
     lan.within(|| TcpStream::connect_timeout(&format!("{WEB}:80").parse().unwrap(), Duration::from_millis(300))).unwrap_err();
     host.serve(&[], &[1]);
     assert_eq!(lan.get("192.0.2.1:30080"), Err(ErrorKind::ConnectionRefused));
 }
 
-/// T27.
+/// S22.
 #[test]
 fn datagrams_go_to_the_next_endpoint() {
     let mut host = Host::with_pods(3);
@@ -355,7 +378,7 @@ fn datagrams_go_to_the_next_endpoint() {
     }
 }
 
-/// T37, T38.
+/// R4, R7.
 #[test]
 fn listing_loads_and_flushed_table_comes_back() {
     let mut host = Host::with_pods(2);
