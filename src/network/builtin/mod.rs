@@ -278,6 +278,14 @@ impl Shared {
         services::datagrams::forget(&moved, &frontends)
     }
 
+    /// Forgets where datagrams for Services went while the rules were away, unless that is where they lead.
+    fn forget_datagrams_of_services(&self) {
+        let frontends = self.rules().frontends().clone();
+        if let Err(error) = services::datagrams::forget(&Frontends::default().moved_udp(&frontends), &frontends) {
+            tracing::warn!(error = %error_chain(&error), "cannot forget connections of UDP to Services");
+        }
+    }
+
     /// Keeps the routes to Services, which go with the last interface of a pod.
     fn route_services(&self) {
         let ranges = self.rules().service_ranges();

@@ -36,6 +36,8 @@ pub(super) struct Rules {
     services: ServiceRules,
     /// Chains of Services that the table has: those that were ever needed since it was made.
     chains: BTreeSet<Chain>,
+    /// [`Rules::begin`] was called: switches and pods are known.
+    is_begun: bool,
     /// The table in the kernel is the one that is described here.
     is_made: bool,
 }
@@ -49,6 +51,7 @@ impl Rules {
             pods: PodsRules::new(),
             services: ServiceRules::default(),
             chains: BTreeSet::new(),
+            is_begun: false,
             is_made: false,
         }
     }
@@ -62,6 +65,7 @@ impl Rules {
     pub(super) fn begin(&mut self, switches: Switches, pods: PodsRules) -> Result<(), NetlinkError> {
         self.switches = Switches { sees_listeners: true, ..switches };
         self.pods = pods;
+        self.is_begun = true;
         self.make()
     }
 
@@ -132,6 +136,11 @@ impl Rules {
         self.make()
     }
 
+    /// Frontends of Services, and what is behind them.
+    pub(super) fn frontends(&self) -> &Frontends {
+        &self.services.frontends
+    }
+
     /// Ranges of the addresses of Services.
     pub(super) fn service_ranges(&self) -> ServiceRanges {
         self.services.ranges
@@ -141,6 +150,10 @@ impl Rules {
     /// frontends behind which something else is than before.
     pub(super) fn serve(&mut self, ranges: ServiceRanges, frontends: Frontends) -> Result<BTreeSet<Frontend>, NetlinkError> {
         let before = std::mem::replace(&mut self.services, ServiceRules { ranges, frontends });
+        if !self.is_begun {
+            // A table made now would have no pods. The one that is there keeps theirs until it is replaced, with these frontends.
+            return Ok(BTreeSet::new());
+        }
         let moved = before.frontends.moved_udp(&self.services.frontends);
         let change = difference(&before.frontends, &self.services.frontends);
         if self.is_made && before.ranges == ranges {
