@@ -18,7 +18,7 @@ const WORKLOADS: Rules = Rules { page: "docs/contributing/workload-rules.md", le
 const SERVICES: Rules = Rules {
     page: "docs/contributing/service-rules.md",
     letters: "RS",
-    places: &["service", "network/builtin/services"],
+    places: &["service", "network/builtin/services", "dns/services", "dns/zone"],
     least: 20,
 };
 
