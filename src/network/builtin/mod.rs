@@ -273,8 +273,18 @@ impl Shared {
     }
 
     fn serve(&self, ranges: ServiceRanges, frontends: Frontends) -> Result<(), NetlinkError> {
-        let moved = self.rules().serve(ranges, frontends.clone())?;
-        self.route_services();
+        let (moved, were) = {
+            let mut rules = self.rules();
+            let were = rules.service_ranges();
+            (rules.serve(ranges, frontends)?, were)
+        };
+        if were != ranges {
+            self.route_services();
+        }
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let frontends = self.rules().frontends().clone();
         services::datagrams::forget(&moved, &frontends)
     }
 

@@ -43,7 +43,8 @@ pub(super) fn allocate(services: &[&Definition], recorded: &Grants, pool: &Pool,
             continue;
         }
         for family in &wish.families {
-            if addresses.iter().any(|address| Family::of(*address) == *family) {
+            let is_of_family = |address: &IpAddr| Family::of(*address) == *family;
+            if addresses.iter().any(is_of_family) || wish.asked.iter().any(is_of_family) {
                 continue;
             }
             match choose(wish.name, *family, pool, &holders) {
@@ -92,6 +93,11 @@ fn wish<'a>(service: &'a Definition, pool: &Pool, allocation: &mut Allocation) -
         let message = format!("this host has no {missing} addresses for Services");
         let field = if families.policy == FamilyPolicy::RequireDual { "spec.ipFamilyPolicy" } else { "spec.ipFamilies" };
         allocation.refuse(&service.name, field, RefusalReason::NoFamily, message);
+        return None;
+    }
+    if wanted.is_empty() {
+        let message = "this host has no addresses for Services";
+        allocation.refuse(&service.name, "spec.ipFamilies", RefusalReason::NoFamily, message);
         return None;
     }
     Some(Wish { name: &service.name, families: wanted, asked })
@@ -172,7 +178,7 @@ fn give<'a>(
 fn choose(name: &ObjectName, family: Family, pool: &Pool, holders: &Holders<'_>) -> Option<IpAddr> {
     let range = pool.range(family)?;
     // More than 2^63 addresses are not tried.
-    let count = u64::try_from(range.usable()).unwrap_or(u64::MAX >> 1);
+    let count = u64::try_from(range.usable()).unwrap_or(u64::MAX).min(u64::MAX >> 1);
     candidates(&name.to_string(), count, reserved(range))
         .map(|number| range.nth(u128::from(number) + 1))
         .find(|address| !holders.contains_key(address))

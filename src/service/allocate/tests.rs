@@ -114,6 +114,23 @@ fn families_are_those_of_service_and_host() {
 }
 
 #[test]
+fn refused_address_is_not_replaced_by_another() {
+    let service = web("a", "clusterIPs: [10.202.0.5, 'fd00::1']");
+    let result = ask(&[service], &Grants::new(), &pool());
+    assert_eq!(address(&result, "a"), "10.202.0.5");
+    assert_eq!(said(&result), ["a spec.clusterIPs[1] fd00::1 is not in the range of Services, fd70:6f64:7374:5001::/112"]);
+}
+
+#[test]
+fn largest_range_has_addresses_for_all_names() {
+    let pool = Pool { ipv6: Some("::/0".parse().unwrap()), ipv4: None, ..pool() };
+    let services: Vec<Definition> = (0..200).map(|number| web(&format!("s{number}"), "")).collect();
+    assert_eq!(ask(&services, &Grants::new(), &pool).grants.len(), 200);
+    let none = Pool { ipv6: None, ..pool };
+    assert_eq!(said(&ask(&services[..1], &Grants::new(), &none)), ["s0 spec.ipFamilies this host has no addresses for Services"]);
+}
+
+#[test]
 fn node_ports_of_others_are_refused_by_name() {
     let node = |name: &str, port: u16| definition(name, &format!("type: NodePort, ports: [{{port: 80, nodePort: {port}}}]"));
     let mut pool = pool();
