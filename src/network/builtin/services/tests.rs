@@ -4,6 +4,7 @@ use super::super::names::Names;
 use super::super::rules::Rules;
 use super::super::ruleset::{PodRules, PodsRules, Switches};
 use super::{ServiceRanges, datagrams, route};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use nix::sched::{CloneFlags, setns, unshare};
 use podstead_pod::PodUid;
 use podstead_service::allocate::{Grants, Pool, allocate};
@@ -133,10 +134,15 @@ impl Host {
 
     /// Makes these Services served by pods of these numbers, each with a label `pod`.
     fn serve(&mut self, services: &[Definition], pods: &[usize]) {
+        self.serve_with(services, pods, &[]);
+    }
+
+    /// The same with EndpointSlices of a source.
+    fn serve_with(&mut self, services: &[Definition], pods: &[usize], slices: &[EndpointSlice]) {
         let pool = Pool { ipv4: ranges().ipv4, ipv6: ranges().ipv6, node_ports: PortRange::NODE_PORTS, taken: BTreeMap::new() };
         let grants: Grants = allocate(&services.iter().collect::<Vec<_>>(), &Grants::new(), &pool).grants;
         let backends: Vec<Backend> = pods.iter().map(|number| backend(*number)).collect();
-        let backends = Backends::new(&backends, []);
+        let backends = Backends::new(&backends, slices);
         let endpoints: Vec<ServiceEndpoints> = services.iter().map(|service| backends.endpoints(service)).collect();
         self.frontends = self.frontends.next(services.iter().zip(&endpoints), &grants).0;
         let Self { machine, rules, frontends, .. } = self;
@@ -159,6 +165,15 @@ impl Host {
                 }
             });
         }
+    }
+
+    /// A host of the network that this one is in, 192.0.2.9; this one is 192.0.2.1.
+    fn neighbour(&self) -> Machine {
+        let lan = Machine::new();
+        self.machine.run("ip link add lan0 type veth peer name lan1; ip addr add 192.0.2.1/24 dev lan0; ip link set lan0 up");
+        self.machine.run(&format!("ip link set lan1 netns {}", lan.path()));
+        lan.run("ip addr add 192.0.2.9/24 dev lan1; ip link set lan1 up; ip route add 10.202.0.0/20 via 192.0.2.1");
+        lan
     }
 
     fn pod(&self, number: usize) -> &Machine {
@@ -332,10 +347,7 @@ fn other_clients_keep_their_endpoint() {
 fn node_port_answers_on_addresses_of_the_host() {
     let mut host = Host::with_pods(2);
     host.answer(8080);
-    let lan = Machine::new();
-    host.machine.run("ip link add lan0 type veth peer name lan1; ip addr add 192.0.2.1/24 dev lan0; ip link set lan0 up");
-    host.machine.run(&format!("ip link set lan1 netns {}", lan.path()));
-    lan.run("ip addr add 192.0.2.9/24 dev lan1; ip link set lan1 up; ip route add 10.202.0.0/20 via 192.0.2.1");
+    let lan = host.neighbour();
     host.serve(
         &[service(&format!("clusterIP: {WEB}, type: NodePort, ports: [{{port: 80, targetPort: 8080, nodePort: 30080}}]"))],
         &[1],
@@ -347,6 +359,53 @@ fn node_port_answers_on_addresses_of_the_host() {
     lan.within(|| TcpStream::connect_timeout(&format!("{WEB}:80").parse().unwrap(), Duration::from_millis(300))).unwrap_err();
     host.serve(&[], &[1]);
     assert_eq!(lan.get("192.0.2.1:30080"), Err(ErrorKind::ConnectionRefused));
+}
+
+/// S11, S12.
+#[test]
+fn load_balancer_answers_clients_in_its_ranges() {
+    let mut host = Host::with_pods(2);
+    host.answer(8080);
+    let lan = host.neighbour();
+    let balancer = |range: &str| {
+        service(&format!(
+            "type: LoadBalancer, loadBalancerSourceRanges: [{range}], ports: [{{port: 8888, targetPort: 8080, nodePort: 30080}}]"
+        ))
+    };
+    host.serve(&[balancer("192.0.2.8/31")], &[1]);
+    assert_eq!(lan.get("192.0.2.1:8888").as_deref(), Ok("1 192.0.2.9"));
+    assert_eq!(host.machine.get("192.0.2.1:8888").map(|said| number(&said)), Ok(1), "the host passes always");
+    host.serve(&[balancer("198.51.100.0/24")], &[1]);
+    let dropped = |machine: &Machine, to: &str| {
+        machine.within(|| TcpStream::connect_timeout(&to.parse().unwrap(), Duration::from_millis(300))).unwrap_err().kind()
+    };
+    assert_eq!(dropped(&lan, "192.0.2.1:8888"), ErrorKind::TimedOut);
+    assert_eq!(dropped(host.pod(2), "169.254.0.1:8888"), ErrorKind::TimedOut, "pods too");
+    assert_eq!(lan.get("192.0.2.1:30080").as_deref(), Ok("1 192.0.2.9"), "NodePorts are not limited");
+}
+
+/// S16.
+#[test]
+fn endpoints_elsewhere_see_the_host() {
+    let mut host = Host::with_pods(1);
+    let lan = host.neighbour();
+    let listener = lan.within(|| TcpListener::bind("0.0.0.0:99").unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let client = stream.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
+            stream.write_all(client.as_bytes()).ok();
+        }
+    });
+    let text = "{metadata: {name: x, namespace: shop, labels: {kubernetes.io/service-name: web}}, addressType: IPv4, \
+                ports: [{port: 99}], endpoints: [{addresses: [192.0.2.9]}]}";
+    let slice: EndpointSlice = serde_yaml::from_str(text).unwrap();
+    let mut web = service(&format!("clusterIP: {WEB}, type: NodePort, ports: [{{port: 80, nodePort: 30080}}]"));
+    web.selector.clear();
+    host.serve_with(&[web], &[1], &[slice]);
+    assert_eq!(host.pod(1).get(&format!("{WEB}:80")).as_deref(), Ok("192.0.2.1"));
+    assert_eq!(host.machine.get(&format!("{WEB}:80")).as_deref(), Ok("192.0.2.1"));
+    assert_eq!(lan.get("192.0.2.1:30080").as_deref(), Ok("192.0.2.1"));
 }
 
 /// S22.
