@@ -273,11 +273,14 @@ impl Shared {
     }
 
     fn serve(&self, ranges: ServiceRanges, frontends: Frontends) -> Result<(), NetlinkError> {
-        let (moved, were) = {
+        let (moved, were, added) = {
             let mut rules = self.rules();
-            let were = rules.service_ranges();
-            (rules.serve(ranges, frontends)?, were)
+            let (were, before) = (rules.service_ranges(), rules.behind_node_ports());
+            let moved = rules.serve(ranges, frontends)?;
+            let added: BTreeSet<IpAddr> = rules.behind_node_ports().difference(&before).copied().collect();
+            (moved, were, added)
         };
+        self.open_to_loopback(&added);
         if were != ranges {
             self.route_services();
         }
@@ -286,6 +289,27 @@ impl Shared {
         }
         let frontends = self.rules().frontends().clone();
         services::datagrams::forget(&moved, &frontends)
+    }
+
+    /// Has pods with these addresses reached from 127.0.0.1 by NodePorts. The interface of a pod that is connected later gets it at once.
+    fn open_to_loopback(&self, addresses: &BTreeSet<IpAddr>) {
+        let state = self.state();
+        if addresses.is_empty() || state.mode != NetworkMode::Routed {
+            return;
+        }
+        let has = |lease: &&Lease| lease.addresses.iter().any(|address| addresses.contains(address));
+        for slot in state.leases.iter().map(|(_, lease)| lease).filter(has).filter_map(|lease| lease.slot) {
+            let interface = self.names.interface(slot);
+            if let Err(error) = services::route::reach_from_loopback(&interface) {
+                tracing::debug!(%interface, error = %error_chain(&error), "NodePorts at 127.0.0.1 do not lead to the pod");
+            }
+        }
+    }
+
+    /// Returns true if the pod is reached from 127.0.0.1, by host ports or NodePorts.
+    fn reaches_loopback(&self, lease: &Lease) -> bool {
+        let is_behind = |address: &IpAddr| self.rules().behind_node_ports().contains(address);
+        lease.ports.iter().any(is_on_loopback) || lease.addresses.iter().any(is_behind)
     }
 
     /// Forgets where datagrams for Services went while the rules were away, unless that is where they lead.
@@ -323,7 +347,7 @@ impl Shared {
             NetworkMode::Routed => None,
             NetworkMode::Bridge => Some((bridge::present(&self.names, ranges).map_err(|error| failed(&error))?, ranges)),
         };
-        let reaches_loopback = lease.ports.iter().any(is_on_loopback);
+        let reaches_loopback = self.reaches_loopback(lease);
         let wanted = links::Wanted { reaches_loopback, mtu, bridge };
         links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| failed(&error))?;
         self.state().connected.insert(uid.clone());

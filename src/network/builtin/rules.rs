@@ -13,6 +13,7 @@ use podstead_sys::netlink::accepting::{self, Accepted};
 use podstead_sys::netlink::nftables::{self, BaseChain};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// Direction of packets (`NF_INET_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +140,11 @@ impl Rules {
     /// Frontends of Services, and what is behind them.
     pub(super) fn frontends(&self) -> &Frontends {
         &self.services.frontends
+    }
+
+    /// Addresses that NodePorts of Services lead to.
+    pub(super) fn behind_node_ports(&self) -> BTreeSet<IpAddr> {
+        self.services.behind_node_ports()
     }
 
     /// Ranges of the addresses of Services.

@@ -13,12 +13,13 @@ mod table;
 mod tests;
 
 use super::names::Names;
-use podstead_service::frontends::{Chain, Change, Frontends, Operation};
+use podstead_service::frontends::{Chain, Change, Frontend, Frontends, Operation};
 use podstead_service::range::{Family, Subnet};
 use podstead_sys::netlink::maps::MapElement;
 use podstead_sys::netlink::nftables::Batch;
 use podstead_sys::netlink::{NetlinkError, Request};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 pub(super) use table::BASE_CHAINS;
 
@@ -64,6 +65,13 @@ pub(super) struct ServiceRules {
 }
 
 impl ServiceRules {
+    /// IPv4 addresses of endpoints of NodePorts: what has them is reached from 127.0.0.1, too (S10).
+    pub(super) fn behind_node_ports(&self) -> BTreeSet<IpAddr> {
+        let is_node = |frontend: &Frontend| matches!(frontend, Frontend::Node(socket) if socket.family == Family::V4);
+        let behind = self.frontends.iter().filter(|(frontend, _)| is_node(frontend));
+        behind.flat_map(|(_, backing)| backing.endpoints.iter().map(|endpoint| endpoint.ip())).collect()
+    }
+
     /// Sets, maps and chains that rules refer to, with all elements.
     pub(super) fn add_maps(&self, batch: &mut Batch<'_>) {
         if self.ranges.is_empty() {

@@ -1,10 +1,12 @@
-//! The route to the range of Services (R5).
+//! The route to the range of Services (R5), and routing of 127.0.0.1 to pods behind NodePorts (S10).
 
 use super::super::names::{GATEWAY_V4, GATEWAY_V6};
 use super::ServiceRanges;
 use podstead_service::range::Family;
 use podstead_sys::netlink::rtnetlink::{Route, add_route_from};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
+use std::fs;
+use std::io;
 use std::net::IpAddr;
 
 /// `lo`.
@@ -23,4 +25,9 @@ pub(in super::super) fn keep(ranges: ServiceRanges) -> Result<(), NetlinkError> 
         add_route_from(&mut request, route, Some(source));
     }
     if ranges.is_empty() { Ok(()) } else { NetlinkSocket::open(Protocol::Route)?.transact(&request, |_| {}) }
+}
+
+/// Lets packets of 127.0.0.0/8 pass an interface. What pods send to these addresses is dropped by the rules.
+pub(in super::super) fn reach_from_loopback(interface: &str) -> io::Result<()> {
+    fs::write(format!("/proc/sys/net/ipv4/conf/{interface}/route_localnet"), "1")
 }

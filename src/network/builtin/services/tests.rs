@@ -355,6 +355,9 @@ fn node_port_answers_on_addresses_of_the_host() {
     assert_eq!(lan.get("192.0.2.1:30080").as_deref(), Ok("1 192.0.2.9"));
     assert_eq!(host.pod(2).get("169.254.0.1:30080").map(|said| number(&said)), Ok(1));
     assert_eq!(host.machine.get("192.0.2.1:30080").map(|said| number(&said)), Ok(1));
+    assert_eq!(host.rules.behind_node_ports(), BTreeSet::from([address(1)]));
+    host.machine.within(|| route::reach_from_loopback(&Names::new(None).interface(1)).unwrap());
+    assert_eq!(host.machine.get("127.0.0.1:30080").map(|said| number(&said)), Ok(1));
     // From outside, addresses of Services lead nowhere.
     lan.within(|| TcpStream::connect_timeout(&format!("{WEB}:80").parse().unwrap(), Duration::from_millis(300))).unwrap_err();
     host.serve(&[], &[1]);
