@@ -140,8 +140,8 @@ impl BuiltinNetwork {
     }
 
     /// Makes Services reachable at these frontends, and at no other one (R7). They are arranged from those that were given last
-    /// (`Frontends::next`), from none after the daemon has started. Without ranges there are no Services. If it fails, the next change, or the
-    /// next look at the rules, makes all of them.
+    /// (`Frontends::next`), from none after the daemon has started. Without ranges there are no Services. If it fails, pods keep their
+    /// rules, and the next call makes all of those of Services.
     pub async fn serve(&self, ranges: ServiceRanges, frontends: Frontends) -> Result<(), ServeError> {
         let shared = Arc::clone(&self.shared);
         let served = tokio::task::spawn_blocking(move || shared.serve(ranges, frontends)).await;
@@ -308,8 +308,8 @@ impl Shared {
 
     /// Returns true if the pod is reached from 127.0.0.1, by host ports or NodePorts.
     fn reaches_loopback(&self, lease: &Lease) -> bool {
-        let is_behind = |address: &IpAddr| self.rules().behind_node_ports().contains(address);
-        lease.ports.iter().any(is_on_loopback) || lease.addresses.iter().any(is_behind)
+        let behind = self.rules().behind_node_ports();
+        lease.ports.iter().any(is_on_loopback) || lease.addresses.iter().any(|address| behind.contains(address))
     }
 
     /// Forgets where datagrams for Services went while the rules were away, unless that is where they lead.

@@ -12,6 +12,7 @@ use podstead_settings::AddressRange;
 use podstead_sys::netlink::accepting::{self, Accepted};
 use podstead_sys::netlink::nftables::{self, BaseChain};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
+use podstead_telemetry::error_chain;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -88,8 +89,27 @@ impl Rules {
         self.commit(&ruleset::without_bridge(&self.names))
     }
 
-    /// Recreates the whole table, in one transaction.
+    /// Recreates the whole table, in one transaction; without Services if the kernel lacks something that only they need. They are tried again with
+    /// the next change.
     pub(super) fn make(&mut self) -> Result<(), NetlinkError> {
+        if let Some(error) = self.make_with_services()? {
+            tracing::error!(error = %error_chain(&error), "Services are not reachable: the kernel refused their packet rules");
+        }
+        Ok(())
+    }
+
+    /// Recreates the whole table. `Some` if it is there, and Services are not, with the reason.
+    fn make_with_services(&mut self) -> Result<Option<NetlinkError>, NetlinkError> {
+        match self.make_table() {
+            Err(error) if !self.services.ranges.is_empty() => {
+                self.services = ServiceRules::default();
+                self.make_table().map(|()| Some(error))
+            }
+            made => made.map(|()| None),
+        }
+    }
+
+    fn make_table(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
         let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, &rules.services, rules.pods.values());
         let mut result = self.commit(&whole(self));
@@ -172,15 +192,14 @@ impl Rules {
                 return Ok(moved);
             }
         }
-        self.make()?;
-        Ok(moved)
+        self.make_with_services()?.map_or(Ok(moved), Err)
     }
 
     /// Ends bonds to endpoints that are gone. Without success they expire, as their clients do not reach anybody.
     fn end_bonds(&mut self, before: &Frontends) {
         let Some(socket) = &mut self.socket else { return };
         if let Err(error) = services::bonds::end(socket, &self.names, before, &self.services.frontends) {
-            tracing::warn!(error = %podstead_telemetry::error_chain(&error), "clients of Services with affinity stay bound to endpoints that are gone");
+            tracing::warn!(error = %error_chain(&error), "clients of Services with affinity stay bound to endpoints that are gone");
         }
     }
 
