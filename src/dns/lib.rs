@@ -21,6 +21,7 @@ mod listeners;
 mod message;
 mod records;
 mod server;
+mod services;
 mod settings;
 mod sockets;
 mod upstreams;
@@ -29,6 +30,7 @@ mod zone;
 pub use listeners::Listeners;
 pub use records::Records;
 pub use server::Askers;
+pub use services::ServiceNames;
 pub use settings::SettingsFiles;
 pub use sockets::{SocketError, Sockets};
 

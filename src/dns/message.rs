@@ -2,7 +2,7 @@
 
 use super::zone::{Found, Zone};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::rdata::{A, AAAA, NS, PTR, SOA};
+use hickory_proto::rr::rdata::{A, AAAA, NS, PTR, SOA, SRV, TXT};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use std::net::IpAddr;
 
@@ -96,6 +96,15 @@ fn answer(response: &mut Message, question: &Query, found: Found, zone: &Zone, t
                 add(RData::PTR(PTR(name)));
             }
         }
+        Found::Ports(targets) => {
+            let weight = 100_u16.checked_div(u16::try_from(targets.len()).unwrap_or(u16::MAX)).unwrap_or(0).max(1);
+            for (port, target) in targets {
+                if let Ok(target) = Name::from_ascii(target) {
+                    add(RData::SRV(SRV::new(0, weight, port, target)));
+                }
+            }
+        }
+        Found::Text(text) => add(RData::TXT(TXT::new(vec![text.to_owned()]))),
         Found::Apex => {
             if let Some(soa) = start_of_authority(zone) {
                 add(soa.data);
@@ -198,9 +207,64 @@ mod tests {
     use super::super::exchange::question;
     use super::super::zone::ZonePod;
     use super::*;
+    use crate::services::ServiceNames;
     use podstead_pod::SourceId;
     use podstead_pod::sharing::Sharing;
+    use podstead_service::allocate::{Grant, Grants};
+    use podstead_service::definition::Definition;
+    use podstead_service::endpoints::{Backend, Backends};
     use proptest::prelude::*;
+
+    /// A Service with an address, and a headless one with two endpoints.
+    fn services() -> Vec<ServiceNames> {
+        let read = |text: &str| Definition::of(&serde_yaml::from_str(text).unwrap()).unwrap();
+        let api = read("{metadata: {name: api, namespace: shop}, spec: {ports: [{name: http, port: 80, targetPort: 8080}]}}");
+        let db = read(
+            "{metadata: {name: db, namespace: shop}, spec: {clusterIP: None, selector: {app: db}, ports: [{name: pg, port: 1, targetPort: 5432}]}}",
+        );
+        let grant = Grant { cluster_ips: vec!["10.202.0.9".parse().unwrap()], ..Grant::default() };
+        let grants = Grants::from([(api.name.clone(), grant)]);
+        let pod = |name: &str, ip: &str, more: &str| -> Backend {
+            let text = format!(
+                "{{metadata: {{name: {name}, namespace: shop, labels: {{app: db}}}}, spec: {{containers: [], {more}}}, status: {{podIP: {ip}, conditions: [{{type: Ready, status: 'True'}}]}}}}"
+            );
+            Backend::of(&serde_yaml::from_str(&text).unwrap())
+        };
+        let pods = [pod("a", "10.201.1.1", "hostname: db-0, subdomain: db"), pod("b", "10.201.1.2", "")];
+        let backends = Backends::new(&pods, []);
+        [api, db].iter().filter_map(|service| ServiceNames::of(service, &grants, &backends.endpoints(service))).collect()
+    }
+
+    #[test]
+    fn services_have_names_of_all_kinds() {
+        for (name, kind, expected) in [
+            ("api.shop.svc", RecordType::A, &["10.202.0.9"][..]),
+            ("_http._tcp.api.shop.svc", RecordType::SRV, &["0 100 80 api.shop.svc.cluster.local."]),
+            ("db.shop.svc", RecordType::A, &["10.201.1.1", "10.201.1.2"]),
+            ("db-0.db.shop.svc", RecordType::A, &["10.201.1.1"]),
+            ("10-201-1-2.db.shop.svc", RecordType::A, &["10.201.1.2"]),
+            (
+                "_pg._tcp.db.shop.svc",
+                RecordType::SRV,
+                &["0 50 5432 10-201-1-2.db.shop.svc.cluster.local.", "0 50 5432 db-0.db.shop.svc.cluster.local."],
+            ),
+            ("dns-version", RecordType::TXT, &["1.1.0"]),
+        ] {
+            let reply = asked(&format!("{name}.cluster.local."), kind);
+            let answers: Vec<String> = reply.answers.iter().map(|record| record.data.to_string()).collect();
+            assert_eq!(answers, expected, "{name}");
+        }
+        let back = asked("9.0.202.10.in-addr.arpa.", RecordType::PTR);
+        assert_eq!(back.answers[0].data.to_string(), "api.shop.svc.cluster.local.");
+        for (name, code) in [
+            ("_tcp.api.shop.svc", ResponseCode::NoError),
+            ("_http._udp.api.shop.svc", ResponseCode::NXDomain),
+            ("_x._tcp.api.shop.svc", ResponseCode::NXDomain),
+        ] {
+            let reply = asked(&format!("{name}.cluster.local."), RecordType::SRV);
+            assert_eq!((reply.metadata.response_code, reply.answers.len()), (code, 0), "{name}");
+        }
+    }
 
     fn zone() -> Zone {
         let pod = |number: u32| ZonePod {
@@ -214,7 +278,7 @@ mod tests {
             is_ready: true,
             owns_addresses: true,
         };
-        Zone::new("cluster.local", &[], 3, &Sharing::default(), (1..=100).map(pod).collect::<Vec<_>>().iter())
+        Zone::new("cluster.local", &[], 3, &Sharing::default(), (1..=100).map(pod).collect::<Vec<_>>().iter(), services().iter())
     }
 
     fn reply(query: &Message, transport: Transport) -> Message {

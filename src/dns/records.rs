@@ -1,5 +1,6 @@
 //! DNS records from the published pods.
 
+use super::services::ServiceNames;
 use super::zone::{Zone, ZonePod};
 use k8s_openapi::api::core::v1::PodStatus;
 use podstead_pod::host_files::hostname;
@@ -29,6 +30,7 @@ pub struct Records {
 #[derive(Debug, Default)]
 struct Pods {
     by_uid: BTreeMap<PodUid, ZonePod>,
+    services: Vec<ServiceNames>,
     changes: u32,
 }
 
@@ -41,8 +43,17 @@ impl Records {
         sharing: watch::Receiver<Arc<Sharing>>,
         next: Arc<dyn PodStatusSink>,
     ) -> Self {
-        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter()));
+        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter(), [].iter()));
         Self { domain, servers, node, pods: Mutex::default(), sharing, zone: watch::Sender::new(zone), next }
+    }
+
+    /// Replaces the names of all Services.
+    pub fn set_services(&self, services: Vec<ServiceNames>) {
+        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        if pods.services != services {
+            pods.services = services;
+            self.renew(&mut pods);
+        }
     }
 
     /// The zone of every moment.
@@ -66,7 +77,8 @@ impl Records {
     fn renew(&self, pods: &mut Pods) {
         pods.changes = pods.changes.wrapping_add(1);
         let sharing = Arc::clone(&self.sharing.borrow());
-        self.zone.send_replace(Arc::new(Zone::new(&self.domain, &self.servers, pods.changes, &sharing, pods.by_uid.values())));
+        let (values, services) = (pods.by_uid.values(), pods.services.iter());
+        self.zone.send_replace(Arc::new(Zone::new(&self.domain, &self.servers, pods.changes, &sharing, values, services)));
     }
 
     /// Keeps the zone to what sources share, for ever.

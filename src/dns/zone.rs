@@ -4,6 +4,7 @@
 //!   <pod>.<namespace>.svc.<domain>                     the pod, as soon as it has an address
 //!   <subdomain>.<namespace>.svc.<domain>               its ready pods: a headless Service for each subdomain
 //!   <hostname>.<subdomain>.<namespace>.svc.<domain>    the pod; <pod> and <a-b-c-d> do as well as <hostname>
+//!   _<port>._<protocol>.<service>.<namespace>.svc.<domain>   the port of a Service
 //!   <a-b-c-d>.<namespace>.pod.<domain>                 the pod that has this address
 //!   7.0.201.10.in-addr.arpa                            back again
 //! ```
@@ -11,10 +12,13 @@
 //! A pod answers to its name before it is ready, as with `publishNotReadyAddresses`: members of a cluster have to find each other in
 //! order to become ready.
 //!
+//! A Service has its name before a pod, and before pods that have it as their subdomain. Pods of that subdomain keep their names below it.
+//!
 //! A name that a pod has and others have as their subdomain is the pod's. A name is that of one realm: of all unrestricted sources together, or
 //! of one restricted source. The unrestricted ones come first, then the restricted source whose pod has had it for the longest time. Pods of
 //! other realms are members of a subdomain where it is shared with their source, and never under a name that a pod of the realm has.
 
+use super::services::ServiceNames;
 use jiff::Timestamp;
 use podstead_pod::SourceId;
 use podstead_pod::sharing::Sharing;
@@ -51,6 +55,10 @@ pub(super) enum Found {
     Addresses(Vec<IpAddr>),
     /// A name, absolute and with the final dot.
     Pointer(String),
+    /// Ports, each with the absolute name that has it.
+    Ports(Vec<(u16, String)>),
+    /// A text.
+    Text(&'static str),
     /// The top of the zone.
     Apex,
     /// Nothing, and there is something below it, or will be.
@@ -82,7 +90,12 @@ struct Namespace {
 struct Service {
     addresses: BTreeSet<IpAddr>,
     members: BTreeMap<String, BTreeSet<IpAddr>>,
+    /// By port and protocol, with their underscores.
+    ports: BTreeMap<(String, String), Vec<(u16, String)>>,
 }
+
+/// The version of the specification of names that the zone follows.
+const VERSION: &str = "1.1.0";
 
 /// The pods that want a name of a namespace.
 #[derive(Debug, Default)]
@@ -150,6 +163,7 @@ impl Zone {
         serial: u32,
         sharing: &Sharing,
         pods: impl Iterator<Item = &'a ZonePod>,
+        services: impl Iterator<Item = &'a ServiceNames>,
     ) -> Self {
         let domain = domain.to_ascii_lowercase();
         let labels = domain.split('.').map(str::to_owned).collect();
@@ -169,8 +183,28 @@ impl Zone {
             let service = claims.service(name, sharing);
             zone.namespaces.entry(namespace.to_owned()).or_default().services.insert(name.to_owned(), service);
         }
+        services.for_each(|service| zone.add_service(service));
         pods.iter().filter(|pod| pod.owns_addresses).for_each(|pod| zone.add_addresses(pod));
         zone
+    }
+
+    fn add_service(&mut self, names: &ServiceNames) {
+        let ServiceNames { name, addresses, owns_addresses, members, ports } = names;
+        let full = format!("{}.{}.svc.{}.", name.name, name.namespace, self.domain);
+        let service = self.namespaces.entry(name.namespace.clone()).or_default().services.entry(name.name.clone()).or_default();
+        service.addresses.clone_from(addresses);
+        for (member, addresses) in members {
+            service.members.entry(member.clone()).or_default().extend(addresses);
+        }
+        for (labels, targets) in ports {
+            let target_of =
+                |member: &Option<String>| member.as_ref().map_or_else(|| full.clone(), |member| format!("{member}.{full}"));
+            let targets = targets.iter().map(|target| (target.port, target_of(&target.member))).collect();
+            service.ports.insert(labels.clone(), targets);
+        }
+        if *owns_addresses {
+            self.reverse.extend(addresses.iter().map(|address| (*address, full.clone())));
+        }
     }
 
     fn add_addresses(&mut self, pod: &ZonePod) {
@@ -216,12 +250,22 @@ impl Zone {
             [] => Found::Apex,
             ["svc" | "pod" | "dns"] => Found::Empty,
             ["ns", "dns"] => Found::Addresses(self.servers.clone()),
+            ["dns-version"] => Found::Text(VERSION),
             [namespace, "svc" | "pod"] if self.namespaces.contains_key(namespace) => Found::Empty,
             [address, namespace, "pod"] => {
                 let has = |address: &IpAddr| self.namespaces.get(namespace).is_some_and(|own| own.addresses.contains(address));
                 undashed(address).filter(has).map_or(Found::Missing, |address| Found::Addresses(vec![address]))
             }
             [service, namespace, "svc"] => addresses(self.service(namespace, service).map(|service| &service.addresses)),
+            [protocol, service, namespace, "svc"] if protocol.starts_with('_') => {
+                let mut labels = self.service(namespace, service).into_iter().flat_map(|service| service.ports.keys());
+                if labels.any(|(_, of)| of == protocol) { Found::Empty } else { Found::Missing }
+            }
+            [port, protocol, service, namespace, "svc"] => {
+                let labels = (port.to_owned(), protocol.to_owned());
+                let found = self.service(namespace, service).and_then(|service| service.ports.get(&labels));
+                found.map_or(Found::Missing, |targets| Found::Ports(targets.clone()))
+            }
             [member, service, namespace, "svc"] => {
                 addresses(self.service(namespace, service).and_then(|service| service.members.get(member)))
             }
@@ -295,7 +339,7 @@ mod tests {
     }
 
     fn zone_of(sharing: &Sharing, pods: &[ZonePod]) -> Zone {
-        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter())
+        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter(), std::iter::empty())
     }
 
     /// A pod of a source, seen at a second.

@@ -12,7 +12,7 @@ mod host_or_loopback;
 mod record;
 
 pub use builtin::diagnosis;
-pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, leave};
+pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, ServeError, ServiceRanges, leave};
 pub use cni::{CniLinks, CniNetwork};
 use host_addresses::assigned_ips;
 pub use host_addresses::host_ips;

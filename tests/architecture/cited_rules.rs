@@ -3,27 +3,60 @@
 use crate::source_tree::source_files;
 use std::collections::BTreeSet;
 
-/// The page with the rules of `src/workload`.
-const PAGE: &str = "docs/contributing/workload-rules.md";
+/// A page of rules.
+struct Rules {
+    page: &'static str,
+    /// Letters that its ids begin with.
+    letters: &'static str,
+    /// Code that cites them, below `src`.
+    places: &'static [&'static str],
+    /// Rules that it has at least.
+    least: usize,
+}
 
-/// Ids such as `W14` in a text.
-fn ids(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_id =
-        |word: &&str| word.strip_prefix('W').is_some_and(|number| (1..=2).contains(&number.len()) && number.parse::<u8>().is_ok());
-    words.filter(is_id).map(str::to_owned).collect()
+const WORKLOADS: Rules = Rules { page: "docs/contributing/workload-rules.md", letters: "W", places: &["workload"], least: 80 };
+const SERVICES: Rules = Rules {
+    page: "docs/contributing/service-rules.md",
+    letters: "RS",
+    places: &["service", "network/builtin/services", "dns/services", "dns/zone"],
+    least: 20,
+};
+
+impl Rules {
+    fn is_id(&self, word: &str) -> bool {
+        let number = word.strip_prefix(|letter| self.letters.contains(letter));
+        number.is_some_and(|number| (1..=2).contains(&number.len()) && number.parse::<u8>().is_ok())
+    }
+
+    /// Ids such as `W14` in a text.
+    fn ids(&self, text: &str) -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter(|word| self.is_id(word)).map(str::to_owned).collect()
+    }
+
+    fn assert_written_down(&self) {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(root.join(self.page)).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| ")).filter_map(|line| line.split(' ').next());
+        let written: BTreeSet<String> = rows.filter(|id| self.is_id(id)).map(str::to_owned).collect();
+        let (mut missing, mut cited) = (Vec::new(), BTreeSet::new());
+        for file in source_files().iter().filter(|file| file.is_below(self.places)) {
+            let ids = self.ids(&file.text);
+            missing.extend(ids.difference(&written).map(|id| format!("{}: {id} is not in {}", file.path, self.page)));
+            cited.extend(ids);
+        }
+        assert!(missing.is_empty(), "{}", missing.join("\n"));
+        assert!(written.len() > self.least, "the page has {} rules", written.len());
+        assert!(!cited.is_empty(), "nothing in {:?} cites a rule", self.places);
+    }
 }
 
 #[test]
 fn cited_rules_of_workloads_are_written_down() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join(PAGE)).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| W")).filter_map(|line| line.split(' ').next());
-    let written: BTreeSet<String> = rows.map(|number| format!("W{number}")).collect();
-    let mut missing = Vec::new();
-    for file in source_files().iter().filter(|file| file.is_below(&["workload"])) {
-        missing.extend(ids(&file.text).difference(&written).map(|id| format!("{}: {id} is not in {PAGE}", file.path)));
-    }
-    assert!(missing.is_empty(), "{}", missing.join("\n"));
-    assert!(written.len() > 80, "the page has {} rules", written.len());
+    WORKLOADS.assert_written_down();
+}
+
+#[test]
+fn cited_rules_of_services_are_written_down() {
+    SERVICES.assert_written_down();
 }

@@ -6,6 +6,7 @@
 mod canonical;
 mod evaluate;
 mod interface;
+mod names;
 #[cfg(test)]
 mod properties;
 mod show;
@@ -22,6 +23,7 @@ pub use interface::{Conflict, EventOf, Expansion, KnownPod, Now, Warm};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use names::{Names, ordinal_names};
 use podstead_manifest::ObjectKey;
 use podstead_pod::objects::admit_claim;
 use podstead_pod::sharing::Sharing;
@@ -68,10 +70,7 @@ pub struct Expander {
     existing: BTreeMap<PodUid, Existing>,
     /// Pods by workload.
     by_owner: BTreeMap<ObjectKey, BTreeSet<PodUid>>,
-    /// Workloads that want a pod of this namespace and name.
-    names: BTreeMap<(String, String), BTreeSet<(WorkloadKind, ObjectKey)>>,
-    /// The names of each workload.
-    names_of: BTreeMap<ObjectKey, BTreeSet<String>>,
+    names: Names,
     /// Objects of workloads that were withdrawn, until the next plan.
     hidden: Vec<ObjectKey>,
     /// To be evaluated.
@@ -94,8 +93,7 @@ impl Expander {
             unclaimed: memories.read,
             existing: BTreeMap::new(),
             by_owner: BTreeMap::new(),
-            names: BTreeMap::new(),
-            names_of: BTreeMap::new(),
+            names: Names::default(),
             hidden: Vec::new(),
             marked: BTreeSet::new(),
             unsent: BTreeSet::new(),
@@ -344,7 +342,7 @@ impl Expander {
             self.hidden.extend(std::mem::take(&mut live.shown).into_keys());
             *unit = Unit::Withdrawn;
         }
-        self.release_names(key);
+        self.names.release(key);
         self.marked.insert(key.clone());
         if key.kind == WorkloadKind::CronJob.as_str() {
             self.withdraw_jobs(key, &BTreeSet::new());
@@ -444,7 +442,6 @@ impl Expander {
             }
         }
         let (observed, sources_ready) = (self.are_observed(key), self.sources_ready());
-        let own_rank = rank_of(key);
         let runs = self.runs_of(key);
         let context = Context {
             moment: now.clocks.moment,
@@ -453,7 +450,7 @@ impl Expander {
             canonical: &canonical::canonical,
             has_images: &|template| unit::images(template).iter().all(|(image, _)| live.images.contains(image)),
             is_exclusive_claim: &|name| self.is_exclusive_claim(&key.namespace, name),
-            is_taken: &|name| self.is_taken(&key.namespace, name, &own_rank),
+            is_taken: &|name| self.is_taken(key, name),
             is_claim_leaving: &|_| false,
             may_remove: observed && sources_ready,
             host: &self.host,
@@ -575,32 +572,8 @@ impl Expander {
         self.unsent.insert(live.wanted.source.clone());
         let mut names: BTreeSet<String> = live.pods.keys().cloned().collect();
         names.extend(ordinal_names(&live.wanted.workload));
-        self.replace_names(key, names);
-    }
-
-    /// Workloads that come later in order skip names that this one has; those that have one of them already look again (W9).
-    fn replace_names(&mut self, key: &ObjectKey, names: BTreeSet<String>) {
-        self.release_names(key);
-        let own = rank_of(key);
-        self.names_of.insert(key.clone(), names.clone());
-        for name in names {
-            let holders = self.names.entry((key.namespace.clone(), name)).or_default();
-            self.marked.extend(holders.iter().filter(|holder| **holder > own).map(|(_, key)| key.clone()));
-            holders.insert(own.clone());
-        }
-    }
-
-    fn release_names(&mut self, key: &ObjectKey) {
-        let own = rank_of(key);
-        for name in self.names_of.remove(key).unwrap_or_default() {
-            let name = (key.namespace.clone(), name);
-            if let Some(holders) = self.names.get_mut(&name) {
-                holders.remove(&own);
-                if holders.is_empty() {
-                    self.names.remove(&name);
-                }
-            }
-        }
+        let later = self.names.replace(key, names);
+        self.marked.extend(later);
     }
 
     fn replace_shown(&mut self, key: &ObjectKey, shown: Vec<show::Shown>, wanted: &Wanted, expansion: &mut Expansion) {
@@ -708,16 +681,15 @@ impl Expander {
     }
 
     /// A Pod of a manifest has the name, or a workload that comes before.
-    fn is_taken(&self, namespace: &str, name: &str, own: &(WorkloadKind, ObjectKey)) -> bool {
-        let holders = self.names.get(&(namespace.to_owned(), name.to_owned()));
-        let is_earlier = holders.is_some_and(|holders| holders.iter().any(|holder| holder < own));
+    fn is_taken(&self, key: &ObjectKey, name: &str) -> bool {
         let is_pod = |set: &Set| {
             set.pods.values().any(|pod| {
                 let metadata = &pod.pod.metadata;
-                metadata.name.as_deref() == Some(name) && metadata.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE) == namespace
+                metadata.name.as_deref() == Some(name)
+                    && metadata.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE) == key.namespace
             })
         };
-        is_earlier || self.sets.values().any(is_pod)
+        self.names.is_taken(key, name) || self.sets.values().any(is_pod)
     }
 
     /// Memory of workloads that no source has is forgotten when all have delivered and no pod is left.
@@ -781,16 +753,6 @@ impl Unit {
             Unit::Withdrawn => None,
         }
     }
-}
-
-/// The names that a StatefulSet has or will have: an ordinal cannot be skipped when a name is taken.
-fn ordinal_names(workload: &Workload) -> Vec<String> {
-    let Workload::StatefulSet(set) = workload else { return Vec::new() };
-    let name = set.metadata.name.as_deref().unwrap_or_default();
-    let spec = set.spec.as_ref();
-    let start = spec.and_then(|spec| spec.ordinals.as_ref()?.start).unwrap_or(0);
-    let replicas = spec.and_then(|spec| spec.replicas).unwrap_or(1);
-    (start..start.saturating_add(replicas)).map(|ordinal| format!("{name}-{ordinal}")).collect()
 }
 
 /// The place of a workload in the order in which names are given (W9).

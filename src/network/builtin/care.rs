@@ -102,6 +102,7 @@ impl Shared {
         }
         // Packets that clients began to send in the meantime went to this host, and would for as long as they send.
         self.forget_datagrams(&leads);
+        self.forget_datagrams_of_services();
     }
 
     pub(super) fn tell_collisions(&self, collisions: &[Collision]) {

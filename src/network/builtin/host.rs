@@ -194,6 +194,7 @@ impl Shared {
         drop(state);
         // The rules may have been away, and pods may have gone, while no daemon ran.
         self.forget_datagrams(&leads);
+        self.forget_datagrams_of_services();
         if mode != self.links.config.mode {
             let message = format!(
                 "network.mode {} is not in effect yet: connected pods use mode {mode}, and all pods must use the same mode; it takes effect after a reboot of this host, or a restart of the daemon while no pod is connected",

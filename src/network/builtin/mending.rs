@@ -1,10 +1,10 @@
 //! Repair of pod interfaces that were removed, switched off or emptied: the host's end is completed, and a pod without its interface is set up
 //! anew by its worker.
 
+use super::Shared;
 use super::lease::Lease;
 use super::links::{self, LinkError, Wanted};
 use super::names::{GATEWAY_V4, GATEWAY_V6, NEXT_HOP_V6, Names};
-use super::{Shared, is_on_loopback};
 use podstead_pod::PodUid;
 use podstead_sys::netlink::rtnetlink::{self, Link, Reached, UP};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     fn complete(&self, uid: &PodUid, lease: &Lease, slot: u32, index: u32, bridge: Option<u32>) {
-        let reaches_loopback = lease.ports.iter().any(is_on_loopback);
+        let reaches_loopback = self.reaches_loopback(lease);
         let wanted = Wanted { reaches_loopback, mtu: None, bridge: bridge.map(|index| (index, &[][..])) };
         let consequence = match links::restore(lease, slot, index, wanted) {
             Ok(true) => "restored it".to_owned(),

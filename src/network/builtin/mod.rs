@@ -29,6 +29,7 @@ mod relearn;
 mod resolver_rules;
 mod rules;
 mod ruleset;
+mod services;
 mod switches;
 mod tracked;
 mod uplink;
@@ -36,6 +37,7 @@ mod watch;
 
 pub use leave::{LeaveError, leave};
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
+pub use services::{ServeError, ServiceRanges};
 
 use super::host_ips;
 use async_trait::async_trait;
@@ -47,8 +49,10 @@ use names::{NEXT_HOP_V6, Names, macs};
 use podstead_pod::host_ports::{HostPort, host_ports, is_isolated};
 use podstead_pod::{Pod, PodFullName, PodUid};
 use podstead_runtime::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
+use podstead_service::frontends::Frontends;
 use podstead_settings::{AddressRange, NetworkConfig, NetworkMode};
 use podstead_sys::layout::Paths;
+use podstead_sys::netlink::NetlinkError;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventRecorder;
 use rules::Rules;
@@ -133,6 +137,15 @@ impl BuiltinNetwork {
     /// Keeps the packet rules in force until the daemon exits: they are recreated as soon as they are flushed.
     pub async fn watch(self) {
         watch::watch(&self.shared).await;
+    }
+
+    /// Makes Services reachable at these frontends, and at no other one (R7). They are arranged from those that were given last
+    /// (`Frontends::next`), from none after the daemon has started. Without ranges there are no Services. If it fails, pods keep their
+    /// rules, and the next call makes all of those of Services.
+    pub async fn serve(&self, ranges: ServiceRanges, frontends: Frontends) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let served = tokio::task::spawn_blocking(move || shared.serve(ranges, frontends)).await;
+        served.map_err(|_| ServeError::Interrupted)?.map_err(ServeError::Rules)
     }
 
     /// Returns true if this is the address of a pod: no packet of a pod has another source.
@@ -259,6 +272,63 @@ impl Shared {
         Ok(PodNetworkStatus { ips: lease.addresses, ..PodNetworkStatus::default() })
     }
 
+    fn serve(&self, ranges: ServiceRanges, frontends: Frontends) -> Result<(), NetlinkError> {
+        let (moved, were, added) = {
+            let mut rules = self.rules();
+            let (were, before) = (rules.service_ranges(), rules.behind_node_ports());
+            let moved = rules.serve(ranges, frontends)?;
+            let added: BTreeSet<IpAddr> = rules.behind_node_ports().difference(&before).copied().collect();
+            (moved, were, added)
+        };
+        self.open_to_loopback(&added);
+        if were != ranges {
+            self.route_services();
+        }
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let frontends = self.rules().frontends().clone();
+        services::datagrams::forget(&moved, &frontends)
+    }
+
+    /// Has pods with these addresses reached from 127.0.0.1 by NodePorts. The interface of a pod that is connected later gets it at once.
+    fn open_to_loopback(&self, addresses: &BTreeSet<IpAddr>) {
+        let state = self.state();
+        if addresses.is_empty() || state.mode != NetworkMode::Routed {
+            return;
+        }
+        let has = |lease: &&Lease| lease.addresses.iter().any(|address| addresses.contains(address));
+        for slot in state.leases.iter().map(|(_, lease)| lease).filter(has).filter_map(|lease| lease.slot) {
+            let interface = self.names.interface(slot);
+            if let Err(error) = services::route::reach_from_loopback(&interface) {
+                tracing::debug!(%interface, error = %error_chain(&error), "NodePorts at 127.0.0.1 do not lead to the pod");
+            }
+        }
+    }
+
+    /// Returns true if the pod is reached from 127.0.0.1, by host ports or NodePorts.
+    fn reaches_loopback(&self, lease: &Lease) -> bool {
+        let behind = self.rules().behind_node_ports();
+        lease.ports.iter().any(is_on_loopback) || lease.addresses.iter().any(|address| behind.contains(address))
+    }
+
+    /// Forgets where datagrams for Services went while the rules were away, unless that is where they lead.
+    fn forget_datagrams_of_services(&self) {
+        let frontends = self.rules().frontends().clone();
+        if let Err(error) = services::datagrams::forget(&Frontends::default().moved_udp(&frontends), &frontends) {
+            tracing::warn!(error = %error_chain(&error), "cannot forget connections of UDP to Services");
+        }
+    }
+
+    /// Keeps the routes to Services, which go with the last interface of a pod.
+    fn route_services(&self) {
+        let ranges = self.rules().service_ranges();
+        if let Err(error) = services::route::keep(ranges) {
+            // Nothing is behind Services while there is no pod.
+            tracing::debug!(error = %error_chain(&error), "no route to the range of Services");
+        }
+    }
+
     fn connect(&self, uid: &PodUid, lease: &Lease, slot: u32, netns: &Path, ranges: &[AddressRange]) -> Result<(), NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
@@ -277,10 +347,11 @@ impl Shared {
             NetworkMode::Routed => None,
             NetworkMode::Bridge => Some((bridge::present(&self.names, ranges).map_err(|error| failed(&error))?, ranges)),
         };
-        let reaches_loopback = lease.ports.iter().any(is_on_loopback);
+        let reaches_loopback = self.reaches_loopback(lease);
         let wanted = links::Wanted { reaches_loopback, mtu, bridge };
         links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| failed(&error))?;
         self.state().connected.insert(uid.clone());
+        self.route_services();
         Ok(())
     }
 

@@ -3,14 +3,18 @@
 use super::names::Names;
 use super::record::ThrownSwitches;
 use super::ruleset::{self, PodRules, PodsRules, Switches};
+use super::services::{self, ServiceRanges, ServiceRules};
 use super::tracked::{self, Leads, moved_ports};
 use super::{firewalld, firewalls};
 use podstead_pod::PodUid;
+use podstead_service::frontends::{Chain, Frontend, Frontends, difference};
 use podstead_settings::AddressRange;
 use podstead_sys::netlink::accepting::{self, Accepted};
 use podstead_sys::netlink::nftables::{self, BaseChain};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
+use podstead_telemetry::error_chain;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// Direction of packets (`NF_INET_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +35,27 @@ pub(super) struct Rules {
     socket: Option<NetlinkSocket>,
     switches: Switches,
     pods: PodsRules,
+    services: ServiceRules,
+    /// Chains of Services that the table has: those that were ever needed since it was made.
+    chains: BTreeSet<Chain>,
+    /// [`Rules::begin`] was called: switches and pods are known.
+    is_begun: bool,
     /// The table in the kernel is the one that is described here.
     is_made: bool,
 }
 
 impl Rules {
     pub(super) fn new(names: Names) -> Self {
-        Self { names, socket: None, switches: Switches::default(), pods: PodsRules::new(), is_made: false }
+        Self {
+            names,
+            socket: None,
+            switches: Switches::default(),
+            pods: PodsRules::new(),
+            services: ServiceRules::default(),
+            chains: BTreeSet::new(),
+            is_begun: false,
+            is_made: false,
+        }
     }
 
     /// Address of the socket that changes come through; 0 before the first one.
@@ -49,6 +67,7 @@ impl Rules {
     pub(super) fn begin(&mut self, switches: Switches, pods: PodsRules) -> Result<(), NetlinkError> {
         self.switches = Switches { sees_listeners: true, ..switches };
         self.pods = pods;
+        self.is_begun = true;
         self.make()
     }
 
@@ -70,10 +89,29 @@ impl Rules {
         self.commit(&ruleset::without_bridge(&self.names))
     }
 
-    /// Recreates the whole table, in one transaction.
+    /// Recreates the whole table, in one transaction; without Services if the kernel lacks something that only they need. They are tried again with
+    /// the next change.
     pub(super) fn make(&mut self) -> Result<(), NetlinkError> {
+        if let Some(error) = self.make_with_services()? {
+            tracing::error!(error = %error_chain(&error), "Services are not reachable: the kernel refused their packet rules");
+        }
+        Ok(())
+    }
+
+    /// Recreates the whole table. `Some` if it is there, and Services are not, with the reason.
+    fn make_with_services(&mut self) -> Result<Option<NetlinkError>, NetlinkError> {
+        match self.make_table() {
+            Err(error) if !self.services.ranges.is_empty() => {
+                self.services = ServiceRules::default();
+                self.make_table().map(|()| Some(error))
+            }
+            made => made.map(|()| None),
+        }
+    }
+
+    fn make_table(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
-        let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, rules.pods.values());
+        let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, &rules.services, rules.pods.values());
         let mut result = self.commit(&whole(self));
         // A kernel without nft_socket.
         if self.switches.sees_listeners && result.as_ref().is_err_and(|error| error.errno() == Some(libc::ENOENT)) {
@@ -86,6 +124,7 @@ impl Rules {
             }
         }
         self.is_made = result.is_ok();
+        self.chains = self.services.frontends.chains().into_iter().collect();
         result
     }
 
@@ -118,6 +157,52 @@ impl Rules {
         self.make()
     }
 
+    /// Frontends of Services, and what is behind them.
+    pub(super) fn frontends(&self) -> &Frontends {
+        &self.services.frontends
+    }
+
+    /// Addresses that NodePorts of Services lead to.
+    pub(super) fn behind_node_ports(&self) -> BTreeSet<IpAddr> {
+        self.services.behind_node_ports()
+    }
+
+    /// Ranges of the addresses of Services.
+    pub(super) fn service_ranges(&self) -> ServiceRanges {
+        self.services.ranges
+    }
+
+    /// Makes the table serve these frontends: by the elements that differ, in one transaction, or else the whole table anew (R7). Returns the UDP
+    /// frontends behind which something else is than before.
+    pub(super) fn serve(&mut self, ranges: ServiceRanges, frontends: Frontends) -> Result<BTreeSet<Frontend>, NetlinkError> {
+        let before = std::mem::replace(&mut self.services, ServiceRules { ranges, frontends });
+        if !self.is_begun {
+            // A table made now would have no pods. The one that is there keeps theirs until it is replaced, with these frontends.
+            return Ok(BTreeSet::new());
+        }
+        let moved = before.frontends.moved_udp(&self.services.frontends);
+        let change = difference(&before.frontends, &self.services.frontends);
+        if self.is_made && before.ranges == ranges {
+            if change.is_empty() {
+                return Ok(moved);
+            }
+            if !ranges.is_empty() && self.commit(&services::change(&self.names, &change, &self.chains)).is_ok() {
+                self.chains.extend(change.chains);
+                self.end_bonds(&before.frontends);
+                return Ok(moved);
+            }
+        }
+        self.make_with_services()?.map_or(Ok(moved), Err)
+    }
+
+    /// Ends bonds to endpoints that are gone. Without success they expire, as their clients do not reach anybody.
+    fn end_bonds(&mut self, before: &Frontends) {
+        let Some(socket) = &mut self.socket else { return };
+        if let Err(error) = services::bonds::end(socket, &self.names, before, &self.services.frontends) {
+            tracing::warn!(error = %error_chain(&error), "clients of Services with affinity stay bound to endpoints that are gone");
+        }
+    }
+
     /// Removes the table, and what chains of others accept of pods. What guards the host stays, without pods.
     pub(super) fn end(&mut self, guards: Switches) -> Result<(), NetlinkError> {
         let chains = match self.base_chains() {
@@ -136,7 +221,7 @@ impl Rules {
         }
         self.commit(&ruleset::nothing(&self.names))?;
         if guards.guards_ipv4 || guards.guards_ipv6 {
-            self.commit(&ruleset::whole(&self.names, guards, std::iter::empty()))?;
+            self.commit(&ruleset::whole(&self.names, guards, &ServiceRules::default(), std::iter::empty()))?;
         }
         Ok(())
     }
@@ -215,7 +300,8 @@ impl Rules {
     /// Returns true if the table is in the kernel, with all its chains.
     pub(super) fn is_there(&self) -> Result<bool, NetlinkError> {
         const BASE_CHAINS: usize = 5;
-        let wanted = BASE_CHAINS + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
+        let wanted =
+            BASE_CHAINS + self.services.base_chains() + if self.switches.is_bridged { super::bridged::BASE_CHAINS } else { 0 };
         let own = self.base_chains()?.iter().filter(|chain| self.is_own(chain)).count();
         // The diagnosis of the host knows of no bridge.
         Ok(own >= wanted)

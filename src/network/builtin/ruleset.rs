@@ -5,6 +5,7 @@
 use super::bridged::{self, Port};
 use super::names::{GATEWAY_V4, GATEWAY_V6, Names, name_bytes};
 use super::resolver_rules::{add_guard_of_resolver, add_resolver};
+use super::services::ServiceRules;
 use podstead_pod::PodUid;
 use podstead_pod::host_ports::HostPort;
 use podstead_sys::netlink::Request;
@@ -191,7 +192,12 @@ fn begin_table(batch: &mut Batch<'_>) {
 }
 
 /// A transaction that recreates the whole table. Tracked connections continue.
-pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<Item = &'a PodRules> + Clone) -> Request {
+pub(super) fn whole<'a>(
+    names: &Names,
+    switches: Switches,
+    services: &ServiceRules,
+    pods: impl Iterator<Item = &'a PodRules> + Clone,
+) -> Request {
     let mut batch = Batch::new(&names.table);
     begin_table(&mut batch);
     for family in &FAMILIES {
@@ -211,7 +217,8 @@ pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<I
     for (set, list) in &all {
         batch.add_elements(set, list);
     }
-    add_rules(&mut batch, names.group, switches);
+    services.add_maps(&mut batch);
+    add_rules(&mut batch, names.group, switches, services);
     if switches.is_bridged {
         batch.turn_to(BRIDGE);
         begin_table(&mut batch);
@@ -220,7 +227,7 @@ pub(super) fn whole<'a>(names: &Names, switches: Switches, pods: impl Iterator<I
     batch.end()
 }
 
-fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
+fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches, services: &ServiceRules) {
     let pod = group.to_ne_bytes();
     batch.add_chain("to_pods");
     batch.add_chain("host_ports");
@@ -270,6 +277,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
     if let Some(port) = switches.dns_port {
         add_resolver(batch, &pod, port);
     }
+    services.add_address_rules(batch, &pod);
     for chain in ["incoming", "own"] {
         // Root's services win, whichever came first: who listens below 1024 is asked for each connection.
         if switches.sees_listeners && chain == "incoming" {
@@ -285,9 +293,12 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
             rule.verdict(Verdict::Jump("host_ports"));
         });
     }
+    services.add_node_port_rules(batch);
     for family in &FAMILIES {
         add_port_rules(batch, family);
     }
+
+    services.add_outgoing_rules(batch);
 
     // A connection from 127.0.0.1 has to come back.
     batch.add_rule("outgoing", |rule| {
@@ -327,7 +338,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches) {
         });
     }
 
-    add_passing_rules(batch, &pod, switches);
+    add_passing_rules(batch, &pod, switches, services);
 }
 
 /// Destinations are rewritten: what one address of the host has goes before what all have.
@@ -351,7 +362,7 @@ fn add_port_rules(batch: &mut Batch<'_>, family: &Family) {
     });
 }
 
-fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches) {
+fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches, services: &ServiceRules) {
     // Between pods, isolation counts even for what is established: an annotation takes effect at once.
     for family in &FAMILIES {
         batch.add_rule("passing", |rule| {
@@ -379,6 +390,7 @@ fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches) {
         rule.has_state(ESTABLISHED_OR_RELATED);
         rule.verdict(Verdict::Accept);
     });
+    services.add_passing_rules(batch, pod);
     batch.add_rule("passing", |rule| {
         rule.is(Meta::InputGroup, pod);
         rule.verdict(Verdict::Accept);
@@ -490,9 +502,9 @@ mod tests {
                 ..pod(1, &[(None, 1), (Some("192.0.2.1"), 2)])
             })
             .collect();
-        let request = whole(&Names::new(None), Switches::default(), pods.iter());
+        let request = whole(&Names::new(None), Switches::default(), &ServiceRules::default(), pods.iter());
         assert!(!request.is_too_long());
-        let none = whole(&Names::new(None), Switches::default(), std::iter::empty());
+        let none = whole(&Names::new(None), Switches::default(), &ServiceRules::default(), std::iter::empty());
         assert!(request.acknowledged() - none.acknowledged() < 20, "rules do not depend on the number of pods");
     }
 }

@@ -66,17 +66,26 @@ pub(super) fn forget(leads: &Leads, ranges: &[AddressRange]) -> Result<(), Netli
     if leads.is_empty() {
         return Ok(());
     }
-    // A client may have sent to any of them. Pods know the host by two more, which are assigned only while there are pods.
-    let own: Vec<IpAddr> = assigned_ips().unwrap_or_default().into_iter().chain(GATEWAYS).collect();
+    let own = own_addresses();
+    forget_all(|connection| is_astray(connection, leads, ranges, &own))
+}
+
+/// Addresses of this host that a client may have sent to. Pods know it by two more, which are assigned only while there are pods.
+pub(super) fn own_addresses() -> Vec<IpAddr> {
+    assigned_ips().unwrap_or_default().into_iter().chain(GATEWAYS).collect()
+}
+
+/// Forgets tracked connections of both families.
+pub(super) fn forget_all(is_stale: impl Fn(&Connection) -> bool) -> Result<(), NetlinkError> {
     let mut socket = NetlinkSocket::open(Protocol::Netfilter)?;
     for family in [IPV4, IPV6] {
         let mut request = Request::new();
         conntrack::list(&mut request, family);
-        let mut astray = Vec::new();
+        let mut stale = Vec::new();
         socket.dump(&request, |answer| {
-            astray.extend(conntrack::connection(&answer).filter(|connection| is_astray(connection, leads, ranges, &own)));
+            stale.extend(conntrack::connection(&answer).filter(|connection| is_stale(connection)));
         })?;
-        for connection in astray {
+        for connection in stale {
             let mut request = Request::new();
             conntrack::forget(&mut request, &connection);
             match socket.transact(&request, |_| {}) {

@@ -89,10 +89,77 @@ pub enum Verdict<'a> {
     Return,
     /// On to a chain, and back after it.
     Jump(&'a str),
+    /// On to a chain, and after it back to where this chain was jumped to from.
+    Goto(&'a str),
+}
+
+impl<'a> Verdict<'a> {
+    /// The attributes of `NFTA_DATA_VERDICT`.
+    pub(super) fn write(self, body: &mut Body<'_>) {
+        let (code, chain) = match self {
+            Verdict::Drop => (0_i32, None),
+            Verdict::Accept => (1, None),
+            Verdict::Return => (-5, None),
+            Verdict::Jump(chain) => (JUMP, Some(chain)),
+            Verdict::Goto(chain) => (GOTO, Some(chain)),
+        };
+        body.be32(1, code.cast_unsigned());
+        if let Some(chain) = chain {
+            body.text(2, chain);
+        }
+    }
+}
+
+/// `NFT_JUMP`.
+pub(super) const JUMP: i32 = -3;
+/// `NFT_GOTO`.
+pub(super) const GOTO: i32 = -4;
+
+/// The reason that a refused client is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// RST of TCP, for which the packet has to be of TCP.
+    TcpReset,
+    /// ICMP of the packet's family: nobody has the port.
+    PortUnreachable,
+}
+
+/// A fact about a tracked connection in its original direction (`NFT_CT_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Original {
+    /// IPv4 address that the client connected to.
+    Ipv4Destination,
+    /// IPv6 address that it connected to.
+    Ipv6Destination,
+    /// Port that it connected to.
+    DestinationPort,
+}
+
+impl Original {
+    const fn number(self) -> u32 {
+        match self {
+            Self::DestinationPort => 12,
+            Self::Ipv4Destination => 20,
+            Self::Ipv6Destination => 22,
+        }
+    }
+}
+
+/// Registers of an element that a packet adds to a map.
+#[derive(Clone, Copy, Debug)]
+pub struct Update {
+    /// The first register of its key.
+    pub key: u32,
+    /// The first register of its value.
+    pub value: u32,
+    /// Milliseconds from the last update until it goes.
+    pub timeout: u64,
 }
 
 /// Bits of `ct state`.
 pub const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
+/// Bit of `ct state`: no packet of a connection that is tracked, and none that begins one.
+pub const INVALID: u32 = 1;
 /// Bit of `ct status`: the destination was rewritten.
 pub const DESTINATION_NAT: u32 = 1 << 5;
 
@@ -179,14 +246,82 @@ impl<'r, 'b> Rule<'r, 'b> {
 
     /// Goes on only if the destination is an address of this host.
     pub fn destination_is_local(&mut self) {
+        // NFTA_FIB_F_DADDR.
+        self.is_local(2);
+    }
+
+    /// Goes on only if the source is an address of this host.
+    pub fn source_is_local(&mut self) {
+        // NFTA_FIB_F_SADDR.
+        self.is_local(1);
+    }
+
+    fn is_local(&mut self, end: u32) {
         const LOCAL: u32 = 2;
         self.expression("fib", |body| {
             body.be32(1, REGISTER);
-            // NFT_FIB_RESULT_ADDRTYPE of NFTA_FIB_F_DADDR.
+            // NFT_FIB_RESULT_ADDRTYPE.
             body.be32(2, 3);
-            body.be32(3, 2);
+            body.be32(3, end);
         });
         self.compare(true, &LOCAL.to_ne_bytes());
+    }
+
+    /// Goes on only if the field is not this.
+    pub fn field_is_not(&mut self, field: Field, value: &[u8]) {
+        self.load_field(field, REGISTER);
+        self.compare(false, value);
+    }
+
+    /// Loads a random number below `modulus`, in this machine's byte order.
+    pub fn load_random(&mut self, modulus: u32, register: u32) {
+        self.expression("numgen", |body| {
+            body.be32(1, register);
+            body.be32(2, modulus);
+            // NFT_NG_RANDOM, from 0 on.
+            body.be32(3, 1);
+            body.be32(4, 0);
+        });
+    }
+
+    /// Loads a fact about the connection, as it was before anything was rewritten.
+    pub fn load_original(&mut self, fact: Original, register: u32) {
+        self.expression("ct", |body| {
+            body.be32(1, register);
+            body.be32(2, fact.number());
+            // IP_CT_DIR_ORIGINAL.
+            body.bytes(3, &[0]);
+        });
+    }
+
+    /// Goes on to the chain that what was loaded from `register` on leads to; the rule goes on if it leads to none.
+    pub fn look_up_verdict(&mut self, map: &str, register: u32) {
+        self.look_up(map, register, |body| body.be32(3, 0));
+    }
+
+    /// Adds an element to a map, or renews the one that is there.
+    pub fn update_map(&mut self, map: &str, update: Update) {
+        self.expression("dynset", |body| {
+            body.text(1, map);
+            // NFT_DYNSET_OP_UPDATE.
+            body.be32(3, 1);
+            body.be32(4, update.key);
+            body.be32(5, update.value);
+            body.bytes(6, &update.timeout.to_be_bytes());
+        });
+    }
+
+    /// Refuses the packet.
+    pub fn refuse(&mut self, refusal: Refusal) {
+        // NFT_REJECT_TCP_RST; NFT_REJECT_ICMPX_UNREACH with NFT_REJECT_ICMPX_PORT_UNREACH.
+        let (kind, code) = match refusal {
+            Refusal::TcpReset => (1, 0),
+            Refusal::PortUnreachable => (2, 1),
+        };
+        self.expression("reject", |body| {
+            body.be32(1, kind);
+            body.bytes(2, &[code]);
+        });
     }
 
     /// Goes on only if the connection has one of these `ct state` bits.
@@ -286,21 +421,10 @@ impl<'r, 'b> Rule<'r, 'b> {
 
     /// Ends the rule.
     pub fn verdict(&mut self, verdict: Verdict<'_>) {
-        let (code, chain) = match verdict {
-            Verdict::Drop => (0_i32, None),
-            Verdict::Accept => (1, None),
-            Verdict::Return => (-5, None),
-            Verdict::Jump(chain) => (-3, Some(chain)),
-        };
         self.expression("immediate", |body| {
             body.be32(1, 0);
             body.nest(2, |field| {
-                field.nest(2, |verdict| {
-                    verdict.be32(1, code.cast_unsigned());
-                    if let Some(chain) = chain {
-                        verdict.text(2, chain);
-                    }
-                });
+                field.nest(2, |attributes| verdict.write(attributes));
             });
         });
     }

@@ -1,7 +1,7 @@
 //! Netlink, spoken without other programs: interfaces, addresses and routes (rtnetlink), packet rules (nftables),
 //! sockets that listen (sock_diag).
 //!
-//! [`message`], [`rtnetlink`], [`nftables`], [`sources`] and [`listening`] are pure: bytes out of and into headers and attributes. [`socket`] sends and receives.
+//! [`message`], [`rtnetlink`], [`nftables`], [`maps`], [`sources`] and [`listening`] are pure: bytes out of and into headers and attributes. [`socket`] sends and receives.
 //! In: requests built by the network; out: acknowledgements, dumps and notifications of the kernel.
 
 pub mod accepting;
@@ -9,6 +9,7 @@ pub mod conntrack;
 mod default_route;
 pub mod expressions;
 pub mod listening;
+pub mod maps;
 pub mod message;
 pub mod nftables;
 pub mod rtnetlink;

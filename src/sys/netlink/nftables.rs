@@ -17,10 +17,11 @@ const DELETE_CHAIN: u16 = 5;
 pub(super) const NEW_RULE: u16 = 6;
 pub(super) const GET_RULE: u16 = 7;
 pub(super) const DELETE_RULE: u16 = 8;
-const NEW_SET: u16 = 9;
+pub(super) const NEW_SET: u16 = 9;
 const DELETE_SET: u16 = 11;
-const NEW_ELEMENTS: u16 = 12;
-const DELETE_ELEMENTS: u16 = 14;
+pub(super) const NEW_ELEMENTS: u16 = 12;
+pub(super) const GET_ELEMENTS: u16 = 13;
+pub(super) const DELETE_ELEMENTS: u16 = 14;
 
 /// Multicast group of changes to rules, as a bit.
 pub const CHANGES: u32 = 1 << 6;
@@ -35,7 +36,7 @@ pub const BRIDGE: u8 = 7;
 pub const IPV6: u8 = 10;
 
 /// Elements in one message, so that their attribute stays far below 64 KiB.
-const CHUNK: usize = 400;
+pub(super) const CHUNK: usize = 400;
 
 /// Hook of a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +109,10 @@ pub type Element = (Vec<u8>, Option<Vec<u8>>);
 /// A transaction on tables of one name, first of all on that of the family inet.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    table: &'a str,
+    pub(super) table: &'a str,
     family: u8,
     request: Request,
-    sets: u32,
+    pub(super) sets: u32,
 }
 
 impl<'a> Batch<'a> {
@@ -133,7 +134,7 @@ impl<'a> Batch<'a> {
         self.request
     }
 
-    fn message(&mut self, label: String, kind: u16, flags: u16, fill: impl FnOnce(&mut Body<'_>)) {
+    pub(super) fn message(&mut self, label: String, kind: u16, flags: u16, fill: impl FnOnce(&mut Body<'_>)) {
         let family = self.family;
         self.request.message(label, SUBSYSTEM | kind, flags | ACK, |body| {
             body.raw(&generic_header(family, 0));
@@ -198,6 +199,15 @@ impl<'a> Batch<'a> {
         });
     }
 
+    /// Removes all rules of a chain.
+    pub fn flush_chain(&mut self, chain: &str) {
+        let table = self.table;
+        self.message(format!("remove the rules of chain {chain}"), DELETE_RULE, 0, |body| {
+            body.text(1, table);
+            body.text(2, chain);
+        });
+    }
+
     /// Makes a set or a map.
     pub fn add_set(&mut self, spec: SetSpec<'_>) {
         const MAP: u32 = 8;
@@ -218,6 +228,11 @@ impl<'a> Batch<'a> {
                 body.be32(7, bytes(value));
             }
             body.be32(10, id);
+            // Names are listed as empty, and the listing cannot be loaded again, unless their byte order is written beside the set as `nft` does:
+            // NFTNL_UDATA_SET_KEYBYTEORDER, that of this machine.
+            if key == [Datatype::Interface] {
+                body.bytes(13, &[&[0, 4][..], &1_u32.to_ne_bytes()].concat());
+            }
         });
     }
 

@@ -256,6 +256,11 @@ pub struct Route {
 
 /// Adds a route.
 pub fn add_route(request: &mut Request, route: Route) {
+    add_route_from(request, route, None);
+}
+
+/// Adds a route for which this host has a source address of its own choice: one that it has on any interface.
+pub fn add_route_from(request: &mut Request, route: Route, source: Option<IpAddr>) {
     let Route { to: (network, prefix), via, interface } = route;
     request.message(format!("add route to {network}/{prefix}"), NEW_ROUTE, ACK | CREATE | REPLACE, |body| {
         let scope = if via.is_some() || network.is_ipv6() { SCOPE_UNIVERSE } else { SCOPE_LINK };
@@ -265,6 +270,9 @@ pub fn add_route(request: &mut Request, route: Route) {
         }
         if let Some(via) = via {
             body.bytes(5, &octets(via));
+        }
+        if let Some(source) = source {
+            body.bytes(7, &octets(source));
         }
         body.u32(4, interface);
     });

@@ -6,6 +6,7 @@
 mod dns {
     mod exchange;
     mod message;
+    mod services;
     mod zone;
 
     use exchange::Verdict;
@@ -27,7 +28,7 @@ mod dns {
             is_ready: true,
             owns_addresses: true,
         };
-        let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter());
+        let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter(), [].into_iter());
         for transport in [Transport::Udp, Transport::Tcp] {
             let reply = match message::decide(query, &zone, transport, turn) {
                 Decision::Drop => continue,

@@ -3,7 +3,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "only a part of the crate is compiled")]
 
 use libfuzzer_sys::fuzz_target;
-use podstead_sys::netlink::{accepting, answers, attributes, conntrack, listening, nftables, rtnetlink, sources};
+use podstead_sys::netlink::{accepting, answers, attributes, conntrack, listening, maps, nftables, rtnetlink, sources};
 
 fuzz_target!(|bytes: &[u8]| {
     let forward = nftables::BaseChain { family: 2, table: "filter".into(), name: "FORWARD".into(), hook: 2, drops: true };
@@ -22,6 +22,8 @@ fuzz_target!(|bytes: &[u8]| {
         nftables::is_removal(&answer, "podstead");
         accepting::rule_of(&answer, &forward, "podstead");
         accepting::concerns_pods(&answer);
+        let elements = maps::elements(&answer);
+        assert!(elements.iter().map(|element| element.key.len()).sum::<usize>() <= answer.body.len());
         if let Some(connection) = conntrack::connection(&answer) {
             conntrack::forget(&mut podstead_sys::netlink::Request::new(), &connection);
         }

@@ -1,3 +1,5 @@
+//! Generators of ConfigMaps and Secrets: names, hashes and content.
+
 use super::*;
 
 #[test]

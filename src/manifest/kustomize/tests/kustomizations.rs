@@ -1,3 +1,5 @@
+//! The kustomization file itself: its names, fields and versions.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Bases, overlays and components.
+
 use super::*;
 
 #[test]

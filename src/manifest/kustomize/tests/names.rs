@@ -1,3 +1,5 @@
+//! Prefixes, suffixes, namespaces and references to names.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Strategic merge patches and JSON patches.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Positions of built objects in the files that they came from.
+
 use super::*;
 use crate::Object;
 

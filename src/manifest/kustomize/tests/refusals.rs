@@ -1,3 +1,5 @@
+//! Fields and references that are refused.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Replacements of fields by fields of other objects.
+
 use super::*;
 
 #[test]

@@ -1,0 +1,302 @@
+//! The pods behind Services (S13 to S16).
+
+use crate::definition::{Definition, Port, Role, Target, protocol};
+use crate::name::ObjectName;
+use crate::range::Family;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use podstead_pod::host_ports::Protocol;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+/// Label of an EndpointSlice: the Service that it is for.
+pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// What Services have to know of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Its name.
+    pub name: ObjectName,
+    /// Its UID.
+    pub uid: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its addresses; those of the host with `hostNetwork`.
+    pub addresses: Vec<IpAddr>,
+    /// Its containers have ended for good.
+    pub has_ended: bool,
+    /// Its condition Ready is True.
+    pub is_ready: bool,
+    /// It is being stopped.
+    pub is_terminating: bool,
+    /// Its host name and the Service that gives it a name of its own, if it has both.
+    pub hostname: Option<(String, String)>,
+    /// Ports of its containers that have names; the first of two that are the same.
+    pub ports: BTreeMap<(String, Protocol), u16>,
+}
+
+impl Backend {
+    /// What is written in a pod and its status.
+    pub fn of(pod: &Pod) -> Self {
+        let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+        let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let several = status.and_then(|status| status.pod_ips.as_deref()).unwrap_or_default().iter().map(|ip| ip.ip.as_str());
+        let addresses: Vec<IpAddr> = several.filter_map(|address| address.parse().ok()).collect();
+        let one = status.and_then(|status| status.pod_ip.as_deref()).and_then(|address| address.parse().ok());
+        let subdomain = spec.and_then(|spec| spec.subdomain.clone()).filter(|subdomain| !subdomain.is_empty());
+        let written = spec.and_then(|spec| spec.hostname.clone()).filter(|hostname| !hostname.is_empty());
+        Self {
+            name: ObjectName::of(&pod.metadata),
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            labels: pod.metadata.labels.clone().unwrap_or_default(),
+            addresses: if addresses.is_empty() { one.into_iter().collect() } else { addresses },
+            has_ended: matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed")),
+            is_ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+            is_terminating: pod.metadata.deletion_timestamp.is_some(),
+            hostname: written.zip(subdomain),
+            ports: named_ports(pod),
+        }
+    }
+
+    fn port(&self, port: &Port) -> Option<u16> {
+        match &port.target {
+            Target::Number(number) => Some(*number),
+            Target::Name(name) => self.ports.get(&(name.clone(), port.protocol)).copied(),
+        }
+    }
+}
+
+/// Ports with names: of containers, then of sidecars (S15).
+fn named_ports(pod: &Pod) -> BTreeMap<(String, Protocol), u16> {
+    let Some(spec) = &pod.spec else { return BTreeMap::new() };
+    let is_sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten().filter(is_sidecar));
+    let mut ports = BTreeMap::new();
+    for port in containers.flat_map(|container| container.ports.iter().flatten()) {
+        let number = u16::try_from(port.container_port).ok();
+        if let (Some(name), Some(protocol), Some(number)) = (&port.name, protocol(port.protocol.as_deref()), number) {
+            ports.entry((name.clone(), protocol)).or_insert(number);
+        }
+    }
+    ports
+}
+
+/// An address and port behind a port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Where connections go.
+    pub socket: SocketAddr,
+    /// It is used (S14): serving and not terminating, or published before that.
+    pub is_ready: bool,
+    /// It answers.
+    pub is_serving: bool,
+    /// It is being stopped.
+    pub is_terminating: bool,
+    /// It is not on this host.
+    pub is_elsewhere: bool,
+    /// Its host name below the Service's name, if it has one (S23).
+    pub hostname: Option<String>,
+    /// The pod and its UID; `None` for an endpoint of a source.
+    pub pod: Option<(ObjectName, String)>,
+}
+
+/// The endpoints of all ports of one Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceEndpoints {
+    /// By the index of the port in [`Definition::ports`], in the order of namespaces and names of pods; of both families.
+    pub ports: Vec<Vec<Endpoint>>,
+    /// Every address, for Services without ports.
+    pub addresses: Vec<Endpoint>,
+}
+
+/// The endpoints to use, of one family: the ready ones; if there is none, those that still answer while they are stopped (S14).
+pub fn used(endpoints: &[Endpoint], family: Family) -> impl Iterator<Item = &Endpoint> {
+    let of_family = move |endpoint: &&Endpoint| Family::of(endpoint.socket.ip()) == family;
+    let has_ready = endpoints.iter().filter(of_family).any(|endpoint| endpoint.is_ready);
+    endpoints
+        .iter()
+        .filter(of_family)
+        .filter(move |endpoint| if has_ready { endpoint.is_ready } else { endpoint.is_serving && endpoint.is_terminating })
+}
+
+/// Pods and slices by namespace and Service, so that a Service is asked about its own ones only.
+#[derive(Debug, Default)]
+pub struct Backends<'a> {
+    pods: BTreeMap<&'a str, Vec<&'a Backend>>,
+    slices: BTreeMap<(&'a str, &'a str), Vec<&'a EndpointSlice>>,
+}
+
+impl<'a> Backends<'a> {
+    /// Sorts pods, and EndpointSlices of sources.
+    pub fn new(pods: impl IntoIterator<Item = &'a Backend>, slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Self {
+        let mut backends = Self::default();
+        for pod in pods {
+            backends.pods.entry(&pod.name.namespace).or_default().push(pod);
+        }
+        for list in backends.pods.values_mut() {
+            list.sort_by_key(|pod| (&pod.name, &pod.uid));
+        }
+        for slice in slices {
+            let service = slice.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME_LABEL));
+            let namespace = slice.metadata.namespace.as_deref().unwrap_or(crate::name::DEFAULT_NAMESPACE);
+            if let Some(service) = service {
+                backends.slices.entry((namespace, service)).or_default().push(slice);
+            }
+        }
+        for list in backends.slices.values_mut() {
+            list.sort_by_key(|slice| &slice.metadata.name);
+        }
+        backends
+    }
+
+    /// The endpoints of a Service.
+    pub fn endpoints(&self, service: &Definition) -> ServiceEndpoints {
+        let nothing = ServiceEndpoints { ports: vec![Vec::new(); service.ports.len()], addresses: Vec::new() };
+        match &service.role {
+            Role::ExternalName { .. } => nothing,
+            Role::Headless(_) | Role::Cluster { .. } if service.selector.is_empty() => self.of_sources(service, nothing),
+            Role::Headless(_) | Role::Cluster { .. } => self.of_pods(service, nothing),
+        }
+    }
+
+    fn of_pods(&self, service: &Definition, mut found: ServiceEndpoints) -> ServiceEndpoints {
+        let pods = self.pods.get(service.name.namespace.as_str()).into_iter().flatten();
+        let matches = |pod: &&&Backend| service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
+        for pod in pods.filter(matches).filter(|pod| !pod.has_ended) {
+            let mut families = BTreeSet::new();
+            for address in pod.addresses.iter().filter(|address| families.insert(Family::of(**address))) {
+                let endpoint = |port: u16| Endpoint {
+                    socket: SocketAddr::new(*address, port),
+                    is_ready: service.publishes_unready || (pod.is_ready && !pod.is_terminating),
+                    is_serving: pod.is_ready,
+                    is_terminating: pod.is_terminating,
+                    is_elsewhere: false,
+                    hostname: pod
+                        .hostname
+                        .as_ref()
+                        .filter(|(_, of)| *of == service.name.name)
+                        .map(|(hostname, _)| hostname.clone()),
+                    pod: Some((pod.name.clone(), pod.uid.clone())),
+                };
+                found.addresses.push(endpoint(0));
+                for (port, list) in service.ports.iter().zip(&mut found.ports) {
+                    list.extend(pod.port(port).map(endpoint));
+                }
+            }
+        }
+        found
+    }
+
+    /// Endpoints that a source lists (S16). An address of a pod of this host is not elsewhere.
+    fn of_sources(&self, service: &Definition, mut found: ServiceEndpoints) -> ServiceEndpoints {
+        let own: BTreeSet<IpAddr> = self.pods.values().flatten().flat_map(|pod| pod.addresses.iter().copied()).collect();
+        for slice in self.slices.get(&(service.name.namespace.as_str(), service.name.name.as_str())).into_iter().flatten() {
+            for listed in &slice.endpoints {
+                let Some(address) = listed.addresses.first().and_then(|address| address.parse().ok()) else { continue };
+                let conditions = listed.conditions.clone().unwrap_or_default();
+                let is_ready = conditions.ready.unwrap_or(true);
+                let endpoint = |port: u16| Endpoint {
+                    socket: SocketAddr::new(address, port),
+                    is_ready,
+                    is_serving: conditions.serving.unwrap_or(is_ready),
+                    is_terminating: conditions.terminating.unwrap_or(false),
+                    is_elsewhere: !own.contains(&address),
+                    hostname: listed.hostname.clone(),
+                    pod: None,
+                };
+                found.addresses.push(endpoint(0));
+                for (port, list) in service.ports.iter().zip(&mut found.ports) {
+                    let is_same = |listed: &&k8s_openapi::api::discovery::v1::EndpointPort| {
+                        listed.name.as_deref().unwrap_or_default() == port.name
+                            && protocol(listed.protocol.as_deref()) == Some(port.protocol)
+                    };
+                    let number = slice.ports.iter().flatten().find(is_same).and_then(|listed| u16::try_from(listed.port?).ok());
+                    list.extend(number.map(endpoint));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{definition, pod};
+
+    fn sockets(endpoints: &[Endpoint]) -> Vec<String> {
+        used(endpoints, Family::V4).map(|endpoint| endpoint.socket.to_string()).collect()
+    }
+
+    fn of(spec: &str, pods: &[Backend]) -> Vec<Vec<String>> {
+        let found = Backends::new(pods, []).endpoints(&definition("web", spec));
+        found.ports.iter().map(|list| sockets(list)).collect()
+    }
+
+    const WEB: &str = "selector: {app: web}, ports: [{port: 80, targetPort: 8080}]";
+
+    #[test]
+    fn ready_pods_with_the_labels_are_used() {
+        let other = Backend { labels: BTreeMap::from([("app".into(), "db".into())]), ..pod("d", 4) };
+        let foreign = Backend { name: ObjectName { namespace: "other".into(), name: "e".into() }, ..pod("e", 5) };
+        let pods = [
+            pod("b", 2),
+            pod("a", 1),
+            Backend { is_ready: false, ..pod("c", 3) },
+            other,
+            foreign,
+            Backend { has_ended: true, ..pod("f", 6) },
+            Backend { addresses: Vec::new(), ..pod("g", 7) },
+        ];
+        assert_eq!(of(WEB, &pods), [["10.201.0.1:8080", "10.201.0.2:8080"]]);
+        assert_eq!(of("ports: [{port: 80}]", &pods), [[""; 0]], "no selector finds none");
+        let unready = format!("{WEB}, publishNotReadyAddresses: true");
+        assert_eq!(of(&unready, &pods)[0].len(), 3);
+    }
+
+    #[test]
+    fn last_pods_are_used_while_they_stop() {
+        let stopping = Backend { is_terminating: true, ..pod("a", 1) };
+        assert_eq!(of(WEB, &[stopping.clone(), pod("b", 2)]), [["10.201.0.2:8080"]]);
+        assert_eq!(of(WEB, std::slice::from_ref(&stopping)), [["10.201.0.1:8080"]]);
+        assert_eq!(of(WEB, &[Backend { is_ready: false, ..stopping }]), [[""; 0]]);
+    }
+
+    #[test]
+    fn port_names_are_those_of_each_pod() {
+        let read = |name: &str, last: u8, containers: &str| -> Backend {
+            let text = format!(
+                "{{metadata: {{name: {name}, namespace: shop, labels: {{app: web}}}}, spec: {{{containers}}}, status: {{podIP: 10.201.0.{last}, conditions: [{{type: Ready, status: 'True'}}]}}}}"
+            );
+            Backend::of(&serde_yaml::from_str(&text).unwrap())
+        };
+        let port = |number: u16| format!("ports: [{{name: http, containerPort: {number}}}]");
+        let pods = [
+            read("a", 1, &format!("containers: [{{name: c, {}}}]", port(80))),
+            read("b", 2, &format!("containers: [{{name: c, {}}}]", port(8080))),
+            read("c", 3, "containers: [{name: c, ports: [{name: http, containerPort: 1, protocol: UDP}]}]"),
+            read("d", 4, &format!("containers: [{{name: c}}], initContainers: [{{name: s, restartPolicy: Always, {}}}]", port(81))),
+            read("e", 5, &format!("containers: [{{name: c}}], initContainers: [{{name: s, {}}}]", port(82))),
+        ];
+        let named = "selector: {app: web}, ports: [{port: 80, targetPort: http}]";
+        assert_eq!(of(named, &pods), [["10.201.0.1:80", "10.201.0.2:8080", "10.201.0.4:81"]]);
+    }
+
+    #[test]
+    fn endpoints_of_sources_may_be_elsewhere() {
+        let text = "{metadata: {name: x, namespace: shop, labels: {kubernetes.io/service-name: web}}, addressType: IPv4, ports: [{port: 99}], \
+                    endpoints: [{addresses: [192.0.2.1]}, {addresses: [10.201.0.1]}, {addresses: [192.0.2.2], conditions: {ready: false}}]}";
+        let slice: EndpointSlice = serde_yaml::from_str(text).unwrap();
+        let pods = [pod("a", 1)];
+        let found = Backends::new(&pods, [&slice]).endpoints(&definition("web", "ports: [{port: 80}]"));
+        assert_eq!(sockets(&found.ports[0]), ["192.0.2.1:99", "10.201.0.1:99"]);
+        assert_eq!(found.ports[0].iter().map(|endpoint| endpoint.is_elsewhere).collect::<Vec<_>>(), [true, false, true]);
+    }
+
+    #[test]
+    fn hostname_counts_below_its_own_service() {
+        let member = Backend { hostname: Some(("db-0".into(), "web".into())), ..pod("a", 1) };
+        let found = |name: &str| Backends::new([&member], []).endpoints(&definition(name, WEB)).ports[0][0].hostname.clone();
+        assert_eq!((found("web").as_deref(), found("other")), (Some("db-0"), None));
+    }
+}

@@ -1,0 +1,198 @@
+//! Where clients connect, and the endpoints behind it, for packet rules: elements of sets and maps, and never a rule for one Service (R1).
+
+mod difference;
+mod elements;
+
+#[cfg(test)]
+mod tests;
+
+pub use difference::{Change, Operation, difference, of_elements};
+pub use elements::{Chain, Elements, Key, Value};
+
+use crate::allocate::Grants;
+use crate::definition::{Definition, Exposure, Role};
+use crate::endpoints::{Endpoint, ServiceEndpoints, used};
+use crate::name::ObjectName;
+use crate::range::{Family, Subnet};
+use podstead_pod::host_ports::Protocol;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+/// Endpoints behind one frontend (S28).
+pub const MOST_ENDPOINTS: usize = 256;
+
+/// Where a client connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Frontend {
+    /// An address of a Service.
+    Address(Socket),
+    /// A port of all addresses of the host.
+    Node(NodeSocket),
+}
+
+/// An address, a protocol and a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Socket {
+    /// Address.
+    pub address: IpAddr,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Port.
+    pub port: u16,
+}
+
+/// A port of the host's addresses of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeSocket {
+    /// Family.
+    pub family: Family,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Port.
+    pub port: u16,
+}
+
+/// What is behind a frontend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backing {
+    /// Endpoints, at least one; the place of each is its index in the kernel.
+    pub endpoints: Vec<SocketAddr>,
+    /// Seconds that a client stays bound to one of them, if it does (S20).
+    pub affinity: Option<u32>,
+    /// The clients that are answered; empty for all (S12).
+    pub source_ranges: BTreeSet<Subnet>,
+}
+
+/// All frontends that have an endpoint. Who connects to an address of a Service and finds no frontend is refused (S19).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frontends {
+    frontends: BTreeMap<Frontend, Backing>,
+    /// Endpoints that are not on this host: the source of packets to them is rewritten (S16).
+    elsewhere: BTreeSet<Socket>,
+}
+
+/// A Service and the endpoints of its ports.
+pub type Served<'a> = (&'a Definition, &'a ServiceEndpoints);
+
+impl Frontends {
+    /// What shall be in place of `self`. Endpoints that stay keep their index, so that few elements change (R1). Names also the Services
+    /// with more endpoints than [`MOST_ENDPOINTS`], of which some are left out.
+    pub fn next<'a>(&self, services: impl IntoIterator<Item = Served<'a>>, grants: &Grants) -> (Self, BTreeSet<ObjectName>) {
+        let (mut next, mut too_many) = (Self::default(), BTreeSet::new());
+        for (service, endpoints) in services.into_iter().filter(|(service, _)| service.has_packet_rules) {
+            for (frontend, index, source_ranges) in of_service(service, grants) {
+                let (protocol, family) = (frontend.protocol(), frontend.family());
+                let list: Vec<&Endpoint> = endpoints.ports.get(index).into_iter().flat_map(|list| used(list, family)).collect();
+                let wanted: BTreeSet<SocketAddr> = list.iter().map(|endpoint| endpoint.socket).collect();
+                if wanted.len() > MOST_ENDPOINTS {
+                    too_many.insert(service.name.clone());
+                }
+                let before = self.frontends.get(&frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+                let arranged = arrange(before, wanted);
+                if arranged.is_empty() {
+                    continue;
+                }
+                let elsewhere = list.iter().filter(|endpoint| endpoint.is_elsewhere);
+                next.elsewhere.extend(elsewhere.map(|endpoint| Socket::of(endpoint.socket, protocol)));
+                // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
+                let affinity = service.affinity.filter(|_| family == Family::V4);
+                next.frontends.insert(frontend, Backing { endpoints: arranged, affinity, source_ranges });
+            }
+        }
+        (next, too_many)
+    }
+
+    /// The frontends and what is behind them.
+    pub fn iter(&self) -> impl Iterator<Item = (&Frontend, &Backing)> {
+        self.frontends.iter()
+    }
+
+    /// UDP frontends behind which another endpoint is, or none, than before: tracked connections to them may lead nowhere (S22).
+    pub fn moved_udp(&self, after: &Self) -> BTreeSet<Frontend> {
+        let lost = |(frontend, backing): (&Frontend, &Backing)| {
+            let now = after.frontends.get(frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+            let is_lost = backing.endpoints.iter().any(|endpoint| !now.contains(endpoint));
+            (frontend.protocol() == Protocol::Udp && is_lost).then_some(*frontend)
+        };
+        let new = |frontend: &Frontend| frontend.protocol() == Protocol::Udp && !self.frontends.contains_key(frontend);
+        self.frontends.iter().filter_map(lost).chain(after.frontends.keys().filter(|frontend| new(frontend)).copied()).collect()
+    }
+}
+
+impl Frontend {
+    /// Its protocol.
+    pub const fn protocol(&self) -> Protocol {
+        match self {
+            Self::Address(socket) => socket.protocol,
+            Self::Node(socket) => socket.protocol,
+        }
+    }
+
+    /// Its family.
+    pub const fn family(&self) -> Family {
+        match self {
+            Self::Address(socket) => Family::of(socket.address),
+            Self::Node(socket) => socket.family,
+        }
+    }
+}
+
+impl Socket {
+    fn of(socket: SocketAddr, protocol: Protocol) -> Self {
+        Self { address: socket.ip(), protocol, port: socket.port() }
+    }
+}
+
+/// The frontends of a Service, each with the index of its port and the clients that it answers.
+fn of_service(service: &Definition, grants: &Grants) -> Vec<(Frontend, usize, BTreeSet<Subnet>)> {
+    let (Role::Cluster { exposure, .. }, Some(grant)) = (&service.role, grants.get(&service.name)) else { return Vec::new() };
+    let families: BTreeSet<Family> = grant.cluster_ips.iter().map(|address| Family::of(*address)).collect();
+    let (ranges, is_for_all_addresses) = match exposure {
+        Exposure::Internal | Exposure::NodePort => (BTreeSet::new(), true),
+        Exposure::LoadBalancer { source_ranges, address, .. } => (source_ranges.clone(), address.is_none()),
+    };
+    let mut frontends = Vec::new();
+    for (index, port) in service.ports.iter().enumerate() {
+        for address in &grant.cluster_ips {
+            let socket = Socket { address: *address, protocol: port.protocol, port: port.number };
+            frontends.push((Frontend::Address(socket), index, BTreeSet::new()));
+        }
+        let is_granted = |granted: u16, protocol: Protocol| (granted, protocol) == (port.number, port.protocol);
+        let node_ports = grant.node_ports.iter().filter(|node_port| is_granted(node_port.port, node_port.protocol));
+        let balanced =
+            grant.load_balancer_ports.iter().filter(|socket| is_granted(socket.port, socket.protocol) && is_for_all_addresses);
+        let node_ports = node_ports.map(|node_port| (node_port.node_port, false)).chain(balanced.map(|socket| (socket.port, true)));
+        for (number, is_balanced) in node_ports {
+            for family in &families {
+                let socket = NodeSocket { family: *family, protocol: port.protocol, port: number };
+                let of_family = |range: &&Subnet| range.family() == *family;
+                let own = if is_balanced { ranges.iter().filter(of_family).copied().collect() } else { BTreeSet::new() };
+                // Where only the other family is limited to ranges, nobody of this one is answered.
+                if is_balanced && own.is_empty() && !ranges.is_empty() {
+                    continue;
+                }
+                frontends.push((Frontend::Node(socket), index, own));
+            }
+        }
+    }
+    frontends
+}
+
+/// Endpoints by index: those that stay keep theirs, new ones fill holes, then the last ones do.
+fn arrange(before: &[SocketAddr], wanted: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
+    let mut new = wanted.iter().filter(|socket| !before.contains(socket)).copied();
+    let mut slots: Vec<Option<SocketAddr>> = before.iter().map(|socket| wanted.contains(socket).then_some(*socket)).collect();
+    for slot in slots.iter_mut().filter(|slot| slot.is_none()) {
+        *slot = new.next();
+    }
+    slots.extend(new.map(Some));
+    let mut index = 0;
+    while let Some(slot) = slots.get(index) {
+        if slot.is_some() {
+            index += 1;
+        } else {
+            slots.swap_remove(index);
+        }
+    }
+    slots.into_iter().flatten().take(MOST_ENDPOINTS).collect()
+}
