@@ -81,16 +81,20 @@ pub struct LostContainer {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
     /// Its newest status.
-    Seen {
-        /// The workload.
-        owner: ObjectKey,
-        /// The pod, with all restarts of its containers.
-        pod: ObservedPod,
-        /// Containers whose last restart followed a power cut.
-        lost: Vec<LostContainer>,
-    },
+    Seen(Box<Seen>),
     /// Nothing of it is left.
     Gone,
+}
+
+/// A pod that exists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The workload.
+    pub owner: ObjectKey,
+    /// The pod, with all restarts of its containers.
+    pub pod: ObservedPod,
+    /// Containers whose last restart followed a power cut.
+    pub lost: Vec<LostContainer>,
 }
 
 /// Collects what was observed of pods of workloads, and hands all statuses on.
@@ -146,7 +150,7 @@ impl PodStatusSink for Observations {
             if before.is_none_or(|before| (&before.0, &before.1) != (&pod, &lost)) {
                 state.unpublished.remove(&desired.uid);
                 state.last.insert(desired.uid.clone(), (pod.clone(), lost.clone()));
-                state.pending.insert(desired.uid.clone(), Sight::Seen { owner, pod, lost });
+                state.pending.insert(desired.uid.clone(), Sight::Seen(Box::new(Seen { owner, pod, lost })));
                 self.changed.notify_one();
             }
         }
@@ -315,7 +319,7 @@ mod tests {
 
     fn seen(observations: &Observations) -> Option<(ObjectKey, ObservedPod)> {
         observations.take().into_values().find_map(|sight| match sight {
-            Sight::Seen { owner, pod, lost: _ } => Some((owner, pod)),
+            Sight::Seen(seen) => Some((seen.owner, seen.pod)),
             Sight::Gone => None,
         })
     }
@@ -364,7 +368,7 @@ mod tests {
         let (observations, _) = observations(&[]);
         let job = desired("job", Some("Job/dump"));
         let lost = |observations: &Observations| match observations.take().into_values().next() {
-            Some(Sight::Seen { lost, .. }) => lost,
+            Some(Sight::Seen(seen)) => seen.lost,
             other => panic!("{other:?}"),
         };
         observations.publish(&job, status(false, 2, "ContainerStatusUnknown"));

@@ -3,7 +3,7 @@
 //! Nothing is written. Jobs are shown with the attempts that would start now; how they end is not guessed.
 
 use crate::memory_file::{self, Damaged};
-use crate::observations::Sight;
+use crate::observations::{Seen, Sight};
 use crate::plan::{Expander, Expansion, Now};
 use crate::{Clocks, KnownPod};
 use jiff::Timestamp;
@@ -130,7 +130,7 @@ impl Preview {
 
     fn see(&mut self, uid: PodUid, owner: ObjectKey, pod: ObservedPod) {
         self.pods.insert(uid.clone(), (owner.clone(), pod.clone()));
-        self.expander.observe(uid, Sight::Seen { owner, pod, lost: Vec::new() });
+        self.expander.observe(uid, Sight::Seen(Box::new(Seen { owner, pod, lost: Vec::new() })));
     }
 
     /// A pod that has been ready since the boot, so that no time has to pass before it counts as available.

@@ -127,6 +127,7 @@ macro_rules! pages {
 pages! {
     tutorial: "tutorial.md",
     air_gapped: "how-to/air-gapped.md",
+    from_a_cluster: "how-to/from-a-cluster.md",
     from_docker_compose: "how-to/from-docker-compose.md",
     from_podman: "how-to/from-podman.md",
     install: "how-to/install.md",

@@ -16,7 +16,7 @@ mod unit;
 
 use crate::memory::{KindMemory, LostRestart, LostRestarts, Memories, Memory};
 use crate::memory_file::Change;
-use crate::observations::{LostContainer, Sight, WORKLOAD_ANNOTATION};
+use crate::observations::{LostContainer, Seen, Sight, WORKLOAD_ANNOTATION};
 use crate::shown::ShownWorkload;
 use evaluate::{Decision, Situation, evaluate};
 pub use interface::{Conflict, EventOf, Expansion, KnownPod, Now, Warm};
@@ -160,7 +160,8 @@ impl Expander {
     /// Records what was observed of a pod.
     pub fn observe(&mut self, uid: PodUid, sight: Sight) {
         match sight {
-            Sight::Seen { owner, pod, lost } => {
+            Sight::Seen(seen) => {
+                let Seen { owner, pod, lost } = *seen;
                 self.marked.insert(owner.clone());
                 self.insert(uid, Existing { owner, pod, lost, is_observed: true });
             }

@@ -227,7 +227,7 @@ impl Bench {
 
     fn see(&mut self, uid: PodUid, owner: ObjectKey, pod: ObservedPod) {
         self.pods.insert(uid.clone(), (owner.clone(), pod.clone()));
-        self.expander.observe(uid, Sight::Seen { owner, pod, lost: Vec::new() });
+        self.expander.observe(uid, Sight::Seen(Box::new(Seen { owner, pod, lost: Vec::new() })));
     }
 
     /// Changes what is observed of all pods.
@@ -537,7 +537,7 @@ fn restarts_after_power_cuts_fail_no_job() {
                 (pod.phase, pod.restarts) = (Phase::Running, restarts);
                 let container = LostContainer { container: "main".into(), restarts };
                 let lost = is_power_cut.then_some(container).into_iter().collect();
-                bench.expander.observe(uid, Sight::Seen { owner, pod, lost });
+                bench.expander.observe(uid, Sight::Seen(Box::new(Seen { owner, pod, lost })));
             }
             bench.plan();
         }
