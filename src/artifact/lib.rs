@@ -46,6 +46,17 @@ pub struct Artifact {
     /// The files. Empty is a statement (the source was read completely and holds nothing): it removes the source's pods, unless `place` is
     /// another one than that of the last good set.
     pub files: BTreeMap<String, FileContent>,
+    /// The other files below the source's root, which a kustomization may read and which are no manifests of the source. Empty where the
+    /// source reads no file for which [`is_kustomization`] holds.
+    pub beside: BTreeMap<String, FileContent>,
+}
+
+/// Names of the files that make their directory a kustomization. They count among the files of a source, as manifests do.
+pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// Reports whether a file of that name makes its directory a kustomization.
+pub fn is_kustomization(file_name: &str) -> bool {
+    KUSTOMIZATIONS.contains(&file_name)
 }
 
 /// Report of a source.

@@ -12,7 +12,7 @@ use podstead_config::{Config, HostFacts, NODE_NAME, SourceConfig, SourcePlace, W
 use podstead_manifest::{Problem, Substitution, is_variable_name, to_yaml, variable_name_problem};
 use podstead_pod::{Origin, Severity, SourceId};
 use podstead_settings::ConfigError;
-use podstead_store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, check};
+use podstead_store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, prepare};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -82,7 +82,11 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));
     let artifact = read(&path, source.map(|source| &source.place), &check_context.layers)?;
     let store = UndeltaStore::default().in_layers(&check_context.layers);
-    let store = store.apply(&artifact, &|file, bytes, patches| check(file, bytes, &check_context, patches));
+    let prepared = prepare(&artifact, &store, &check_context)?;
+    if prepared.artifact.files.is_empty() {
+        bail!("{} contains no manifests (files ending in .yaml, .yml or .json)", path.display());
+    }
+    let store = store.apply(&prepared.artifact, &|file, bytes, patches| prepared.check(file, bytes, &check_context, patches));
     let mut problems = store.set(&SourceId::new("render"), &artifact.revision).problems;
     problems.iter_mut().for_each(|problem| problem.file = shown(&path, &problem.file));
     problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
@@ -146,16 +150,12 @@ fn layers(written: &[String], all: &Substitution) -> anyhow::Result<Layers> {
     Layers::parse(&expanded).context("--layers")
 }
 
-/// The manifests that a source at `path` would deliver of these layers; a source of no kind reads as a directory does.
-fn read(path: &Path, place: Option<&SourcePlace>, layers: &Layers) -> anyhow::Result<Artifact> {
-    let artifact = match place {
-        Some(place) => read_source(place, layers, path)?,
-        None => read_directory(layers, path)?,
-    };
-    if artifact.files.is_empty() {
-        bail!("{} contains no manifests (files ending in .yaml, .yml or .json)", path.display());
+/// The files that a source at `path` would report with these layers; a source of no kind reads as a directory does.
+fn read(path: &Path, place: Option<&SourcePlace>, layers: &Arc<Layers>) -> anyhow::Result<Artifact> {
+    match place {
+        Some(place) => read_source(place, layers, path),
+        None => read_directory(layers, path),
     }
-    Ok(artifact)
 }
 
 /// Path of a file relative to the working directory. A single file already has its whole path.

@@ -2,15 +2,14 @@
 //!
 //! `plan`, `render` and `validate --source` all read here, so that they see what the daemon sees.
 
-use anyhow::{Context as _, anyhow, bail};
-use podstead_artifact::{Artifact, FileContent, Layers};
+use anyhow::{anyhow, bail};
+use podstead_artifact::{Artifact, Layers};
 use podstead_config::{Config, SourceConfig, SourcePlace};
-use podstead_pod::Revision;
 use podstead_source::dir;
 use podstead_source::git::ReadLimits;
 use podstead_source::git::work_tree::{self, WorkTree};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The source with this name.
 pub(super) fn named_source<'a>(name: &str, config: &'a Config) -> anyhow::Result<&'a SourceConfig> {
@@ -54,36 +53,17 @@ pub(super) fn root_of(place: &SourcePlace, path: &Path) -> PathBuf {
     }
 }
 
-/// The manifests that a source would deliver if its place were `root` (see [`root_of`]), those of its layers only.
-pub(super) fn read_source(place: &SourcePlace, layers: &Layers, root: &Path) -> anyhow::Result<Artifact> {
-    let all = match place {
-        SourcePlace::Git(_) => work_tree::read(root, &ReadLimits::default())?,
-        SourcePlace::Directory { .. } | SourcePlace::Http(_) => return read_directory(layers, root),
-    };
-    Ok(layers.select(&all)?)
-}
-
-/// The manifests that a directory source would deliver: without layers, those directly in the directory.
-pub(super) fn read_directory(layers: &Layers, root: &Path) -> anyhow::Result<Artifact> {
-    let all = if layers.is_empty() { dir::read_once(root)? } else { read_tree(root)? };
-    Ok(layers.select(&all)?)
-}
-
-/// The manifests of `root`, a file or a directory, and of all directories below it, by path relative to it.
-fn read_tree(root: &Path) -> anyhow::Result<Artifact> {
-    let mut files: BTreeMap<String, FileContent> = BTreeMap::new();
-    let mut directories = vec![PathBuf::new()];
-    while let Some(below) = directories.pop() {
-        // Joined with nothing, a path gets a slash at its end, which a file must not have.
-        let path = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(&below) };
-        let found = dir::read_once(&path)?.files;
-        files.extend(found.into_iter().map(|(name, content)| (below.join(name).display().to_string(), content)));
-        if path.is_dir() {
-            let deeper = subdirectories(&path).with_context(|| format!("list {}", path.display()))?;
-            directories.extend(deeper.iter().filter_map(|path| path.file_name()).map(|name| below.join(name)));
-        }
+/// The files that a source would report if its place were `root` (see [`root_of`]); those of other layers may be among them.
+pub(super) fn read_source(place: &SourcePlace, layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
+    match place {
+        SourcePlace::Git(_) => Ok(work_tree::read(root, &ReadLimits::default())?),
+        SourcePlace::Directory { .. } | SourcePlace::Http(_) => read_directory(layers, root),
     }
-    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files })
+}
+
+/// The files that a directory source would report: without layers, the manifests directly in the directory. A single file has no layers.
+pub(super) fn read_directory(layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
+    Ok(if root.is_dir() { dir::read_layers_once(root, layers)? } else { dir::read_once(root)? })
 }
 
 /// The subdirectories, without hidden ones and symlinks: a symlink may lead back.

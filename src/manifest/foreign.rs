@@ -83,8 +83,10 @@ const NO_VOLUME: RowAnswer = R(
 const BRINGS_PODS: RowAnswer =
     R("it brings pods that would not run here", "write a Deployment, StatefulSet, DaemonSet or Job instead");
 const RENDERED: RowAnswer = R("it brings pods that would not run here", "render it and put the output here");
-const KUSTOMIZED: RowAnswer =
-    R("generators, patches and prefixes are not applied", "run `kustomize build` and put its output here");
+const KUSTOMIZED: RowAnswer = R(
+    "only the kustomization.yaml of a directory or git source is built",
+    "use its directory, or put the output of `kustomize build` here",
+);
 const LISTED: RowAnswer = I("the files of a directory are read without it");
 const STATE: RowAnswer = R("it is the state of a cluster, which is not written by hand", "remove it");
 const TEMPLATE: RowAnswer = R("nothing makes pods of it", "write a Deployment or a Pod");

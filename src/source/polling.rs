@@ -121,7 +121,13 @@ mod tests {
                 Ok(revision) if self.last == Some(revision) => Polled::Unchanged,
                 Ok(revision) => {
                     self.last = Some(revision);
-                    Polled::New(Artifact { revision: Revision(revision.into()), place: None, commit: None, files: BTreeMap::new() })
+                    Polled::New(Artifact {
+                        revision: Revision(revision.into()),
+                        place: None,
+                        commit: None,
+                        files: BTreeMap::new(),
+                        beside: BTreeMap::new(),
+                    })
                 }
                 Err(reason) => Polled::Failed { reason: reason.into(), retry_after: None },
             }

@@ -74,7 +74,7 @@ impl CheckContext {
     }
 
     /// The namespace of objects that are written without one.
-    fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.allow.as_ref().map_or(podstead_pod::DEFAULT_NAMESPACE, |allow| allow.default_namespace())
     }
 
@@ -287,6 +287,21 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &Patches
         }
     }
     checked.problems.sort_by_key(|problem| problem.position);
+    checked
+}
+
+/// Checks objects that no patch of the source is for.
+pub(crate) fn check_decoded(decoded: manifest::Decoded, context: &CheckContext) -> Checked {
+    let manifest::Decoded { objects, problems, broken, patches, broken_patches, removed, touched, ignored } = decoded;
+    let mut checked = Checked { accepted: Vec::new(), problems, broken, patches, broken_patches, removed, touched, ignored };
+    for decoded in objects {
+        let Judged { key, origin, patched_by, object, problems } = judged(decoded, context);
+        checked.problems.extend(problems.into_iter().map(|found| found.problem));
+        match object {
+            Some(object) => checked.accepted.push(Accepted { key, origin, object, patched_by }),
+            None => checked.broken.push(Some(key)),
+        }
+    }
     checked
 }
 

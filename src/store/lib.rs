@@ -7,6 +7,7 @@ pub mod check;
 mod control;
 pub mod history;
 pub mod intake;
+pub mod kustomize;
 pub mod last_good;
 mod policy;
 mod relocate;
@@ -18,6 +19,7 @@ mod workloads;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
 pub use control::{PruneError, SourceControl};
+pub use kustomize::{Prepared, prepare};
 pub use relocate::relocate;
 pub use status::{SourceStatus, SourceStatusSink};
 pub use undelta::UndeltaStore;

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod good_input;
+mod kustomize;
 mod patches;
 mod properties;
 mod render;

@@ -21,7 +21,7 @@ use podstead_mux::{Applied, Merge};
 use podstead_pod::objects::{FingerprintKey, Objects};
 use podstead_pod::{DesiredPod, PodUid, Revision, Severity};
 use podstead_store::last_good::{LastGood, Record};
-use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, check, relocate};
+use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, prepare, relocate};
 use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::DefinitionContext;
@@ -87,8 +87,10 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
             .without(&|accepted: &Accepted| check_context.revokes(accepted, stamp.policy.as_ref())),
         None => (UndeltaStore::default(), Vec::new()),
     };
-    let store =
-        before.in_layers(&source.layers).apply(&artifact, &|file, bytes, patches| check(file, bytes, &check_context, patches));
+    let prepared = prepare(&artifact, &before, &check_context)?;
+    let store = before
+        .in_layers(&source.layers)
+        .apply(&prepared.artifact, &|file, bytes, patches| prepared.check(file, bytes, &check_context, patches));
     Ok(store.set(&source.name, &artifact.revision))
 }
 

@@ -1,7 +1,8 @@
 //! `podstead validate`: checks manifests with the code of the daemon, without a daemon.
 //!
 //! A directory is read as a source reads it. Files that are named count as one directory together, so that a pod defined in two of
-//! them is found.
+//! them is found. A directory with kustomizations is built as by a source; with `-R`, one that has them in subdirectories, too: then each
+//! kustomization that no other one refers to is checked as a separate source.
 
 mod render;
 
@@ -11,17 +12,20 @@ use super::tree::{named_source, read_source, root_of, subdirectories};
 use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use podstead_artifact::{Artifact, FileContent};
+use podstead_artifact::layers::NoLayer;
+use podstead_artifact::{Artifact, FileContent, Layers, is_kustomization};
 use podstead_config::{SourceConfig, age_keys};
-use podstead_manifest::{Limits, Problem};
+use podstead_manifest::{Limits, PatchesByObject, Problem};
 use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
 use podstead_source::dir;
 use podstead_store::undelta::PATCH_WITHOUT_TARGET;
-use podstead_store::{CheckContext, Set, UndeltaStore, check};
+use podstead_store::{CheckContext, Prepared, Set, UndeltaStore, prepare};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Name of standard input in problems.
 const STDIN: &str = "stdin";
@@ -65,6 +69,43 @@ enum Format {
 /// Files by the name that problems have for them.
 type Files = BTreeMap<String, FileContent>;
 
+/// Files that are checked together.
+#[derive(Debug)]
+enum Collection {
+    /// Checked as they are.
+    Plain(Files),
+    /// What a source would report, by path from its root.
+    Tree {
+        artifact: Artifact,
+        /// Goes before paths in problems.
+        prefix: PathBuf,
+        /// Each directory is a source of its own, once the kustomizations are built.
+        separate: bool,
+    },
+}
+
+impl Collection {
+    /// Number of manifests.
+    fn len(&self) -> usize {
+        match self {
+            Collection::Plain(files) => files.len(),
+            Collection::Tree { artifact, .. } => artifact.files.len(),
+        }
+    }
+
+    /// Content of the file that problems name so.
+    fn content(&self, file: &str) -> Option<&[u8]> {
+        let content = match self {
+            Collection::Plain(files) => files.get(file),
+            Collection::Tree { artifact: Artifact { files, beside, .. }, prefix, .. } => {
+                let path = Path::new(file).strip_prefix(prefix).ok()?.to_str()?;
+                files.get(path).or_else(|| beside.get(path))
+            }
+        };
+        content?.as_ref().ok().map(|bytes| &bytes[..])
+    }
+}
+
 /// Results of a run.
 #[derive(Debug, Default)]
 struct Findings {
@@ -87,12 +128,12 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
     let config = args.source.as_ref().map(|_| context.load_config()).transpose()?;
     let source = args.source.as_deref().zip(config.as_ref()).map(|(name, config)| named_source(name, config)).transpose()?;
     let check_context = check_context(args, source, context);
-    let (collections, unreadable) = collect(args, source);
+    let (collections, mut unreadable) = collect(args, source);
     let mut findings = Findings::default();
-    for files in &collections {
-        judge(files, &check_context, &mut findings);
+    for collection in &collections {
+        unreadable.extend(judge(collection, &check_context, &mut findings).err().map(anyhow::Error::from));
     }
-    let contents = |file: &str| collections.iter().find_map(|files| files.get(file)?.as_ref().ok()).map(|bytes| &bytes[..]);
+    let contents = |file: &str| collections.iter().find_map(|collection| collection.content(file));
     let mut out = std::io::stdout().lock();
     match args.output {
         Format::Text => render::text(&mut out, &findings.problems, &contents, context.color())?,
@@ -136,19 +177,42 @@ fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
     }
 }
 
-/// Judges files as one source.
-fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
-    let revision = Revision(String::new());
-    let artifact = Artifact { revision: revision.clone(), place: None, commit: None, files: files.clone() };
-    let store = UndeltaStore::default()
-        .in_layers(&context.layers)
-        .apply(&artifact, &|file, bytes, patches| check(file, bytes, context, patches));
+/// Judges files as one source, or as one for each directory.
+fn judge(collection: &Collection, context: &CheckContext, findings: &mut Findings) -> Result<(), NoLayer> {
+    match collection {
+        Collection::Plain(files) => {
+            let prepared = Prepared::without_kustomizations(artifact(files.clone()));
+            judge_one(&prepared, prepared.artifact.clone(), Path::new(""), context, findings);
+        }
+        Collection::Tree { artifact: tree, prefix, separate } => {
+            let prepared = prepare(tree, &UndeltaStore::default(), context)?;
+            let mut parts: BTreeMap<Option<&Path>, Files> = BTreeMap::new();
+            for (name, content) in &prepared.artifact.files {
+                let directory = if *separate { Path::new(name).parent() } else { None };
+                parts.entry(directory).or_default().insert(name.clone(), content.clone());
+            }
+            for files in parts.into_values() {
+                judge_one(&prepared, artifact(files), prefix, context, findings);
+            }
+        }
+    }
+    findings.files += collection.len();
+    Ok(())
+}
+
+fn artifact(files: Files) -> Artifact {
+    Artifact { revision: Revision(String::new()), place: None, commit: None, files, beside: BTreeMap::new() }
+}
+/// Judges some prepared files as one source.
+fn judge_one(prepared: &Prepared, files: Artifact, prefix: &Path, context: &CheckContext, findings: &mut Findings) {
+    let check = |file: &str, bytes: &[u8], patches: &PatchesByObject| prepared.check(file, bytes, context, patches);
+    let store = UndeltaStore::default().in_layers(&context.layers).apply(&files, &check);
     let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, mut problems } =
-        store.set(&SourceId::new("validate"), &revision);
+        store.set(&SourceId::new("validate"), &files.revision);
+    problems.iter_mut().for_each(|problem| problem.file = prefix.join(&problem.file).display().to_string());
     // What a patch is for may be in another directory, as the layers of a host are.
     problems.retain(|problem| problem.code != PATCH_WITHOUT_TARGET);
     problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
-    findings.files += files.len();
     findings.pods += pods.len();
     findings.config_maps += config_maps.len();
     findings.secrets += secrets.len();
@@ -158,7 +222,7 @@ fn judge(files: &Files, context: &CheckContext, findings: &mut Findings) {
 }
 
 /// Collects the files to check together, and the errors of unreadable paths.
-fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Files>, Vec<anyhow::Error>) {
+fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Collection>, Vec<anyhow::Error>) {
     let (mut named, mut directories, mut errors) = (Files::new(), Vec::new(), Vec::new());
     for path in &args.paths {
         let outcome = if path.as_os_str() == "-" {
@@ -173,24 +237,36 @@ fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Files>, V
         errors.extend(outcome.err());
     }
     if !named.is_empty() {
-        directories.insert(0, named);
+        directories.insert(0, Collection::Plain(named));
     }
     (directories, errors)
 }
 
 /// Reads the files that the source would read if `path` stood for its place.
-fn read_as(source: &SourceConfig, path: &Path) -> anyhow::Result<Files> {
-    let files = read_source(&source.place, &source.layers, &root_of(&source.place, path))?.files;
-    if files.is_empty() {
+fn read_as(source: &SourceConfig, path: &Path) -> anyhow::Result<Collection> {
+    let artifact = read_source(&source.place, &source.layers, &root_of(&source.place, path))?;
+    if artifact.files.is_empty() && source.layers.is_empty() {
         bail!("{} contains no manifests of source {} (files ending in .yaml, .yml or .json)", path.display(), source.name);
     }
-    Ok(files)
+    Ok(Collection::Tree { artifact, prefix: PathBuf::new(), separate: false })
 }
 
 /// Reads as a source does; names get `prefix`.
 fn read(path: &Path, prefix: &Path) -> anyhow::Result<Files> {
-    let files = dir::read_once(path)?.files;
-    Ok(files.into_iter().map(|(name, content)| (prefix.join(name).display().to_string(), content)).collect())
+    Ok(named_below(prefix, dir::read_once(path)?.files))
+}
+
+fn named_below(prefix: &Path, files: Files) -> Files {
+    files.into_iter().map(|(name, content)| (prefix.join(name).display().to_string(), content)).collect()
+}
+
+/// The directory, or with `recursive` all of those below it, as one tree; `None` if there is no kustomization.
+fn read_tree(path: &Path, recursive: bool) -> anyhow::Result<Option<Collection>> {
+    let layers = if recursive { Layers::parse(&["**".to_owned()])? } else { Layers::default() };
+    let artifact = dir::read_layers_once(path, &Arc::new(layers))?;
+    let file_name = |name: &String| Path::new(name).file_name().and_then(OsStr::to_str).is_some_and(is_kustomization);
+    let is_tree = artifact.files.keys().any(file_name);
+    Ok(is_tree.then(|| Collection::Tree { artifact, prefix: path.to_owned(), separate: recursive }))
 }
 
 fn read_stdin() -> anyhow::Result<FileContent> {
@@ -202,13 +278,16 @@ fn read_stdin() -> anyhow::Result<FileContent> {
 }
 
 /// The manifests of a directory, or of each directory below it.
-fn read_directory(path: &Path, recursive: bool) -> anyhow::Result<Vec<Files>> {
+fn read_directory(path: &Path, recursive: bool) -> anyhow::Result<Vec<Collection>> {
+    if let Some(tree) = read_tree(path, recursive)? {
+        return Ok(vec![tree]);
+    }
     let mut found = Vec::new();
     let mut directories = vec![path.to_owned()];
     while let Some(directory) = directories.pop() {
         let files = read(&directory, &directory)?;
         if !files.is_empty() {
-            found.push(files);
+            found.push(Collection::Plain(files));
         }
         if recursive {
             let mut below = subdirectories(&directory).with_context(|| format!("list {}", directory.display()))?;

@@ -236,7 +236,8 @@ impl<'t, 'f> Builder<'t, 'f> {
         paths::join(&target.directory, &path.text).map_err(|fault| match fault {
             PathFault::Absolute => Fault::at(CODE, path.at, format!("{} is absolute", quoted(&path.text)))
                 .hint("write paths from the directory of the kustomization"),
-            PathFault::LeavesTheSource => Fault::at(CODE, path.at, format!("{} is outside of the source", quoted(&path.text))),
+            PathFault::LeavesTheSource => Fault::at(CODE, path.at, format!("{} is outside of the source", quoted(&path.text)))
+                .hint("set the source's path to a directory that contains it"),
         })
     }
 

@@ -30,6 +30,7 @@ mod origin;
 mod patch;
 mod paths;
 mod reader;
+mod references;
 mod replacement;
 mod resource;
 mod resources;
@@ -45,6 +46,7 @@ mod tree;
 mod tests;
 
 pub use built::{Build, BuiltObject};
+pub use references::{References, references};
 
 use super::Limits;
 use std::collections::BTreeMap;

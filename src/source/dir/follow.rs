@@ -85,7 +85,9 @@ impl Follower {
             if !overtaken && !incomplete {
                 timing.reported();
                 // What leaves one layer may be on its way into another one: then every file that is written is waited for.
-                if let (Ok(pass), Some(cache), true) = (&result, self.caches.get_mut(Path::new("")), self.scope.layers.is_empty()) {
+                if let (Ok(pass), Some(cache), true) =
+                    (&result, self.caches.get_mut(Path::new("")), self.scope.layers.is_empty() && !watch.whole())
+                {
                     cache.note_reported(&pass.artifact);
                 }
                 let reported = self.reporter.report(result, watch.blind.as_deref());

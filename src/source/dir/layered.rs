@@ -1,7 +1,7 @@
-//! One pass over all directories of a source with layers.
+//! One pass over all directories of a source with layers or kustomizations.
 
 use super::file::{self, Seen};
-use super::listing::{self, Cache, Pass, Witness};
+use super::listing::{self, Cache, Pass, Witness, is_hidden};
 use super::place;
 use super::scope::{Scope, Spot};
 use super::{DirectoryError, DirectoryOptions};
@@ -9,6 +9,7 @@ use crate::revision::{ContentHash, revision_of};
 use podstead_artifact::{Artifact, FileContent};
 use rustix::fs::{CWD, Mode, OFlags};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ pub(super) fn pass(
     caches: &mut Caches,
     witness: &Witness,
 ) -> Result<Pass, DirectoryError> {
-    if scope.layers.is_empty() {
+    let whole_tree = spots.first().is_some_and(|spot| spot.whole);
+    if scope.layers.is_empty() && !whole_tree {
         return listing::pass(&scope.root, options, caches.entry(PathBuf::new()).or_default(), witness);
     }
     let root = &scope.root;
@@ -46,7 +48,7 @@ pub(super) fn pass(
         read: 0,
         bytes: 0,
     };
-    let (mut files, mut parts) = (BTreeMap::<String, FileContent>::new(), Vec::new());
+    let (mut files, mut beside, mut parts) = (BTreeMap::<String, FileContent>::new(), BTreeMap::new(), Vec::new());
     caches.retain(|prefix, _| spots.iter().any(|spot| spot.prefix == *prefix));
     for spot in spots {
         match file::look(CWD, &spot.path) {
@@ -55,19 +57,24 @@ pub(super) fn pass(
             Seen::Unusable(reason) => return Err(unusable(&spot.path, reason)),
         }
         let name_of = |name: &str| spot.prefix.join(name).display().to_string();
-        let counts = |name: &str| scope.layers.rank(&name_of(name)).is_some();
+        let is_of_source = |name: &str| scope.is_of_source(&spot.prefix, OsStr::new(name));
+        let counts = |name: &OsStr, key: &str| if spot.whole { !is_hidden(name) } else { is_of_source(key) };
         let options = DirectoryOptions { max_total_bytes: options.max_total_bytes.saturating_sub(whole.bytes), ..options.clone() };
         let cache = caches.entry(spot.prefix.clone()).or_default();
+        cache.forget_reported();
         let part = listing::pass_directory(&spot.path, &options, cache, &witness.below(&spot.prefix), &counts)?;
         whole.add(&part, spot);
         parts.push((spot.prefix.display().to_string(), ContentHash::of_bytes(part.artifact.revision.0.as_bytes())));
-        files.extend(part.artifact.files.into_iter().map(|(name, content)| (name_of(&name), content)));
+        for (name, content) in part.artifact.files {
+            let all = if is_of_source(&name) { &mut files } else { &mut beside };
+            all.insert(name_of(&name), content);
+        }
     }
     let revision = revision_of(parts.iter().map(|(prefix, hash)| (prefix.as_str(), *hash)));
     let Whole { moved, unstable, mut incomplete, inconclusive, read, bytes: _ } = whole;
     // What was read may be of two checkouts.
     incomplete |= moved;
-    let artifact = Artifact { revision, place: Some(place), commit: None, files };
+    let artifact = Artifact { revision, place: Some(place), commit: None, files, beside };
     Ok(Pass { artifact, identity, moved, unstable: unstable || incomplete, incomplete, inconclusive, read })
 }
 

@@ -4,7 +4,7 @@ use super::file::{self, Reading, Seen, Stamp};
 use super::place::{self, Identity};
 use super::{DirectoryError, DirectoryOptions};
 use crate::revision::{ContentHash, revision_of};
-use podstead_artifact::{Artifact, FileContent, Place};
+use podstead_artifact::{Artifact, FileContent, Place, is_kustomization};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -59,6 +59,11 @@ impl Cache {
     pub(super) fn note_reported(&mut self, artifact: &Artifact) {
         self.reported = Some(artifact.files.keys().cloned().collect());
     }
+
+    /// Records that what was reported does not say which files are new.
+    pub(super) fn forget_reported(&mut self) {
+        self.reported = None;
+    }
 }
 
 /// Coverage by inotify events: a covered file may be read right after an event, any other one only when it was not changed for a while.
@@ -101,29 +106,35 @@ pub(super) struct Pass {
 }
 
 /// Reports whether a file of this name in a directory is a manifest: not hidden, and `.yaml`, `.yml` or `.json` in any case. Kubelet rule
-/// A3 takes any name; editors' backups (`web.yaml~`, `web.yaml.orig`) would then be second copies of the same pods.
+/// A3 takes any name; editors' backups (`web.yaml~`, `web.yaml.orig`) would then be second copies of the same pods. A kustomization counts.
 pub(super) fn is_manifest(name: &OsStr) -> bool {
     let extension = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
-    !name.as_bytes().starts_with(b".") && ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    let is_known = ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known));
+    !is_hidden(name) && (is_known || name.to_str().is_some_and(is_kustomization))
+}
+
+/// Reports whether a name begins with a dot.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".")
 }
 
 /// Reads the directory or file at `path`.
 pub(super) fn pass(path: &Path, options: &DirectoryOptions, cache: &mut Cache, witness: &Witness) -> Result<Pass, DirectoryError> {
     match file::look(CWD, path) {
-        Seen::Directory => pass_directory(path, options, cache, witness, &|_| true),
+        Seen::Directory => pass_directory(path, options, cache, witness, &|name, _| is_manifest(name)),
         Seen::File(_) => pass_file(path, options, cache, witness),
         Seen::Absent => Err(DirectoryError::Absent(path.to_owned())),
         Seen::Unusable(reason) => Err(DirectoryError::Unusable { path: path.to_owned(), reason }),
     }
 }
 
-/// Reads the manifests directly in a directory for which `counts` returns true.
+/// Reads the files directly in a directory for whose name, as it is and as in reports, `counts` returns true.
 pub(super) fn pass_directory(
     path: &Path,
     options: &DirectoryOptions,
     cache: &mut Cache,
     witness: &Witness,
-    counts: &dyn Fn(&str) -> bool,
+    counts: &dyn Fn(&OsStr, &str) -> bool,
 ) -> Result<Pass, DirectoryError> {
     let fail = |source: rustix::io::Errno| DirectoryError::List { path: path.to_owned(), source: io::Error::from(source) };
     // Everything below goes through this descriptor: what takes the directory's place meanwhile cannot mix with it.
@@ -135,7 +146,7 @@ pub(super) fn pass_directory(
     for entry in Dir::read_from(&directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if is_manifest(name) && counts(&key(name)) && entry.file_type() != FileType::Directory {
+        if counts(name, &key(name)) && entry.file_type() != FileType::Directory {
             let witnessed = witness.watching && entry.file_type() == FileType::RegularFile;
             turn.take(Path::new(name), witnessed);
             turn.check_size(path)?;
@@ -269,7 +280,7 @@ impl<'a> Turn<'a> {
         let unstable = incomplete || !self.left.is_empty();
         let inconclusive = self.files.values().any(|known| !known.conclusive);
         (self.cache.files, self.cache.left) = (self.files, self.left);
-        let artifact = Artifact { revision, place, commit: None, files };
+        let artifact = Artifact { revision, place, commit: None, files, beside: BTreeMap::new() };
         Pass { artifact, identity, moved: false, unstable, incomplete, inconclusive, read: self.read }
     }
 }

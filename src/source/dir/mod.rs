@@ -8,6 +8,8 @@
 //! * Files directly in the directory whose name does not begin with a dot and ends in `.yaml`, `.yml` or `.json`; a path that names a
 //!   single file takes any name. Symlinks are followed; subdirectories are not entered; FIFOs, sockets and devices are refused.
 //! * A file that is being written keeps its earlier content until the writer closes it.
+//! * Where a directory that is read has a kustomization, all files below the path are read and watched, subdirectories included: those
+//!   that are no manifests by the rules here are in [`Artifact::beside`].
 //! * With layers, the directories of these are read, below one path: a missing layer is empty, and the path itself must exist.
 //! * A directory that cannot be listed, or does not exist, is a failure. An empty one removes pods only if it is the same
 //!   [`Place`](podstead_artifact::Place) as before.
@@ -27,9 +29,11 @@ mod watch;
 use super::PodSource;
 use async_trait::async_trait;
 use hints::Hints;
-use listing::{Cache, Witness};
+use layered::Caches;
+use listing::Witness;
 use podstead_artifact::{Artifact, Layers, SourceReport, Wishes};
 use podstead_pod::SourceId;
+use scope::Scope;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -187,17 +191,90 @@ impl Drop for StopOnDrop {
 
 /// Reads a directory or a file once, without following it. Blocks; a file that is being changed is waited for up to a second.
 pub fn read_once(path: &Path) -> Result<Artifact, DirectoryError> {
-    let options = DirectoryOptions { settle: Duration::from_millis(20), ..DirectoryOptions::default() };
-    let path = normal(path);
-    let mut cache = Cache::default();
+    read_layers_once(path, &Arc::default())
+}
+
+/// Reads the layers of a directory once, as [`read_once`] does.
+pub fn read_layers_once(path: &Path, layers: &Arc<Layers>) -> Result<Artifact, DirectoryError> {
+    let layers = Arc::clone(layers);
+    let scope = Scope { root: normal(path), layers: Arc::clone(&layers) };
+    let options = DirectoryOptions { settle: Duration::from_millis(20), layers, ..DirectoryOptions::default() };
+    let mut caches = Caches::new();
     let deadline = Instant::now() + Duration::from_secs(1);
     loop {
         let patience = if Instant::now() < deadline { options.patience } else { Duration::ZERO };
         let options = DirectoryOptions { patience, ..options.clone() };
-        let pass = listing::pass(&path, &options, &mut cache, &Witness::default())?;
+        let pass = layered::pass(&scope, &scope.spots()?, &options, &mut caches, &Witness::default())?;
         if !pass.unstable || patience.is_zero() {
             return Ok(pass.artifact);
         }
         std::thread::sleep(options.settle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn tree(files: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        root
+    }
+
+    fn names(path: &Path, layers: &[&str]) -> (Vec<String>, Vec<String>) {
+        let layers: Vec<String> = layers.iter().map(|layer| (*layer).to_owned()).collect();
+        let read = read_layers_once(path, &Arc::new(Layers::parse(&layers).unwrap())).unwrap();
+        (read.files.into_keys().collect(), read.beside.into_keys().collect())
+    }
+
+    const OVERLAYS: [&str; 6] = [
+        "base/kustomization.yaml",
+        "base/web.yaml",
+        "base/.hidden",
+        "overlays/a/Kustomization",
+        "overlays/a/app.conf",
+        "overlays/a/patch.yaml",
+    ];
+
+    #[test]
+    fn subdirectories_are_read_below_a_kustomization() {
+        let root = tree(&["kustomization.yaml", "web.yaml", "app.conf", "base/web.yaml", "base/more/x", ".git/config"]);
+        let beside = ["app.conf", "base/more/x", "base/web.yaml"].map(str::to_owned).to_vec();
+        assert_eq!(names(root.path(), &[]), (vec!["kustomization.yaml".to_owned(), "web.yaml".to_owned()], beside));
+        fs::remove_file(root.path().join("kustomization.yaml")).unwrap();
+        assert_eq!(names(root.path(), &[]), (vec!["web.yaml".to_owned()], vec![]));
+    }
+
+    #[test]
+    fn layers_with_a_kustomization_have_everything_beside_them() {
+        let root = tree(&OVERLAYS);
+        let files = ["overlays/a/Kustomization", "overlays/a/patch.yaml"].map(str::to_owned).to_vec();
+        let beside = ["base/kustomization.yaml", "base/web.yaml", "overlays/a/app.conf"].map(str::to_owned).to_vec();
+        assert_eq!(names(root.path(), &["overlays/a"]), (files, beside));
+        assert_eq!(names(root.path(), &["overlays/b"]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_file_beside_makes_another_revision() {
+        let root = tree(&OVERLAYS);
+        let layers = Arc::new(Layers::parse(&["overlays/a".to_owned()]).unwrap());
+        let revision = || read_layers_once(root.path(), &layers).unwrap().revision;
+        let before = revision();
+        assert_eq!(revision(), before);
+        fs::write(root.path().join("overlays/a/app.conf"), "other").unwrap();
+        assert_ne!(revision(), before);
+    }
+
+    #[test]
+    fn a_single_file_has_nothing_beside_it() {
+        let root = tree(&["kustomization.yaml", "app.conf"]);
+        let (files, beside) = names(&root.path().join("kustomization.yaml"), &[]);
+        assert_eq!((files.len(), beside.len()), (1, 0));
     }
 }

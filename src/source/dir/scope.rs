@@ -1,14 +1,16 @@
 //! The directories to read: the path itself, or those of the layers below it.
+//!
+//! Where one of these has a kustomization, all directories below the path are read, with all files: it may refer to any of them.
 
 use super::DirectoryError;
 use super::file::{self, Seen};
+use super::listing::{is_hidden, is_manifest};
 use super::place::Identity;
-use podstead_artifact::Layers;
+use podstead_artifact::{KUSTOMIZATIONS, Layers};
 use rustix::fs::CWD;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,12 +31,14 @@ pub(super) struct Spot {
     /// Goes before the names of files in it.
     pub(super) prefix: PathBuf,
     pub(super) identity: Option<Identity>,
+    /// Files of any name are read, for kustomizations.
+    pub(super) whole: bool,
 }
 
 impl Spot {
     fn at(path: PathBuf, prefix: PathBuf) -> Self {
         let identity = Identity::at(&path);
-        Self { path, prefix, identity }
+        Self { path, prefix, identity, whole: false }
     }
 
     /// Reports whether the path leads to another file now.
@@ -67,8 +71,30 @@ impl Scope {
                 self.add_below(&mut spots, prefix)?;
             }
         }
+        let has_kustomization = self.has_kustomization(&root) || spots.values().any(|spot| self.has_kustomization(spot));
+        if has_kustomization {
+            self.add_below(&mut spots, PathBuf::new())?;
+        }
         spots.remove(Path::new(""));
-        Ok([root].into_iter().chain(spots.into_values()).collect())
+        let spots = [root].into_iter().chain(spots.into_values());
+        Ok(spots.map(|spot| Spot { whole: has_kustomization, ..spot }).collect())
+    }
+
+    /// Reports whether the file of this name is a manifest or a kustomization of the source, and not only beside them.
+    pub(super) fn is_of_source(&self, prefix: &Path, name: &OsStr) -> bool {
+        let is_read = if self.layers.is_empty() {
+            prefix.as_os_str().is_empty()
+        } else {
+            self.layers.rank(&prefix.join(name).display().to_string()).is_some()
+        };
+        is_read && is_manifest(name)
+    }
+
+    fn has_kustomization(&self, spot: &Spot) -> bool {
+        let is_there = |name: &&str| {
+            self.is_of_source(&spot.prefix, OsStr::new(name)) && matches!(file::look(CWD, &spot.path.join(name)), Seen::File(_))
+        };
+        KUSTOMIZATIONS.iter().any(is_there)
     }
 
     /// Like [`Self::spots`], or only the path when the directories cannot be listed.
@@ -80,7 +106,7 @@ impl Scope {
         let path = if prefix.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&prefix) };
         spots.insert(prefix.clone(), Spot::at(path, prefix));
         if spots.len() > MAX_DIRECTORIES {
-            let reason = format!("has more than {MAX_DIRECTORIES} directories in its layers");
+            let reason = format!("has more than {MAX_DIRECTORIES} directories to read");
             return Err(DirectoryError::Unusable { path: self.root.clone(), reason });
         }
         Ok(())
@@ -109,10 +135,6 @@ impl Scope {
         }
         Ok(())
     }
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The inotify watch: from events to hints.
 
 use super::hints::{Hint, Hints};
-use super::listing::is_manifest;
+use super::listing::{is_hidden, is_manifest};
 use super::place::Identity;
 use super::scope::{Scope, Spot};
 use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind, RemoveKind};
@@ -35,7 +35,7 @@ impl Watch {
     /// Watches these paths as they are now. Never fails: what cannot be watched is looked at.
     pub(super) fn set(scope: &Scope, spots: &[Spot], hints: &Arc<Hints>) -> Self {
         let (mut spots, set_at) = (spots.to_vec(), Instant::now());
-        let (targets, sink, deep) = (spots.clone(), hints.clone(), !scope.layers.is_empty());
+        let (targets, sink, deep) = (spots.clone(), hints.clone(), !scope.layers.is_empty() || spots.iter().any(|spot| spot.whole));
         let created = notify::recommended_watcher(move |event: notify::Result<Event>| {
             for hint in hints_of(&targets, deep, event) {
                 sink.add(hint, Instant::now());
@@ -62,6 +62,11 @@ impl Watch {
         Self { spots, blind, set_at, _watcher: Some(watcher) }
     }
 
+    /// Reports whether all files below the path are read, for kustomizations.
+    pub(super) fn whole(&self) -> bool {
+        self.spots.first().is_some_and(|spot| spot.whole)
+    }
+
     /// Identity of the source's own path.
     pub(super) fn root(&self) -> Option<Identity> {
         self.spots.first().and_then(|spot| spot.identity)
@@ -78,7 +83,7 @@ fn hints_of(targets: &[Spot], deep: bool, event: notify::Result<Event>) -> Vec<H
                 if deep && folder && path.parent() == Some(&target.path) {
                     return Some(Hint::Moved);
                 }
-                hint_of(&target.path, event.kind, path).map(|hint| named(hint, &target.prefix))
+                hint_of(target, event.kind, path).map(|hint| named(hint, &target.prefix))
             })
             .collect()
         }
@@ -96,7 +101,8 @@ fn named(hint: Hint, prefix: &Path) -> Hint {
     }
 }
 
-fn hint_of(target: &Path, kind: EventKind, path: &Path) -> Option<Hint> {
+fn hint_of(spot: &Spot, kind: EventKind, path: &Path) -> Option<Hint> {
+    let target = spot.path.as_path();
     if path == target {
         return of_target(target, kind);
     }
@@ -104,7 +110,7 @@ fn hint_of(target: &Path, kind: EventKind, path: &Path) -> Option<Hint> {
         return matches!(kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))).then_some(Hint::Moved);
     }
     let name = path.file_name()?;
-    if path.parent() == Some(target) { of_child(name, kind) } else { of_sibling(name, kind) }
+    if path.parent() == Some(target) { of_child(name, kind, spot.whole) } else { of_sibling(name, kind) }
 }
 
 /// An event of the path itself, from its parent or from itself.
@@ -122,9 +128,9 @@ fn of_target(target: &Path, kind: EventKind) -> Option<Hint> {
     }
 }
 
-/// An event of something in the directory.
-fn of_child(name: &OsStr, kind: EventKind) -> Option<Hint> {
-    let manifest = is_manifest(name);
+/// An event of something in the directory, of which all files are read if `whole`.
+fn of_child(name: &OsStr, kind: EventKind, whole: bool) -> Option<Hint> {
+    let manifest = if whole { !is_hidden(name) } else { is_manifest(name) };
     // What manifests lead through in directories that are swapped as a whole: `web.yaml -> ..data/web.yaml`.
     let swapped = name.as_bytes().starts_with(b"..");
     match kind {
@@ -166,7 +172,7 @@ mod tests {
     }
 
     fn target(prefix: &str) -> Spot {
-        Spot { path: "/etc/m".into(), prefix: prefix.into(), identity: None }
+        Spot { path: "/etc/m".into(), prefix: prefix.into(), identity: None, whole: false }
     }
 
     #[test]
@@ -175,6 +181,16 @@ mod tests {
         assert_eq!(told(CLOSED, "/etc/m/p.yaml"), changed("base/p.yaml"));
         assert_eq!(told(EventKind::Create(CreateKind::Folder), "/etc/m/new"), [Hint::Moved]);
         assert_eq!(hints(EventKind::Create(CreateKind::Folder), "/etc/m/new"), []);
+    }
+
+    #[test]
+    fn beside_kustomizations_files_of_any_name_count() {
+        let whole = Spot { whole: true, ..target("base") };
+        let told = |kind, path: &str| hints_of(std::slice::from_ref(&whole), true, Ok(Event::new(kind).add_path(path.into())));
+        assert_eq!(told(CLOSED, "/etc/m/app.conf"), changed("base/app.conf"));
+        assert_eq!(told(CLOSED, "/etc/m/.app.conf.swp"), []);
+        assert_eq!(hints(CLOSED, "/etc/m/app.conf"), []);
+        assert_eq!(hints(CLOSED, "/etc/m/Kustomization"), changed("Kustomization"));
     }
 
     fn changed(name: &str) -> Vec<Hint> {

@@ -4,7 +4,7 @@ use super::bring::{Bringing, bring};
 use super::error::GitError;
 use super::floor::{Floor, Followed, floor};
 use super::judge::{Judged, Rules, judge};
-use super::objects::{Objects, Store};
+use super::objects::{Objects, Store, TreeFiles};
 use super::options::GitOptions;
 use super::protocol::ObjectId;
 use super::remote::{Remote, RemoteUrl, Session, Way};
@@ -72,7 +72,8 @@ impl Follower {
         let followed = Followed::new(self.what.clone(), commit, target.version.as_ref(), signed_at);
         self.record(followed, commit).await?;
         self.delivered = Some(target);
-        Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, commit: Some(summary), files }))
+        let TreeFiles { files, beside } = files;
+        Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, commit: Some(summary), files, beside }))
     }
 
     /// Resolves the reference.

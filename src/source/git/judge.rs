@@ -2,14 +2,13 @@
 
 use super::error::GitError;
 use super::floor::Floor;
-use super::objects::{Objects, Peeled, ReadLimits};
+use super::objects::{Objects, Peeled, ReadLimits, TreeFiles};
 use super::protocol::ObjectId;
 use super::select::Target;
 use super::verify::{self, Signature};
 use crate::SignatureRequirement;
 use jiff::Timestamp;
-use podstead_artifact::{CommitSummary, FileContent};
-use std::collections::BTreeMap;
+use podstead_artifact::CommitSummary;
 
 /// Rules that a revision must meet.
 #[derive(Clone, Debug)]
@@ -28,7 +27,7 @@ pub(super) struct Rules {
 pub(super) struct Judged {
     pub(super) commit: ObjectId,
     pub(super) summary: CommitSummary,
-    pub(super) files: BTreeMap<String, FileContent>,
+    pub(super) files: TreeFiles,
     pub(super) signature: Option<Signature>,
 }
 

@@ -4,7 +4,7 @@
 
 use super::objects::{IS_LFS, IS_SYMLINK, MAX_DEPTH, ReadLimits, SUBMODULE, is_lfs_pointer, is_manifest};
 use crate::webhook::same_repository;
-use podstead_artifact::{Artifact, FileContent};
+use podstead_artifact::{Artifact, FileContent, is_kustomization};
 use podstead_pod::Revision;
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,7 @@ fn is_same_path(root: &Path, remote: &str, url: &str) -> bool {
 /// The manifests at `path`, a directory or a file, as a git source reads them from a commit: subdirectories included, names that begin with a
 /// dot left out, symlinks and submodules refused.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Artifact, WorkTreeError> {
-    let mut reading = Reading { limits, names: 0, bytes: 0, files: BTreeMap::new() };
+    let mut reading = Reading { limits, names: 0, bytes: 0, files: BTreeMap::new(), others: BTreeMap::new() };
     let found = fs::metadata(path).map_err(|source| WorkTreeError::Read { path: path.to_owned(), source })?;
     if found.is_dir() {
         reading.directory(path, "", 0)?;
@@ -81,7 +81,8 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Artifact, WorkTreeError>
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         reading.file(path, name)?;
     }
-    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files: reading.files })
+    let beside = reading.beside()?;
+    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files: reading.files, beside })
 }
 
 struct Reading<'a> {
@@ -89,6 +90,8 @@ struct Reading<'a> {
     names: usize,
     bytes: u64,
     files: BTreeMap<String, FileContent>,
+    /// Files that are no manifests; `None` for symlinks.
+    others: BTreeMap<String, Option<PathBuf>>,
 }
 
 impl Reading<'_> {
@@ -113,6 +116,8 @@ impl Reading<'_> {
                 // As in a commit: one that leads to a directory may hide manifests.
                 if is_manifest(&name) || fs::metadata(entry.path()).is_ok_and(|found| found.is_dir()) {
                     self.add(path, relative, Err(IS_SYMLINK.to_owned()))?;
+                } else {
+                    self.others.insert(relative, None);
                 }
             } else if kind.is_dir() && fs::symlink_metadata(entry.path().join(".git")).is_ok() {
                 self.add(path, relative, Err(SUBMODULE.to_owned()))?;
@@ -120,9 +125,39 @@ impl Reading<'_> {
                 self.directory(&entry.path(), &format!("{relative}/"), depth + 1)?;
             } else if kind.is_file() && is_manifest(&name) {
                 self.file(&entry.path(), relative)?;
+            } else if kind.is_file() {
+                self.others.insert(relative, Some(entry.path()));
             }
         }
         Ok(())
+    }
+
+    /// The other files, where there is a kustomization that may need them.
+    fn beside(&mut self) -> Result<BTreeMap<String, FileContent>, WorkTreeError> {
+        let mut beside = BTreeMap::new();
+        if self.files.keys().any(|path| is_kustomization(path.rsplit('/').next().unwrap_or(path))) {
+            for (name, path) in std::mem::take(&mut self.others) {
+                let content = match path {
+                    Some(path) if self.files.len() + beside.len() < self.limits.max_files => self.other(&path)?,
+                    Some(_) => Err(format!("the source has more than {} files", self.limits.max_files)),
+                    None => Err(IS_SYMLINK.to_owned()),
+                };
+                beside.insert(name, content);
+            }
+        }
+        Ok(beside)
+    }
+
+    /// The content of a file that is no manifest.
+    fn other(&mut self, path: &Path) -> Result<FileContent, WorkTreeError> {
+        let failed = |source| WorkTreeError::Read { path: path.to_owned(), source };
+        let size = fs::metadata(path).map_err(failed)?.len();
+        if let Some(reason) = self.limits.refusal(size, self.bytes) {
+            return Ok(Err(reason));
+        }
+        self.bytes += size;
+        let content = fs::read(path).map_err(failed)?;
+        Ok(if is_lfs_pointer(&content) { Err(IS_LFS.to_owned()) } else { Ok(content.into()) })
     }
 
     fn file(&mut self, path: &Path, name: String) -> Result<(), WorkTreeError> {
@@ -183,6 +218,26 @@ mod tests {
     #[test]
     fn directory_outside_of_clones_is_none() {
         assert_eq!(WorkTree::containing(tempfile::tempdir().unwrap().path()), None);
+    }
+
+    #[test]
+    fn other_files_are_read_beside_kustomizations() {
+        let (directory, tree) = clone_of("https://git.lan/a/b");
+        let put = |name: &str, content: &str| fs::write(directory.path().join(name), content).unwrap();
+        put("app.conf", "a");
+        put("big.bin", &"x".repeat(100));
+        put(".hidden", "b");
+        symlink("app.conf", directory.path().join("link.conf")).unwrap();
+        let limits = ReadLimits { max_file_bytes: 50, ..ReadLimits::default() };
+        assert!(read(&tree.root, &limits).unwrap().beside.is_empty());
+        put("deploy/edge/Kustomization", "resources: [web.yaml]");
+        let found = read(&tree.root, &limits).unwrap();
+        assert_eq!(found.files.keys().collect::<Vec<_>>(), ["deploy/edge/Kustomization"]);
+        let seen: Vec<(&str, bool)> = found.beside.iter().map(|(name, content)| (name.as_str(), content.is_ok())).collect();
+        assert_eq!(seen, [("app.conf", true), ("big.bin", false), ("link.conf", false)]);
+        let few = ReadLimits { max_total_bytes: 21, max_files: 2, ..ReadLimits::default() };
+        let found = read(&tree.root, &few).unwrap().beside;
+        assert!(found["app.conf"].is_err(), "the manifests alone reach the limit");
     }
 
     #[test]

@@ -197,5 +197,5 @@ impl PollError {
 
 fn artifact(body: Bytes, hash: ContentHash) -> Artifact {
     let files = BTreeMap::from([(FILE.to_owned(), Ok(Arc::from(body.as_ref())))]);
-    Artifact { revision: revision_of([(FILE, hash)].into_iter()), place: None, commit: None, files }
+    Artifact { revision: revision_of([(FILE, hash)].into_iter()), place: None, commit: None, files, beside: BTreeMap::new() }
 }

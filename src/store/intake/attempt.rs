@@ -3,10 +3,11 @@
 use crate::history::Hold;
 use crate::last_good::{LastGood, LastGoodError, Record, Stamp, State};
 use crate::revisions::{diff, outcome};
-use crate::{CheckContext, Set, UndeltaStore, check};
+use crate::{CheckContext, Prepared, Set, UndeltaStore, prepare};
 use jiff::Timestamp;
 use podstead_artifact::Artifact;
 use podstead_artifact::layers::NoLayer;
+use podstead_manifest::PatchesByObject;
 use podstead_pod::SourceId;
 use std::collections::BTreeMap;
 
@@ -50,13 +51,14 @@ pub(super) fn attempt(
     context: &CheckContext,
     shelf: &Shelf,
 ) -> Outcome {
-    let artifact = &match (context.layers.select(artifact), emptiness) {
-        (Ok(artifact), _) => artifact,
-        (Err(_), Emptiness::Meant) => Artifact { files: BTreeMap::new(), ..artifact.clone() },
+    let prepared = match (prepare(artifact, store, context), emptiness) {
+        (Ok(prepared), _) => prepared,
+        (Err(_), Emptiness::Meant) => Prepared::without_kustomizations(Artifact { files: BTreeMap::new(), ..artifact.clone() }),
         (Err(error), Emptiness::OfTheSamePlace) => return Outcome::NotForThisHost(error),
     };
-    let next =
-        store.clone().in_layers(&context.layers).apply(artifact, &|file, bytes, patches| check(file, bytes, context, patches));
+    let artifact = &prepared.artifact;
+    let check = |file: &str, bytes: &[u8], patches: &PatchesByObject| prepared.check(file, bytes, context, patches);
+    let next = store.clone().in_layers(&context.layers).apply(artifact, &check);
     if emptiness == Emptiness::OfTheSamePlace && is_doubtful(store, &next, in_force, artifact) {
         return Outcome::Held;
     }

@@ -225,9 +225,13 @@ impl Desk {
         }
         let artifact = match (&self.standing, &self.latest) {
             (Standing::Held, Some(latest)) => latest.clone(),
-            (Standing::Failing(_) | Standing::Held, _) => {
-                Arc::new(Artifact { revision: Revision("pruned".to_owned()), place: None, commit: None, files: BTreeMap::new() })
-            }
+            (Standing::Failing(_) | Standing::Held, _) => Arc::new(Artifact {
+                revision: Revision("pruned".to_owned()),
+                place: None,
+                commit: None,
+                files: BTreeMap::new(),
+                beside: BTreeMap::new(),
+            }),
             (Standing::InForce | Standing::NotWritten(..), _) => return (None, Err(PruneError::NothingHeld(self.id().clone()))),
         };
         let (pods, standing) = (self.pods, self.standing.clone());

@@ -127,6 +127,16 @@ impl UndeltaStore {
         self.files.values().flat_map(|share| share.objects())
     }
 
+    /// Reports whether it has a file of this name.
+    pub fn has_file(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+
+    /// Reports whether the file of this name gives objects, used or not.
+    pub fn has_objects_of(&self, name: &str) -> bool {
+        self.files.get(name).is_some_and(|share| !share.objects().is_empty())
+    }
+
     /// Reports whether it has no objects.
     pub fn is_empty(&self) -> bool {
         self.files.values().all(|share| share.objects().is_empty())

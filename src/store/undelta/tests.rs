@@ -38,7 +38,7 @@ pub(super) fn artifact<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) 
     let content =
         |text: &str| -> FileContent { if text.starts_with('E') { Err(text.to_owned()) } else { Ok(text.as_bytes().into()) } };
     let files = files.into_iter().map(|(name, text)| (name.to_owned(), content(text))).collect();
-    Artifact { revision: Revision("r".into()), place: None, commit: None, files }
+    Artifact { revision: Revision("r".into()), place: None, commit: None, files, beside: BTreeMap::new() }
 }
 
 pub(super) fn set(store: &UndeltaStore) -> Set {

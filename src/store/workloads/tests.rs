@@ -283,7 +283,13 @@ fn sets(revisions: &[&[(&str, &str)]]) -> Vec<crate::Set> {
     let mut sets = Vec::new();
     for files in revisions {
         let files = files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().to_vec().into())));
-        let artifact = Artifact { revision: revision.clone(), place: None, commit: None, files: files.collect() };
+        let artifact = Artifact {
+            revision: revision.clone(),
+            place: None,
+            commit: None,
+            files: files.collect(),
+            beside: std::collections::BTreeMap::new(),
+        };
         store = store.apply(&artifact, &|file, bytes, patches| check(file, bytes, &context, patches));
         sets.push(store.set(&SourceId::new("s"), &revision));
     }

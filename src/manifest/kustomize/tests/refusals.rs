@@ -18,7 +18,9 @@ fn paths_outside_are_refused() {
         ("b/kustomization.yaml", "resources: [../c.yaml]\n"),
         ("c.yaml", CONFIG_MAP),
     ];
-    assert!(error("a", &files).contains("\"../../x\" is outside of the source"));
+    let outside = error("a", &files);
+    assert!(outside.contains("\"../../x\" is outside of the source"), "{outside}");
+    assert!(outside.contains("set the source's path to a directory that contains it"), "{outside}");
     assert!(error("b", &files).contains("\"../c.yaml\" is not in the directory of the kustomization or below"));
     assert!(error("..", &files).contains("the directory is outside of the source"));
     let absolute = error("", &[("kustomization.yaml", "configMapGenerator: [{name: c, files: [/etc/passwd]}]\n")]);

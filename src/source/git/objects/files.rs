@@ -2,12 +2,15 @@
 //!
 //! All files below the path whose names end in `.yaml`, `.yml` or `.json`, in subdirectories too; what begins with a dot is left out, with
 //! all below it. A path that names a file takes any name.
+//!
+//! Where one of them makes a kustomization of its directory, all other files are read as well, after the manifests and within the same
+//! limits. Such a file that is too large cannot be read; the source goes on.
 
 use super::{Objects, oid};
 use crate::git::error::GitError;
 use crate::git::protocol::ObjectId;
 use git2::{ObjectType, Oid, Tree, TreeEntry};
-use podstead_artifact::FileContent;
+use podstead_artifact::{FileContent, is_kustomization};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -30,6 +33,16 @@ impl Default for ReadLimits {
     }
 }
 
+impl ReadLimits {
+    /// Reason why a file of this size that is no manifest is not read after that many bytes.
+    pub(in crate::git) fn refusal(&self, size: u64, before: u64) -> Option<String> {
+        if size > self.max_file_bytes {
+            return Some(format!("has {size} bytes; a file may have at most {}", self.max_file_bytes));
+        }
+        (before + size > self.max_total_bytes).then(|| format!("the source has more than {} bytes of files", self.max_total_bytes))
+    }
+}
+
 /// Nesting depth of directories.
 pub(in crate::git) const MAX_DEPTH: usize = 64;
 
@@ -43,22 +56,35 @@ pub(in crate::git) const SUBMODULE: &str = "is a submodule; submodules are not f
 pub(in crate::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
 pub(in crate::git) const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
 
+/// The files of a source at one commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::git) struct TreeFiles {
+    /// The manifests and kustomizations.
+    pub(in crate::git) files: BTreeMap<String, FileContent>,
+    /// The other files, where there is a kustomization.
+    pub(in crate::git) beside: BTreeMap<String, FileContent>,
+}
+
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
     /// it. Empty when the path is there without manifests.
-    pub(in crate::git) fn files(
-        &self,
-        commit: ObjectId,
-        path: &str,
-        limits: &ReadLimits,
-    ) -> Result<BTreeMap<String, FileContent>, GitError> {
+    pub(in crate::git) fn files(&self, commit: ObjectId, path: &str, limits: &ReadLimits) -> Result<TreeFiles, GitError> {
         let tree =
             self.repository.find_commit(oid(commit)).and_then(|commit| commit.tree()).map_err(|error| self.damaged(error))?;
-        let mut reading =
-            Reading { objects: self, limits, commit, tree: &tree, root: path, names: 0, bytes: 0, files: BTreeMap::new() };
+        let mut reading = Reading {
+            objects: self,
+            limits,
+            commit,
+            tree: &tree,
+            root: path,
+            names: 0,
+            bytes: 0,
+            files: BTreeMap::new(),
+            others: BTreeMap::new(),
+        };
         if path.is_empty() {
             reading.directory(&tree, "", 0)?;
-            return Ok(reading.files);
+            return reading.finish();
         }
         let entry = self.entry(&tree, commit, path)?;
         let bad = |reason: &str| GitError::BadPath { commit, path: path.to_owned(), reason: reason.to_owned() };
@@ -75,7 +101,7 @@ impl Objects {
             Some(ObjectType::Commit) => return Err(bad(SUBMODULE)),
             Some(ObjectType::Any | ObjectType::Tag) | None => return Err(bad("is neither a directory nor a file")),
         }
-        Ok(reading.files)
+        reading.finish()
     }
 
     /// Component by component, so that the error can name the component that is not a directory.
@@ -120,6 +146,8 @@ struct Reading<'a> {
     names: usize,
     bytes: u64,
     files: BTreeMap<String, FileContent>,
+    /// Files that are no manifests; `None` for symlinks.
+    others: BTreeMap<String, Option<Oid>>,
 }
 
 impl Reading<'_> {
@@ -145,7 +173,10 @@ impl Reading<'_> {
                 Some(ObjectType::Commit) => self.refuse(path, SUBMODULE)?,
                 Some(ObjectType::Blob) if entry.filemode() & MODE == SYMLINK => self.symlink(path, &name, entry.id())?,
                 Some(ObjectType::Blob) if is_manifest(&name) => self.file(path, entry.id())?,
-                Some(ObjectType::Blob | ObjectType::Any | ObjectType::Tag) | None => {}
+                Some(ObjectType::Blob) => {
+                    self.others.insert(path, Some(entry.id()));
+                }
+                Some(ObjectType::Any | ObjectType::Tag) | None => {}
             }
         }
         Ok(())
@@ -155,6 +186,8 @@ impl Reading<'_> {
     fn symlink(&mut self, path: String, name: &str, id: Oid) -> Result<(), GitError> {
         if is_manifest(name) || self.leads_to_directory(&path, id)? {
             self.refuse(path, IS_SYMLINK)?;
+        } else {
+            self.others.insert(path, None);
         }
         Ok(())
     }
@@ -169,6 +202,34 @@ impl Reading<'_> {
         }
         let entry = self.tree.get_path(Path::new(&place));
         Ok(entry.is_ok_and(|entry| entry.kind() == Some(ObjectType::Tree)))
+    }
+
+    /// Reads the other files where a kustomization may need them.
+    fn finish(mut self) -> Result<TreeFiles, GitError> {
+        let mut beside = BTreeMap::new();
+        if self.files.keys().any(|path| is_kustomization(path.rsplit('/').next().unwrap_or(path))) {
+            for (path, id) in std::mem::take(&mut self.others) {
+                let content = match id {
+                    Some(id) if self.files.len() + beside.len() < self.limits.max_files => self.other(id)?,
+                    Some(_) => Err(format!("the source has more than {} files", self.limits.max_files)),
+                    None => Err(IS_SYMLINK.to_owned()),
+                };
+                beside.insert(path, content);
+            }
+        }
+        Ok(TreeFiles { files: self.files, beside })
+    }
+
+    /// The content of a file that is no manifest.
+    fn other(&mut self, id: Oid) -> Result<FileContent, GitError> {
+        let odb = self.objects.repository.odb().map_err(|error| self.objects.damaged(error))?;
+        let (size, _) = odb.read_header(id).map_err(|error| self.objects.damaged(error))?;
+        if let Some(reason) = self.limits.refusal(size as u64, self.bytes) {
+            return Ok(Err(reason));
+        }
+        self.bytes += size as u64;
+        let object = odb.read(id).map_err(|error| self.objects.damaged(error))?;
+        Ok(if is_lfs_pointer(object.data()) { Err(IS_LFS.to_owned()) } else { Ok(object.data().into()) })
     }
 
     fn file(&mut self, path: String, id: Oid) -> Result<(), GitError> {
@@ -229,11 +290,12 @@ pub(in crate::git) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.starts_with(LFS)
 }
 
-/// Reports whether a file of this name is a manifest.
+/// Reports whether a file of this name is a manifest or a kustomization.
 pub(in crate::git) fn is_manifest(name: &str) -> bool {
-    Path::new(name)
-        .extension()
-        .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    is_kustomization(name)
+        || Path::new(name)
+            .extension()
+            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 #[cfg(test)]

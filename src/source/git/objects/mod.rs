@@ -13,7 +13,7 @@ mod store;
 
 pub(super) use copy::Copy;
 pub use files::ReadLimits;
-pub(super) use files::{IS_LFS, IS_SYMLINK, MAX_DEPTH, SUBMODULE, is_lfs_pointer, is_manifest};
+pub(super) use files::{IS_LFS, IS_SYMLINK, MAX_DEPTH, SUBMODULE, TreeFiles, is_lfs_pointer, is_manifest};
 pub(super) use store::Store;
 
 use super::error::{DamageError, GitError};

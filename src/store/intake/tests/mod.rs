@@ -140,7 +140,7 @@ fn pod(name: &str, image: &str) -> String {
 fn artifact(place: &str, files: &[(&str, &str)]) -> Artifact {
     let text: String = files.iter().map(|(name, text)| format!("{name}:{text};")).collect();
     let files: BTreeMap<_, _> = files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().into()))).collect();
-    Artifact { revision: Revision(text), place: Some(Place(place.into())), commit: None, files }
+    Artifact { revision: Revision(text), place: Some(Place(place.into())), commit: None, files, beside: BTreeMap::new() }
 }
 
 fn record(root: &Path) -> PathBuf {

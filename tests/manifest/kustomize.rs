@@ -1,0 +1,124 @@
+//! `podstead render` and `podstead validate` on kustomizations.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The repository, with its example of a base and two overlays.
+const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+
+fn podstead(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podstead"));
+    command.current_dir(directory).args(arguments).env_remove("PODSTEAD_CONFIG").stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn texts(output: &Output) -> (&str, &str) {
+    (std::str::from_utf8(&output.stdout).unwrap(), std::str::from_utf8(&output.stderr).unwrap())
+}
+
+fn rendered(directory: &Path, layer: &str) -> Output {
+    podstead(directory, &["render", ".", "--host", "shop-1", "--layers", layer])
+}
+
+/// A copy of the example.
+fn example() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for file in [
+        "base/kustomization.yaml",
+        "base/agent.yaml",
+        "base/greeting.txt",
+        "overlays/shop-1/kustomization.yaml",
+        "overlays/shop-2/kustomization.yaml",
+    ] {
+        let (from, to) = (Path::new(REPOSITORY).join("manifests/kustomize").join(file), copy.path().join(file));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    }
+    copy
+}
+
+fn edit(root: &tempfile::TempDir, file: &str, from: &str, to: &str) {
+    let path = root.path().join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn the_overlay_of_a_host_is_rendered() {
+    let repository = Path::new(REPOSITORY);
+    let layered = ["render", "manifests/kustomize", "--host", "shop-1", "--layers", "overlays/${NODE_NAME}"];
+    let output = podstead(repository, &layered);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stderr), (Some(0), ""));
+    for words in [
+        "# manifests/kustomize/base/agent.yaml:1",
+        "image: localhost/busybox:1\n",
+        "memory: 64Mi",
+        "LEVEL: debug",
+        "site: shop-1",
+        "hello from a file",
+    ] {
+        assert!(stdout.contains(words), "{words}: {stdout}");
+    }
+    assert_eq!(stdout.matches("kind: Pod\n").count(), 1, "{stdout}");
+    let other = podstead(repository, &["render", "manifests/kustomize", "--host", "shop-2", "--layers", "overlays/${NODE_NAME}"]);
+    let (stdout, _) = texts(&other);
+    assert!(stdout.contains("image: localhost/busybox:2\n") && stdout.contains("memory: 32Mi"), "{stdout}");
+}
+
+#[test]
+fn each_overlay_is_validated_by_itself() {
+    let repository = Path::new(REPOSITORY);
+    let output = podstead(repository, &["validate", "-R", "--strict", "manifests/kustomize", "--node-name", "edge"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stdout), (Some(0), ""), "{stderr}");
+    assert!(stderr.contains("2 valid pods"), "{stderr}");
+}
+
+#[test]
+fn problems_name_the_file_that_wrote_them() {
+    let root = example();
+    edit(&root, "overlays/shop-1/kustomization.yaml", "memory: 64Mi", "memory: much");
+    let output = rendered(root.path(), "overlays/shop-1");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(texts(&output).1.starts_with("overlays/shop-1/kustomization.yaml:"), "{}", texts(&output).1);
+    assert_eq!(rendered(root.path(), "overlays/shop-2").status.code(), Some(0));
+    let output = podstead(root.path(), &["validate", "-R", ".", "--node-name", "edge", "--color", "never"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stdout.contains("overlays/shop-1/kustomization.yaml:") && stdout.contains("memory: much"), "{stdout}");
+    assert!(stderr.contains("1 valid pod"), "{stderr}");
+}
+
+#[test]
+fn a_build_that_fails_renders_nothing() {
+    let root = example();
+    edit(&root, "overlays/shop-1/kustomization.yaml", "images:", "imagez:");
+    let output = rendered(root.path(), "overlays/shop-1");
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stdout), (Some(1), ""));
+    assert!(stderr.contains("unknown field") && stderr.contains("did you mean \"images\"?"), "{stderr}");
+}
+
+#[test]
+fn what_is_outside_of_the_path_is_refused() {
+    let root = example();
+    let overlay = root.path().join("overlays/shop-1");
+    for arguments in [&["render", ".", "--host", "a"][..], &["validate", ".", "--node-name", "a"]] {
+        let output = podstead(&overlay, arguments);
+        let (stdout, stderr) = texts(&output);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        let text = format!("{stdout}{stderr}");
+        assert!(text.contains("set the source's path to a directory that contains it"), "{text}");
+    }
+}
+
+#[test]
+fn a_kustomization_alone_is_not_built() {
+    let root = example();
+    let output = podstead(root.path(), &["validate", "overlays/shop-1/kustomization.yaml", "--node-name", "a"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+}
