@@ -87,7 +87,7 @@ const KUSTOMIZED: RowAnswer = R(
     "only the kustomization.yaml of a directory or git source is built",
     "use its directory, or put the output of `kustomize build` here",
 );
-const LISTED: RowAnswer = I("the files of a directory are read without it");
+const LISTED: RowAnswer = I("only the kustomization.yaml of a directory or git source is built");
 const STATE: RowAnswer = R("it is the state of a cluster, which is not written by hand", "remove it");
 const TEMPLATE: RowAnswer = R("nothing makes pods of it", "write a Deployment or a Pod");
 const REMOVED: RowAnswer = R("Kubernetes has removed it", "remove it; podSecurity of the source restricts its pods");
@@ -180,7 +180,7 @@ const TABLE: &[Row] = &[
 const BUILTIN: &str = "builtin";
 /// The group of podstead's own kinds: an unknown one is a slip.
 const OWN_GROUP: &str = "podstead.dev";
-/// Fields of a Kustomization that only lists resources, which are read anyway.
+/// Fields of a Kustomization that only lists resources, and changes none of them.
 const LISTING: [&str; 4] = ["apiVersion", "kind", "metadata", "resources"];
 /// Letters of a kind or group that are kept for a warning.
 const LONGEST_WORD: usize = 60;
@@ -349,7 +349,7 @@ This page is generated from the table in `src/manifest/foreign.rs` by `UPDATE=1 
             let I(why) = answer else { continue };
             page.push_str(&format!("| {kind} | {} | {why} |\n", group_cell(group)));
         }
-        page.push_str("| a Kustomization that only lists resources | `kustomize.config.k8s.io` | the files of a directory are read without it |\n");
+        page.push_str("| a Kustomization that only lists resources | `kustomize.config.k8s.io` | only the kustomization.yaml of a directory or git source is built |\n");
         page.push_str("| any other | a group with a dot | nothing here reads objects of the group |\n");
         page.push_str("\n## Refused\n\n| kind | group | reason | instead |\n|---|---|---|---|\n");
         for Row { group, kind, answer } in TABLE {

@@ -72,6 +72,36 @@ async fn a_change_in_any_layer_is_told_by_an_event() {
 }
 
 #[tokio::test]
+async fn files_beside_a_kustomization_are_followed() {
+    let overlay = "overlays/a/kustomization.yaml";
+    let root = checkout(&[("base/kustomization.yaml", "k"), ("base/web.yaml", "b"), ("base/app.conf", "1")]);
+    // Nothing is found by looking.
+    let far = std::time::Duration::from_secs(3600);
+    let layers = Arc::new(Layers::parse(&["overlays/a".to_owned()]).unwrap());
+    fs::create_dir_all(root.path().join("overlays/a")).unwrap();
+    let mut source = follow_with(root.path(), DirectoryOptions { look: far, relist: far, layers, ..options() });
+    source.content(&[]).await;
+    put(&root.path().join(overlay), "o");
+    let beside = |artifact: &podstead::artifact::Artifact| {
+        let text = |content: &podstead::artifact::FileContent| String::from_utf8(content.clone().unwrap().to_vec()).unwrap();
+        artifact.beside.iter().map(|(name, content)| format!("{name}={}", text(content))).collect::<Vec<_>>()
+    };
+    let first = source.artifact().await;
+    assert_eq!(content(&first).into_keys().collect::<Vec<_>>(), [overlay]);
+    assert_eq!(beside(&first), ["base/app.conf=1", "base/kustomization.yaml=k", "base/web.yaml=b"]);
+    put(&root.path().join("base/app.conf"), "2");
+    let second = source.artifact().await;
+    assert_ne!(second.revision, first.revision);
+    assert_eq!(beside(&second)[0], "base/app.conf=2");
+    fs::create_dir(root.path().join("more")).unwrap();
+    put(&root.path().join("more/x"), "3");
+    assert_eq!(beside(&source.artifact().await).last().unwrap(), "more/x=3");
+    fs::remove_file(root.path().join(overlay)).unwrap();
+    let last = source.artifact().await;
+    assert_eq!((last.files.len(), last.beside.len()), (0, 0));
+}
+
+#[tokio::test]
 async fn a_layer_that_comes_later_is_found() {
     let root = checkout(&[("base/web.yaml", "b")]);
     let mut source = in_layers(root.path(), &["base", "hosts/edge", "roles/kiosk.yaml"]);

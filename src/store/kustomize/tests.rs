@@ -1,3 +1,5 @@
+//! Roots, layers, and what a build that fails keeps.
+
 use super::*;
 use podstead_artifact::Layers;
 use podstead_manifest::ObjectKey;

@@ -44,6 +44,23 @@ async fn hidden_files_and_directories_are_left_out() {
 }
 
 #[tokio::test]
+async fn other_files_are_read_beside_a_kustomization() {
+    let repository = Repository::with(&[("site/web.yaml", "one"), ("site/app.conf", "a"), ("site/.hidden", "h"), ("outside", "o")]);
+    let state = tempfile::tempdir().unwrap();
+    let limits = GitLimits { read: ReadLimits { max_file_bytes: 100, ..ReadLimits::default() }, ..GitLimits::default() };
+    let mut source = start(GitOptions { path: "site".into(), limits, ..options(&repository.url(), state.path()) });
+    assert_eq!(source.artifact().await.beside.len(), 0);
+    symlink("app.conf", repository.tree().join("site/link")).unwrap();
+    repository.commit(&[("site/a/Kustomization", "k"), ("site/large", &"x".repeat(101))]);
+    let artifact = source.polled_artifact().await;
+    assert_eq!(shown(&artifact), "a/Kustomization=k web.yaml=one");
+    let seen: Vec<(&str, bool)> = artifact.beside.iter().map(|(name, file)| (name.as_str(), file.is_ok())).collect();
+    assert_eq!(seen, [("app.conf", true), ("large", false), ("link", false)]);
+    repository.commit(&[("site/app.conf", "b")]);
+    assert_eq!(source.polled_artifact().await.beside["app.conf"].as_ref().unwrap()[..], *b"b");
+}
+
+#[tokio::test]
 async fn what_only_stands_for_a_manifest_is_an_error_of_that_file() {
     let repository = Repository::with(&[("web.yaml", "one"), ("base/db.yaml", "x"), ("notes.txt", "x")]);
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";
