@@ -2,7 +2,7 @@
 //!
 //! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
-use super::tree::{named_source, read_directory, read_source, root_of};
+use super::tree::{named_source, prepared, read_directory, read_source, root_of};
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
 use anyhow::{Context as _, anyhow, bail};
@@ -12,7 +12,7 @@ use podstead_config::{Config, HostFacts, NODE_NAME, SourceConfig, SourcePlace, W
 use podstead_manifest::{Problem, Substitution, is_variable_name, to_yaml, variable_name_problem};
 use podstead_pod::{Origin, Severity, SourceId};
 use podstead_settings::ConfigError;
-use podstead_store::{Accepted, AcceptedObject, CheckContext, UndeltaStore, prepare};
+use podstead_store::{Accepted, AcceptedObject, CheckContext, UndeltaStore};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -82,7 +82,7 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));
     let artifact = read(&path, source.map(|source| &source.place), &check_context.layers)?;
     let store = UndeltaStore::default().in_layers(&check_context.layers);
-    let prepared = prepare(&artifact, &store, &check_context)?;
+    let prepared = prepared(&artifact, &path, &store, &check_context)?;
     if prepared.artifact.files.is_empty() {
         bail!("{} contains no manifests (files ending in .yaml, .yml or .json)", path.display());
     }

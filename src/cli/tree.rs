@@ -3,11 +3,13 @@
 //! `plan`, `render` and `validate --source` all read here, so that they see what the daemon sees.
 
 use anyhow::{anyhow, bail};
+use podstead_artifact::layers::NoLayer;
 use podstead_artifact::{Artifact, Layers};
 use podstead_config::{Config, SourceConfig, SourcePlace};
 use podstead_source::dir;
 use podstead_source::git::ReadLimits;
 use podstead_source::git::work_tree::{self, WorkTree};
+use podstead_store::{CheckContext, Prepared, UndeltaStore, prepare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,6 +66,19 @@ pub(super) fn read_source(place: &SourcePlace, layers: &Arc<Layers>, root: &Path
 /// The files that a directory source would report: without layers, the manifests directly in the directory. A single file has no layers.
 pub(super) fn read_directory(layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
     Ok(if root.is_dir() { dir::read_layers_once(root, layers)? } else { dir::read_once(root)? })
+}
+
+/// The files of `artifact`, which was read at `root`, ready to be checked. A single file is no directory that could be built.
+pub(super) fn prepared(
+    artifact: &Artifact,
+    root: &Path,
+    before: &UndeltaStore,
+    context: &CheckContext,
+) -> Result<Prepared, NoLayer> {
+    if root.is_dir() {
+        return prepare(artifact, before, context);
+    }
+    Ok(Prepared::without_kustomizations(context.layers.select(artifact)?))
 }
 
 /// The subdirectories, without hidden ones and symlinks: a symlink may lead back.

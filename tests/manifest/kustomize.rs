@@ -118,7 +118,13 @@ fn what_is_outside_of_the_path_is_refused() {
 #[test]
 fn a_kustomization_alone_is_not_built() {
     let root = example();
-    let output = podstead(root.path(), &["validate", "overlays/shop-1/kustomization.yaml", "--node-name", "a"]);
-    let (stdout, stderr) = texts(&output);
-    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    let file = "overlays/shop-1/kustomization.yaml";
+    edit(&root, file, "resources:", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:");
+    for arguments in [&["validate", file, "--node-name", "a"][..], &["render", file, "--host", "a"]] {
+        let output = podstead(root.path(), arguments);
+        let (stdout, stderr) = texts(&output);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        let text = format!("{stdout}{stderr}");
+        assert!(text.contains("only the kustomization.yaml of a directory or git source is built"), "{text}");
+    }
 }

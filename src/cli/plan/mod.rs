@@ -6,7 +6,7 @@
 mod change;
 mod host;
 
-use super::tree::{named_source, read_source, root_of, source_at};
+use super::tree::{named_source, prepared, read_source, root_of, source_at};
 use super::{Context, EXIT_FAILED};
 use anyhow::Context as _;
 use change::{Change, PodChange, Settings};
@@ -21,7 +21,7 @@ use podstead_mux::{Applied, Merge};
 use podstead_pod::objects::{FingerprintKey, Objects};
 use podstead_pod::{DesiredPod, PodUid, Revision, Severity};
 use podstead_store::last_good::{LastGood, Record};
-use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, prepare, relocate};
+use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, relocate};
 use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::DefinitionContext;
@@ -80,14 +80,15 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
         opening: age_keys::for_forecasts(config),
         ..CheckContext::new(config.admit_context())
     };
-    let artifact = read_source(&source.place, &source.layers, &root_of(&source.place, path))?;
+    let root = root_of(&source.place, path);
+    let artifact = read_source(&source.place, &source.layers, &root)?;
     let last = LastGood::new(&config.paths, source.name.clone()).load()?;
     let (before, _) = match last.in_force {
         Some(Record { stamp, files }) => UndeltaStore::restore(relocate(files, source.allow.as_deref()))
             .without(&|accepted: &Accepted| check_context.revokes(accepted, stamp.policy.as_ref())),
         None => (UndeltaStore::default(), Vec::new()),
     };
-    let prepared = prepare(&artifact, &before, &check_context)?;
+    let prepared = prepared(&artifact, &root, &before, &check_context)?;
     let store = before
         .in_layers(&source.layers)
         .apply(&prepared.artifact, &|file, bytes, patches| prepared.check(file, bytes, &check_context, patches));

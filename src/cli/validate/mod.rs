@@ -13,7 +13,7 @@ use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use podstead_artifact::layers::NoLayer;
-use podstead_artifact::{Artifact, FileContent, Layers, is_kustomization};
+use podstead_artifact::{Artifact, FileContent, KUSTOMIZATIONS, Layers};
 use podstead_config::{SourceConfig, age_keys};
 use podstead_manifest::{Limits, PatchesByObject, Problem};
 use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
@@ -21,7 +21,6 @@ use podstead_source::dir;
 use podstead_store::undelta::PATCH_WITHOUT_TARGET;
 use podstead_store::{CheckContext, Prepared, Set, UndeltaStore, prepare};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -262,11 +261,25 @@ fn named_below(prefix: &Path, files: Files) -> Files {
 
 /// The directory, or with `recursive` all of those below it, as one tree; `None` if there is no kustomization.
 fn read_tree(path: &Path, recursive: bool) -> anyhow::Result<Option<Collection>> {
+    if !has_kustomization(path, recursive)? {
+        return Ok(None);
+    }
     let layers = if recursive { Layers::parse(&["**".to_owned()])? } else { Layers::default() };
     let artifact = dir::read_layers_once(path, &Arc::new(layers))?;
-    let file_name = |name: &String| Path::new(name).file_name().and_then(OsStr::to_str).is_some_and(is_kustomization);
-    let is_tree = artifact.files.keys().any(file_name);
-    Ok(is_tree.then(|| Collection::Tree { artifact, prefix: path.to_owned(), separate: recursive }))
+    Ok(Some(Collection::Tree { artifact, prefix: path.to_owned(), separate: recursive }))
+}
+
+fn has_kustomization(path: &Path, recursive: bool) -> anyhow::Result<bool> {
+    let mut directories = vec![path.to_owned()];
+    while let Some(directory) = directories.pop() {
+        if KUSTOMIZATIONS.iter().any(|name| directory.join(name).is_file()) {
+            return Ok(true);
+        }
+        if recursive {
+            directories.extend(subdirectories(&directory).with_context(|| format!("list {}", directory.display()))?);
+        }
+    }
+    Ok(false)
 }
 
 fn read_stdin() -> anyhow::Result<FileContent> {

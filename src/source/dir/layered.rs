@@ -64,7 +64,10 @@ pub(super) fn pass(
         cache.forget_reported();
         let part = listing::pass_directory(&spot.path, &options, cache, &witness.below(&spot.prefix), &counts)?;
         whole.add(&part, spot);
-        parts.push((spot.prefix.display().to_string(), ContentHash::of_bytes(part.artifact.revision.0.as_bytes())));
+        // An empty directory in which a kustomization may look for files is none that it finds.
+        if !spot.whole || !part.artifact.files.is_empty() {
+            parts.push((spot.prefix.display().to_string(), ContentHash::of_bytes(part.artifact.revision.0.as_bytes())));
+        }
         for (name, content) in part.artifact.files {
             let all = if is_of_source(&name) { &mut files } else { &mut beside };
             all.insert(name_of(&name), content);

@@ -64,15 +64,15 @@ enum Outcome {
 /// # Errors
 /// When there are layers and none of them has a file.
 pub fn prepare(artifact: &Artifact, before: &UndeltaStore, context: &CheckContext) -> Result<Prepared, NoLayer> {
-    if !artifact.files.keys().any(|name| is_kustomization(file_name(name))) {
+    if !artifact.files.keys().any(|name| is_kustomization_file(name)) {
         return Ok(Prepared::without_kustomizations(context.layers.select(artifact)?));
     }
     let view = View::new(artifact, context);
     let kustomizations = Kustomizations::find(&view);
-    let candidates = artifact.files.keys().filter(|name| is_kustomization(file_name(name)));
+    let candidates = artifact.files.keys().filter(|name| is_kustomization_file(name));
     let roots = kustomizations.roots(candidates.map(String::as_str), &context.layers);
     let mut files = artifact.files.clone();
-    files.retain(|name, _| !is_kustomization(file_name(name)));
+    files.retain(|name, _| !is_kustomization_file(name));
     let (mut virtual_files, mut outcomes, mut bytes) = (BTreeMap::new(), BTreeMap::new(), 0);
     for directory in &roots.directories {
         let Some(file) = kustomizations.file(directory) else { continue };
@@ -192,6 +192,11 @@ impl Files for View<'_> {
 fn has_variables(path: &str) -> bool {
     let extension = Path::new(path).extension().unwrap_or_default();
     is_kustomization(file_name(path)) || ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Reports whether a file makes its directory a kustomization. A source that is a single file has its whole path as name, and no directory.
+fn is_kustomization_file(path: &str) -> bool {
+    is_kustomization(file_name(path)) && !path.starts_with('/')
 }
 
 fn file_name(path: &str) -> &str {

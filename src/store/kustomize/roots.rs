@@ -5,8 +5,8 @@
 //!   refers to, directly or through others. Of kustomizations that refer to each other in a circle one is a root: its build reports the
 //!   circle.
 
-use super::{View, file_name, parent};
-use podstead_artifact::{Layers, is_kustomization};
+use super::{View, is_kustomization_file, parent};
+use podstead_artifact::Layers;
 use podstead_manifest::kustomize::{Files as _, References, references};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub(super) struct Roots {
 impl Kustomizations {
     pub(super) fn find(view: &View<'_>) -> Self {
         let mut found: BTreeMap<String, Kustomization> = BTreeMap::new();
-        for file in view.names().filter(|name| is_kustomization(file_name(name))) {
+        for file in view.names().filter(|name| is_kustomization_file(name)) {
             let directory = parent(file);
             if found.get(directory).is_none_or(|known| *file < known.file) {
                 let bytes = view.read(file).ok().flatten();

@@ -78,6 +78,15 @@ fn roots_take_the_place_of_their_files() {
 }
 
 #[test]
+fn a_single_file_is_not_built() {
+    let name = "/etc/podstead/kustomization.yaml";
+    assert_eq!(names(&artifact(&[(name, BASE)]), &context(&[])), [name]);
+    let text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\nnamePrefix: a-\n";
+    let store = applied(&UndeltaStore::default(), &artifact(&[(name, text)]), &context(&[]));
+    assert!(problems(&store)[0].contains("error[unsupported-kind]"), "{:?}", problems(&store));
+}
+
+#[test]
 fn layers_name_what_is_built() {
     let (a, b) = (overlay("namePrefix: a-"), overlay("namePrefix: b-"));
     let files = [
