@@ -168,6 +168,25 @@ impl Absence<'_> {
         fs::remove_file(paths(self.host).container_record(&self.uid, &status.id)).unwrap();
     }
 
+    /// As [`Absence::forget`], for a start that may have failed: the shim forgets such a container by itself.
+    fn forget_attempt(&mut self, status: &ContainerStatus) {
+        eventually("a start to have failed or to be over", || {
+            match self.line.status().into_iter().find(|known| known.id == status.id) {
+                None => Ok(()),
+                Some(now) if exit_code(&now.state).is_some() => {
+                    self.line.remove(&now.id);
+                    Err("it is being removed".to_owned())
+                }
+                Some(now) => {
+                    self.line.kill_if_there(&now.id);
+                    Err(format!("{now:?}"))
+                }
+            }
+        });
+        fs::remove_file(paths(self.host).container_record(&self.uid, &status.id)).unwrap_or_default();
+        self.forget_logs(status.name.as_str());
+    }
+
     fn forget_logs(&self, container: &str) {
         fs::remove_dir_all(log_directory(self.host, self.pod, self.uid.as_str()).join(container)).unwrap_or_default();
     }
@@ -209,8 +228,7 @@ impl Absence<'_> {
             if let Some(helper) = helper {
                 kill(Pid::from_raw(helper as i32), Signal::SIGKILL).unwrap_or_default();
             }
-            self.forget(&now);
-            self.forget_logs(now.name.as_str());
+            self.forget_attempt(&now);
             Err(format!("{now:?}"))
         });
     }

@@ -44,6 +44,12 @@ impl ShimLine {
         self.ask(Operation::Kill { container: id.clone() }).unwrap();
     }
 
+    /// Kills a container that may be gone by now.
+    pub(super) fn kill_if_there(&mut self, id: &ContainerId) {
+        // A refusal says that it is gone.
+        self.ask(Operation::Kill { container: id.clone() }).ok();
+    }
+
     fn ask(&mut self, operation: Operation) -> Result<Answer, Refusal> {
         let asked = self.tell(operation);
         loop {
