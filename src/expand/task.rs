@@ -233,7 +233,6 @@ impl ExpandTask {
             WorkloadEventType::Normal => EventType::Normal,
             WorkloadEventType::Warning => EventType::Warning,
         };
-        tracing::info!(kind = key.kind, namespace = key.namespace, name = key.name, reason, "{message}");
         let Some(of) = WorkloadKind::named(&key.kind) else { return };
         let subject = Subject::Workload {
             uid: uid.clone(),
