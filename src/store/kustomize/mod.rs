@@ -116,7 +116,7 @@ impl Prepared {
         Self { artifact: Artifact { beside: BTreeMap::new(), ..artifact }, outcomes: BTreeMap::new() }
     }
 
-    /// Checks one file of the artifact, as [`crate::check`] checks one that is not virtual.
+    /// Checks one file of the artifact, as [`crate::check()`] checks one that is not virtual.
     pub fn check(&self, file: &str, bytes: &[u8], context: &CheckContext, patches: &PatchesByObject) -> Checked {
         match self.outcomes.get(file) {
             Some(Outcome::Built(build)) => check::built(file, build, context, patches),
