@@ -46,7 +46,7 @@ mod tests {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let uid = || "u".to_owned();
         let (memory, job) = run_now(&cron_job, None, at("2026-01-01T00:00:10Z"), &uid).unwrap();
-        assert_eq!(job, "dump-29454240");
+        assert_eq!(job, "dump-29453760");
         assert_eq!(run_now(&cron_job, Some(&memory), at("2026-01-01T00:00:50Z"), &uid), Err(job));
         let (memory, _) = run_now(&cron_job, Some(&memory), at("2026-01-01T00:01:00Z"), &uid).unwrap();
         assert_eq!(memory.runs.len(), 2);
