@@ -29,7 +29,7 @@ pub struct PublishedWorkload {
     pub source: SourceId,
     /// The revision that its content was read from.
     pub revision: Revision,
-    /// Where it is written; where its owner is written if it has one.
+    /// Position of its manifest, or of its owner's if it has an owner.
     pub origin: Origin,
     /// The `resourceVersion`.
     pub version: u64,

@@ -1,4 +1,4 @@
-//! What the expansion of workloads asks of other stages.
+//! The host, the known pods and the images, as the expansion of workloads needs them.
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{LocalObjectReference, PodSpec};

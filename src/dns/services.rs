@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub struct ServiceNames {
     /// Its name.
     pub(super) name: ObjectName,
-    /// What its name leads to; empty for a headless one without ready endpoints (S24).
+    /// Destinations of its name; empty for a headless one without ready endpoints (S24).
     pub(super) addresses: BTreeSet<IpAddr>,
     /// The addresses are its own, and lead back to it.
     pub(super) owns_addresses: bool,
@@ -23,7 +23,7 @@ pub struct ServiceNames {
     pub(super) ports: BTreeMap<(String, String), BTreeSet<PortTarget>>,
 }
 
-/// Where a port leads to.
+/// Destination of a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PortTarget {
     /// The name below the Service, if it is not the Service itself.

@@ -68,7 +68,7 @@ pub(crate) fn write(paths: &Paths, changes: &[Change]) -> io::Result<()> {
     Ok(())
 }
 
-/// What becomes of a damaged file.
+/// Treatment of a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damaged {
     /// It is renamed and reported.

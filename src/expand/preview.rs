@@ -1,4 +1,4 @@
-//! What workloads would want in the end, for `podstead plan`: every pod becomes ready at once, every stop is quick and every image can be pulled.
+//! The pods that workloads want in the end, for `podstead plan`: every pod becomes ready at once, every stop is quick and every image can be pulled.
 //!
 //! Nothing is written. Jobs are shown with the attempts that would start now; how they end is not guessed.
 

@@ -38,7 +38,7 @@ pub(crate) const BUILT: Timestamp = Timestamp::constant(1_790_000_000, 0);
 /// Connections of the task.
 #[derive(Clone, Debug)]
 pub struct ExpandLinks {
-    /// Where memory lies.
+    /// The layout on disk, for the memory.
     pub paths: Paths,
     /// Settings for the admission of pods.
     pub admit: AdmitContext,
@@ -221,7 +221,10 @@ impl ExpandTask {
         self.wake = wake;
         match self.timer.set(wake_wall) {
             Ok(None) => {}
-            Ok(Some(_)) => self.wake(true),
+            Ok(Some(_)) => {
+                self.wake(true);
+                self.wake = Some(self.links.clocks.moment());
+            }
             Err(error) => tracing::error!(%error, "cannot set the timer of schedules"),
         }
         true
@@ -284,7 +287,7 @@ async fn write(paths: &Paths, changes: Vec<Change>) {
 
 /// Runs until `sets` is closed, or `out` is.
 ///
-/// `out` needs room for one: a SET that waits there is replaced by nothing, and the task plans again when it was taken.
+/// `out` needs room for one: observations are collected while a SET waits there, and one plan is made of all of them.
 pub async fn run(mut task: ExpandTask, mut sets: mpsc::Receiver<Set>, out: mpsc::Sender<Set>) {
     loop {
         let pause = task.pause();

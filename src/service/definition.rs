@@ -58,7 +58,7 @@ pub enum Role {
 /// Families that a Service asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Families {
-    /// How many.
+    /// The policy for address families.
     pub policy: FamilyPolicy,
     /// Those that are written, or follow from addresses, in that order.
     pub written: Vec<Family>,

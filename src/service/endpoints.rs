@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Label of an EndpointSlice: the Service that it is for.
 pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
-/// What Services have to know of a pod.
+/// The properties of a pod that Services depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
     /// Its name.
@@ -36,7 +36,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// What is written in a pod and its status.
+    /// From a pod and its status.
     pub fn of(pod: &Pod) -> Self {
         let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
@@ -84,7 +84,7 @@ fn named_ports(pod: &Pod) -> BTreeMap<(String, Protocol), u16> {
 /// An address and port behind a port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where connections go.
+    /// The destination of connections.
     pub socket: SocketAddr,
     /// It is used (S14): serving and not terminating, or published before that.
     pub is_ready: bool,

@@ -12,7 +12,7 @@ pub(crate) fn service(name: &str, spec: &str) -> Service {
     serde_yaml::from_str(&format!("{{metadata: {{name: {name}, namespace: shop}}, spec: {{{spec}}}}}")).unwrap()
 }
 
-/// What that Service is.
+/// The definition of that Service.
 pub(crate) fn definition(name: &str, spec: &str) -> Definition {
     Definition::of(&service(name, spec)).unwrap()
 }

@@ -336,3 +336,27 @@ fn operator_starts_cron_job_and_follows_deployment() {
         assert!(all.contains(kind), "{all}");
     }
 }
+
+/// `manifests/workloads`.
+#[test]
+fn examples_run() {
+    let host = TestHost::start();
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/workloads");
+    for example in std::fs::read_dir(examples).unwrap().map(Result::unwrap) {
+        let name = example.file_name().into_string().unwrap();
+        host.write_manifest(&name, &std::fs::read_to_string(example.path()).unwrap());
+    }
+    let is_there = |text: &str, name: &str, state: &str| text.lines().any(|line| line.starts_with(name) && line.contains(state));
+    eventually("all workloads as they should be", || {
+        let all = host.cli_ok(&["get", "all"]);
+        let expected = [
+            ("deployment.apps/web", "2/2"),
+            ("statefulset.apps/store", "2/2"),
+            ("daemonset.apps/agent", "1"),
+            ("pod/agent-", "1/1"),
+            ("job.batch/import", "Complete"),
+            ("cronjob.batch/nightly", "30 2 * * *"),
+        ];
+        if expected.iter().all(|(name, state)| is_there(&all, name, state)) { Ok(()) } else { Err(all) }
+    });
+}

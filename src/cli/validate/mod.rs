@@ -73,7 +73,7 @@ type Files = BTreeMap<String, FileContent>;
 enum Collection {
     /// Checked as they are.
     Plain(Files),
-    /// What a source would report, by path from its root.
+    /// The files that a source would report, by path from its root.
     Tree {
         artifact: Artifact,
         /// Goes before paths in problems.

@@ -1,4 +1,4 @@
-//! What goes into a plan and what comes out of it.
+//! Input and result of a plan.
 
 use crate::memory_file::Change;
 use crate::shown::ShownWorkload;

@@ -703,6 +703,8 @@ impl Expander {
         let has_pods = |key: &ObjectKey| by_owner.get(key).is_some_and(|pods| !pods.is_empty());
         let gone = self.unclaimed.extract_if(.., |key, _| !units.contains_key(key) && !has_pods(key));
         expansion.changes.extend(gone.map(|(key, _)| Change { key, content: None, boot: None }));
+        // A workload of that name that comes later is another one, and nothing of it was lost.
+        self.lost.retain(|key| units.contains_key(key) || has_pods(key));
     }
 
     /// The SET of a source, with the pods and claims of its workloads.

@@ -562,6 +562,23 @@ fn job_with_lost_memory_is_not_run_again() {
     assert!(bench.events.contains(&"MemoryLost".to_owned()), "{:?}", bench.events);
 }
 
+/// A Job that comes after the pods of a forgotten one of its name are gone has lost nothing.
+#[test]
+fn new_job_of_forgotten_name_runs() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[job("dump")]));
+    bench.plan();
+    bench.disk.clear();
+    bench.restart(&["a"]);
+    bench.expander.apply(set("a", &[]));
+    bench.settle();
+    assert_eq!(bench.pods.len(), 0);
+    bench.expander.apply(set("a", &[job("dump")]));
+    bench.plan();
+    assert_eq!(bench.names(), ["dump-0"]);
+    assert!(!bench.events.contains(&"MemoryLost".to_owned()), "{:?}", bench.events);
+}
+
 #[test]
 fn cron_job_starts_job_at_its_time() {
     let mut bench = Bench::new(&["a"]);

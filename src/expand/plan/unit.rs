@@ -12,7 +12,7 @@ use podstead_workload::object::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Where a workload comes from.
+/// A workload as it is wanted, and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wanted {
     pub(super) workload: Arc<Workload>,

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What one Service was given.
+/// Addresses and ports of one Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Grant {
@@ -64,7 +64,7 @@ impl fmt::Display for HostSocket {
 /// Grants by Service.
 pub type Grants = BTreeMap<ObjectName, Grant>;
 
-/// What there is to be given.
+/// Addresses and ports that can be given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// Range of IPv4 addresses, if the host has IPv4.
@@ -92,7 +92,7 @@ impl Pool {
     }
 }
 
-/// What all Services have, and what they do not get.
+/// The grants of all Services, and what was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// A grant for each Service that has something.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A port of a Service.
 type Owner<'a> = (&'a ObjectName, Protocol, u16);
 
-/// Who has which port of the host.
+/// Ports of the host and their holders.
 #[derive(Default)]
 struct Ports<'a> {
     /// Every port that is given.

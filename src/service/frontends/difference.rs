@@ -13,7 +13,7 @@ pub enum Operation {
     Remove(Key),
 }
 
-/// What one transaction does.
+/// The operations of one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Chains that the new elements lead to, each after the one that it needs. Those that are there stay as they are.

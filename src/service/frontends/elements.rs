@@ -33,7 +33,7 @@ pub enum Key {
 pub enum Value {
     /// None: the element is of a set.
     Present,
-    /// Where connections go.
+    /// The destination of connections.
     Target(SocketAddr),
     /// The chain that goes on.
     Verdict(Chain),

@@ -1,4 +1,4 @@
-//! Where clients connect, and the endpoints behind it, for packet rules: elements of sets and maps, and never a rule for one Service (R1).
+//! Addresses and ports that clients connect to, and the endpoints behind them, for packet rules: elements of sets and maps, and never a rule for one Service (R1).
 
 mod difference;
 mod elements;
@@ -21,7 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Endpoints behind one frontend (S28).
 pub const MOST_ENDPOINTS: usize = 256;
 
-/// Where a client connects.
+/// An address and a port that clients connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Frontend {
     /// An address of a Service.
@@ -52,7 +52,7 @@ pub struct NodeSocket {
     pub port: u16,
 }
 
-/// What is behind a frontend.
+/// The endpoints behind a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backing {
     /// Endpoints, at least one; the place of each is its index in the kernel.
@@ -75,7 +75,7 @@ pub struct Frontends {
 pub type Served<'a> = (&'a Definition, &'a ServiceEndpoints);
 
 impl Frontends {
-    /// What shall be in place of `self`. Endpoints that stay keep their index, so that few elements change (R1). Names also the Services
+    /// The frontends that take the place of `self`. Endpoints that stay keep their index, so that few elements change (R1). Names also the Services
     /// with more endpoints than [`MOST_ENDPOINTS`], of which some are left out.
     pub fn next<'a>(&self, services: impl IntoIterator<Item = Served<'a>>, grants: &Grants) -> (Self, BTreeSet<ObjectName>) {
         let (mut next, mut too_many) = (Self::default(), BTreeSet::new());
