@@ -124,13 +124,13 @@ impl<'a> Loader<'a> {
     }
 
     fn owned(&mut self, text: String) -> Node {
-        let at = self.place.owned(&text);
-        let tag = if self.place.has_tags() { at.and_then(|at| self.place.tag_before(at)) } else { None };
+        let found = self.place.owned(&text);
+        let tag = found.and_then(|(_, tag)| tag);
         let value = match (self.language, tag) {
             (Language::Yaml | Language::Kyaml, Some(tag)) => tagged(tag, &text),
             (Language::Yaml | Language::Kyaml | Language::Json, _) => Value::String(text),
         };
-        Node { at: self.in_file(at), value }
+        Node { at: self.in_file(found.map(|(at, _)| at)), value }
     }
 }
 

@@ -4,6 +4,8 @@
 //! booleans, strings with escapes) stands behind the last scalar that was found, with only separators in between, so walking
 //! over those finds it; the text found must mean the value given, else the place stays unknown and the parent's is used.
 
+use std::collections::HashMap;
+
 use super::scalar;
 use crate::node::Value;
 
@@ -16,6 +18,8 @@ pub(super) struct Place<'a> {
     /// With aliases, values come out of order and walking goes wrong.
     has_aliases: bool,
     has_tags: bool,
+    /// The tags that were found, by the place of their scalar: an alias gives the scalar again.
+    tags: HashMap<usize, &'a str>,
 }
 
 /// A string that points into the text.
@@ -37,7 +41,7 @@ impl<'a> Place<'a> {
             let behind = |at: usize| text.as_bytes().get(at + 1).is_some_and(|byte| !byte.is_ascii_whitespace());
             text.match_indices(sign).any(|(at, _)| before(at) && behind(at))
         };
-        Self { text, next: 0, has_aliases: begins_word('*'), has_tags: begins_word('!') }
+        Self { text, next: 0, has_aliases: begins_word('*'), has_tags: begins_word('!'), tags: HashMap::new() }
     }
 
     /// The place of a string that the parser borrowed.
@@ -74,8 +78,9 @@ impl<'a> Place<'a> {
         Some(begin)
     }
 
-    /// The place of a string that the parser could not borrow: with escapes, of several lines, or a block.
-    pub(super) fn owned(&mut self, value: &str) -> Option<usize> {
+    /// The place and the tag of a string that the parser could not borrow: with escapes, of several lines, or a block.
+    pub(super) fn owned(&mut self, value: &str) -> Option<(usize, Option<&'a str>)> {
+        let from = self.next;
         let begin = self.skip_separators()?;
         let rest = &self.text.as_bytes()[begin..];
         let length = match rest.first()? {
@@ -86,21 +91,18 @@ impl<'a> Place<'a> {
             _ => return None,
         };
         self.next = begin + length;
-        Some(begin)
+        let tag = if self.has_tags { properties(&self.text[from..begin]) } else { None };
+        Some((begin, tag))
     }
 
-    /// The tag before the scalar that is being loaded, when the scalar was not borrowed.
-    pub(super) fn tag_before(&self, at: usize) -> Option<&'a str> {
-        let mut before = self.text[..at].trim_end();
-        loop {
-            let word =
-                &before[before.rfind(|c: char| c.is_ascii_whitespace() || matches!(c, ',' | '[' | '{')).map_or(0, |at| at + 1)..];
-            match word.as_bytes().first() {
-                Some(b'!') => return Some(word),
-                Some(b'&') => before = before[..before.len() - word.len()].trim_end(),
-                _ => return None,
-            }
+    /// The tag of the borrowed string at that byte, which has not been passed yet, or was passed before and comes again by an alias.
+    fn tag_before(&mut self, at: usize) -> Option<&'a str> {
+        if at < self.next {
+            return self.tags.get(&at).copied();
         }
+        let tag = properties(&self.text[self.next..at])?;
+        self.tags.insert(at, tag);
+        Some(tag)
     }
 
     /// Offset up to which the text was read.
@@ -111,11 +113,6 @@ impl<'a> Place<'a> {
     /// A quote stands at that byte.
     pub(super) fn is_quote(&self, at: usize) -> bool {
         matches!(self.text.as_bytes().get(at), Some(b'"' | b'\''))
-    }
-
-    /// The document uses tags somewhere.
-    pub(super) fn has_tags(&self) -> bool {
-        self.has_tags
     }
 
     /// Moves to the next byte that belongs to a scalar (or to an alias). Never goes back, so that all calls together are linear.
@@ -153,8 +150,46 @@ impl<'a> Place<'a> {
     }
 }
 
+/// The tag at the end of what stands between two scalars. Comments and scalars that were not recognised in between have none.
+fn properties(between: &str) -> Option<&str> {
+    let bytes = between.as_bytes();
+    let (mut at, mut tag) = (0, None);
+    while let Some(byte) = bytes.get(at) {
+        let begins_word = at.checked_sub(1).is_none_or(|before| bytes[before].is_ascii_whitespace());
+        let rest = &bytes[at..];
+        at += match byte {
+            byte if byte.is_ascii_whitespace() => 1,
+            b',' | b'[' | b']' | b'{' | b'}' | b':' => {
+                tag = None;
+                1
+            }
+            b'#' if begins_word => line_length(rest),
+            b'"' => quoted_length(rest, b'\\'),
+            b'\'' => quoted_length(rest, b'\''),
+            b'&' => word_length(rest),
+            b'!' => {
+                let length = word_length(rest);
+                // A tag in full may contain a comma, and means nothing to podstead.
+                tag = (!rest.starts_with(b"!<")).then(|| &between[at..at + length]);
+                length
+            }
+            _ => {
+                tag = None;
+                word_length(rest)
+            }
+        };
+    }
+    tag
+}
+
 fn indentation(line: &str) -> usize {
     line.bytes().take_while(|byte| *byte == b' ').count()
+}
+
+/// Up to a blank or a sign of a list or mapping; at least one byte.
+fn word_length(rest: &[u8]) -> usize {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b'[' | b']' | b'{' | b'}');
+    rest.iter().position(ends).unwrap_or(rest.len()).max(1)
 }
 
 /// Up to the line break.

@@ -96,6 +96,25 @@ fn aliases_repeat_and_tags_of_programs_are_refused() {
 }
 
 #[test]
+fn signs_in_strings_and_comments_are_no_tags() {
+    for (text, value) in [
+        ("a: \"{!\"\nb: 1", r#"{"a":"{!","b":1}"#),
+        ("a: \"x\\n !y\"\nb: z", r#"{"a":"x\n !y","b":"z"}"#),
+        ("a: 'it''s {!' # as it is, !really\nb: z", r#"{"a":"it's {!","b":"z"}"#),
+        ("# !important\na: b", r#"{"a":"b"}"#),
+        ("a: &x b !c\nd: *x\ne: f !g\nh: i", r#"{"a":"b !c","d":"b !c","e":"f !g","h":"i"}"#),
+        ("a: &x \"b !c\\n\"\nd: e", r#"{"a":"b !c\n","d":"e"}"#),
+        ("a: |\n  b !c\nd: e", r#"{"a":"b !c\n","d":"e"}"#),
+        ("a: [x !y, z]\nb: !!str\nc: d", r#"{"a":["x !y","z"],"b":"","c":"d"}"#),
+    ] {
+        assert_eq!(read(text), value, "{text}");
+    }
+    assert_eq!(read("a: &x !!binary YQ==\nb: *x"), r#"{"a":<the tag !!binary>,"b":<the tag !!binary>}"#);
+    assert_eq!(read("a: !!binary # text\n  YQ=="), r#"{"a":<the tag !!binary>}"#);
+    assert_eq!(read("a: [!!str 1, !!str true]"), r#"{"a":["1","true"]}"#);
+}
+
+#[test]
 fn json_is_read_as_json() {
     assert_eq!(read("{\n\t\"a\": [1, 2.5, true, null, \"\\ud83d\\ude00\\/\"]\n}"), r#"{"a":[1,2.5,true,null,"😀/"]}"#);
     assert_eq!(read(r#"{"a": "yes", "b": "0644"}"#), r#"{"a":"yes","b":"0644"}"#);
