@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -121,6 +122,8 @@ impl HelperJob {
             .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr)
+            // libcontainer's processes stay in it until they have a session of their own, so that they can be killed with the helper.
+            .process_group(0)
             .spawn();
         if let Some(descriptor) = inherited {
             fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
@@ -193,6 +196,14 @@ impl HelperJob {
     /// The terminal that came with [`HelperMessage::Created`].
     pub(super) fn take_terminal(&mut self) -> Option<OwnedFd> {
         self.received.pop()
+    }
+
+    /// Kills the helper and what it has made so far, but for a container's first process, which has a session of its own: that goes with
+    /// the container's cgroup. Also for a helper that has just exited, since what libcontainer made waits for it for ever.
+    pub(super) fn kill(&self) {
+        let group = nix::unistd::Pid::from_raw(self.pid.cast_signed());
+        // Nobody is left in it.
+        let _gone = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
     }
 
     /// Ends the registration.

@@ -348,8 +348,8 @@ impl PodShim {
     }
 
     fn kill_helper(&mut self, key: JobKey) {
-        if let Some(job) = self.jobs.get(&key).filter(|job| !job.has_exited) {
-            let _gone = Handle::new(job.pid).signal(libc::SIGKILL);
+        if let Some(job) = self.jobs.get(&key) {
+            job.kill();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Death of daemons, shims and helpers.
 
-use super::harness::{Host, eventually, outcome, processes_naming};
+use super::harness::{Host, PATIENCE, eventually, outcome, processes_naming};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use podstead::container::record::{ContainerRecord, Durability};
@@ -157,6 +157,54 @@ async fn a_killed_helper_fails_the_start_and_leaves_nothing() {
     kill_hard(pid);
     let error = starting.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("exited without a result"), "{error}");
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}
+
+/// The helper at work, as soon as libcontainer has made a process beside it. `None` if that was not seen before `is_over`.
+fn helper_with_sibling(shim: u32, is_over: impl Fn() -> bool) -> Option<u32> {
+    while !is_over() {
+        let children = fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap_or_default();
+        let children: Vec<u32> = children.split(' ').filter_map(|child| child.parse().ok()).collect();
+        if let [helper, _, ..] = children[..] {
+            return Some(helper);
+        }
+    }
+    None
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_helper_takes_its_processes_along() {
+    let host = Host::new();
+    let node = host.node();
+    let pod = host.pod("orphans");
+    let shim = node.runtime.create_sandbox(&pod).await.unwrap().shim_pid.unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let mut caught = 0;
+    for attempt in 0.. {
+        assert!(Instant::now() < deadline, "the helper was killed in time {caught} times");
+        let container = host.container(&pod, &format!("main{attempt}"), "sleep 1000");
+        let (runtime, id) = (node.runtime.clone(), container.id.clone());
+        let starting = tokio::spawn(async move { runtime.start_container(&container).await });
+        let kill_in_time = || {
+            let is_over = || starting.is_finished() || Instant::now() > deadline;
+            let helper = helper_with_sibling(shim, is_over)?;
+            kill(Pid::from_raw(i32::try_from(helper).unwrap()), Signal::SIGKILL).ok()
+        };
+        let killed = tokio::task::block_in_place(kill_in_time).is_some();
+        match starting.await.unwrap() {
+            Ok(_) => node.runtime.kill_container(&pod.uid, &id).await.unwrap(),
+            Err(error) => assert!(killed, "{error}"),
+        }
+        eventually("the shim has no child left", || {
+            fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap().is_empty()
+        })
+        .await;
+        caught += usize::from(killed);
+        if caught == 5 {
+            break;
+        }
+    }
     node.runtime.stop_sandbox(&pod.uid).await.unwrap();
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
