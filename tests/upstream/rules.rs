@@ -1,7 +1,7 @@
 //! The rules, one by one, over a connection that works.
 
 use crate::host::{Host, NODE, eventually};
-use crate::server::Server;
+use crate::server::{Backup, Server};
 use crate::unreliable::{Unreliable, Weather};
 use podstead::pod::{PodFullName, PodUid};
 use podstead::status::NodeStanding;
@@ -107,6 +107,73 @@ async fn e6_orphans_and_missing_mirrors_are_settled_within_seconds_of_the_server
     transport.set(Weather::Fair);
     let took = host.settle(&server, PATIENCE).await;
     assert!(took < Duration::from_secs(12), "{took:?}");
+}
+
+/// A host with pods, one of which is changed, deleted and made again after a backup.
+async fn host_with_backup(transport: &Unreliable, server: &Server) -> (Host, Backup) {
+    let mut host = host_with(transport, server, &["default/web", "default/db"]).await;
+    let backup = server.store().back_up();
+    host.set_content("default/web");
+    host.set_content("default/new");
+    host.settle(server, PATIENCE).await;
+    // The Lease is renewed a few times.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    (host, backup)
+}
+
+#[tokio::test(start_paused = true)]
+async fn restored_cluster_has_its_mirrors_soon() {
+    let (server, transport) = cluster();
+    let (host, backup) = host_with_backup(&transport, &server).await;
+    transport.set(Weather::Down);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    server.store().restore(backup);
+    transport.set(Weather::Fair);
+    let took = host.settle(&server, PATIENCE).await;
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    // A mirror that is deleted before the versions are as high as they were.
+    server.store().remove("pods", "default", "web");
+    host.settle(&server, PATIENCE).await;
+    assert_eq!(host.status.borrow().node, NodeStanding::Registered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn restore_behind_an_open_watch_is_found() {
+    let (server, transport) = cluster();
+    let (host, backup) = host_with_backup(&transport, &server).await;
+    server.store().restore(backup);
+    let took = host.settle(&server, Duration::from_secs(300)).await;
+    assert!(took < Duration::from_secs(200), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_lease_of_a_backup_is_renewed() {
+    let (server, transport) = cluster();
+    let (host, backup) = host_with_backup(&transport, &server).await;
+    let renewed = |server: &Server| server.store().get("leases", "kube-node-lease", NODE).unwrap()["spec"]["renewTime"].clone();
+    server.store().restore(backup);
+    let before = renewed(&server);
+    eventually(Duration::from_secs(40), || if renewed(&server) == before { Err("not renewed".into()) } else { Ok(()) }).await;
+    assert_eq!(host.status.borrow().node, NodeStanding::Registered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn absent_pod_is_no_refusal() {
+    for hides_absent in [false, true] {
+        let (server, transport) = cluster();
+        server.store().hides_absent = hides_absent;
+        let mut host = host_with(&transport, &server, &["default/web"]).await;
+        // It goes between the decision and the request.
+        transport.set(Weather::Down);
+        server.store().remove("pods", "default", "web");
+        host.set_content("default/web");
+        transport.set(Weather::Fair);
+        host.settle(&server, PATIENCE).await;
+        server.store().admission_lags = true;
+        host.set_content("default/web");
+        host.settle(&server, PATIENCE).await;
+        assert_eq!(host.status.borrow().problems, Vec::<String>::new());
+    }
 }
 
 #[tokio::test(start_paused = true)]

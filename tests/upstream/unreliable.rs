@@ -213,10 +213,12 @@ impl Watch for FaultyWatch {
                 Err(expired) => return Some(Err(api_error(expired))),
             }
             if self.ready.is_empty() {
+                // A version that the server does not have yet.
+                let is_ahead = self.version > self.transport.server.store().version();
                 tokio::select! {
                     _ = self.latest.changed() => {}
                     _ = weather.changed() => {}
-                    () = tokio::time::sleep(Duration::from_secs(60)) => {
+                    () = tokio::time::sleep(Duration::from_secs(60)), if !is_ahead => {
                         let object = serde_json::json!({"kind": "Pod", "metadata": {"resourceVersion": self.version.to_string()}});
                         return Some(Ok(WatchEvent { kind: WatchKind::Bookmark, object }));
                     }

@@ -29,6 +29,8 @@ pub(super) struct Entry {
     pub(super) unwanted_since: Instant,
     /// The mirror at the server.
     pub(super) observed: Option<Observed>,
+    /// Time of the server's last answer about it.
+    pub(super) answered: Option<Instant>,
     /// A request is under way.
     pub(super) is_busy: bool,
     /// Pod and mirror match.
@@ -55,6 +57,7 @@ impl Entry {
             wanted: None,
             unwanted_since: now,
             observed: None,
+            answered: None,
             is_busy: false,
             is_settled: false,
             problem: None,
@@ -82,6 +85,20 @@ impl Entry {
         };
         if !is_older {
             self.observed = Some(seen);
+        }
+    }
+
+    /// Reports whether the server's last answer about it came after that time.
+    pub(super) fn was_answered_since(&self, began: Instant) -> bool {
+        self.answered.is_some_and(|answered| answered > began)
+    }
+
+    /// Records the mirror in a list that was begun at that time. An answer that came since may be later, else the list counts: the versions of
+    /// a restored server are lower than those that it had.
+    pub(super) fn list(&mut self, seen: Observed, began: Instant) {
+        match self.was_answered_since(began) {
+            true => self.observe(seen),
+            false => self.observed = Some(seen),
         }
     }
 
@@ -164,6 +181,11 @@ mod tests {
         entry.observe(observed("a", 5));
         entry.observe(observed("a", 4));
         assert_eq!(entry.observed.as_ref().unwrap().version, Some(5));
+        entry.list(observed("a", 3), Instant::now());
+        assert_eq!(entry.observed.as_ref().unwrap().version, Some(3), "a server that was restored");
+        entry.answered = Some(Instant::now() + STOOD);
+        entry.list(observed("a", 2), Instant::now());
+        assert_eq!(entry.observed.as_ref().unwrap().version, Some(3), "an answer that came after the list");
         entry.vanish("b");
         assert!(entry.observed.is_some());
         entry.vanish("a");

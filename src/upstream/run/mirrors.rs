@@ -198,23 +198,18 @@ impl<'a> Mirrors<'a> {
     pub(super) fn observe(&mut self, observation: Observation) {
         let now = Instant::now();
         match observation {
-            Observation::All(pods, version) => {
+            Observation::All(pods, began) => {
                 self.is_listed = true;
                 let listed: BTreeSet<_> = pods.iter().map(|(name, _)| name.clone()).collect();
-                // What was answered after the list was made is not undone by it.
-                let is_newer = |entry: &Entry| {
-                    let known = entry.observed.as_ref().and_then(|known| known.version);
-                    matches!((known, version), (Some(known), Some(version)) if known > version)
-                };
                 for (name, entry) in &mut self.entries {
-                    if !listed.contains(name) && !is_newer(entry) {
+                    if !listed.contains(name) && !entry.was_answered_since(began) {
                         entry.observed = None;
                     }
                 }
                 let over: Vec<_> = self.entries.iter().filter(|(_, entry)| entry.is_over()).map(|(name, _)| name.clone()).collect();
                 over.iter().for_each(|name| self.forget(name));
                 for (name, observed) in pods {
-                    self.entries.entry(name).or_insert_with(|| Entry::new(now)).observe(observed);
+                    self.entries.entry(name).or_insert_with(|| Entry::new(now)).list(observed, began);
                 }
                 self.schedule_all();
             }
@@ -378,6 +373,7 @@ impl<'a> Mirrors<'a> {
         let reached = match outcome {
             Outcome::Done(observed) => {
                 entry.succeeded();
+                entry.answered = Some(now);
                 self.problems.remove(&name);
                 match step {
                     Step::Create(_) => entry.count_creation(now),

@@ -207,7 +207,7 @@ impl Keeper<'_> {
     fn is_anothers(&mut self, found: &Value) -> bool {
         let holder = match self.written.is_empty() {
             true => lease::holder_at_start(found, &self.links.agent),
-            false => lease::holder(found, &self.written),
+            false => lease::holder(found, &self.links.agent, &self.written),
         };
         let Holder::Other(at) = holder else { return false };
         let counts = Duration::from_secs(lease::DURATION_SECONDS.into());

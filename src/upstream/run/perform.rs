@@ -33,14 +33,18 @@ pub(super) async fn perform(cluster: &dyn Cluster, node: &str, name: PodFullName
             let object = serde_json::to_value(object.as_ref()).unwrap_or(Value::Null);
             match cluster.send(request::create_pod(&name, object)).await {
                 Ok(created) => Outcome::Done(observed(&created)),
-                Err(error) if error.is_conflict() => look(cluster, &name).await,
+                Err(error) if error.is_conflict() => match look(cluster, &name).await {
+                    // It is there, and this node may not see it: it is on another one.
+                    Outcome::Failed(unseen) if unseen.is_forbidden() => Outcome::Failed(error),
+                    looked @ (Outcome::Surprise(_) | Outcome::Done(_) | Outcome::Failed(_)) => looked,
+                },
                 Err(error) => Outcome::Failed(error),
             }
         }
         Step::PatchStatus { uid, patch } => match cluster.send(request::patch_pod_status(&name, patch.clone())).await {
             Ok(patched) => Outcome::Done(observed(&patched)),
             Err(error) if error.is_not_found() => Outcome::Surprise(None),
-            Err(error) if error.is_conflict() => look(cluster, &name).await,
+            Err(error) if error.is_conflict() => look_for_own(cluster, &name).await,
             // A state that the server does not let follow the one it has: a new mirror has none.
             Err(error) if error.is_invalid() => {
                 tracing::info!(pod = %name, %error, "the API server refused the status of the mirror pod; recreating it");
@@ -67,7 +71,7 @@ async fn delete(cluster: &dyn Cluster, node: &str, name: &PodFullName, uid: &str
     match cluster.send(request::delete_pod(name, uid)).await {
         Ok(_) => Outcome::Done(None),
         // Also said of one that is too new for an admission plugin: its copy of the store lags behind.
-        Err(error) if error.is_not_found() => match look(cluster, name).await {
+        Err(error) if error.is_not_found() => match look_for_own(cluster, name).await {
             // One that finds nothing at all, such as a proxy that lost its server, has not said that the pod is gone, and nobody would
             // ask for it again: what has to be there tells.
             Outcome::Surprise(None) => match cluster.send(request::get_node(node)).await {
@@ -76,8 +80,17 @@ async fn delete(cluster: &dyn Cluster, node: &str, name: &PodFullName, uid: &str
             },
             other @ (Outcome::Surprise(Some(_)) | Outcome::Done(_) | Outcome::Failed(_)) => other,
         },
-        Err(error) if error.is_conflict() => look(cluster, name).await,
+        Err(error) if error.is_conflict() => look_for_own(cluster, name).await,
         Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// Fetches a pod of this node from the server. To a node, one that is not there is forbidden: the authorizer knows only those that are
+/// related to it (Kubernetes from 1.32 on, AuthorizeNodeWithSelectors).
+async fn look_for_own(cluster: &dyn Cluster, name: &PodFullName) -> Outcome {
+    match look(cluster, name).await {
+        Outcome::Failed(error) if error.is_forbidden() => Outcome::Surprise(None),
+        looked @ (Outcome::Surprise(_) | Outcome::Done(_) | Outcome::Failed(_)) => looked,
     }
 }
 

@@ -1,4 +1,8 @@
 //! Observes this node's pods at the server: a list, then a watch from its version on, for ever.
+//!
+//! A server whose store was restored from a backup counts its versions from an earlier one on again, and a watch from a version that it does
+//! not have yet stays silent. So a watch only follows another one that lasted as long as was asked for; after anything else the pods are
+//! listed again. A watch that is silent for longer than the bookmarks of a server need, or that goes back, is ended.
 
 use super::{Links, Standing, request};
 use crate::cluster::{ApiError, WatchKind};
@@ -17,6 +21,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
 /// A watch is asked for that long, and up to as long again.
 const WATCH_SECONDS: u32 = 300;
+/// Longest silence in a watch: a server sends a bookmark about once a minute.
+const LONGEST_SILENCE: Duration = Duration::from_secs(180);
 /// More pods than any node can have: a server that never ends a list.
 pub(super) const MAX_PODS: usize = 10_000;
 /// More pages than these have.
@@ -30,8 +36,8 @@ const MAX_TOKEN: usize = 16 << 10;
 /// An observation.
 #[derive(Debug)]
 pub(super) enum Observation {
-    /// These are all, as of that version.
-    All(Vec<(PodFullName, Observed)>, Option<u64>),
+    /// These were all at some time after that instant.
+    All(Vec<(PodFullName, Observed)>, Instant),
     /// This is there.
     Present(PodFullName, Box<Observed>),
     /// This is gone.
@@ -64,6 +70,7 @@ pub(super) async fn run(links: &Links, mut standing: watch::Receiver<Standing>, 
             }
             Ok(()) => tokio::time::sleep(pace.failed(None, (links.random)())).await,
             Err(error) => {
+                reflector.version = None;
                 if began.elapsed() >= SHORTEST_WATCH {
                     pace.succeeded();
                 }
@@ -83,21 +90,40 @@ struct Reflector<'a> {
 }
 
 impl Reflector<'_> {
-    /// Until the server ends the watch.
+    /// Until the server ends the watch, or it cannot be relied on any more.
     async fn follow(&mut self) -> Result<(), ApiError> {
         let node = &self.links.settings.name;
-        let version = match &self.version {
-            Some(version) => version.clone(),
+        let version = match self.version.take() {
+            Some(version) => version,
             None => self.list().await?,
         };
         let seconds = WATCH_SECONDS + (self.links.random)() % WATCH_SECONDS;
+        let asked_for = Duration::from_secs(seconds.into());
+        let began = Instant::now();
         let mut watch = self.links.cluster.watch(request::watch_pods(node, &version, seconds)).await?;
         self.version = Some(version);
         self.links.board.connected(true, None, (self.links.now)());
         self.tell(Observation::Back).await;
-        while let Some(event) = watch.next().await {
+        loop {
+            let Ok(next) = tokio::time::timeout(LONGEST_SILENCE, watch.next()).await else {
+                tracing::debug!("the watch of pods is silent; listing them again");
+                self.version = None;
+                return Ok(());
+            };
+            let Some(event) = next else {
+                if began.elapsed() < asked_for {
+                    // A server that shuts down ends watches properly, and may come back with another store.
+                    self.version = None;
+                }
+                return Ok(());
+            };
             let event = event?;
             let version = token(&event.object["metadata"]["resourceVersion"]);
+            if is_earlier(version.as_deref(), self.version.as_deref()) {
+                tracing::debug!("the watch of pods went back to an earlier version; listing them again");
+                self.version = None;
+                return Ok(());
+            }
             let observation = match (event.kind, Observed::of(&event.object)) {
                 (WatchKind::Bookmark, _) | (_, None) => None,
                 (WatchKind::Present, Some((name, observed))) => Some(Observation::Present(name, Box::new(observed))),
@@ -111,11 +137,11 @@ impl Reflector<'_> {
                 self.version = version;
             }
         }
-        Ok(())
     }
 
     async fn list(&self) -> Result<String, ApiError> {
         let node = &self.links.settings.name;
+        let began = Instant::now();
         let mut pods = Vec::new();
         let mut weight = 0;
         let mut after: Option<String> = None;
@@ -132,7 +158,7 @@ impl Reflector<'_> {
             let next = page["metadata"]["continue"].as_str().unwrap_or_default();
             if next.is_empty() {
                 let version = token(&page["metadata"]["resourceVersion"]).unwrap_or_else(|| "0".to_owned());
-                self.tell(Observation::All(pods, version.parse().ok())).await;
+                self.tell(Observation::All(pods, began)).await;
                 return Ok(version);
             }
             if pods.len() > MAX_PODS || next.len() > MAX_TOKEN {
@@ -147,6 +173,12 @@ impl Reflector<'_> {
         // The receiver lives as long as this: it is in the same task.
         self.observe.send(observation).await.ok();
     }
+}
+
+/// Versions are in order where both are numbers, and else unknown.
+fn is_earlier(version: Option<&str>, known: Option<&str>) -> bool {
+    let number = |version: Option<&str>| version.and_then(|version| version.parse::<u64>().ok());
+    number(version).zip(number(known)).is_some_and(|(version, known)| version < known)
 }
 
 fn token(value: &Value) -> Option<String> {

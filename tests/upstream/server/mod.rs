@@ -33,6 +33,8 @@ pub(crate) struct Store {
     pub(crate) is_old: bool,
     /// The admission plugins see the pods as of some moments ago, and do not find one that is new.
     pub(crate) admission_lags: bool,
+    /// To a node, a pod that is not there is forbidden (1.32 and later).
+    pub(crate) hides_absent: bool,
     pub(crate) requests: u64,
     /// How often something of each kind was stored or removed.
     pub(crate) writes: BTreeMap<String, u64>,
@@ -43,6 +45,13 @@ pub(crate) struct Store {
     /// Every change after this version is in the history.
     floor: u64,
     latest: watch::Sender<u64>,
+}
+
+/// A backup of the store.
+#[derive(Debug)]
+pub(crate) struct Backup {
+    version: u64,
+    objects: BTreeMap<Key, Value>,
 }
 
 /// A refusal, as the body that a real server sends.
@@ -80,6 +89,7 @@ impl Server {
             unknown: BTreeSet::new(),
             is_old: false,
             admission_lags: false,
+            hides_absent: true,
             requests: 0,
             writes: BTreeMap::new(),
             version: 1000,
@@ -161,6 +171,17 @@ impl Store {
         self.floor = self.version;
     }
 
+    /// What `etcdctl snapshot save` does.
+    pub(crate) fn back_up(&self) -> Backup {
+        Backup { version: self.version, objects: self.objects.clone() }
+    }
+
+    /// What `etcdctl snapshot restore` does: everything is as it was, versions too, and no watch is told.
+    pub(crate) fn restore(&mut self, backup: Backup) {
+        (self.version, self.objects) = (backup.version, backup.objects);
+        self.compact();
+    }
+
     /// Forgets all objects of a kind, without a word to anybody.
     pub(crate) fn drop_all(&mut self, kind: &str) {
         self.objects.retain(|key, _| key.0 != kind);
@@ -222,6 +243,7 @@ impl Store {
             ("GET", ["namespaces", namespace, "pods", name]) => self.own_pod(namespace, name),
             ("DELETE", ["namespaces", namespace, "pods", name]) => self.delete_pod(namespace, name, asked),
             ("PATCH", ["namespaces", namespace, "pods", name, "status"]) => {
+                self.find("pods", namespace, name)?;
                 self.own_pod(namespace, name)?;
                 self.patch("pods", namespace, name, asked, Some("status"))
             }
@@ -256,14 +278,21 @@ impl Store {
     fn list(&self, asked: &Asked<'_>) -> Result<Value, Refusal> {
         self.check_selector(asked)?;
         let of_node = |pod: &Value| pod["spec"]["nodeName"] == self.node.as_str();
-        let all: Vec<_> = self.all("pods").into_iter().filter(of_node).collect();
-        let start: usize = asked.query.get("continue").and_then(|token| token.parse().ok()).unwrap_or(0);
-        let limit: usize = asked.query.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(all.len().max(1));
-        let end = (start + limit).min(all.len());
-        let token = if end < all.len() { end.to_string() } else { String::new() };
+        // Pages go on behind a name, as of the version of the first one.
+        let token = asked.query.get("continue").and_then(|token| token.split_once(' '));
+        let version = token.map_or_else(|| self.version.to_string(), |(version, _)| version.to_owned());
+        let name = |pod: &Value| format!("{}/{}", text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));
+        let rest = |pod: &Value| of_node(pod) && token.is_none_or(|(_, last)| *name(pod) > *last);
+        let mut items: Vec<_> = self.all("pods").into_iter().filter(rest).collect();
+        items.sort_by_key(name);
+        let limit = asked.query.get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(items.len());
+        let is_last = items.len() <= limit;
+        items.truncate(limit);
+        let next =
+            if is_last { String::new() } else { items.last().map(|pod| format!("{version} {}", name(pod))).unwrap_or_default() };
         Ok(json!({
-            "kind": "PodList", "apiVersion": "v1", "items": all[start..end],
-            "metadata": {"resourceVersion": self.version.to_string(), "continue": token},
+            "kind": "PodList", "apiVersion": "v1", "items": items,
+            "metadata": {"resourceVersion": version, "continue": next},
         }))
     }
 
@@ -272,11 +301,12 @@ impl Store {
     }
 
     fn own_pod(&self, namespace: &str, name: &str) -> Result<Value, Refusal> {
-        let pod = self.find("pods", namespace, name)?;
-        if pod["spec"]["nodeName"] != self.node.as_str() {
-            return Err(refusal(403, "Forbidden", "pods", "no relationship found between node and this object"));
+        let is_own = |pod: &Value| pod["spec"]["nodeName"] == self.node.as_str();
+        match self.find("pods", namespace, name) {
+            Ok(pod) if is_own(&pod) => Ok(pod),
+            Err(absent) if !self.hides_absent => Err(absent),
+            Ok(_) | Err(_) => Err(refusal(403, "Forbidden", "pods", "no relationship found between node and this object")),
         }
-        Ok(pod)
     }
 
     fn create(&mut self, kind: &str, namespace: &str, mut object: Value) -> Result<Value, Refusal> {
@@ -337,6 +367,7 @@ impl Store {
     }
 
     fn delete_pod(&mut self, namespace: &str, name: &str, asked: &Asked<'_>) -> Result<Value, Refusal> {
+        self.find("pods", namespace, name)?;
         let pod = self.own_pod(namespace, name)?;
         if std::mem::take(&mut self.admission_lags) {
             return self.find("pods", namespace, "");
