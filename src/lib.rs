@@ -24,6 +24,7 @@
 //! * [`workload`] decides what Deployments, StatefulSets, DaemonSets, Jobs and CronJobs want; [`expand`] gives it memory, observations and
 //!   the time, and adds the pods to the SETs on their way from [`store`] to [`mux`].
 //! * [`service`] decides about Services: addresses, ports, endpoints, what packet rules need. Sources do not deliver them yet.
+//! * [`policy`] decides about NetworkPolicies: which connections of pods are allowed, and what packet rules need for that.
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.
 //! * [`mux`] compares each SET with what it knew and emits the operations of the kubelet's `PodConfig`.
 //! * [`sync`] is the loop: it owns the pod workers and feeds them.
@@ -56,6 +57,7 @@ pub use podstead_mux as mux;
 pub use podstead_network as network;
 pub use podstead_outbound as outbound;
 pub use podstead_pod as pod;
+pub use podstead_policy as policy;
 pub use podstead_probe as probe;
 pub use podstead_runtime as runtime;
 pub use podstead_service as service;

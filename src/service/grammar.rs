@@ -1,13 +1,14 @@
 //! The grammars of names that Services have. Each is `Ok`, or the rule that the text breaks.
 
-pub(crate) const LABEL: &str = "must be 1 to 63 lower-case letters, digits or '-', starting and ending with a letter or digit";
+const LABEL: &str = "must be 1 to 63 lower-case letters, digits or '-', starting and ending with a letter or digit";
 const SUBDOMAIN: &str =
     "must be 1 to 253 lower-case letters, digits, '-' or '.', each part between dots starting and ending with a letter or digit";
 const QUALIFIED_NAME: &str = "must be a name of 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit, optionally behind a DNS subdomain and '/'";
 const LABEL_VALUE: &str = "must be empty or 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit";
 const PORT_NAME: &str = "must be 1 to 15 lower-case letters, digits or single '-', with at least one letter, starting and ending with a letter or digit";
 
-type Rule = Result<(), &'static str>;
+/// `Ok`, or the rule that a text breaks.
+pub type Rule = Result<(), &'static str>;
 
 fn rule(holds: bool, otherwise: &'static str) -> Rule {
     if holds { Ok(()) } else { Err(otherwise) }
@@ -32,17 +33,17 @@ fn is_name_part(text: &str) -> bool {
 }
 
 /// RFC 1123 label.
-pub(crate) fn dns_label(text: &str) -> Rule {
+pub fn dns_label(text: &str) -> Rule {
     rule(text.len() <= 63 && is_bounded(text, is_lower, b"-"), LABEL)
 }
 
 /// RFC 1123 subdomain.
-pub(crate) fn dns_subdomain(text: &str) -> Rule {
+pub fn dns_subdomain(text: &str) -> Rule {
     rule(is_subdomain(text), SUBDOMAIN)
 }
 
 /// `[prefix/]name`: keys of labels, application protocols, classes.
-pub(crate) fn qualified_name(text: &str) -> Rule {
+pub fn qualified_name(text: &str) -> Rule {
     let holds = match text.split_once('/') {
         Some((prefix, name)) => is_subdomain(prefix) && is_name_part(name),
         None => is_name_part(text),
@@ -51,12 +52,12 @@ pub(crate) fn qualified_name(text: &str) -> Rule {
 }
 
 /// Value of a label.
-pub(crate) fn label_value(text: &str) -> Rule {
+pub fn label_value(text: &str) -> Rule {
     rule(text.is_empty() || is_name_part(text), LABEL_VALUE)
 }
 
 /// Name of a container's port.
-pub(crate) fn port_name(text: &str) -> Rule {
+pub fn port_name(text: &str) -> Rule {
     let has_letter = text.bytes().any(|byte| byte.is_ascii_lowercase());
     rule(text.len() <= 15 && is_bounded(text, is_lower, b"-") && !text.contains("--") && has_letter, PORT_NAME)
 }

@@ -15,7 +15,7 @@ pub mod definition;
 pub mod endpoints;
 pub mod environment;
 pub mod frontends;
-mod grammar;
+pub mod grammar;
 pub mod name;
 pub mod range;
 pub mod slices;

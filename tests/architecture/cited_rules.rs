@@ -22,6 +22,9 @@ const SERVICES: Rules = Rules {
     least: 20,
 };
 
+const POLICIES: Rules =
+    Rules { page: "docs/contributing/policy-rules.md", letters: "NR", places: &["policy", "network/builtin/policies"], least: 15 };
+
 impl Rules {
     fn is_id(&self, word: &str) -> bool {
         let number = word.strip_prefix(|letter| self.letters.contains(letter));
@@ -59,4 +62,9 @@ fn cited_rules_of_workloads_are_written_down() {
 #[test]
 fn cited_rules_of_services_are_written_down() {
     SERVICES.assert_written_down();
+}
+
+#[test]
+fn cited_rules_of_policies_are_written_down() {
+    POLICIES.assert_written_down();
 }

@@ -54,6 +54,7 @@ const PURE: &[&str] = &[
     "worker/queue",
     "worker/phase",
     "service",
+    "policy",
     "workload",
     "worker/backoff",
     "worker/plan",
