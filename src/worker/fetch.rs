@@ -10,8 +10,21 @@ use podstead_runtime::{ImageError, PullSecrets};
 use podstead_status::reason;
 use podstead_telemetry::events::{EventType, Subject};
 use podstead_telemetry::{error_chain, kubernetes_duration};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// Time in which a pull that made its image present returns.
+const OWN_ARRIVAL: Duration = Duration::from_secs(1);
+
+/// Origin of an image that was not present.
+enum Found {
+    /// The registry.
+    Pulled(ResolvedImage),
+    /// An import, a preloaded archive or the pull of another pod.
+    Arrived(ResolvedImage),
+}
 
 /// An image that was asked for.
 #[derive(Clone, Debug)]
@@ -82,14 +95,7 @@ impl Fetch {
             match images.ensure(&self.reference, PullPolicy::Never, &secrets).await {
                 Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_)) if self.policy == PullPolicy::IfNotPresent => {}
                 Ok(image) => {
-                    self.tell(
-                        EventType::Normal,
-                        "Pulled",
-                        &format!(
-                            "Container image \"{}\" already present on machine and can be accessed by the pod",
-                            self.reference
-                        ),
-                    );
+                    self.tell_present();
                     return Ok(image);
                 }
                 Err(error) => return Err(error),
@@ -105,13 +111,47 @@ impl Fetch {
         }
         self.tell(EventType::Normal, "Pulling", &format!("Pulling image \"{}\"", self.reference));
         let begun = tokio::time::Instant::now();
-        let image = images.ensure(&self.reference, self.policy, &secrets).await?;
+        let image = match self.pull_or_arrival(&secrets).await? {
+            Found::Pulled(image) => image,
+            Found::Arrived(image) => {
+                self.tell_present();
+                return Ok(image);
+            }
+        };
         // Nothing but a place in the line of the registry's client is waited for, and that is counted.
         let took = kubernetes_duration(begun.elapsed());
         let size = self.size_of(&image).await;
         let message = format!("Successfully pulled image \"{}\" in {took} ({took} including waiting).{size}", self.reference);
         self.tell(EventType::Normal, "Pulled", &message);
         Ok(image)
+    }
+
+    /// Pulls the image; while that takes, one that arrives in another way, such as an import, is as good, unless the registry has to be asked.
+    async fn pull_or_arrival(&self, secrets: &PullSecrets) -> Result<Found, ImageError> {
+        let images = &self.services.images;
+        let mut arrivals = images.arrivals();
+        arrivals.mark_unchanged();
+        let mut pull = pin!(images.ensure(&self.reference, self.policy, secrets));
+        loop {
+            // Both are kept for the next turn of the loop.
+            tokio::select! {
+                biased;
+                pulled = &mut pull => return pulled.map(Found::Pulled),
+                Ok(()) = arrivals.changed(), if self.policy != PullPolicy::Always => {}
+            }
+            if let Ok(arrived) = images.ensure(&self.reference, PullPolicy::Never, secrets).await {
+                // It may be the pull itself that has just made it present.
+                return match tokio::time::timeout(OWN_ARRIVAL, &mut pull).await {
+                    Ok(Ok(image)) => Ok(Found::Pulled(image)),
+                    Ok(Err(_)) | Err(_) => Ok(Found::Arrived(arrived)),
+                };
+            }
+        }
+    }
+
+    fn tell_present(&self) {
+        let message = format!("Container image \"{}\" already present on machine and can be accessed by the pod", self.reference);
+        self.tell(EventType::Normal, "Pulled", &message);
     }
 
     /// ` Image size: 1024 bytes.`, of the layers on disk.

@@ -409,9 +409,18 @@ impl PodWorker {
         self.executor(services).tell(container, kind, reason, message);
     }
 
+    /// Returns true if every source that could have an object of this pod has delivered. Before that, at a start of the daemon, an object
+    /// that is not there is not missing.
+    fn knows_its_objects(&self) -> bool {
+        let PodDefinition { desired, objects, .. } = &self.definition;
+        let seen = objects.seen_by(&desired.source);
+        references(&desired.pod).iter().all(|name| seen.is_settled(name))
+    }
+
     /// Tells of back-offs that begin, and of what is missing.
     fn tell_waiting(&mut self, services: &Arc<Services>, plan: &PodActions) {
-        let missing = self.definition.missing_files.clone().filter(|_| self.phase == WorkPhase::Sync);
+        let is_settled = self.knows_its_objects();
+        let missing = self.definition.missing_files.clone().filter(|_| is_settled && self.phase == WorkPhase::Sync);
         if let Some(missing) = missing.as_ref().filter(|_| self.told_missing != missing) {
             self.tell(services, None, EventType::Warning, "FailedMount", missing);
         }
@@ -427,7 +436,8 @@ impl PodWorker {
                     self.tell(services, Some(container), EventType::Warning, "BackOff", &message);
                 }
                 reason::CREATE_CONTAINER_CONFIG_ERROR
-                    if self.definition.container(container).is_some_and(|definition| definition.missing.is_some()) =>
+                    if is_settled
+                        && self.definition.container(container).is_some_and(|definition| definition.missing.is_some()) =>
                 {
                     self.tell(services, Some(container), EventType::Warning, "Failed", &format!("Error: {}", waiting.message));
                 }

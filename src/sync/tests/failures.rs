@@ -25,6 +25,23 @@ async fn an_image_that_cannot_be_pulled_backs_off_and_is_used_when_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn image_that_arrives_while_a_pull_hangs_is_used() {
+    let mut host = Host::new().await;
+    let spec = |policy: &str| format!("{{containers: [{{name: web, image: late, imagePullPolicy: {policy}}}]}}");
+    let (web, always) = (pod("web", &spec("IfNotPresent")), pod("always", &spec("Always")));
+    host.images.hold(true);
+    host.say(PodOp::Add, &[&web, &always]).await;
+    host.run(5).await;
+    assert_eq!(host.running(&web.uid), [""; 0]);
+    host.images.put("late");
+    host.run(2).await;
+    assert_eq!(host.running(&web.uid), ["web/0"]);
+    assert_eq!(host.running(&always.uid), [""; 0], "the registry has to be asked");
+    let events = host.events.take();
+    assert!(events.iter().any(|event| event.starts_with("Pulled: Container image \"late\" already present")), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_image_that_must_not_be_pulled_says_so() {
     let mut host = Host::new().await;
     let web = pod("web", "{containers: [{name: web, image: late, imagePullPolicy: Never}]}");

@@ -133,6 +133,24 @@ async fn a_pod_waits_for_the_object_of_its_volume_and_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn object_is_missing_only_when_its_source_delivered() {
+    let mut host = Host::new().await;
+    let (mounting, using) = (pod("web", MOUNTING), pod("user", USER));
+    host.set_objects(view(&[("manifests", Some("")), ("later", None)])).await;
+    host.say(PodOp::Add, &[&mounting, &using]).await;
+    host.run(600).await;
+    assert_eq!(host.summary(&mounting.uid), "Pending c=ContainerCreating");
+    let is_missing = |event: &String| event.contains("not found");
+    let told = host.events.take();
+    assert!(!told.iter().any(is_missing), "{told:?}");
+    host.set_objects(view(&[("manifests", Some("")), ("later", Some(""))])).await;
+    host.run(60).await;
+    let told = host.events.take();
+    let count = |reason: &str| told.iter().filter(|event| event.starts_with(reason) && is_missing(event)).count();
+    assert_eq!((count("FailedMount"), count("Failed:")), (1, 1), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_does_not_wait_for_volumes_that_no_container_has() {
     let mut host = Host::new().await;
     let spec = "{containers: [{name: c, image: a}], volumes: [{name: v, configMap: {name: m}}, {name: s, secret: {secretName: s}},
