@@ -69,8 +69,8 @@ impl Events {
                 ..ObjectReference::default()
             },
             Subject::Workload { uid, api_version, kind, namespace, name } => ObjectReference {
-                api_version: Some((*api_version).into()),
-                kind: Some((*kind).into()),
+                api_version: Some(api_version.to_string()),
+                kind: Some(kind.to_string()),
                 name: Some(name.clone()),
                 namespace: Some(namespace.clone()),
                 uid: Some(uid.clone()),

@@ -9,6 +9,7 @@
 
 use super::age_key::AgeKeys;
 use super::dns::{DnsSockets, PodAddresses};
+use super::event_keeper::EventKeeper;
 use super::node;
 use super::roster::{Roster, RosterLinks};
 use super::workloads::{self, StoreImages};
@@ -81,6 +82,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let started_at = now();
     let first_version = api::published::first_version(started_at);
     let events = Arc::new(EventLog::new(first_version, now));
+    let event_keeper = EventKeeper::restore(events.clone(), paths.events(), started_at);
     let published = Arc::new(Published::new(first_version, now));
     let machine_key = MachineKey::recover(&paths.machine_key(), machine_key::credentials().as_deref())?;
     let images = open_images(&config, &machine_key, events.clone())?;
@@ -173,6 +175,8 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         "the manifest intake"
     });
     stages.spawn(async move { match prober.run().await {} });
+    let keeper = event_keeper.clone();
+    stages.spawn(async move { match keeper.run().await {} });
     stages.spawn(async move {
         podstead_expand::run(expand_task, sets, expanded).await;
         "the expansion of workloads"
@@ -295,6 +299,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     tokio::select! {
         ended = sync::run(inputs, workers, SourcesReady::new(sources), housekeeping, heard) => match ended {
             Ended::Shutdown => {
+                event_keeper.write().await;
                 tokio::task::spawn_blocking(move || leave_cgroups(&slice)).await.ok();
                 Ok(())
             }

@@ -5,6 +5,7 @@
 mod age_key;
 mod assembly;
 mod dns;
+mod event_keeper;
 pub mod node;
 mod roster;
 mod sources;

@@ -239,8 +239,8 @@ impl ExpandTask {
         let Some(of) = WorkloadKind::named(&key.kind) else { return };
         let subject = Subject::Workload {
             uid: uid.clone(),
-            api_version: of.api_version(),
-            kind: of.as_str(),
+            api_version: of.api_version().into(),
+            kind: of.as_str().into(),
             namespace: key.namespace.clone(),
             name: key.name.clone(),
         };

@@ -58,6 +58,11 @@ impl Paths {
         self.run.join("workloads")
     }
 
+    /// Events of the last hours.
+    pub fn events(&self) -> PathBuf {
+        self.state.join("events.jsonl")
+    }
+
     /// Directories of all sources.
     pub fn sources(&self) -> PathBuf {
         self.state.join("sources")

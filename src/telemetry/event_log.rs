@@ -1,4 +1,5 @@
-//! The event log: the newest events of this host, aggregated, in memory only.
+//! The event log: the newest events of this host, aggregated, in memory. Those of the last hours are kept in a file, too
+//! ([`super::event_file`]).
 //!
 //! The same subject, type, reason and message again raises a count instead of adding an entry; many that differ in their message only
 //! become one entry ([`super::correlator`]). Entries are bounded in number, per subject and altogether, and each in size, so that a crash
@@ -9,6 +10,7 @@ use super::correlator::{Correlator, Verdict};
 use super::events::{EventRecorder, EventType, Subject};
 use super::journal::Journal;
 use jiff::Timestamp;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Entries kept altogether; the one that was not repeated for longest goes first.
@@ -72,12 +74,28 @@ pub struct EventLog {
     journal: Journal<EventKey, LoggedEvent>,
     correlator: Mutex<Correlator>,
     now: fn() -> Timestamp,
+    /// Version of the journal after [`EventLog::restore`].
+    restored: AtomicU64,
 }
 
 impl EventLog {
     /// An empty log whose versions start after `start`. `now` is the clock that stamps events.
     pub fn new(start: u64, now: fn() -> Timestamp) -> Self {
-        Self { journal: Journal::new(start, HISTORY), correlator: Mutex::default(), now }
+        Self { journal: Journal::new(start, HISTORY), correlator: Mutex::default(), now, restored: AtomicU64::new(start) }
+    }
+
+    /// Adds the events of an earlier daemon, the oldest first. They are not logged again.
+    pub fn restore(&self, events: impl IntoIterator<Item = LoggedEvent>) {
+        for event in events {
+            // Their names must differ from those of this daemon, which a clock that was set back would repeat.
+            self.journal.update(event.key(), |_, version| Some(LoggedEvent { serial: version, version, ..event }));
+        }
+        self.restored.store(self.journal.version(), Ordering::Relaxed);
+    }
+
+    /// The version up to which all events are those of an earlier daemon.
+    pub fn restored_version(&self) -> u64 {
+        self.restored.load(Ordering::Relaxed)
     }
 
     /// For listing and watching.
@@ -254,8 +272,8 @@ mod tests {
         let subscriber = tracing_subscriber::fmt().with_writer(writer).without_time().with_ansi(false).with_target(false).finish();
         let web = Subject::Workload {
             uid: "1".into(),
-            api_version: "apps/v1",
-            kind: "Deployment",
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
             namespace: "default".into(),
             name: "web".into(),
         };

@@ -1,10 +1,12 @@
 //! Kubernetes events: what happened to an object, in the kubelet's words, aggregated so that a crash loop does not write for ever.
 
 use podstead_pod::{PodFullName, PodUid, SourceId};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// `type` of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventType {
     /// As it should be.
     Normal,
@@ -13,7 +15,7 @@ pub enum EventType {
 }
 
 /// Subject of an event.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Subject {
     /// A pod, and in it a container (`spec.containers{web}`).
     Pod {
@@ -29,9 +31,9 @@ pub enum Subject {
         /// Its identity.
         uid: String,
         /// Such as `apps/v1`.
-        api_version: &'static str,
+        api_version: Cow<'static, str>,
         /// Such as `Deployment`.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// The namespace.
         namespace: String,
         /// The name.

@@ -2,6 +2,7 @@
 
 mod correlator;
 mod duration;
+pub mod event_file;
 pub mod event_log;
 pub mod events;
 pub mod journal;

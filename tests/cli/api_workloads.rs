@@ -210,8 +210,8 @@ fn event_of_a_workload_names_it() {
     let host = with_workloads();
     let subject = Subject::Workload {
         uid: "uid-Deployment-shop-api".into(),
-        api_version: "apps/v1",
-        kind: "Deployment",
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
         namespace: "shop".into(),
         name: "api".into(),
     };

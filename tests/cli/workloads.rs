@@ -105,8 +105,8 @@ fn deployment_is_described_with_its_events() {
     let (host, _) = with_web();
     let subject = Subject::Workload {
         uid: "uid-Deployment-default-web".into(),
-        api_version: "apps/v1",
-        kind: "Deployment",
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
         namespace: "default".into(),
         name: "web".into(),
     };

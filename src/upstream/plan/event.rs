@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(object["message"], "source fleet: back-off");
         let web = Subject::Workload {
             uid: "1".into(),
-            api_version: "apps/v1",
-            kind: "Deployment",
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
             namespace: "shop".into(),
             name: "web".into(),
         };

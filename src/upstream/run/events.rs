@@ -90,7 +90,8 @@ impl Poster<'_> {
             }
             None => {
                 let (version, events) = journal.list();
-                let known = self.version.unwrap_or(0);
+                // The cluster has those of an earlier daemon already.
+                let known = self.version.unwrap_or_else(|| self.links.events.restored_version());
                 self.version = Some(version);
                 self.waiting.extend(events.into_iter().filter(|event| event.version > known).map(|event| (event.serial, event)));
             }
