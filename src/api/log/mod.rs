@@ -67,13 +67,17 @@ pub(super) async fn log(backend: &Backend, pod: &PublishedPod, query: &Query) ->
     let container = container_name(pod, query.get("container"))?;
     let run = find_run(backend, pod, &container, options.previous).await?;
     let follower = match options.follow {
-        true => Some(Follower::start(backend, pod, &run).map_err(|error| read_failure(&container, &error))?),
+        true => Some(Follower::start(backend, pod, &run).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => log_not_found(pod, &container),
+            _ => read_failure(&container, &error),
+        })?),
         false => None,
     };
     let path = run.path;
     let opened = blocking(move || LogCursor::open(&path, &options)).await;
     let cursor = opened.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if options.previous => previous_not_found(pod, &container),
+        io::ErrorKind::NotFound => log_not_found(pod, &container),
         _ => read_failure(&container, &error),
     })?;
     let state = Some(LogStream { cursor, follower });
@@ -165,6 +169,23 @@ async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previo
 fn previous_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
     let name = &pod.desired.full_name.name;
     ApiFailure::bad_request(format!("previous terminated container {container:?} in pod {name:?} not found"))
+}
+
+/// Says why a container has no log: it never started, or its files were removed.
+fn log_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
+    let name = &pod.desired.full_name.name;
+    let state = container_status(pod, container).and_then(|status| status.state.as_ref());
+    let waiting = state.and_then(|state| state.waiting.as_ref()).map(|waiting| (&waiting.reason, &waiting.message));
+    let ended = state.and_then(|state| state.terminated.as_ref());
+    let never_ran = ended.filter(|ended| matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun")));
+    let why = match waiting.or(never_ran.map(|ended| (&ended.reason, &ended.message))) {
+        Some((reason, message)) => {
+            let parts = [reason, message].into_iter().flatten().map(String::as_str).filter(|part| !part.is_empty());
+            format!("it has not started: {}", parts.collect::<Vec<_>>().join(": "))
+        }
+        None => "its log files were removed".to_owned(),
+    };
+    ApiFailure::bad_request(format!("container {container:?} in pod {name:?} has no log: {why}"))
 }
 
 fn read_failure(container: &str, error: &io::Error) -> ApiFailure {

@@ -1,5 +1,6 @@
 //! Containers of a pod, with spec and status side by side.
 
+use super::probe;
 use super::writer::Description;
 use crate::trouble::ending;
 use jiff::Timestamp;
@@ -45,6 +46,11 @@ fn definition(text: &mut Description, container: &Container) {
     field("Ports", ports.collect::<Vec<_>>().join(", "));
     field("Limits", amounts(container.resources.as_ref(), |resources| resources.limits.as_ref()));
     field("Requests", amounts(container.resources.as_ref(), |resources| resources.requests.as_ref()));
+    for (name, probe) in
+        [("Liveness", &container.liveness_probe), ("Readiness", &container.readiness_probe), ("Startup", &container.startup_probe)]
+    {
+        field(name, probe.as_ref().map(probe::probe).unwrap_or_default());
+    }
     field("Env From", container.env_from.iter().flatten().map(whole).collect::<Vec<_>>().join("\n"));
     field("Environment", container.env.iter().flatten().map(variable).collect::<Vec<_>>().join("\n"));
     let mounts = container.volume_mounts.iter().flatten().map(|mount| {

@@ -3,6 +3,7 @@
 mod container;
 mod events;
 mod networks;
+mod probe;
 mod workload;
 mod writer;
 

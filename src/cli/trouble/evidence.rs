@@ -16,6 +16,8 @@ const MAX_LOGS: usize = 20;
 const LINES: u32 = 4;
 /// Of those lines, in bytes.
 const MAX_LOG_BYTES: u32 = 4096;
+/// Reason of the event about a container that podstead kills, in the kubelet's word.
+const KILLING: &str = "Killing";
 /// Maximum length of a displayed log line, in characters.
 const MAX_LINE: usize = 160;
 
@@ -26,14 +28,17 @@ pub(crate) struct Evidence {
     last_words: BTreeMap<String, String>,
     /// Warnings about pods and workloads, the newest last.
     warnings: Vec<Event>,
+    /// Events about containers that podstead killed, the newest last.
+    kills: Vec<Event>,
 }
 
 impl Evidence {
-    /// From warnings in any order, and the ends of logs by container ID.
-    pub(super) fn new(mut warnings: Vec<Event>, logs: impl IntoIterator<Item = (String, String)>) -> Self {
-        warnings.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
+    /// From events in any order, and the ends of logs by container ID.
+    pub(super) fn new(mut events: Vec<Event>, logs: impl IntoIterator<Item = (String, String)>) -> Self {
+        events.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
+        let (kills, warnings) = events.into_iter().partition(|event| event.reason.as_deref() == Some(KILLING));
         let last_words = logs.into_iter().filter_map(|(id, log)| Some((id, last_line(&log)?))).collect();
-        Self { last_words, warnings }
+        Self { last_words, warnings, kills }
     }
 
     /// The last line of the last run's log.
@@ -45,6 +50,12 @@ impl Evidence {
     pub(super) fn warning(&self, pod: &Pod, which: impl Fn(&Event) -> bool) -> Option<&Event> {
         let uid = pod.metadata.uid.as_deref();
         self.warnings.iter().rev().find(|event| event.involved_object.uid.as_deref() == uid && which(event))
+    }
+
+    /// The newest event about a container of a pod that was killed and satisfies `which`.
+    pub(super) fn kill(&self, pod: &Pod, which: impl Fn(&Event) -> bool) -> Option<&Event> {
+        let uid = pod.metadata.uid.as_deref();
+        self.kills.iter().rev().find(|event| event.involved_object.uid.as_deref() == uid && which(event))
     }
 
     /// The message of the newest warning about the object with this UID.
@@ -61,7 +72,8 @@ pub(crate) async fn gather(client: &Client, pods: &[Pod], workloads: &[Value]) -
     if unwell.is_empty() && explain_workloads(workloads, &Evidence::default()).is_empty() {
         return Evidence::default();
     }
-    let warnings = warnings(client).await.unwrap_or_default();
+    let mut events = events_with(client, "type=Warning").await.unwrap_or_default();
+    events.extend(events_with(client, &format!("reason={KILLING}")).await.unwrap_or_default());
     let mut logs = Vec::new();
     let ended = unwell.into_iter().filter_map(|pod| Some((pod, ended_run(culprit(pod)?)?, culprit(pod)?.name.as_str())));
     for (pod, id, container) in ended.take(MAX_LOGS) {
@@ -69,7 +81,7 @@ pub(crate) async fn gather(client: &Client, pods: &[Pod], workloads: &[Value]) -
             logs.push((id.to_owned(), log));
         }
     }
-    Evidence::new(warnings, logs)
+    Evidence::new(events, logs)
 }
 
 /// The ID of the last run, if it ended badly and there is none now.
@@ -78,8 +90,8 @@ fn ended_run(container: &ContainerStatus) -> Option<&str> {
     ended.container_id.as_deref()
 }
 
-async fn warnings(client: &Client) -> Result<Vec<Event>, ClientError> {
-    let target = collection("events", None).with("fieldSelector", "type=Warning");
+async fn events_with(client: &Client, selector: &str) -> Result<Vec<Event>, ClientError> {
+    let target = collection("events", None).with("fieldSelector", selector);
     let list: ServedList = client.get(target).await?;
     let events: Result<_, _> = list.items.into_iter().map(serde_json::from_value).collect();
     events.map_err(|source| ClientError::NotUnderstood { source })

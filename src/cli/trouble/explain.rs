@@ -5,10 +5,15 @@ use super::ending::ending;
 use super::evidence::Evidence;
 use crate::pods::{annotation, name_on_command_line};
 use crate::printable::printable;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
 use podstead_api::published::ORIGIN_ANNOTATION;
 use podstead_api::show::{PodRow, age_since};
+
+/// Status of a pod that is being removed.
+const TERMINATING: &str = "Terminating";
+/// Time by which the end of a container may be recorded before the event that says why: both are in whole seconds.
+const SLACK: SignedDuration = SignedDuration::from_secs(2);
 
 /// Explanation of an unhealthy pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,15 +37,24 @@ pub(crate) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now: Timesta
     let origin = annotation(pod, ORIGIN_ANNOTATION);
     Trouble {
         container: container_name.map(str::to_owned),
-        since: since(pod),
+        since: since(pod, row),
         causes: causes(pod, row, container, ended, evidence, now),
-        remedy: advice(
-            &row.status,
-            ended.and_then(|ended| ended.reason.as_deref()),
-            &name_on_command_line(pod),
-            container_name,
-            origin,
-        ),
+        remedy: match container.and_then(|container| killed_by_probe(pod, container, evidence)) {
+            Some(kill) => Some(format!(
+                "podstead logs -p {} -c {}; if the program is only slow, change {}Probe in {}",
+                name_on_command_line(pod),
+                container_name.unwrap_or_default(),
+                kill.probe.to_lowercase(),
+                origin.unwrap_or("the manifest"),
+            )),
+            None => advice(
+                &row.status,
+                ended.and_then(|ended| ended.reason.as_deref()),
+                &name_on_command_line(pod),
+                container_name,
+                origin,
+            ),
+        },
     }
 }
 
@@ -55,7 +69,12 @@ fn has_completed(container: &ContainerStatus) -> bool {
     container.state.as_ref().and_then(|state| state.terminated.as_ref()).is_some_and(|terminated| terminated.exit_code == 0)
 }
 
-fn since(pod: &Pod) -> Option<Timestamp> {
+fn since(pod: &Pod, row: &PodRow) -> Option<Timestamp> {
+    if let Some(until) = pod.metadata.deletion_timestamp.as_ref().filter(|_| row.status == TERMINATING) {
+        // The deletion timestamp of Kubernetes is the end of the grace period.
+        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
+        return until.0.checked_sub(SignedDuration::from_secs(grace)).ok();
+    }
     let status = pod.status.as_ref()?;
     let not_ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status != "True");
     not_ready.and_then(|condition| condition.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0)
@@ -78,7 +97,7 @@ fn causes(
     now: Timestamp,
 ) -> Vec<String> {
     let mut causes = Vec::new();
-    if row.status == "Terminating" {
+    if row.status == TERMINATING {
         causes.extend(time_left(pod, now));
         return causes;
     }
@@ -99,19 +118,63 @@ fn causes(
             causes.extend(evidence.last_words(container).map(|line| format!("last log line: {line}")));
         }
     }
-    let of_container = |event: &Event| {
-        let path = event.involved_object.field_path.as_deref().unwrap_or_default();
-        container.is_none_or(|container| path.contains(&format!("{{{}}}", container.name)))
-    };
-    // A probe that failed before the last run began is not why it ended.
-    let began = ended.and_then(|ended| ended.started_at.as_ref()).map(|time| time.0);
+    let of_container = |event: &Event| container.is_none_or(|container| is_about(event, container));
+    let kill = container.and_then(|container| killed_by_probe(pod, container, evidence));
+    causes.extend(kill.as_ref().map(ProbeKill::sentence));
+    // A probe that failed before the last run began is not why it ended, nor why the present one is not ready.
+    let running = container.and_then(|container| container.state.as_ref()?.running.as_ref()?.started_at.as_ref());
+    let began = ended.and_then(|ended| ended.started_at.as_ref()).or(running).map(|time| time.0);
     let counts = |event: &Event| event.last_timestamp.as_ref().map(|time| time.0) >= began;
+    let is_told = kill.is_some() && running.is_none();
     let probe = evidence.warning(pod, |event| event.reason.as_deref() == Some("Unhealthy") && of_container(event) && counts(event));
-    causes.extend(probe.and_then(|event| event.message.as_deref()).map(first_line));
+    causes.extend(probe.filter(|_| !is_told).and_then(|event| event.message.as_deref()).map(first_line));
     if causes.is_empty() {
         causes.extend(evidence.warning(pod, |_| true).and_then(|event| event.message.as_deref()).map(first_line));
     }
     causes
+}
+
+/// True if the event is about this container of its pod.
+fn is_about(event: &Event, container: &ContainerStatus) -> bool {
+    let path = event.involved_object.field_path.as_deref().unwrap_or_default();
+    path.contains(&format!("{{{}}}", container.name))
+}
+
+/// End of a container's last run by podstead, because of a probe.
+#[derive(Debug)]
+struct ProbeKill {
+    /// `Liveness` or `Startup`.
+    probe: &'static str,
+    /// Result of the check that failed last, if it is known.
+    failure: Option<String>,
+}
+
+impl ProbeKill {
+    fn sentence(&self) -> String {
+        let failure = self.failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
+        format!("podstead killed its last run because of the {} probe{failure}", self.probe.to_lowercase())
+    }
+}
+
+/// Finds out whether the last run of a container was killed because of a probe.
+fn killed_by_probe(pod: &Pod, container: &ContainerStatus, evidence: &Evidence) -> Option<ProbeKill> {
+    let runs = [&container.state, &container.last_state];
+    let ended = runs.into_iter().flatten().find_map(|state| state.terminated.as_ref())?;
+    let (began, end) = (ended.started_at.as_ref()?.0, ended.finished_at.as_ref()?.0.checked_add(SLACK).ok()?);
+    let at = |event: &Event| event.last_timestamp.as_ref().map(|time| time.0);
+    let is_within = |event: &Event| at(event).is_some_and(|at| at >= began && at <= end);
+    let kill = evidence.kill(pod, |event| is_about(event, container) && is_within(event))?;
+    let message = kill.message.as_deref().unwrap_or_default();
+    let probe = [("failed liveness probe", "Liveness"), ("failed startup probe", "Startup")];
+    let probe = probe.into_iter().find(|(text, _)| message.contains(text))?.1;
+    let prefix = format!("{probe} probe failed: ");
+    let failure = evidence.warning(pod, |event| {
+        let is_of_probe = event.message.as_deref().is_some_and(|message| message.starts_with(&prefix));
+        // It may have failed in the present run, too, and is counted there.
+        is_of_probe && is_about(event, container) && at(event).is_some_and(|at| at >= began)
+    });
+    let failure = failure.and_then(|event| event.message.as_deref()?.strip_prefix(&prefix)).map(first_line);
+    Some(ProbeKill { probe, failure })
 }
 
 /// Remaining grace period of the containers of a terminating pod.
@@ -239,6 +302,35 @@ mod tests {
     }
 
     #[test]
+    fn kill_by_a_probe_is_the_cause() {
+        let last = json!({"terminated": {"exitCode": 137, "reason": "Error", "startedAt": "2026-01-01T00:00:10Z", "finishedAt": "2026-01-01T00:00:40Z"}});
+        let killing = |at: &str| Event {
+            type_: Some("Normal".into()),
+            ..warning("Killing", at, "Container app failed liveness probe, will be restarted")
+        };
+        let events = |at: &str| {
+            let unready = warning("Unhealthy", "2026-01-01T00:00:39Z", "Readiness probe failed: not yet");
+            Evidence::new(
+                vec![warning("Unhealthy", "2026-01-01T00:00:38Z", "Liveness probe failed: status 500"), unready, killing(at)],
+                [],
+            )
+        };
+        let told = "podstead killed its last run because of the liveness probe: status 500";
+        let running = pod(json!({
+            "name": "app", "ready": false, "restartCount": 1, "image": "", "imageID": "",
+            "state": {"running": {"startedAt": "2026-01-01T00:00:41Z"}}, "lastState": last,
+        }));
+        let trouble = explained(&running, &events("2026-01-01T00:00:39Z"));
+        assert_eq!(trouble.causes, [told], "the readiness probe failed in another run");
+        assert!(trouble.remedy.unwrap().ends_with("change livenessProbe in shop/web.yaml:3:1"));
+        let waiting = pod(crashing(last["terminated"].clone()));
+        let causes = explained(&waiting, &events("2026-01-01T00:00:39Z")).causes;
+        assert_eq!(causes[1..], [told], "{causes:?}");
+        let earlier = explained(&waiting, &events("2026-01-01T00:00:05Z")).causes;
+        assert_eq!(earlier[1..], ["Readiness probe failed: not yet"], "the kill ended another run");
+    }
+
+    #[test]
     fn what_no_status_says_is_taken_from_the_newest_warning() {
         let mut pod = pod(json!({
             "name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "",
@@ -256,7 +348,9 @@ mod tests {
             pod(json!({"name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}}}));
         let at = |time: &str| Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time.parse().unwrap()));
         pod.metadata.deletion_timestamp = at("2026-01-01T00:01:20Z");
+        pod.metadata.deletion_grace_period_seconds = Some(30);
         let trouble = explained(&pod, &Evidence::default());
+        assert_eq!(trouble.since, Some("2026-01-01T00:00:50Z".parse().unwrap()), "since its deletion");
         assert_eq!((trouble.causes, trouble.remedy), (vec!["its containers have another 20s to stop".to_owned()], None));
         pod.metadata.deletion_timestamp = at("2026-01-01T00:00:20Z");
         assert_eq!(explained(&pod, &Evidence::default()).causes, ["the grace period is over: its containers are being killed"]);
