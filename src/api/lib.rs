@@ -41,7 +41,9 @@ pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
 pub use metrics::serve_monitoring;
 pub use objects::KEYS_ANNOTATION;
-pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since};
+pub use own::{
+    DaemonObject, DaemonPaths, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since,
+};
 pub use published::Published;
 pub use published_workloads::{MISSED_RUN_ANNOTATION, NEXT_RUN_ANNOTATION, PublishedWorkload};
 pub use resource::{WORKLOAD_KINDS, WorkloadResource, workload_resource};

@@ -17,6 +17,7 @@ use podstead_store::{PruneError, SourceStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// The daemon, as served at `/apis/podstead.dev/v1alpha1/daemon`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct DaemonObject {
     pub started_at: Timestamp,
     /// Its process id.
     pub pid: u32,
+    /// Its directories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<DaemonPaths>,
     /// Sources that have not delivered anything since it started, not even from disk.
     pub waiting_for_sources: Vec<String>,
     /// Time of the last change of its sources.
@@ -44,6 +48,18 @@ pub struct DaemonObject {
     /// Status of the connection to the cluster, if one is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<UpstreamStatus>,
+}
+
+/// Directories of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonPaths {
+    /// Records, images, volumes.
+    pub state: PathBuf,
+    /// Sockets and secrets.
+    pub run: PathBuf,
+    /// Logs of pods.
+    pub logs: PathBuf,
 }
 
 /// A source.
@@ -256,6 +272,11 @@ pub(super) fn daemon(backend: &Backend) -> Answer {
         node_name: backend.node.to_string(),
         started_at: backend.started_at,
         pid: std::process::id(),
+        paths: Some(DaemonPaths {
+            state: backend.paths.state.clone(),
+            run: backend.paths.run.clone(),
+            logs: backend.paths.logs.clone(),
+        }),
         waiting_for_sources: waiting_for(backend),
         upstream: backend.upstream.as_ref().map(|upstream| upstream.borrow().clone()),
     })

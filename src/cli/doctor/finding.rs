@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Severity {
+pub(crate) enum Severity {
     /// Something does not work, or will not.
     Problem,
     /// It works now, and may not for long.
@@ -44,14 +44,14 @@ impl Severity {
 
 /// One thing that was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Finding {
-    pub(super) severity: Severity,
+pub(crate) struct Finding {
+    pub(crate) severity: Severity,
     /// The observation.
-    pub(super) what: String,
+    pub(crate) what: String,
     /// Its effect; empty if that is obvious.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// The fix; empty if there is none.
-    pub(super) remedy: String,
+    pub(crate) remedy: String,
     /// The pod whose rights it is about.
     pub(super) pod: Option<Box<PodRights>>,
 }
@@ -68,12 +68,12 @@ impl Finding {
     }
 
     /// May not work for long.
-    pub(super) fn warning(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn warning(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::note(what, why, remedy) }
     }
 
     /// Does not work.
-    pub(super) fn problem(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn problem(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { severity: Severity::Problem, ..Self::note(what, why, remedy) }
     }
 }

@@ -9,8 +9,9 @@ mod clock;
 mod configuration;
 mod daemon;
 mod disk;
+mod dns;
 mod encryption;
-mod finding;
+pub(super) mod finding;
 mod host;
 mod kernel;
 mod limits;
@@ -29,6 +30,9 @@ use super::{Context, EXIT_FAILED};
 use clap::{Args, ValueEnum};
 use finding::{Finding, Findings};
 use host::Host;
+use k8s_openapi::api::core::v1::Pod;
+use podstead_api::SourceObject;
+use podstead_sys::layout::Paths;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -70,6 +74,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("clock", clock::check),
     ("limits", limits::check),
     ("network", network::check),
+    ("dns", dns::check),
     ("agents", agents::check),
     ("users", users::check),
     ("secrets", secrets::check),
@@ -85,6 +90,13 @@ const ON_REQUEST: &[(&str, Check)] = &[("security", security::check)];
 
 fn checks() -> Vec<&'static str> {
     CHECKS.iter().chain(ON_REQUEST).map(|(name, _)| *name).collect()
+}
+
+/// Problems of the host that stop pods from working, for `podstead status`: disks that are full, names that do not resolve.
+pub(super) fn host_troubles(paths: Option<&Paths>, pods: &[Pod], sources: &[SourceObject]) -> Vec<Finding> {
+    let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let space = paths.map(|paths| disk::space(paths, pods)).unwrap_or_default();
+    space.into_iter().chain(dns::trouble(&resolv_conf, pods, sources)).collect()
 }
 
 pub(super) fn run(args: &DoctorArgs, context: &Context) -> anyhow::Result<ExitCode> {

@@ -4,13 +4,15 @@ mod report;
 mod upstream;
 
 use super::client::{Client, OWN, Target};
+use super::doctor::host_troubles;
 use super::pods::{ServedList, list};
 use super::trouble::gather;
 use super::workloads::list_all;
 use super::{Context, EXIT_FAILED};
 use clap::Args;
 use jiff::Timestamp;
-use podstead_api::{DaemonObject, SourceObject};
+use podstead_api::{DaemonObject, DaemonPaths, SourceObject};
+use podstead_sys::layout::Paths;
 use report::Report;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -37,5 +39,10 @@ async fn ask(client: &Client) -> anyhow::Result<Report> {
     let pods = list(client, None).await?;
     let workloads = list_all(client).await?;
     let evidence = gather(client, &pods, &workloads).await;
-    Ok(Report { daemon, sources, pods, workloads, evidence })
+    let paths = daemon.paths.clone().map(|DaemonPaths { state, run, logs }| Paths { state, run, logs });
+    let (known_pods, known_sources) = (pods.clone(), sources.clone());
+    // Name servers may be silent for seconds.
+    let look = move || host_troubles(paths.as_ref(), &known_pods, &known_sources);
+    let host = tokio::task::spawn_blocking(look).await?;
+    Ok(Report { daemon, host, sources, pods, workloads, evidence })
 }

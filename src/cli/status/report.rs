@@ -1,8 +1,10 @@
 //! The text of `podstead status`. **Pure**.
 
 use super::upstream;
+use crate::doctor::finding::{Finding, Severity as HostSeverity};
 use crate::get::{short_revision, style_of};
 use crate::pods::shown_name;
+use crate::printable::printable;
 use crate::table::Style;
 use crate::trouble::{Evidence, WorkloadTrouble, explain, explain_workloads, is_attempt_of_a_job, is_of_a_manifest, owner_of};
 use jiff::Timestamp;
@@ -22,6 +24,8 @@ const MAX_PROBLEMS: usize = 20;
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) daemon: DaemonObject,
+    /// Problems of the host itself.
+    pub(super) host: Vec<Finding>,
     pub(super) sources: Vec<SourceObject>,
     pub(super) pods: Vec<Pod>,
     pub(super) workloads: Vec<Value>,
@@ -34,7 +38,9 @@ impl Report {
         let sources = self.sources.iter().all(|source| source.status.last_error.is_none() && source.status.problems.is_empty());
         let configured = self.daemon.config_error.is_none() && self.daemon.needs_restart_for.is_empty();
         let upstream = self.daemon.upstream.as_ref().is_none_or(UpstreamStatus::is_well);
+        let host = self.host.iter().all(|finding| finding.severity != HostSeverity::Problem);
         sources
+            && host
             && configured
             && upstream
             && self.daemon.waiting_for_sources.is_empty()
@@ -71,6 +77,15 @@ impl Report {
                 Style::Pending
                     .paint(&format!("changed in the configuration, takes effect after a restart of the daemon: {fields}"), color)
             )?;
+        }
+        for Finding { severity, what, why, remedy, .. } in &self.host {
+            let style = if *severity == HostSeverity::Problem { Style::Bad } else { Style::Pending };
+            let mut lines = what.lines().map(printable);
+            writeln!(text, "  {}", style.paint(&lines.next().unwrap_or_default(), color))?;
+            for line in lines.chain([printable(why)]) {
+                writeln!(text, "      {line}")?;
+            }
+            writeln!(text, "      -> {}", printable(remedy))?;
         }
         for source in &self.sources {
             writeln!(text)?;
@@ -258,7 +273,7 @@ mod tests {
         .map(|mut parts| {
             let pods = serde_json::from_value(parts.remove(2)).unwrap();
             let sources = serde_json::from_value(parts.remove(1)).unwrap();
-            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods, workloads: Vec::new(), evidence: Evidence::default() }
+            Report { daemon: serde_json::from_value(parts.remove(0)).unwrap(), sources, pods, host: Vec::new(), workloads: Vec::new(), evidence: Evidence::default() }
         })
         .unwrap()
     }
@@ -268,6 +283,22 @@ mod tests {
         let report = report();
         assert!(!report.is_well());
         insta::assert_snapshot!(report.text("2026-01-01T01:00:00Z".parse().unwrap(), false));
+    }
+
+    #[test]
+    fn full_disk_of_the_host_is_told() {
+        let mut report = report();
+        report.pods.remove(0);
+        report.daemon.waiting_for_sources.clear();
+        report.sources.clear();
+        report.host = vec![Finding::warning("disk has little\n5 MiB images", "why", "do that")];
+        assert!(report.is_well(), "it works");
+        report.host.push(Finding::problem("disk is full", "why", "do this"));
+        assert!(!report.is_well());
+        let text = report.text(Timestamp::UNIX_EPOCH, false);
+        let told =
+            "\n  disk has little\n      5 MiB images\n      why\n      -> do that\n  disk is full\n      why\n      -> do this\n";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]
