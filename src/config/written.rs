@@ -167,7 +167,8 @@ pub struct WrittenLogging {
     /// Default: info.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Lines of text on stderr, or entries with fields in systemd's journal. Default: text; under systemd always journal.
+    /// `text`: lines of text on stderr, `json`: JSON objects on stderr, `journal`: entries with fields in systemd's journal. Default: text;
+    /// under systemd journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<LogFormat>,
 }

@@ -19,6 +19,8 @@ pub enum LogFormat {
     /// One line of text per message.
     #[default]
     Text,
+    /// One JSON object per line, for collectors that read stderr or a file. Also under systemd.
+    Json,
     /// To the journal, with priority and fields; to stderr without a time stamp where there is no journal. Chosen for `text` when systemd
     /// connects stderr to the journal.
     Journal,
@@ -105,7 +107,10 @@ fn of_crates(level: &str) -> String {
 pub fn init(configured_level: &str, format: LogFormat, environment: &LogEnvironment) -> Result<LevelControl, LoggingError> {
     let filter = filter(environment.effective_level(configured_level))?;
     let (filter, handle) = reload::Layer::new(filter);
-    let format = if environment.under_journal { LogFormat::Journal } else { format };
+    let format = match format {
+        LogFormat::Text if environment.under_journal => LogFormat::Journal,
+        LogFormat::Text | LogFormat::Json | LogFormat::Journal => format,
+    };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)
@@ -113,6 +118,7 @@ pub fn init(configured_level: &str, format: LogFormat, environment: &LogEnvironm
         .with_span_events(FmtSpan::NONE);
     let output = match format {
         LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
         LogFormat::Journal => match JournaldLayer::connect(Path::new(super::journald::SOCKET)) {
             Ok(journal) => journal.boxed(),
             // stderr as connected by systemd is the next best.
