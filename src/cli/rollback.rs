@@ -16,7 +16,7 @@ pub(super) struct RollbackArgs {
     /// Name of the source; may be omitted if the host has only one
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
-    /// Number in the history or prefix of a revision [default: the previous one]
+    /// Number in the history or prefix of a revision [default: the last one before without rejected objects]
     #[arg(value_name = "REVISION")]
     revision: Option<String>,
 }

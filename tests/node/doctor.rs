@@ -125,3 +125,68 @@ fn rights_of_running_pods_are_told_with_line() {
         finding["pod"]["rights"].as_array().unwrap().iter().map(|right| right["right"].as_str().unwrap()).collect();
     assert_eq!(rights, ["hostPID", "privileged", "root", "noLimits"]);
 }
+
+/// The command line with another `/etc/resolv.conf`: exit code and output.
+fn with_name_server(host: &TestHost, address: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let file = host.path("resolv.conf");
+    fs::write(&file, format!("nameserver {address}\noptions timeout:1 attempts:1\n")).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\""]);
+    command.arg(&file).arg(binary("podstead")).arg("--config").arg(host.path("config.yaml")).args(arguments);
+    let output = command.output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn dead_name_server_and_unknown_registry_are_told() {
+    // Nobody listens there, unless the test does.
+    let address = "127.77.0.53";
+    let host = TestHost::start();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: 'registry.example.invalid/web:1'}]}\n";
+    host.write_manifest("web.yaml", pod);
+    host.wait_for_pod("web", "the failed pull", |pod| matches!(pod.waiting_reason("c"), "ErrImagePull" | "ImagePullBackOff"));
+    let dead = "no name server works (127.77.0.53: ";
+    let (code, status) = with_name_server(&host, address, &["status", "--exit-code"]);
+    assert!(code == Some(1) && status.contains(dead) && status.contains("-> check the uplink"), "{status}");
+    let (code, found) = with_name_server(&host, address, &["doctor", "dns"]);
+    assert!(code == Some(1) && found.contains(dead), "{found}");
+
+    let server = std::net::UdpSocket::bind((address, 53)).unwrap();
+    std::thread::spawn(move || {
+        let mut message = [0; 512];
+        while let Ok((length, from)) = server.recv_from(&mut message) {
+            // A response: no such name.
+            message[2] |= 0x80;
+            message[3] = 0x83;
+            server.send_to(&message[..length], from).ok();
+        }
+    });
+    let unknown =
+        ["registry.example.invalid does not resolve: ", "needed for image registry.example.invalid/web:1 of pod web-edge-1"];
+    for arguments in [&["status"][..], &["doctor", "dns"]] {
+        let (_, text) = with_name_server(&host, address, arguments);
+        assert!(unknown.iter().all(|line| text.contains(line)) && !text.contains("no name server works"), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn full_disk_is_told_with_what_fills_it() {
+    let mut host = TestHost::prepare("");
+    fs::create_dir(host.path("state")).unwrap();
+    mount(Some("state"), &host.path("state"), Some("tmpfs"), MsFlags::empty(), Some("size=160m")).unwrap();
+    host.start_daemon();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: hog}\nspec:\n  terminationGracePeriodSeconds: 1\n  volumes: [{name: v, emptyDir: {}}]\n  \
+               containers:\n  - name: c\n    image: localhost/busybox:1\n    volumeMounts: [{name: v, mountPath: /v}]\n    \
+               command: [/bin/sh, -c, 'dd if=/dev/zero of=/v/fat bs=1M count=80; echo full; exec sleep 1000000']\n";
+    host.write_manifest("hog.yaml", pod);
+    host.wait_log("hog", "c", "full");
+    let status = host.cli(&["status", "--exit-code"]);
+    assert_eq!(status.status.code(), Some(1));
+    let text = String::from_utf8(status.stdout).unwrap();
+    let state = host.path("state").display().to_string();
+    let holder = "MiB files and emptyDir volumes of pod hog-edge-1";
+    assert!(text.contains(&format!("{state} has ")) && text.contains(holder), "{text}");
+    let (code, findings) = examine(&host);
+    assert_eq!(code, Some(1));
+    assert!(says(&findings, "disk", "problem", holder), "{findings:#?}");
+}

@@ -325,3 +325,92 @@ fn plan_in_a_clone_sees_what_the_source_sees() {
     assert_eq!(code, Some(1), "{planned}");
     assert!(planned.contains("update pod default/db-edge-1") && planned.contains("0 to remove, 1 unchanged"), "{planned}");
 }
+
+/// A commit with a fault, its revert and the way back, at the command line.
+#[test]
+fn refused_commit_is_told_and_passed_over() {
+    let repository = Repository::new();
+    let first = repository.commit("web.yaml", &pod("one"));
+    let server = Server::start(repository.0.path());
+    let url = format!("git://127.0.0.1:{}/fleet.git", server.port);
+    let host = TestHost::start_with(&format!("  - name: fleet\n    git: {{url: '{url}', branch: main, intervalSeconds: 1}}\n"));
+    host.wait_log("web", "web", "one");
+    let wait = |arguments: &[&str], needle: &str| {
+        eventually(&format!("{needle:?} in the output of {arguments:?}"), || {
+            let out = host.cli(arguments);
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            if text.contains(needle) { Ok((out.status.code(), text)) } else { Err(text) }
+        })
+    };
+
+    // Two faults of one object are one refused object.
+    let broken = pod("two").replace("    image:", "    imagge: x\n    comand: [x]\n    image:");
+    let second = repository.commit("web.yaml", &broken);
+    let (_, sources) = wait(&["get", "sources", "fleet"], "1 object rejected");
+    assert!(sources.contains(&second[..7]), "{sources}");
+    let (code, status) = wait(&["status", "--exit-code"], "imagge");
+    assert!(code == Some(1) && status.contains("1 object rejected") && !status.contains("all healthy"), "{status}");
+    let described = host.cli_ok(&["describe", "pod", "web"]);
+    assert!(described.contains("Rejected Edit:") && described.contains("web.yaml:9:5"), "{described}");
+
+    let third = repository.commit("web.yaml", &pod("three"));
+    host.wait_log("web", "web", "three");
+    let history = host.cli_ok(&["history", "fleet", "-o", "wide"]);
+    for needle in ["SUBJECT", "someone@example.org", "change", "objects rejected in revision 2:", "web.yaml:8:5: Pod default/web"] {
+        assert!(history.contains(needle), "{needle}: {history}");
+    }
+    assert!(host.cli_ok(&["diff", "fleet"]).contains(&format!("--- fleet {}", &first[..12])));
+    let said = host.cli_ok(&["rollback", "fleet"]);
+    assert!(said.contains(&format!("from {} to {}", &third[..12], &first[..12])), "{said}");
+    host.wait_log("web", "web", "one");
+    assert!(host.cli_ok(&["history", "fleet"]).contains("restored from 1"));
+
+    repository.commit("web.yaml", &pod("four"));
+    eventually("the new commit to be fetched", || {
+        let shown: serde_json::Value = serde_json::from_str(&host.cli_ok(&["get", "sources", "fleet", "-o", "json"])).unwrap();
+        let status = &shown["status"];
+        let is_new = status["fetchedRevision"] != third.as_str() && status["fetchedRevision"] != status["acceptedRevision"];
+        if is_new { Ok(()) } else { Err(status.to_string()) }
+    });
+    let resumed = host.cli_ok(&["resume", "fleet"]);
+    assert!(resumed.contains("echo one") && resumed.contains("echo four"), "what was fetched is shown: {resumed}");
+    host.wait_log("web", "web", "four");
+}
+
+/// Advice and times of a source that fails.
+#[test]
+fn failing_source_gives_no_destructive_advice() {
+    let repository = Repository::new();
+    repository.commit("web.yaml", &pod("one"));
+    let server = Server::start(repository.0.path());
+    let url = format!("git://127.0.0.1:{}/fleet.git", server.port);
+    let host = TestHost::start_with(&format!("  - name: fleet\n    git: {{url: '{url}', branch: main, intervalSeconds: 1}}\n"));
+    host.wait_log("web", "web", "one");
+    let status = || -> serde_json::Value {
+        serde_json::from_str::<serde_json::Value>(&host.cli_ok(&["get", "sources", "fleet", "-o", "json"])).unwrap()["status"]
+            .clone()
+    };
+    let time = |value: &serde_json::Value| value.as_str().unwrap_or_default().parse::<jiff::Timestamp>().unwrap_or_default();
+    // A poll that finds nothing new is a contact and no change.
+    eventually("a contact after the last change", || {
+        let status = status();
+        if time(&status["lastContactAt"]) > time(&status["fetchedAt"]) { Ok(()) } else { Err(status.to_string()) }
+    });
+    let table = host.cli_ok(&["get", "sources"]);
+    assert!(table.contains("CONTACT") && table.contains("CHANGED"), "{table}");
+
+    server.gone.store(true, Ordering::SeqCst);
+    let shown = eventually("the failure", || {
+        let shown = host.cli(&["status"]);
+        let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+        if text.contains("Nothing changed; 1 pod keeps running") { Ok(text) } else { Err(text) }
+    });
+    assert!(!shown.contains("prune"), "{shown}");
+    let asked = host.cli(&["sync", "--prune", "fleet"]);
+    assert_eq!(asked.status.code(), Some(1), "{asked:?}");
+    assert!(String::from_utf8_lossy(&asked.stdout).contains("default/web-edge-1"), "{asked:?}");
+    assert!(String::from_utf8_lossy(&asked.stderr).contains("use --yes"), "{asked:?}");
+    assert!(host.pod("web").is_some());
+    host.cli_ok(&["sync", "--prune", "fleet", "--yes"]);
+    host.wait_gone("web");
+}

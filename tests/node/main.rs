@@ -8,6 +8,7 @@
 mod adoption;
 mod apparmor;
 mod bad_input;
+mod causes;
 mod condition_times;
 mod conformance;
 mod deadline;

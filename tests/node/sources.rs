@@ -290,6 +290,19 @@ fn another_log_level_counts_at_once_and_what_happens_to_pods_is_logged() {
 }
 
 #[test]
+fn log_is_json_when_configured() {
+    let host = TestHost::start_with("logging: {format: json}\n");
+    host.write_manifest("one.yaml", &pod("one"));
+    host.wait_running("one");
+    let log = host.daemon_log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let started = lines.iter().find(|line| line["reason"] == "Started").unwrap_or_else(|| panic!("{log}"));
+    assert_eq!((&started["pod"], &started["container"]), (&json!("one-edge-1_default"), &json!("main")), "{started}");
+    assert_eq!((&started["level"], &started["message"]), (&json!("INFO"), &json!("Started container main")), "{started}");
+    started["timestamp"].as_str().unwrap().parse::<Timestamp>().unwrap();
+}
+
+#[test]
 fn after_a_restart_without_the_server_the_same_pods_run() {
     let server = Server::start();
     server.serve(Some(pod("one")));
