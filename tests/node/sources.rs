@@ -295,7 +295,8 @@ fn log_is_json_when_configured() {
     host.write_manifest("one.yaml", &pod("one"));
     host.wait_running("one");
     let log = host.daemon_log();
-    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
     let started = lines.iter().find(|line| line["reason"] == "Started").unwrap_or_else(|| panic!("{log}"));
     assert_eq!((&started["pod"], &started["container"]), (&json!("one-edge-1_default"), &json!("main")), "{started}");
     assert_eq!((&started["level"], &started["message"]), (&json!("INFO"), &json!("Started container main")), "{started}");
