@@ -41,6 +41,11 @@ impl SourceChanges {
 
 /// Fields in which a configuration differs from the one that the daemon was started with, and which it reads only then.
 pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
+    differences(started, new).into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
+}
+
+/// All fields that are read at the start only, with the result of the comparison.
+fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'static str, bool)> {
     // A new field has to be put on one side or the other.
     let Config {
         node_name,
@@ -69,7 +74,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         upstream,
         logging,
     } = started;
-    let differences = [
+    [
         ("nodeName", *node_name != new.node_name),
         ("paths", *paths != new.paths),
         ("preloadPath", *preload != new.preload),
@@ -93,8 +98,7 @@ pub fn needs_restart(started: &Config, new: &Config) -> Vec<&'static str> {
         ("upstream", *upstream != new.upstream),
         // The level counts at once.
         ("logging.format", logging.format != new.logging.format),
-    ];
-    differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
+    ]
 }
 
 /// Reports whether a file has only comments. An editor may leave such a file for a moment, which must not remove all sources.
@@ -131,6 +135,17 @@ mod tests {
     fn all(removed: &[&str], added: &[&str], changed: &[&str], reordered: bool) -> (Vec<String>, Vec<String>, Vec<String>, bool) {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         (owned(removed), owned(added), owned(changed), reordered)
+    }
+
+    #[test]
+    fn page_lists_the_fields_that_need_a_restart() {
+        let page = include_str!("../../docs/reference/config.md");
+        let section = page.split("### Fields that need a restart\n").nth(1).and_then(|rest| rest.split("\n#").next()).unwrap();
+        let (started, new) = (config(""), config(""));
+        let fields: Vec<&str> = differences(&started, &new).into_iter().map(|(field, _)| field).collect();
+        let listed: Vec<&str> =
+            section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(field, _)| field).collect();
+        assert_eq!(listed, fields);
     }
 
     #[test]
